@@ -5,21 +5,14 @@ import (
 	"sync"
 
 	"drawbridge/internal/app/apptest"
-	"drawbridge/internal/feed"
+	"drawbridge/internal/outbox"
 )
 
 // publish publishes to the feed what was recorded, as a worker does.
 func publish(s *apptest.Server) {
 	s.T.Helper()
-	publisher := feed.Publisher{DB: s.DB}
-	for {
-		count, err := publisher.Publish(s.T.Context())
-		if err != nil {
-			s.T.Fatal(err)
-		}
-		if count == 0 {
-			return
-		}
+	if err := s.Outbox.Drain(s.T.Context()); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
@@ -28,7 +21,7 @@ func publishing(s *apptest.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(s.T.Context())
 	var working sync.WaitGroup
 	for range 2 {
-		working.Go(func() { (&feed.Publisher{DB: s.DB}).Run(ctx) })
+		working.Go(func() { outbox.New(s.DB).Run(ctx) })
 	}
 	return func() {
 		cancel()

@@ -116,7 +116,7 @@ func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key s
 }
 
 // api measures the operations over HTTP, each beside its own statements. Webhooks are
-// published and stay where they are: no worker runs.
+// owed and stay in the outbox: no worker runs.
 func (b *bench) api(ctx context.Context) (err error) {
 	var open ends
 	defer open.run(&err)
@@ -305,6 +305,9 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) error {
 	if o.done == "" {
 		return nil
+	}
+	if err := a.house.Outbox.Drain(ctx); err != nil {
+		return err
 	}
 	var found int
 	if err := a.house.DB.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {

@@ -107,8 +107,6 @@ var figures = []string{
 	"accept-offer", "accept-offer, p50", "accept-offer, p99",
 	"GET loan", "GET loan, p50", "GET loan, p99",
 	"a batch of 20, p50", "a batch of 20, slowest",
-	"request-draw's statements beside the publisher",
-	"request-draw's statements beside the publisher, processor time each",
 	"from the commit's return to the answer, p50", "from the commit's return to the answer, p99",
 	"a busy merchant, p50", "a busy merchant, p95",
 	"one of many merchants, p50", "one of many merchants, p95",

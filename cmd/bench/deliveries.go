@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,7 +99,7 @@ func (b *bench) workOff(
 	if err := set.publish(ctx, n, backlogBatch); err != nil {
 		return timing{}, err
 	}
-	if err := settle(ctx, set.house.DB); err != nil {
+	if err := errors.Join(set.house.Outbox.Drain(ctx), settle(ctx, set.house.DB)); err != nil {
 		return timing{}, err
 	}
 	return b.deliver(ctx, set, houses, n, func() error { return nil })

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -18,15 +16,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-const (
-	// rareEvery is of how many events one is of a rare kind.
-	rareEvery = 5000
-	// feedWarmUps are draws before those that are measured, of each kind.
-	feedWarmUps = 10 * clients
-)
+// rareEvery is of how many events one is of a rare kind.
+const rareEvery = 5000
 
-// feed measures pages of the feed wherever a cursor stands, over HTTP, and what it costs to
-// publish to it.
+// feed measures pages of the feed wherever a cursor stands, over HTTP, and how soon a call
+// that waits is answered.
 func (b *bench) feed(ctx context.Context) (err error) {
 	var open ends
 	defer open.run(&err)
@@ -34,14 +28,10 @@ func (b *bench) feed(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, *ends, *apiRun) error{
-		b.publishing, b.waking, b.feedPages,
-	} {
-		if err := part(ctx, &open, a); err != nil {
-			return err
-		}
+	if err := b.waking(ctx, &open, a); err != nil {
+		return err
 	}
-	return nil
+	return b.feedPages(ctx, &open, a)
 }
 
 // feedPages reads pages of a long feed. Half of its events are of one merchant, the others
@@ -193,81 +183,6 @@ func (a *apiRun) follower(
 	})
 }
 
-// publishing measures changes with their events while the publisher leads those into the feed,
-// beside the same statements without the feed's part of them. The processor time is that until all
-// stand there.
-func (b *bench) publishing(ctx context.Context, _ *ends, a *apiRun) error {
-	rounds, each := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
-	b.say("feed: %d draws with it and without", rounds*each)
-	draw := operations[0]
-	original, err := a.house.newApplication(ctx, a.owner, a.product, draw.needs)
-	if err != nil {
-		return err
-	}
-	uids, err := a.house.clone(ctx, original, 1+2*(feedWarmUps+rounds*each))
-	if err != nil {
-		return err
-	}
-	with, err := a.record(ctx, draw, uids[0])
-	if err != nil {
-		return err
-	}
-	without, err := with.withoutFeed()
-	if err != nil {
-		return err
-	}
-	if err := settle(ctx, a.house.DB); err != nil {
-		return err
-	}
-	// Until a connection has followed a statement some times, it makes its plan anew each time.
-	rest := uids[1:]
-	for _, s := range []*script{with, without} {
-		if _, err := drive(ctx, clients, feedWarmUps, plays(s, rest[:feedWarmUps])); err != nil {
-			return err
-		}
-		rest = rest[feedWarmUps:]
-	}
-	round := func(s *script, until func() error) (timing, error) {
-		taken := rest[:each]
-		rest = rest[each:]
-		clock, err := b.clock(each)
-		if err != nil {
-			return timing{}, err
-		}
-		drawn, err := measured(func() error {
-			_, err := drive(ctx, clients, each, plays(s, taken))
-			return err
-		})
-		if err != nil {
-			return timing{}, err
-		}
-		if err := until(); err != nil {
-			return timing{}, err
-		}
-		took, err := clock()
-		took.total = drawn // the last events are a moment behind, which is no draw's time
-		return took, err
-	}
-	var ours, floors timing
-	for range rounds {
-		took, err := a.house.publishingTo(ctx, func() (timing, error) {
-			return round(with, func() error { return a.house.published(ctx) })
-		})
-		if err != nil {
-			return err
-		}
-		ours = ours.join(took)
-		took, err = round(without, func() error { return nil })
-		if err != nil {
-			return err
-		}
-		floors = floors.join(took)
-	}
-	b.reportRate("publishing to the feed", "request-draw's statements beside the publisher", ours,
-		[]floor{{"the same without the feed", floors, "> 0.97x the floor"}})
-	return nil
-}
-
 // waking measures how long a call that waits for an event is held back once that is
 // committed, beside the same call when the event stands in the feed.
 func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
@@ -288,7 +203,7 @@ func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	waker.Go(func() { h.Feed.Run(ctx) })
 	var woken, floor timing
 	_, err = h.publishingTo(ctx, func() (timing, error) {
-		if err := h.published(ctx); err != nil {
+		if err := h.Outbox.Drain(ctx); err != nil {
 			return timing{}, err
 		}
 		made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
@@ -337,44 +252,6 @@ func (h *house) publishingTo(ctx context.Context, do func() (timing, error)) (ti
 	var publisher sync.WaitGroup
 	defer publisher.Wait()
 	defer cancel()
-	publisher.Go(func() { (&feed.Publisher{DB: h.DB}).Run(ctx) })
+	publisher.Go(func() { h.Outbox.Run(ctx) })
 	return do()
-}
-
-// published returns once the feed has every event.
-func (h *house) published(ctx context.Context) error {
-	return waitUntil(ctx, func() (bool, error) {
-		var waiting bool
-		err := h.DB.GetContext(ctx, &waiting, `SELECT EXISTS (SELECT FROM feed_outbox)`)
-		return !waiting, err
-	})
-}
-
-// feedsPart is what recording an event does for the feed, and what stands there without it.
-var feedsPart = [][2]string{
-	{`unpublished AS (
-		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
-		SELECT event_uid, last_event_at, merchant_uid, application_uid, kind
-		  FROM subject
-		 ORDER BY place
-	), `, ""},
-	{"WHERE $10\n", "WHERE $10::boolean AND false\n"},
-}
-
-// withoutFeed is the script with the feed's part left out.
-func (s *script) withoutFeed() (*script, error) {
-	bare := &script{
-		db: s.db, steps: slices.Clone(s.steps), subject: s.subject, recordedAt: s.recordedAt,
-		notify: throttle{every: cooldown}, fresh: s.fresh, renamed: s.renamed,
-	}
-	for _, part := range feedsPart {
-		at := slices.IndexFunc(bare.steps, func(one step) bool {
-			return strings.Contains(one.text, part[0])
-		})
-		if at < 0 {
-			return nil, fmt.Errorf("the recording lacks %q", part[0])
-		}
-		bare.steps[at].text = strings.Replace(bare.steps[at].text, part[0], part[1], 1)
-	}
-	return bare, nil
 }

@@ -142,7 +142,7 @@ func (h *house) runQueue(
 }
 
 // working runs do while working processes, each with services of its own, work the
-// deliveries, the promoter of due ones included.
+// deliveries, the promoter of due ones and the publisher of events included.
 func working(ctx context.Context, houses []*house, do func() error) error {
 	if len(houses) == 0 {
 		return do()
@@ -154,6 +154,7 @@ func working(ctx context.Context, houses []*house, do func() error) error {
 		defer promoter.Wait()
 		defer cancel()
 		promoter.Go(func() { jobs.Promote(promoting, h.Webhooks) })
+		promoter.Go(func() { h.Outbox.Run(promoting) })
 		return working(ctx, houses[1:], do)
 	})
 }

@@ -24,8 +24,6 @@ type script struct {
 	subject    string
 	recordedAt time.Time
 	notify     throttle
-	// stir does so for the outbox of the feed.
-	stir throttle
 	// fresh are the identifiers that the operation made, new on each play.
 	fresh []string
 	// renamed tells of each argument of each step whether any of them is in it.
@@ -39,9 +37,6 @@ var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 // two notifications of a queue.
 const cooldown = 5 * time.Millisecond
 
-// stirring is the least time between two notifications of the feed's outbox.
-const stirring = 25 * time.Millisecond
-
 // newScript makes a script of what was recorded when the operation ran for the
 // subject. Identifiers among known stay what they are.
 func newScript(
@@ -52,7 +47,7 @@ func newScript(
 	}
 	s := &script{
 		db: db, steps: steps, subject: subject.String(), recordedAt: time.Now(),
-		notify: throttle{every: cooldown}, stir: throttle{every: stirring},
+		notify: throttle{every: cooldown},
 	}
 	kept := []string{s.subject}
 	for _, uid := range known {
@@ -125,27 +120,16 @@ type cast struct {
 	later time.Duration
 }
 
-// noticePrefix begins a notification of the queue that a statement sends besides
-// what it writes, or none if the argument is null.
-const noticePrefix = `{"queue":`
-
 // send sends one statement and reads its rows to the end. Without a transaction
 // any connection will do.
 func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error {
 	step := s.steps[at]
-	silent := strings.Contains(step.text, "pg_notify") && !s.notify.due(time.Now())
-	if silent && !strings.Contains(step.text, "INSERT") {
+	if strings.Contains(step.text, "pg_notify") && !s.notify.due(time.Now()) {
 		return nil
 	}
 	args := make([]any, len(step.args))
 	for i, arg := range step.args {
 		args[i] = cast.play(arg, s.renamed[at][i])
-		if silent && strings.HasPrefix(text(arg), noticePrefix) {
-			args[i] = nil
-		}
-		if stirs, ok := arg.(bool); ok && stirs && strings.Contains(step.text, "feed_outbox") {
-			args[i] = s.stir.due(time.Now())
-		}
 	}
 	query, exec := s.db.QueryContext, s.db.ExecContext
 	if tx != nil {

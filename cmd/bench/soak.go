@@ -186,14 +186,15 @@ func (c *soakCmd) start(w *world, open *ends, s *sampler, r *result) error {
 // drainTime is how long what the peak left may take to be delivered.
 const drainTime = 10 * time.Minute
 
-// drainPeak waits until no delivery and no e-mail is open.
+// drainPeak waits until no event, delivery or e-mail is open.
 func drainPeak(ctx context.Context, db *postgres.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	for {
 		var open int
 		err := db.GetContext(ctx, &open, `
-			SELECT (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying'))
+			SELECT (SELECT count(*) FROM outbox)
+			     + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying'))
 			     + (SELECT count(*) FROM emails WHERE state = 'queued')`)
 		if err != nil {
 			return fmt.Errorf("waiting for the deliveries of the peak: %w", err)

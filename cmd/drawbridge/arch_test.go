@@ -34,7 +34,7 @@ var levels = [][]string{
 	},
 	{
 		"internal/event", "internal/receiver", "internal/relay", "internal/attention",
-		"internal/why", "internal/seed",
+		"internal/why", "internal/seed", "internal/outbox",
 	},
 	{"internal/loan", "internal/application", "internal/scenario", "internal/statement"},
 	{"views", "views/paths", "views/mail", "views/docs"},

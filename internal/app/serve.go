@@ -21,6 +21,9 @@ import (
 // DrainTimeout is what requests and deliveries in flight have to end.
 const DrainTimeout = 30 * time.Second
 
+// publishTime is what publishing the last events may take.
+const publishTime = 5 * time.Second
+
 // Prepare sees to what the database must be before the process is ready. A schema
 // that is still to be migrated is looked at when that is done: see ready and Work.
 func (s *Services) Prepare(ctx context.Context) error {
@@ -185,7 +188,9 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(s.accepting()) }()
 	var workers sync.WaitGroup
-	if s.Settings.Has(config.RoleWorker) {
+	if !s.Settings.Has(config.RoleWorker) {
+		defer inBackground(ctx, s.Outbox.Relay)()
+	} else {
 		workers.Go(func() {
 			// One that is stopped while it starts has not failed.
 			if err := s.Work(ctx); err != nil && ctx.Err() == nil {
@@ -201,11 +206,25 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	shutdownErr := s.stop(ctx, server, unserved, err != nil)
 	if err == nil {
 		workers.Wait()
+		s.publishLast(ctx)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
 	return errors.Join(err, shutdownErr)
+}
+
+// publishLast publishes what the last calls have recorded, so that a process which ends in
+// peace leaves nothing to the next one.
+func (s *Server) publishLast(ctx context.Context) {
+	if !s.publishing.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTime)
+	defer cancel()
+	if err := s.Outbox.Drain(ctx); err != nil {
+		slog.WarnContext(ctx, "publishing the last events", "error", err) // another one will
+	}
 }
 
 // stop says that the process is not ready, and ends what serves HTTP: in peace,

@@ -29,6 +29,7 @@ import (
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/outbox"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/receiver"
@@ -66,7 +67,9 @@ type Services struct {
 	Faults *fault.Service
 	Emails *email.Service
 	// Feed reads the feed of events for partners.
-	Feed         *feed.Service
+	Feed *feed.Service
+	// Outbox does what follows from events.
+	Outbox       *outbox.Publisher
 	Webhooks     *webhook.Services
 	Events       *event.Recorder
 	Loans        *loan.Service
@@ -96,6 +99,8 @@ type Services struct {
 	partitioned atomic.Bool
 	// settled tells that the database is known to be of this environment.
 	settled atomic.Bool
+	// publishing tells that this process has begun to publish events.
+	publishing atomic.Bool
 	// stopping tells that the process is about to stop accepting.
 	stopping atomic.Bool
 	// process is this one, once it serves.
@@ -134,6 +139,7 @@ func New(
 		Documents:   document.NewStore(bucket),
 		Emails:      email.NewService(inserter),
 		Feed:        feed.New(db),
+		Outbox:      outbox.New(db),
 		Operators:   &operator.Service{DB: db, Keys: keys},
 		Retention:   &retention.Service{DB: db},
 		Restored:    &restore.Service{DB: db},
@@ -165,6 +171,7 @@ func New(
 		},
 		SendTraceparent: settings.WebhookTraceparent, Faults: faults,
 	})
+	s.Webhooks.Deliveries.Recorded = s.Outbox.Tell
 	s.Why = &why.Service{DB: db, Deliveries: s.Webhooks.Deliveries, Search: s.Search}
 	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
 	s.Loans = &loan.Service{DB: db, Events: s.Events, Calendar: settings.Calendar()}

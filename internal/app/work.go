@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 
-	"drawbridge/internal/feed"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/restore"
@@ -67,7 +66,8 @@ func (s *Services) Work(ctx context.Context) error {
 	beside.Go(func() {
 		jobs.Rescue(ctx, s.Fleet, s.process.UID, s.Settings.WebhookTimeout)
 	})
-	beside.Go(func() { (&feed.Publisher{DB: s.DB}).Run(ctx) })
+	s.publishing.Store(true)
+	beside.Go(func() { s.Outbox.Run(ctx) })
 	jobs.Promote(ctx, s.Webhooks)
 	beside.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)

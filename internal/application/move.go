@@ -158,9 +158,6 @@ func (s *Service) AddTask(
 		UID: postgres.NewUID(tx.Now), ApplicationUID: uid, Title: title, Status: lending.TaskPending,
 	}
 	_, err := tx.ExecContext(ctx, `
-		WITH application AS (
-			UPDATE applications SET updated_at = $5 WHERE application_uid = $2
-		)
 		INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $5)`,
 		task.UID, uid, title, string(task.Status), tx.Now)
@@ -204,11 +201,8 @@ func (s *Service) MoveTask(
 		return task, false, err
 	}
 	_, err = tx.ExecContext(ctx, `
-		WITH application AS (
-			UPDATE applications SET updated_at = $3 WHERE application_uid = $4
-		)
 		UPDATE tasks SET status = $2, updated_at = $3 WHERE task_uid = $1`,
-		taskUID, string(to), tx.Now, task.ApplicationUID)
+		taskUID, string(to), tx.Now)
 	if err != nil {
 		return Task{}, false, fmt.Errorf("moving task %s: %w", taskUID, err)
 	}

@@ -29,6 +29,14 @@ var ailments = []struct {
 	{"room and rights", "", "writable", doctor.OK, "takes changes", ""},
 	{"partitions", "", "partitions", doctor.OK, "this month and 3 more", ""},
 	{"queues", "", "queues", doctor.OK, "none falls behind", ""},
+	{
+		"events that nobody publishes", `INSERT INTO outbox (event_uid, occurred_at, recorded_at, kind,
+			status, merchant_uid, application_uid, owed, delivery_uids)
+			SELECT gen_random_uuid(), now(), now() - interval '10 minutes', 'task.created', 'Pending',
+			       gen_random_uuid(), gen_random_uuid(), '{}', '{}'
+			  FROM generate_series(1, 3)`,
+		"deliveries", doctor.Failed, "3 are due and not sent", "drawbridge serve --roles worker",
+	},
 	{"deliveries", "", "deliveries", doctor.OK, "None is overdue", ""},
 	{"transactions", "", "transactions", doctor.OK, "longest open one", ""},
 	{"ids", "", "xids", doctor.OK, "of 2000", ""},

@@ -1,14 +1,13 @@
-// Package feed gives events their place in the feed, reads it, and wakes whoever waits
-// for the next one.
+// Package feed reads the feed of events, and wakes whoever waits for the next one.
 //
-// The order is a position: the Publisher gives one to each event that it finds recorded,
+// The order is a position: the outbox gives one to each event that it finds recorded,
 // in transactions that follow one another. So whoever sees a position sees all that
 // stand before it, and a reader who goes on from the last one that he saw misses
 // none, whenever their own transactions began and ended.
 //
-//	outbox ── Publisher ──► feed, one position each ──► NOTIFY drawbridge_feed
-//	                          │                           │
-//	                          └── Read ◄── woken call ◄── Run, one for each process
+//	outbox ──► feed, one position each ──► NOTIFY drawbridge_feed
+//	             │                           │
+//	             └── Read ◄── woken call ◄── Run, one for each process
 package feed
 
 import (

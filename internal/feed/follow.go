@@ -19,8 +19,10 @@ const (
 	MaxWait = 30 * time.Second
 	// maxWaiting is how many calls of a process may wait at once.
 	maxWaiting = 1000
-	// feedChannel is where a publication is told, with the newest position.
-	feedChannel = "drawbridge_feed"
+	// Channel is where a publication is told, with the newest position.
+	Channel = "drawbridge_feed"
+	// The pauses before the connection is made again that listens.
+	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 	// glance is how often whoever waits is looked after though nothing was told: a
 	// notification may get lost with its connection.
 	glance = time.Second
@@ -145,7 +147,7 @@ func (s *Service) Run(ctx context.Context) {
 	}
 	listener := pq.NewListener(s.DB.URL(), leastPause, mostPause, nil)
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	_ = listener.Listen(feedChannel) // fails only once it is closed
+	_ = listener.Listen(Channel) // fails only once it is closed
 	looking := time.NewTicker(glance)
 	defer looking.Stop()
 	for {

@@ -197,12 +197,7 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 			                          ELSE returned_at END
 			  FROM way
 			 WHERE merchant_disbursement_id = way.id
-			RETURNING merchant_disbursement_id, application_uid
-		), application AS (
-			UPDATE applications a
-			   SET updated_at = $7
-			  FROM moved
-			 WHERE a.application_uid = moved.application_uid
+			RETURNING merchant_disbursement_id
 		)
 		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
 		                                  effective_date, reason, changed_at, changed_by)

@@ -234,8 +234,6 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 			       drawn_amount = $3,
 			       updated_at = $4
 			 WHERE application_uid = $1
-		), application AS (
-			UPDATE applications SET updated_at = $4 WHERE application_uid = $1
 		)
 		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
 		                           gross_amount, fee_amount, net_amount, fee_percentage,

@@ -46,6 +46,8 @@ type Tx struct {
 	// Now is when the transaction began, in UTC with microseconds, the
 	// database's own resolution.
 	Now time.Time
+
+	after []func()
 }
 
 // maxConnections bounds the pool.
@@ -207,14 +209,22 @@ func (db *DB) tryTx(ctx context.Context, use func(tx *Tx) error) (err error) {
 	}
 	// After a commit this is a no-op; it also covers a panic in use.
 	defer func() { _ = inner.Rollback() }()
-	if err := use(&Tx{Tx: inner, Now: db.Now().UTC().Truncate(time.Microsecond)}); err != nil {
+	tx := &Tx{Tx: inner, Now: db.Now().UTC().Truncate(time.Microsecond)}
+	if err := use(tx); err != nil {
 		return err
 	}
 	if err := inner.Commit(); err != nil {
 		return fmt.Errorf("committing: %w", err)
 	}
+	for _, then := range tx.after {
+		then()
+	}
 	return nil
 }
+
+// AfterCommit has then called once tx has committed, and never if it does not. What must
+// not get lost with the process does not belong there.
+func (tx *Tx) AfterCommit(then func()) { tx.after = append(tx.after, then) }
 
 // Savepoint runs use inside tx and takes back only its work when it fails.
 func (tx *Tx) Savepoint(ctx context.Context, use func() error) error {

@@ -9,6 +9,7 @@ import (
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/outbox"
 	"drawbridge/internal/postgres"
 )
 
@@ -30,7 +31,7 @@ func TestCursorsSurviveARestore(t *testing.T) {
 			return h.Events.Record(ctx, tx,
 				lending.TaskCreated(uid.String(), "Sign", lending.TaskPending))
 		})
-		if _, err := (&feed.Publisher{DB: h.DB}).Publish(t.Context()); err != nil {
+		if _, err := outbox.New(h.DB).PublishAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

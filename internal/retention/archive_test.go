@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/outbox"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/retention"
@@ -111,7 +111,7 @@ func (a *archive) deliver(event, application uuid.UUID, eventAt, at time.Time, s
 // publishFeed gives the events their place in the feed.
 func (a *archive) publishFeed() {
 	a.t.Helper()
-	if _, err := (&feed.Publisher{DB: a.DB}).Publish(a.t.Context()); err != nil {
+	if _, err := outbox.New(a.DB).PublishAll(a.t.Context()); err != nil {
 		a.t.Fatal(err)
 	}
 }

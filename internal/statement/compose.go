@@ -184,10 +184,16 @@ func addDeliveries(
 		            WHEN bool_or(state = 'failed') THEN 'failed'
 		            ELSE 'cancelled' END AS outcome,
 		       min(finished_at) FILTER (WHERE state = 'delivered') AS delivered_at
-		  FROM deliveries
-		 WHERE event_uid = ANY ($1)
-		   AND created_at >= $2
-		   AND NOT test
+		  FROM (SELECT event_uid, subscription_uid, delivery_uid, state, finished_at, created_at
+		          FROM deliveries
+		         WHERE event_uid = ANY ($1)
+		           AND created_at >= $2
+		           AND NOT test
+		         UNION ALL
+		        SELECT o.event_uid, s.subscription_uid, s.delivery_uid, 'pending', NULL, o.recorded_at
+		          FROM outbox o
+		         CROSS JOIN LATERAL unnest(o.owed, o.delivery_uids) AS s (subscription_uid, delivery_uid)
+		         WHERE o.event_uid = ANY ($1)) AS known
 		 GROUP BY event_uid, subscription_uid
 		 ORDER BY event_uid, min(created_at), subscription_uid`,
 		pq.Array(uids), on.Begins.Add(-deliverySlack))

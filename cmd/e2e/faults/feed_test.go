@@ -118,7 +118,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	l.use(api)
 	db := w.Open(t)
 	e2etest.Until(t, time.Minute, "the demo's events are in the feed", func() bool {
-		return count(t, db, `SELECT count(*) FROM feed_outbox`) == 0
+		return count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	start, err := l.read(t.Context(), "after=latest")
 	if err != nil {
@@ -147,7 +147,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	loading.Wait()
 	waitUntilSettled(t, db, 5*time.Minute)
 	e2etest.Until(t, time.Minute, "the events are in the feed", func() bool {
-		return count(t, db, `SELECT count(*) FROM feed_outbox`) == 0
+		return count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	all := count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
 	e2etest.Until(t, time.Minute, "whoever follows the feed has them", func() bool {

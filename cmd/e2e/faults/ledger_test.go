@@ -60,7 +60,8 @@ func waitUntilSettled(t *testing.T, db *postgres.DB, limit time.Duration) {
 	e2etest.Until(t, limit, "every delivery has ended", func() bool {
 		var open int
 		err := db.GetContext(t.Context(), &open, `
-			SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying')`)
+			SELECT (SELECT count(*) FROM outbox)
+			     + (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying'))`)
 		return err == nil && open == 0
 	})
 }

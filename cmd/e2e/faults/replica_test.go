@@ -99,7 +99,7 @@ func (r *replicated) published() {
 	r.T.Helper()
 	const head = `SELECT position FROM feed_head`
 	e2etest.Until(r.T, time.Minute, "the events are in both feeds", func() bool {
-		return count(r.T, r.primary, `SELECT count(*) FROM feed_outbox`) == 0 &&
+		return count(r.T, r.primary, `SELECT count(*) FROM outbox`) == 0 &&
 			count(r.T, r.primary, head) == count(r.T, r.standby, head)
 	})
 }

@@ -153,7 +153,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	// What the demo data made happen is published before now.
-	e2etest.WaitForCount(t, w.Open(t), 0, `SELECT count(*) FROM feed_outbox`)
+	e2etest.WaitForCount(t, w.Open(t), 0, `SELECT count(*) FROM outbox`)
 	w.Env["DRAWBRIDGE_LISTEN"] = strings.TrimPrefix(s.URL, "http://")
 	client := data.Partners[0].Clients[0]
 	secret := filepath.Join(t.TempDir(), "secret")

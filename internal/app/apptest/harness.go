@@ -96,6 +96,12 @@ func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 		Policy: services.Webhooks.Subscriptions.Policy, Timeout: settings.WebhookTimeout, Version: "test",
 		RootCAs: endpointRoots(),
 	}))
+	// What follows from a change has followed once the change returns.
+	services.Webhooks.Deliveries.Recorded = func() {
+		if err := services.Outbox.Drain(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	}
 	t.Cleanup(services.Close)
 	return &Harness{Services: services}
 }

@@ -94,6 +94,10 @@ var alertCases = map[string]struct{ fires, quiet series }{
 		series{`drawbridge_deliveries_overdue_seconds{state="pending"}`: "0x100 0+60x140"},
 		series{`drawbridge_deliveries_overdue_seconds{state="pending"}`: "100" + always},
 	},
+	"OutboxStuck": {
+		series{"drawbridge_outbox_oldest_seconds": "0x100 0+60x140"},
+		series{"drawbridge_outbox_oldest_seconds": "30" + always},
+	},
 	"QueueStuck": {
 		series{`drawbridge_queue_oldest_seconds{queue="email",state="available"}`: "0x100 0+60x140"},
 		series{`drawbridge_queue_oldest_seconds{queue="email",state="scheduled"}`: "0x100 0+60x140"},

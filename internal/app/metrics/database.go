@@ -71,6 +71,15 @@ var databaseCounts = []databaseCount{
 			 GROUP BY k.state`,
 	},
 	{
+		count: describe("outbox_events",
+			"Events whose change has committed and which have no place in the feed and no deliveries yet."),
+		age: describe("outbox_oldest_seconds", "How long the oldest of them has waited."),
+		query: `
+			SELECT '' AS label, '' AS sublabel, count(*) AS count,
+			       extract(epoch FROM now() - min(recorded_at)) AS age
+			  FROM outbox`,
+	},
+	{
 		count: describe("queue_jobs", "Jobs in the queue, by queue and state.", "queue", "state"),
 		age: describe("queue_oldest_seconds",
 			"How long the oldest job of the queue and state has been due.", "queue", "state"),

@@ -98,11 +98,7 @@ func (s *Service) ReplayTargets(ctx context.Context, eventUID uuid.UUID) ([]uuid
 		 WHERE e.event_uid = $1
 		   AND e.merchant_uid IS NOT NULL
 		   AND e.body_removed_at IS NULL
-		   AND s.state <> 'deleted'`+wanted+`
-		   AND NOT EXISTS (SELECT 1
-		                     FROM deliveries d
-		                    WHERE d.event_uid = e.event_uid
-		                      AND d.subscription_uid = s.subscription_uid)`, eventUID)
+		   AND s.state <> 'deleted'`+wanted+missing, eventUID)
 	if err != nil {
 		return nil, fmt.Errorf("looking where event %s can be replayed: %w", eventUID, err)
 	}

@@ -307,12 +307,19 @@ func (b Scope) missed() (string, []any) {
 			       s.version,
 			       e.body_removed_at IS NOT NULL AS body_gone
 			  FROM subscriptions s
-			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + `
+			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + missing, c.Args
+}
+
+// missing tells whether a subscription s neither got an event e nor is about to.
+const missing = `
 			   AND NOT EXISTS (SELECT 1
 			                     FROM deliveries d
 			                    WHERE d.event_uid = e.event_uid
-			                      AND d.subscription_uid = s.subscription_uid)`, c.Args
-}
+			                      AND d.subscription_uid = s.subscription_uid)
+			   AND NOT EXISTS (SELECT 1
+			                     FROM outbox o
+			                    WHERE o.event_uid = e.event_uid
+			                      AND s.subscription_uid = ANY (o.owed))`
 
 // wanted tells whether a subscription s gets an event e as it is configured now.
 var wanted = `

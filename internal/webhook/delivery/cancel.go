@@ -61,21 +61,25 @@ func (l *Log) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) 
 	return rows, nil
 }
 
-// CountOpen counts the deliveries made until a time that are not final.
+// CountOpen counts the deliveries of until a time that are not final, those among them that
+// the outbox has yet to make.
 func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 	var count int
 	err := l.DB.GetContext(ctx, &count, `
-		SELECT count(*)
-		  FROM deliveries
-		 WHERE state IN ('pending', 'retrying')
-		   AND created_at <= $1`, until)
+		SELECT (SELECT count(*)
+		          FROM deliveries
+		         WHERE state IN ('pending', 'retrying')
+		           AND created_at <= $1)
+		     + (SELECT coalesce(sum(cardinality(owed)), 0)
+		          FROM outbox
+		         WHERE recorded_at <= $1)`, until)
 	if err != nil {
 		return 0, fmt.Errorf("counting open deliveries: %w", err)
 	}
 	return count, nil
 }
 
-// CancelOpen ends every delivery made until a time that is not final, and pauses
+// CancelOpen ends every delivery of until a time that is not final, made or not, and pauses
 // the bulk re-sends that would make more. It returns how many deliveries those
 // were. It is for a database that was restored, while no worker runs: they may
 // have been sent after the backup. Each can be sent again by hand.
@@ -83,10 +87,31 @@ func (s *Service) CancelOpen(
 	ctx context.Context, tx *postgres.Tx, until time.Time,
 ) (int, error) {
 	result, err := tx.ExecContext(ctx, `
-		UPDATE deliveries d
-		   SET `+subscription.Cancelled+`
-		 WHERE d.state IN ('pending', 'retrying')
-		   AND d.created_at <= $1`, until, tx.Now)
+		WITH owed AS MATERIALIZED (
+			SELECT o.event_uid, o.occurred_at, o.recorded_at, o.kind, o.status, o.application_uid,
+			       s.subscription_uid, s.delivery_uid
+			  FROM outbox o
+			 CROSS JOIN LATERAL unnest(o.owed, o.delivery_uids) AS s (subscription_uid, delivery_uid)
+			 WHERE o.recorded_at <= $1
+		), settled AS (
+			UPDATE outbox
+			   SET owed = '{}', delivery_uids = '{}'
+			 WHERE recorded_at <= $1
+		), stopped AS (
+			UPDATE deliveries d
+			   SET `+subscription.Cancelled+`
+			 WHERE d.state IN ('pending', 'retrying')
+			   AND d.created_at <= $1
+			RETURNING d.delivery_uid
+		), made AS (
+			INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+			                        event, application_uid, status, state, finished_at, queued)
+			SELECT delivery_uid, recorded_at, subscription_uid, event_uid, occurred_at, kind,
+			       application_uid, status, 'cancelled', $2, false
+			  FROM owed
+			RETURNING delivery_uid
+		)
+		SELECT delivery_uid FROM stopped UNION ALL SELECT delivery_uid FROM made`, until, tx.Now)
 	if err != nil {
 		return 0, fmt.Errorf("cancelling open deliveries: %w", err)
 	}

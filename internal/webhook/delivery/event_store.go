@@ -141,6 +141,13 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 		return fmt.Errorf("counting the deliveries of %d events: %w", len(events), err)
 	}
 	fans := make(map[uuid.UUID]FanOut, len(events))
+	owed, err := owedBy(ctx, db, uids)
+	if err != nil {
+		return err
+	}
+	for uid, count := range owed {
+		fans[uid] = FanOut{Open: count}
+	}
 	for _, row := range counts {
 		fan := fans[row.UID]
 		switch {
@@ -164,6 +171,30 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 		events[i].FanOut.PassedOver = events[i].PassedOver
 	}
 	return nil
+}
+
+// owedBy counts the deliveries of events that the outbox has yet to make; events without any
+// are left out.
+func owedBy(
+	ctx context.Context, db *postgres.DB, events []uuid.UUID,
+) (map[uuid.UUID]int, error) {
+	var rows []struct {
+		EventUID uuid.UUID `db:"event_uid"`
+		Count    int       `db:"count"`
+	}
+	err := db.SelectContext(ctx, &rows, `
+		SELECT event_uid, cardinality(owed) AS count
+		  FROM outbox
+		 WHERE event_uid = ANY ($1)
+		   AND owed <> '{}'`, pq.Array(events))
+	if err != nil {
+		return nil, fmt.Errorf("asking what %d events owe: %w", len(events), err)
+	}
+	owed := make(map[uuid.UUID]int, len(rows))
+	for _, row := range rows {
+		owed[row.EventUID] = row.Count
+	}
+	return owed, nil
 }
 
 func noEvent(uid uuid.UUID) error {
@@ -289,7 +320,14 @@ func (l *Log) Passages(
 	if err != nil {
 		return nil, err
 	}
+	owed, err := owedBy(ctx, l.DB, events)
+	if err != nil {
+		return nil, err
+	}
 	found := make(map[uuid.UUID]Passage, len(events))
+	for uid, count := range owed {
+		found[uid] = Passage{Open: count}
+	}
 	for _, row := range rows {
 		passage := found[row.EventUID]
 		passage.Delivered, passage.MadeGood, passage.Failed = row.Of.Delivered, row.Of.MadeGood,

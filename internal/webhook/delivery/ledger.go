@@ -111,8 +111,10 @@ func (l *Log) ledger(
 		            WHERE v.subscription_uid = s.subscription_uid
 		              AND (v.state = 'deleted' OR v.change = 'deleted')), s.updated_at)
 		       END AS deleted_at, e.occurred_at, e.passed_over IS NOT NULL AS recorded,
-		       coalesce(p.w, '') AS passed_over, coalesce(p.v, 0) AS passed_version, d.delivery_uid,
-		       coalesce(d.state, '') AS delivery_state
+		       coalesce(p.w, '') AS passed_over, coalesce(p.v, 0) AS passed_version,
+		       coalesce(d.delivery_uid, o.delivery_uid) AS delivery_uid,
+		       coalesce(d.state, CASE WHEN o.delivery_uid IS NOT NULL THEN 'pending' END, '')
+		           AS delivery_state
 		  FROM events e
 		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
 		  LEFT JOIN jsonb_to_recordset(coalesce(e.passed_over, '[]')) AS p (s uuid, v integer, w text)
@@ -125,6 +127,12 @@ func (l *Log) ledger(
 		              AND d.subscription_uid = s.subscription_uid
 		            ORDER BY d.created_at, d.delivery_uid
 		            LIMIT 1) d ON true
+		  LEFT JOIN (
+		           SELECT owed.subscription_uid, owed.delivery_uid
+		             FROM outbox
+		            CROSS JOIN LATERAL unnest(owed, delivery_uids)
+		                    AS owed (subscription_uid, delivery_uid)
+		            WHERE event_uid = $1) o ON o.subscription_uid = s.subscription_uid
 		 WHERE e.event_uid = $1
 		   AND (e.application_uid IS NOT NULL OR d.delivery_uid IS NOT NULL)
 		   AND (s.created_at, s.subscription_uid) > ($2, $3)

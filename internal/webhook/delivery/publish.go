@@ -34,11 +34,15 @@ func (Args) Kind() string { return "webhook_deliver" }
 
 // InsertOpts puts the job in its queue.
 func (Args) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Queue, MaxAttempts: maxRuns}
+	return river.InsertOpts{Queue: Queue, MaxAttempts: MaxRuns}
 }
 
-// maxRuns is how often the queue runs a job that ends with an error of our own.
-const maxRuns = river.MaxAttemptsDefault
+// MaxRuns is how often the queue runs a job that ends with an error of our own.
+const MaxRuns = river.MaxAttemptsDefault
+
+// FirstPriority is that of the jobs of first attempts, which go before those that have
+// waited already.
+const FirstPriority = river.PriorityDefault
 
 // Inserter is the part of the queue's client that adds jobs to the caller's
 // transaction; it is the one seam to the queue on this side.
@@ -63,24 +67,23 @@ type Event struct {
 	Head, Tail []byte
 }
 
-// publishEvents writes events of different applications and all that follows from them. It
-// is one statement, because this is the hot path of every change, and most of what a
-// statement costs it costs whatever it does.
+// publishEvents records events of different applications, and in the outbox which
+// subscriptions each is owed to. It is one statement, because this is the hot path of
+// every change, and most of what a statement costs it costs whatever it does.
 //
 // The applications' rows are locked, and the last event's time of each moved on by at least
 // a microsecond, so that application, status and timestamp together never name
 // two events (specification section 6.1), even when a clock steps back. Under the same
 // lock each takes the application's next number, after those of events that are older than
-// numbers are. The outbox leads them into the feed. Partner
-// and merchant are the application's, and the subscriptions are read where the
-// deliveries are made: no row can name what does not exist.
-//
-// The job's row is that which the queue's client would write, its times the
-// database's: by those the queue decides which jobs are due.
+// numbers are, and its place in the outbox. The event is its last change, so whoever records
+// one need not note that. Partner and merchant are the application's,
+// and the subscriptions are read as they are in force now: what follows from the event is
+// decided here, and only done later.
 const publishEvents = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications a
-		   SET last_event_at = greatest($2, a.last_event_at + interval '1 microsecond'),
+		   SET updated_at = $2,
+		       last_event_at = greatest($2, a.last_event_at + interval '1 microsecond'),
 		       last_sequence = 1 + coalesce(a.last_sequence,
 		                                    drawbridge_number_events(a.application_uid))
 		  FROM json_to_recordset($1) AS told (
@@ -91,13 +94,8 @@ const publishEvents = `
 		          a.external_reference, told.*
 	), considered AS MATERIALIZED (
 		SELECT a.event_uid,
-		       a.last_event_at,
-		       a.kind,
-		       a.application_uid,
-		       a.status,
 		       s.subscription_uid,
 		       s.version,
-		       drawbridge_uid($2) AS delivery_uid,
 		       CASE
 		           WHEN NOT s.events && a.choices THEN 'event'
 		           WHEN NOT s.all_merchants AND NOT EXISTS (
@@ -109,6 +107,15 @@ const publishEvents = `
 		  FROM subject a
 		  JOIN subscriptions s USING (partner_uid)
 		 WHERE s.state <> 'deleted'
+	), verdict AS MATERIALIZED (
+		SELECT event_uid,
+		       array_agg(subscription_uid) FILTER (WHERE passed_over IS NULL) AS owed,
+		       array_agg(drawbridge_uid($2)) FILTER (WHERE passed_over IS NULL) AS deliveries,
+		       jsonb_agg(jsonb_build_object(
+		           's', subscription_uid, 'v', version, 'w', passed_over))
+		           FILTER (WHERE passed_over IS NOT NULL) AS passed_over
+		  FROM considered
+		 GROUP BY event_uid
 	), event AS (
 		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 		                    application_uid, sequence, subject, reference, status, body,
@@ -117,54 +124,29 @@ const publishEvents = `
 		       last_sequence, subject, external_reference, status,
 		       convert_to(head || to_char(last_event_at AT TIME ZONE 'UTC',
 		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || tail, 'UTF8'), $3,
-		       coalesce(over.them, '[]')
+		       coalesce(v.passed_over, '[]')
 		  FROM subject
-		  LEFT JOIN (
-		           SELECT event_uid, jsonb_agg(jsonb_build_object(
-		                      's', subscription_uid, 'v', version, 'w', passed_over)) AS them
-		             FROM considered
-		            WHERE passed_over IS NOT NULL
-		            GROUP BY event_uid) AS over USING (event_uid)
+		  LEFT JOIN verdict v USING (event_uid)
 	), unpublished AS (
-		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
-		SELECT event_uid, last_event_at, merchant_uid, application_uid, kind
+		INSERT INTO outbox (event_uid, occurred_at, recorded_at, kind, status, merchant_uid,
+		                    application_uid, owed, delivery_uids)
+		SELECT event_uid, last_event_at, $2, kind, status, merchant_uid, application_uid,
+		       coalesce(v.owed, '{}'), coalesce(v.deliveries, '{}')
 		  FROM subject
+		  LEFT JOIN verdict v USING (event_uid)
 		 ORDER BY place
-	), delivery AS (
-		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
-		                        event, application_uid, status, state, next_attempt_at, queued)
-		SELECT delivery_uid, $2, subscription_uid, event_uid, last_event_at, kind,
-		       application_uid, status, 'pending', $2, true
-		  FROM considered
-		 WHERE passed_over IS NULL
-	), job AS (
-		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
-		                       scheduled_at, state, tags)
-		SELECT $4::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $5, $6,
-		       '{}', $7, $8, now(), 'available', '{}'
-		  FROM considered
-		 WHERE passed_over IS NULL
-	), stir AS (
-		SELECT pg_notify('drawbridge_outbox', '')
-		 WHERE $10
-		   AND EXISTS (SELECT FROM subject)
-	), notice AS (
-		SELECT pg_notify(current_schema() || '.river_insert', $9::text)
-		 WHERE $9::text IS NOT NULL
-		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
 	)
-	SELECT (SELECT count(*) FROM subject) + 0 * (SELECT count(*) FROM stir) AS told,
-	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries,
-	       (SELECT count(*) FROM notice) AS notified`
+	SELECT (SELECT count(*) FROM subject) AS told,
+	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries`
 
 // publishEvent is publishEvents of one. The server plans it for a single row, which spares the
 // usual case a look at every application.
 var publishEvent = strings.Replace(publishEvents, "json_to_recordset", "json_to_record", 1)
 
-// Publish writes events with their bodies, one delivery for each subscription of
-// the partner that wants it, and the delivery's job, all in the caller's
-// transaction, and returns how many deliveries that made. An event is of tx.Now,
-// or of just after the application's last one.
+// Publish writes events with their bodies and what each owes to the subscriptions of its
+// partner, all in the caller's transaction, and returns how many deliveries that will be.
+// An event is of tx.Now, or of just after the application's last one. Once the transaction
+// has committed, the outbox makes the deliveries and their jobs.
 //
 // It also writes down which subscriptions it passed over and why, so that Verdicts
 // need not guess. A paused subscription gets its delivery and job too; the job
@@ -180,6 +162,9 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event)
 				len(now), now[0].Kind, now[0].ApplicationUID, err)
 		}
 		deliveries += made
+	}
+	if s.Recorded != nil {
+		tx.AfterCommit(s.Recorded)
 	}
 	return deliveries, nil
 }
@@ -213,11 +198,6 @@ type eventRow struct {
 
 // publish writes events of different applications.
 func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) (int, error) {
-	job := Args{CreatedAt: tx.Now, Number: 1}
-	args, err := json.Marshal(job)
-	if err != nil {
-		return 0, fmt.Errorf("writing a job: %w", err)
-	}
 	rows := make([]eventRow, len(events))
 	for place, e := range events {
 		rows[place] = eventRow{
@@ -233,27 +213,13 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 	if err != nil {
 		return 0, fmt.Errorf("writing the events: %w", err)
 	}
-	var notice *string
-	turn := s.notify.take(time.Now(), notifyPause)
-	if turn.taken {
-		notice = &queueNotification
-	}
-	stirring := s.stir.take(time.Now(), stirPause)
-	var found, deliveries, notified int
-	err = tx.QueryRowContext(ctx, statement,
-		string(told), tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns,
-		river.PriorityDefault, Queue, notice, stirring.taken).Scan(&found, &deliveries, &notified)
-	if notified == 0 {
-		s.notify.giveBack(turn)
-	}
+	var found, deliveries int
+	err = tx.QueryRowContext(ctx, statement, string(told), tx.Now, traceparent(ctx)).
+		Scan(&found, &deliveries)
 	if err == nil && found != len(events) {
 		err = fmt.Errorf("%d of them are of no application", len(events)-found)
 	}
-	if err != nil {
-		s.stir.giveBack(stirring)
-		return 0, err
-	}
-	return deliveries, nil
+	return deliveries, err
 }
 
 // enqueue adds the jobs to the caller's transaction.
@@ -263,8 +229,7 @@ func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []Args) err
 	}
 	params := make([]river.InsertManyParams, 0, len(jobs))
 	for _, job := range jobs {
-		// First attempts go before those that have waited already.
-		priority := river.PriorityDefault
+		priority := FirstPriority
 		if job.Number > 1 {
 			priority++
 		}

@@ -28,12 +28,11 @@ type Service struct {
 	Observe func(Observation)
 	// Faults make first attempts go wrong on purpose; nil outside of sandboxes.
 	Faults Faults
+	// Recorded is called when events have been committed, for the outbox; nil tells nobody.
+	Recorded func()
 	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
 	Gate *Gate
 
-	notify notifyThrottle
-	// stir does so for the outbox of the feed.
-	stir    notifyThrottle
 	limiter limiter
 	loads   batcher[Args, *assignment]
 	holds   batcher[assignment, struct{}]

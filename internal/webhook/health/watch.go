@@ -75,7 +75,8 @@ const maxOverdue = 10_000
 // attempt since, at most 10,000 of them. Those that wait on purpose are left
 // out: of a paused subscription, or for a slot at their endpoint. A
 // queued one may be under way, so it counts only after the longest that an
-// attempt can take, and not while it is known to be sent.
+// attempt can take, and not while it is known to be sent. An event whose deliveries nobody
+// has made counts as one.
 func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, error) {
 	before := s.DB.Now().UTC().Add(-time.Minute)
 	var found Overdue
@@ -101,6 +102,12 @@ func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, 
 		                             WHERE b.delivery_uid = d.delivery_uid
 		                               AND b.number = d.attempt_count + 1)
 		          ORDER BY next_attempt_at
+		          LIMIT $3)
+		         UNION ALL
+		        (SELECT recorded_at
+		           FROM outbox
+		          WHERE recorded_at < $1
+		          ORDER BY outbox_id
 		          LIMIT $3)) AS overdue`, before, before.Add(-longest), maxOverdue)
 	if err != nil {
 		return Overdue{}, fmt.Errorf("looking for overdue deliveries: %w", err)

@@ -23,6 +23,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/outbox"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
@@ -100,6 +101,13 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 		Retries: delivery.Schedule{
 			Delays: []time.Duration{time.Minute, 10 * time.Minute}, RetryAfterMax: time.Hour,
 		},
+	}
+	publisher := outbox.New(db)
+	// What follows from an event has followed once its transaction has committed.
+	deliveries.Recorded = func() {
+		if err := publisher.Drain(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
 	}
 	return &Services{
 		DB: db, Subscriptions: subscriptions, Deliveries: deliveries,

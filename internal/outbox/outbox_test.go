@@ -1,0 +1,489 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/outbox"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
+)
+
+// told is an event as the feed has it.
+type told struct {
+	Position    int64     `db:"position"`
+	Application uuid.UUID `db:"application_uid"`
+	Sequence    int64     `db:"sequence"`
+}
+
+func record(h *apptest.Harness, uid uuid.UUID) func(context.Context, *postgres.Tx) error {
+	return func(ctx context.Context, tx *postgres.Tx) error {
+		return h.Events.Record(ctx, tx, lending.TaskCreated(uid.String(), "Sign", lending.TaskPending))
+	}
+}
+
+// publish publishes until nothing waits.
+func publish(t *testing.T, h *apptest.Harness) {
+	t.Helper()
+	if err := h.Outbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// after returns what follows a position in the feed.
+func after(t *testing.T, h *apptest.Harness, position int64) []told {
+	t.Helper()
+	var all []told
+	err := h.DB.SelectContext(t.Context(), &all, `
+		SELECT f.position, f.application_uid, e.sequence
+		  FROM feed f
+		  JOIN events e USING (event_uid, occurred_at)
+		 WHERE f.position > $1
+		 ORDER BY f.position`, position)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkWalk fails unless the walk has each application's events once, in order, from 1.
+func checkWalk(t *testing.T, walk []told, want map[uuid.UUID]int64) {
+	t.Helper()
+	last := map[uuid.UUID]int64{}
+	for i, event := range walk {
+		if i > 0 && event.Position <= walk[i-1].Position {
+			t.Errorf("position %d came after %d", event.Position, walk[i-1].Position)
+		}
+		if event.Sequence != last[event.Application]+1 {
+			t.Errorf("event %d of %s came after %d",
+				event.Sequence, event.Application, last[event.Application])
+		}
+		last[event.Application] = event.Sequence
+	}
+	for uid, count := range want {
+		if last[uid] != count {
+			t.Errorf("application %s has %d events in the feed, want %d", uid, last[uid], count)
+		}
+	}
+}
+
+// Events are recorded by many at once, some of whom take everything back, two publish, and
+// one reads on from what he saw last, while somebody's transaction is open all the time.
+func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	stranger, err := h.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stranger.Rollback() }()
+	if _, err := stranger.ExecContext(t.Context(),
+		`UPDATE partners SET name = name || ' Ltd' WHERE partner_uid = $1`, h.Partner); err != nil {
+		t.Fatal(err)
+	}
+	var uids []uuid.UUID
+	want := map[uuid.UUID]int64{}
+	for range 10 {
+		uid := h.Application(t).UID
+		uids = append(uids, uid)
+		want[uid] = int64(len(h.EventsOf(t, uid)))
+	}
+	errGivenUp := errors.New("given up")
+	var mu sync.Mutex
+	var writers, publishers sync.WaitGroup
+	for writer := range 16 {
+		writers.Go(func() {
+			chance := rand.New(rand.NewPCG(uint64(writer), 1))
+			for range 20 {
+				uid, failing := uids[chance.IntN(len(uids))], chance.IntN(4) == 0
+				err := h.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
+					if err := record(h, uid)(ctx, tx); err != nil || failing {
+						return errors.Join(err, errGivenUp)
+					}
+					return nil
+				})
+				if !failing && err != nil {
+					t.Error(err)
+				}
+				if !failing {
+					mu.Lock()
+					want[uid]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	for range 2 {
+		publishers.Go(func() {
+			publisher := outbox.New(h.DB)
+			for {
+				if _, err := publisher.PublishAll(t.Context()); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	var walk []told
+	read := func() {
+		position := int64(0)
+		if len(walk) > 0 {
+			position = walk[len(walk)-1].Position
+		}
+		walk = append(walk, after(t, h, position)...)
+	}
+	done := make(chan struct{})
+	go func() { writers.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		read()
+	}
+	close(stop)
+	publishers.Wait()
+	publish(t, h)
+	read()
+	checkWalk(t, walk, want)
+	if count := h.Count(t, `SELECT count(*) FROM outbox`); count != 0 {
+		t.Errorf("%d events wait still", count)
+	}
+}
+
+// Two transactions commit in the other order than they recorded: the one that commits late
+// comes later, and the reader in between misses nothing.
+func TestFeedDoesNotSkipALateCommit(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	early, late := h.Application(t).UID, h.Application(t).UID
+	publish(t, h)
+	seen := int64(h.Count(t, `SELECT position FROM feed_head`))
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		if err := record(h, late)(ctx, tx); err != nil {
+			return err
+		}
+		h.Do(t, record(h, early))
+		publish(t, h)
+		got := after(t, h, seen)
+		if len(got) != 1 || got[0].Application != early {
+			return fmt.Errorf("before the late commit the feed has %+v", got)
+		}
+		seen = got[0].Position
+		return nil
+	})
+	publish(t, h)
+	if got := after(t, h, seen); len(got) != 1 || got[0].Application != late {
+		t.Errorf("after the late commit the feed goes on with %+v", got)
+	}
+}
+
+// insertAsBefore records an event as the release before sequences does.
+const insertAsBefore = `
+	WITH subject AS MATERIALIZED (
+		UPDATE applications
+		   SET last_event_at = greatest(now(), last_event_at + interval '1 microsecond')
+		 WHERE application_uid = $1
+		RETURNING partner_uid, merchant_uid, last_event_at
+	)
+	INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+	                    application_uid, status, body)
+	SELECT gen_random_uuid(), last_event_at, 'task.created', partner_uid, merchant_uid, $1,
+	       'Pending', '{}'
+	  FROM subject`
+
+// TestOlderEventsAreNumbered: events of the release before, those from before the upgrade and
+// those that it records beside this one, get their numbers and their place in the feed.
+func TestOlderEventsAreNumbered(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	beside, quiet := h.Application(t).UID, h.Application(t).UID
+	for range 3 {
+		h.Exec(t, insertAsBefore, beside)
+		h.Exec(t, insertAsBefore, quiet)
+	}
+	// As the migration finds them.
+	h.Exec(t, `UPDATE events SET sequence = NULL, subject = NULL`)
+	h.Exec(t, `UPDATE applications SET last_sequence = NULL`)
+	h.Exec(t, `DELETE FROM feed_outbox`)
+	h.Exec(t, `UPDATE feed_head SET numbered_until = '00000000-0000-0000-0000-000000000000'`)
+	before := int64(len(h.EventsOf(t, quiet)))
+
+	h.Webhooks.Deliveries.Recorded = nil // publishing numbers older events, too
+	h.Exec(t, insertAsBefore, beside)
+	h.Do(t, record(h, beside))
+	h.Exec(t, insertAsBefore, beside)
+	publisher := outbox.New(h.DB)
+	const unnumbered = `SELECT count(*) FROM feed_head WHERE numbered_until IS NOT NULL`
+	// Whoever holds an application puts its numbers off, and holds up nobody.
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx,
+			`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, quiet)
+		return errors.Join(err, publisher.Number(ctx))
+	})
+	if h.Count(t, unnumbered) != 1 {
+		t.Error("a held application was numbered, or forgotten")
+	}
+	for h.Count(t, unnumbered) > 0 {
+		if err := publisher.Number(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(t, h)
+	checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{beside: before + 3, quiet: before})
+	if count := h.Count(t, `
+		SELECT count(*)
+		  FROM events
+		 WHERE sequence IS NULL OR subject IS NULL`); count != 0 {
+		t.Errorf("%d events have no number or no subject", count)
+	}
+}
+
+// newest is the application's event that was recorded last.
+func newest(t *testing.T, h *apptest.Harness, uid uuid.UUID) (event uuid.UUID) {
+	t.Helper()
+	err := h.DB.GetContext(t.Context(), &event, `
+		SELECT event_uid
+		  FROM events
+		 WHERE application_uid = $1
+		 ORDER BY sequence DESC
+		 LIMIT 1`, uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event
+}
+
+// verdicts is the ledger of an event.
+func verdicts(t *testing.T, h *apptest.Harness, event uuid.UUID) map[uuid.UUID]delivery.Verdict {
+	t.Helper()
+	lines, err := h.Webhooks.Deliveries.EventVerdicts(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[uuid.UUID]delivery.Verdict{}
+	for _, line := range lines {
+		found[line.SubscriptionUID] = line.Verdict
+	}
+	return found
+}
+
+// What is owed is what was in force when the event was recorded, whatever becomes of the
+// subscriptions before it is published.
+func TestWhatIsOwedIsDecidedWithTheEvent(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid := h.Application(t).UID
+	changed, deleted := h.Subscribe(t, nil).UID, h.Subscribe(t, nil).UID
+	h.Do(t, record(h, uid))
+	event := newest(t, h, uid)
+	if count := h.Count(t, `SELECT count(*) FROM deliveries`); count != 0 {
+		t.Fatalf("%d deliveries before anybody published", count)
+	}
+	h.Exec(t, `
+		UPDATE subscriptions
+		   SET events = '{document.signed}'
+		 WHERE subscription_uid = $1`, changed)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Webhooks.Subscriptions.Delete(ctx, tx, deleted, "operator")
+		return err
+	})
+	later := h.Subscribe(t, nil).UID
+	before := verdicts(t, h, event)
+	// What is owed is not missing: nobody is offered to send it once more.
+	if targets, err := h.Webhooks.Bulk.ReplayTargets(t.Context(), event); err != nil ||
+		!slices.Equal(targets, []uuid.UUID{later}) {
+		t.Errorf("the event can be replayed to %s, want %s (%v)", targets, later, err)
+	}
+
+	publish(t, h)
+
+	for subscription, want := range map[uuid.UUID]delivery.Verdict{
+		changed: delivery.VerdictSent, deleted: delivery.VerdictSent, later: delivery.VerdictLater,
+	} {
+		if got := verdicts(t, h, event)[subscription]; got != want || before[subscription] != want {
+			t.Errorf("subscription %s has the verdict %s, and before that %s, want %s",
+				subscription, got, before[subscription], want)
+		}
+	}
+
+	for subscription, want := range map[uuid.UUID]int{changed: 1, deleted: 1, later: 0} {
+		if got := h.Count(t, `
+			SELECT count(*)
+			  FROM deliveries
+			 WHERE event_uid = $1
+			   AND subscription_uid = $2`, event, subscription); got != want {
+			t.Errorf("subscription %s has %d deliveries, want %d", subscription, got, want)
+		}
+	}
+	if jobs := h.Queued(t, "webhook"); jobs != 2 {
+		t.Errorf("%d jobs, want 2", jobs)
+	}
+}
+
+// A restored database has events in its outbox that were perhaps sent since. Whoever cancels what
+// waited cancels their deliveries too, which the log then shows.
+func TestCancellingWhatARestoreFoundReachesTheOutbox(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid := h.Application(t).UID
+	h.Subscribe(t, nil)
+	h.Subscribe(t, nil)
+	publish(t, h)
+	h.Do(t, record(h, uid))
+	until := h.DB.Now()
+	open, err := h.Webhooks.Deliveries.CountOpen(t.Context(), until)
+	if err != nil || open != 2 {
+		t.Errorf("%d deliveries may have been sent, want 2 (%v)", open, err)
+	}
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		cancelled, err := h.Webhooks.Deliveries.CancelOpen(ctx, tx, until)
+		if cancelled != 2 {
+			t.Errorf("cancelled %d deliveries, want 2", cancelled)
+		}
+		return err
+	})
+	publish(t, h)
+	for _, delivery := range h.DeliveriesOf(t, uid) {
+		if delivery.State != "cancelled" || delivery.FinishedAt == nil {
+			t.Errorf("a delivery is %s", delivery.State)
+		}
+	}
+	if count := len(h.DeliveriesOf(t, uid)); count != 2 {
+		t.Errorf("the log shows %d deliveries, want 2", count)
+	}
+	if jobs := h.Queued(t, "webhook"); jobs != 0 {
+		t.Errorf("%d deliveries would be sent", jobs)
+	}
+	checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{uid: int64(len(h.EventsOf(t, uid)))})
+}
+
+// An event that the database refuses to publish holds up its application's next ones, in whose
+// place nobody would find it, and nobody else's.
+func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	broken, sound := h.Application(t).UID, h.Application(t).UID
+	h.Subscribe(t, nil)
+	publish(t, h)
+	h.Do(t, record(h, broken))
+	first := newest(t, h, broken)
+	// There are no deliveries of that month.
+	h.Exec(t, `UPDATE outbox SET recorded_at = '2001-01-01' WHERE event_uid = $1`, first)
+	for _, uid := range []uuid.UUID{sound, broken, sound} {
+		h.Do(t, record(h, uid))
+	}
+
+	published, err := h.Outbox.PublishAll(t.Context())
+	if published != 2 || err == nil || !strings.Contains(err.Error(), broken.String()) {
+		t.Errorf("published %d events with the error %v, want 2 and one that names %s",
+			published, err, broken)
+	}
+	if left := h.Count(t,
+		`SELECT count(*) FROM outbox WHERE application_uid = $1`, broken); left != 2 {
+		t.Errorf("%d events of the application wait, want 2", left)
+	}
+
+	h.Exec(t, `UPDATE outbox SET recorded_at = now() WHERE event_uid = $1`, first)
+	publish(t, h)
+	want := map[uuid.UUID]int64{}
+	for _, uid := range []uuid.UUID{broken, sound} {
+		want[uid] = int64(len(h.EventsOf(t, uid)))
+	}
+	checkWalk(t, after(t, h, 0), want)
+	if count := h.Count(t, `SELECT count(*) FROM deliveries`); count != 4 {
+		t.Errorf("%d deliveries, want 4", count)
+	}
+}
+
+// While somebody's transaction is open, nothing that was taken leaves the outbox's index, and no
+// version of a changed row goes. Neither is read again for the next event.
+func TestPublishingDoesNotReadTheDead(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid := h.Application(t).UID
+	open, err := h.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Rollback() }()
+	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
+		t.Fatal(err)
+	}
+	h.Do(t, record(h, uid))
+	// A connection of its own, of which it is known what it read.
+	alone, err := postgres.Open(t.Context(), h.DB.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alone.Close() })
+	alone.SetMaxOpenConns(1)
+	publisher := outbox.New(alone)
+	const dead = 20_000
+	h.Exec(t, `
+		INSERT INTO outbox (event_uid, occurred_at, recorded_at, kind, status, merchant_uid,
+		                    application_uid, owed, delivery_uids)
+		SELECT event_uid, occurred_at, recorded_at, kind, status, merchant_uid, application_uid, owed,
+		       delivery_uids
+		  FROM outbox, generate_series(2, $1)`, dead)
+	if err := publisher.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read := func() int {
+		t.Helper()
+		h.Do(t, record(h, uid))
+		before := blocks(t, alone)
+		if published, err := publisher.PublishAll(t.Context()); published != 1 || err != nil {
+			t.Fatalf("published %d events (%v)", published, err)
+		}
+		return blocks(t, alone) - before
+	}
+	// At first, and once a second, it looks from the beginning and reads all of them.
+	for deadline := time.Now().Add(time.Minute); ; {
+		now := read()
+		if now < 40 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("publishing an event still reads %d blocks beside %d dead ones", now, dead)
+		}
+	}
+}
+
+// blocks is how many blocks of what publishing takes from were read, once this connection
+// has told what it did.
+func blocks(t *testing.T, db *postgres.DB) (count int) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
+	if err == nil {
+		err = db.GetContext(t.Context(), &count, `
+			SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
+			  FROM pg_statio_user_tables
+			 WHERE relname IN ('outbox', 'feed_outbox', 'feed_floor')`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
