@@ -155,7 +155,11 @@ func (c *Courier) finish(
 	if err != nil || row.Kind != KindWelcome || !row.ApplicationUID.Valid {
 		return err
 	}
-	_, err = c.release(ctx, tx, ` AND w.application_uid = $3`, row.ApplicationUID)
+	// In place of the state, by whose index all that was queued since the oldest open
+	// transaction began would be passed by.
+	_, err = c.release(ctx, tx, `
+		           w.application_uid = $3
+		       AND CASE WHEN w.state = 'queued' THEN true ELSE false END`, row.ApplicationUID)
 	return err
 }
 
@@ -172,7 +176,7 @@ func (c *Courier) Resume(ctx context.Context) (count int, err error) {
 		if err := c.probe(ctx, tx); err != nil {
 			return err
 		}
-		count, err = c.release(ctx, tx, "")
+		count, err = c.release(ctx, tx, `w.state = 'queued'`)
 		return err
 	})
 	return count, err
@@ -224,21 +228,21 @@ func (c *Courier) probe(ctx context.Context, tx *postgres.Tx) error {
 	return c.requeue(ctx, tx, one, true)
 }
 
-// release queues waiting mails that have nothing to wait for, the oldest first;
-// and narrows them, by args from $3 on.
+// release queues those of some queued mails w that wait and have nothing to wait for, the
+// oldest first; which says what they are, by args from $3 on.
 func (c *Courier) release(
-	ctx context.Context, tx *postgres.Tx, and string, args ...any,
+	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) (int, error) {
 	var going []waiting
 	err := tx.SelectContext(ctx, &going, `
 		WITH going AS (
 			SELECT w.email_uid
 			  FROM emails w
-			 WHERE w.state = 'queued'
+			 WHERE `+which+`
 			   AND w.waits_for <> ''
 			   AND CASE w.waits_for
 			           WHEN 'server' THEN NOT EXISTS (SELECT FROM mail_stop)
-			           ELSE NOT EXISTS (`+welcomeQueued+`w.application_uid) END`+and+`
+			           ELSE NOT EXISTS (`+welcomeQueued+`w.application_uid) END
 			 ORDER BY w.created_at, w.email_uid
 			 LIMIT $2
 			   FOR UPDATE SKIP LOCKED),

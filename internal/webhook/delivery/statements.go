@@ -52,7 +52,9 @@ type assignment struct {
 }
 
 // loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
-// of one leaves the planner no other way, whatever it believes of the tables.
+// of one leaves the planner no other way, whatever it believes of the tables. The state of
+// the other job is asked for in a CASE, or the planner would rather look among all that run,
+// and among all that ever ran since the oldest open transaction began.
 const loadAssignments = `
 	SELECT d.delivery_uid, d.created_at, d.state, d.attempt_count, d.next_attempt_at, d.event,
 	       d.test, d.event_uid, e.merchant_uid, e.sequence, e.subject, e.reference, e.body,
@@ -79,10 +81,12 @@ const loadAssignments = `
 	  LEFT JOIN begun_attempts b
 	    ON b.delivery_uid = d.delivery_uid
 	   AND b.number = d.attempt_count + 1
-	  LEFT JOIN river_job other
-	    ON other.id = b.job_id
-	   AND other.attempted_at = b.claimed_at
-	   AND other.state = 'running'`
+	  LEFT JOIN LATERAL (
+	           SELECT id
+	             FROM river_job
+	            WHERE id = b.job_id
+	              AND CASE WHEN state = 'running' THEN attempted_at = b.claimed_at ELSE false END
+	            LIMIT 1) AS other ON true`
 
 // loadMany returns an assignment for each job, nil where there is none.
 func loadMany(ctx context.Context, on *sqlx.DB, jobs []Args) ([]*assignment, error) {
