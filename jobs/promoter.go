@@ -7,11 +7,16 @@ import (
 	"time"
 
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 const (
 	// promoteEvery is how late a retry may start after it fell due.
 	promoteEvery = 250 * time.Millisecond
+	// A look takes a twentieth of the time at most, unless the next one would be later
+	// than a second: it passes by all that fell due since the oldest open transaction began.
+	promoteShare = 20
+	promoteRest  = time.Second
 	// orphanEvery and orphanPatience bound how long a delivery whose job the
 	// queue lost goes unnoticed.
 	orphanEvery    = time.Minute
@@ -24,6 +29,7 @@ func Promote(ctx context.Context, webhooks *webhook.Services) {
 	due, orphans := time.NewTicker(promoteEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
+	var rest time.Time
 	err := recollect(ctx, webhooks)
 	for {
 		if err != nil && ctx.Err() == nil {
@@ -33,8 +39,15 @@ func Promote(ctx context.Context, webhooks *webhook.Services) {
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			_, err = webhooks.Deliveries.EnqueueDue(ctx)
-			err = errors.Join(err, webhooks.Deliveries.ReleaseIdle(ctx))
+			if err = webhooks.Deliveries.ReleaseIdle(ctx); time.Now().Before(rest) {
+				continue
+			}
+			began := time.Now()
+			count, dueErr := webhooks.Deliveries.EnqueueDue(ctx)
+			err = errors.Join(err, dueErr)
+			if count < delivery.DueBatch {
+				rest = began.Add(min(promoteShare*time.Since(began), promoteRest))
+			}
 		case <-orphans.C:
 			err = recollect(ctx, webhooks)
 		}

@@ -25,8 +25,18 @@ type StateCount struct {
 }
 
 // Activity counts applications and draws that were made, and mails, from since
-// until before until. Each count goes up to MaxActivity.
+// until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
+// be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
+	minutes := [2]int64{since.Unix() / 60, until.Unix() / 60}
+	return s.activity.Get(minutes, func() (Activity, error) {
+		return s.readActivity(ctx, since, until)
+	})
+}
+
+func (s *Service) readActivity(
+	ctx context.Context, since, until time.Time,
+) (Activity, error) {
 	var activity Activity
 	err := s.DB.SelectContext(ctx, &activity.Applications, `
 		SELECT k.state, (SELECT count(*)

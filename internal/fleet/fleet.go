@@ -38,6 +38,8 @@ type Service struct {
 	skewUS atomic.Int64 // as the clocks were last compared
 	// lockKey is that of the lock which the process holds, 0 while it holds none.
 	lockKey atomic.Int64
+
+	activity postgres.Spare[[2]int64, Activity]
 }
 
 // Process is one that serves, or did until lately.

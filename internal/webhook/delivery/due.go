@@ -8,9 +8,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// dueBatch bounds one round of EnqueueDue, so that a large backlog (a subscription
+// DueBatch bounds one round of EnqueueDue, so that a large backlog (a subscription
 // resumed after days, a bulk re-send) trickles in beside new events.
-const dueBatch = 1000
+const DueBatch = 1000
 
 // EnqueueDue enqueues the attempts that have fallen due and returns how many.
 //
@@ -45,7 +45,7 @@ func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 			)
 			SELECT delivery_uid, created_at, attempt_count + 1 AS number
 			  FROM taken
-			 ORDER BY next_attempt_at, delivery_uid`, tx.Now, dueBatch)
+			 ORDER BY next_attempt_at, delivery_uid`, tx.Now, DueBatch)
 		if err != nil {
 			return fmt.Errorf("taking the deliveries that are due: %w", err)
 		}

@@ -41,7 +41,7 @@ func (s *Service) Resend(
 		jobs = append(jobs, Args{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
 	}
 	// Many at once are left to EnqueueDue, so that they do not delay new events.
-	queued := len(jobs) <= dueBatch
+	queued := len(jobs) <= DueBatch
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state, next_attempt_at,

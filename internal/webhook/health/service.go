@@ -13,4 +13,6 @@ type Service struct {
 	Sender *sender.Sender
 	// Gate lets API requests go before a tally; nil lets nothing wait.
 	Gate *delivery.Gate
+
+	backlog postgres.Spare[struct{}, Backlog]
 }

@@ -65,8 +65,12 @@ type Backlog struct {
 	Failing int `db:"failing"`
 }
 
-// Backlog reads what waits now.
+// Backlog reads what waits now, or did a few seconds ago where that is dear to read.
 func (s *Service) Backlog(ctx context.Context) (Backlog, error) {
+	return s.backlog.Get(struct{}{}, func() (Backlog, error) { return s.readBacklog(ctx) })
+}
+
+func (s *Service) readBacklog(ctx context.Context) (Backlog, error) {
 	var backlog Backlog
 	err := s.DB.GetContext(ctx, &backlog, `
 		SELECT (SELECT count(*)

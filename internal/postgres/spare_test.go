@@ -1,0 +1,74 @@
+package postgres_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+// What is quick is read each time, what is dear again and again once in twenty times as long,
+// and what failed at once.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var spare postgres.Spare[string, int]
+		reads := 0
+		read := func(key string, took time.Duration, err error) int {
+			value, got := spare.Get(key, func() (int, error) {
+				<-time.After(took)
+				reads++
+				return reads, err
+			})
+			if !errors.Is(got, err) {
+				t.Errorf("the error is %v, want %v", got, err)
+			}
+			return value
+		}
+		want := func(what string, got, want int) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: got the reading %d, want %d", what, got, want)
+			}
+		}
+		want("quick", read("a", 100*time.Millisecond, nil), 1)
+		want("quick again", read("a", 300*time.Millisecond, nil), 2)
+		want("dear once", read("a", 300*time.Millisecond, nil), 3)
+		<-time.After(3900 * time.Millisecond)
+		want("dear twice, soon", read("a", 0, nil), 3)
+		want("something else", read("b", 0, nil), 4)
+		<-time.After(200 * time.Millisecond)
+		want("dear twice, later", read("a", time.Hour, nil), 5)
+		<-time.After(14 * time.Second)
+		want("very dear, soon", read("a", 0, nil), 5)
+		<-time.After(2 * time.Second)
+		want("very dear, later", read("a", 0, nil), 6)
+		want("after a quick one", read("a", 0, nil), 7)
+		read("c", time.Second, errors.ErrUnsupported)
+		want("after a failure", read("c", 0, nil), 9)
+	})
+}
+
+// Many keys do not grow without bound, and many callers do not meet.
+func TestSpareOfMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var spare postgres.Spare[int, int]
+		var callers sync.WaitGroup
+		for key := range 1000 {
+			callers.Go(func() {
+				got, err := spare.Get(key, func() (int, error) {
+					<-time.After(time.Second)
+					return key, nil
+				})
+				if got != key || err != nil {
+					t.Errorf("key %d got %d (%v)", key, got, err)
+				}
+			})
+		}
+		callers.Wait()
+	})
+}
