@@ -201,6 +201,9 @@ type round struct {
 	Unnumbered bool `db:"unnumbered"`
 }
 
+// feedKey is violated by whoever gives a position that another process has just given.
+const feedKey = "feed_pkey"
+
 // publish is one statement and so one transaction, since each of its own costs as much as
 // the events of several.
 func (p *Publisher) publish(ctx context.Context) (round, error) {
@@ -209,7 +212,7 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 		p.stuck.applications = []uuid.UUID{}
 	}
 	now, err := take(ctx, p.DB, from, eventsTogether, p.stuck.applications)
-	if postgres.IsUnique(err, "feed_pkey") {
+	if postgres.IsUnique(err, feedKey) {
 		// Another process published between this one's look at the feed and its lock.
 		return round{Full: true}, nil
 	}
@@ -340,6 +343,8 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
 			return all, faults
 		case err == nil:
 			all += now.Published
+			continue
+		case postgres.IsUnique(err, feedKey): // as in publish
 			continue
 		}
 		var next uuid.UUID

@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/outbox"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/delivery"
 )
 
@@ -423,14 +424,7 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 	h := apptest.New(t)
 	h.Webhooks.Deliveries.Recorded = nil
 	uid := h.Application(t).UID
-	open, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = open.Rollback() }()
-	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, h.DB)
 	h.Do(t, record(h, uid))
 	// A connection of its own, of which it is known what it read.
 	alone, err := postgres.Open(t.Context(), h.DB.URL())
@@ -450,14 +444,22 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 	if err := publisher.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	blocks := func() int {
+		return pgtest.Blocks(t, alone.DB, "outbox", "feed_outbox", "feed_floor")
+	}
+	const version = `SELECT xmin::text::bigint FROM feed_floor`
+	head := h.Count(t, version)
 	read := func() int {
 		t.Helper()
 		h.Do(t, record(h, uid))
-		before := blocks(t, alone)
+		before := blocks()
 		if published, err := publisher.PublishAll(t.Context()); published != 1 || err != nil {
 			t.Fatalf("published %d events (%v)", published, err)
 		}
-		return blocks(t, alone) - before
+		if h.Count(t, version) != head {
+			t.Fatal("publishing leaves a version of the feed's head behind")
+		}
+		return blocks() - before
 	}
 	// At first, and once a second, it looks from the beginning and reads all of them.
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -469,21 +471,4 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 			t.Fatalf("publishing an event still reads %d blocks beside %d dead ones", now, dead)
 		}
 	}
-}
-
-// blocks is how many blocks of what publishing takes from were read, once this connection
-// has told what it did.
-func blocks(t *testing.T, db *postgres.DB) (count int) {
-	t.Helper()
-	_, err := db.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
-	if err == nil {
-		err = db.GetContext(t.Context(), &count, `
-			SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
-			  FROM pg_statio_user_tables
-			 WHERE relname IN ('outbox', 'feed_outbox', 'feed_floor')`)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return count
 }

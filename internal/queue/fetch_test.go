@@ -125,14 +125,7 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
 	f := newFetching(t)
-	open, err := f.db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = open.Rollback() }()
-	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, f.db)
 	f.add(t, dead, 1, time.Hour)
 	f.exec(t, `DELETE FROM river_job WHERE queue = 'hot'`)
 	read := func() int64 {

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"testing"
 
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/webhooktest"
 )
 
@@ -14,14 +15,7 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	h := webhooktest.New(t)
 	endpoint := webhooktest.NewReceiver(t, nil)
 	h.Subscribe(t, endpoint.URL, nil)
-	open, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = open.Rollback() }()
-	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, h.DB)
 	// Few jobs of many run, as the planner knows it of a service at work.
 	h.Exec(t, `
 		INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at, finalized_at)
@@ -36,16 +30,7 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	// One connection, of which it is known what it read.
 	engine := h.DB.Engine()
 	engine.SetMaxOpenConns(1)
-	blocks := func() int {
-		t.Helper()
-		if _, err := engine.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`); err != nil {
-			t.Fatal(err)
-		}
-		return h.Count(t, `
-			SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
-			  FROM pg_statio_user_tables
-			 WHERE relname IN ('river_job', 'begun_attempts')`)
-	}
+	blocks := func() int { return pgtest.Blocks(t, engine, "river_job", "begun_attempts") }
 	for range 3 {
 		h.Publish(t)
 		job := h.Job(t)
