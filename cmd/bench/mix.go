@@ -27,11 +27,11 @@ type kind struct {
 // mix is what is offered.
 var mix = []kind{
 	{"task", 35, (*traffic).task},
-	{"read loan", 25, (*traffic).read},
+	{"read loan", 27, (*traffic).read},
 	{"draw and funding", 15, (*traffic).draw},
 	{"open a loan", 10, (*traffic).open},
 	{"console page", 10, (*traffic).look},
-	{"upload of 256 KiB", 5, (*traffic).upload},
+	{"upload of 256 KiB", 3, (*traffic).upload}, // more would be refused within the day
 }
 
 // most is how many may be under way at the steady pace.
@@ -49,8 +49,8 @@ type traffic struct {
 	next, made      atomic.Int64
 
 	mu sync.Mutex
-	// loans can be drawn on, others only read and told of.
-	loans []string
+	// loans are all, undrawn those that can be drawn on.
+	loans, undrawn []string
 	// took are the times since they were last asked for, by kind.
 	took     map[string][]time.Duration
 	failures map[string]int
@@ -191,21 +191,17 @@ func (t *traffic) open(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.loans = append(t.loans, made.UID)
+	t.loans, t.undrawn = append(t.loans, made.UID), append(t.undrawn, made.UID)
 	return nil
 }
 
-// take removes a loan that can be drawn on, empty if there is none to spare.
-func (t *traffic) take() string {
-	const kept = 8 // for those who only look
+// take removes the oldest loan that can be drawn on, empty if there is none.
+func (t *traffic) take() (uid string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.loans) <= kept {
-		return ""
+	if len(t.undrawn) > 0 {
+		uid, t.undrawn = t.undrawn[0], t.undrawn[1:]
 	}
-	at, last := rand.IntN(len(t.loans)-kept), len(t.loans)-1
-	uid := t.loans[at]
-	t.loans[at], t.loans = t.loans[last], t.loans[:last]
 	return uid
 }
 

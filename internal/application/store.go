@@ -126,14 +126,15 @@ const lockRows = `FOR NO KEY UPDATE OF a`
 func loadAll(
 	ctx context.Context, db querier, caller Caller, uids []uuid.UUID, locking string,
 ) ([]Application, error) {
+	among, wanted := postgres.Among(uids)
 	var rows []applicationRow
 	err := db.SelectContext(ctx, &rows, `
 		SELECT `+applicationColumns+`
 		  FROM applications a
-		 WHERE a.application_uid = ANY ($1)
+		 WHERE a.application_uid`+among+`
 		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR a.merchant_uid = $2)
 		 ORDER BY a.application_uid
-		 `+locking, pq.Array(uids), caller.MerchantUID)
+		 `+locking, wanted, caller.MerchantUID)
 	if err != nil {
 		return nil, fmt.Errorf("loading applications %s: %w", uids, err)
 	}
@@ -186,6 +187,7 @@ func (r applicationRow) application() Application {
 func loadOffers(
 	ctx context.Context, db querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]offerRow, error) {
+	among, wanted := postgres.Among(uids)
 	var rows []offerRow
 	err := db.SelectContext(ctx, &rows, `
 		SELECT o.application_uid,
@@ -204,8 +206,8 @@ func loadOffers(
 		                WHERE l.application_uid = o.application_uid) AS loan_open
 		  FROM offers o
 		  JOIN products p USING (product_uid)
-		 WHERE o.application_uid = ANY ($1)
-		 ORDER BY p.code COLLATE "C"`, pq.Array(uids))
+		 WHERE o.application_uid`+among+`
+		 ORDER BY p.code COLLATE "C"`, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("loading the offers of applications %s: %w", uids, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
@@ -53,6 +52,7 @@ func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCert
 func certificatesOf(
 	ctx context.Context, db querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]StoredCertificate, error) {
+	among, wanted := postgres.Among(uids)
 	var rows []certificateRow
 	err := db.SelectContext(ctx, &rows, `
 		SELECT c.application_uid,
@@ -71,10 +71,10 @@ func certificatesOf(
 		  LEFT JOIN disbursements d ON d.application_uid = c.application_uid
 		                           AND d.certificate_uid = c.certificate_uid
 		  LEFT JOIN certificate_files f ON f.certificate_uid = c.certificate_uid
-		 WHERE c.application_uid = ANY ($1)
+		 WHERE c.application_uid`+among+`
 		 ORDER BY c.created_at DESC,
 		          c.certificate_uid DESC,
-		          f.position`, pq.Array(uids))
+		          f.position`, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("listing the certificates of loans %s: %w", uids, err)
 	}

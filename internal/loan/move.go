@@ -121,20 +121,21 @@ func (l *Loan) move(id int64, made Change) Moved {
 func lockDraws(
 	ctx context.Context, tx *postgres.Tx, caller Caller, moves []Move,
 ) (map[int64]*Loan, error) {
-	ids := make(pq.Int64Array, 0, len(moves))
+	ids := make([]int64, 0, len(moves))
 	for _, move := range moves {
 		ids = append(ids, move.ID)
 	}
+	among, wanted := postgres.Among(ids)
 	var uids []uuid.UUID
 	err := tx.SelectContext(ctx, &uids, `
 		SELECT application_uid
 		  FROM applications
 		 WHERE application_uid IN (SELECT application_uid
 		                             FROM disbursements
-		                            WHERE merchant_disbursement_id = ANY ($1))
+		                            WHERE merchant_disbursement_id`+among+`)
 		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
 		 ORDER BY application_uid
-		   FOR NO KEY UPDATE`, ids, caller.MerchantUID)
+		   FOR NO KEY UPDATE`, wanted, caller.MerchantUID)
 	if err != nil {
 		return nil, fmt.Errorf("locking the loans of %d disbursements: %w", len(ids), err)
 	}

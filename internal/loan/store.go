@@ -122,12 +122,7 @@ func find(ctx context.Context, db querier, app account) (*Loan, error) {
 func findAll(
 	ctx context.Context, db querier, uids []uuid.UUID,
 ) (map[uuid.UUID]*Loan, error) {
-	// Of a list of one the server would make a new plan each time, which takes ten times as
-	// long as to follow it.
-	which, wanted := "= ANY ($1)", any(pq.Array(uids))
-	if len(uids) == 1 {
-		which, wanted = "= $1", uids[0]
-	}
+	among, wanted := postgres.Among(uids)
 	var rows []loanRow
 	err := db.SelectContext(ctx, &rows, `
 		SELECT l.product_uid,
@@ -144,7 +139,7 @@ func findAll(
 		  JOIN offers o USING (application_uid, product_uid)
 		  JOIN loan_stages s USING (application_uid)
 		  LEFT JOIN disbursements d USING (application_uid, stage)
-		 WHERE l.application_uid `+which+`
+		 WHERE l.application_uid`+among+`
 		 ORDER BY l.application_uid, s.stage`, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("loading loans %s: %w", uids, err)

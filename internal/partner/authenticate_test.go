@@ -3,6 +3,7 @@ package partner_test
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -251,6 +252,74 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	}
 	if got := updates(); got != 3 {
 		t.Errorf("%d statements noted 6 uses, want 3", got)
+	}
+}
+
+// TestRevocationUnderLoad revokes a client, and replaces the secret of another, while two processes
+// are busy with their calls: none that comes after the change has returned is let in by either.
+func TestRevocationUnderLoad(t *testing.T) {
+	t.Parallel()
+	here := newHouse(t)
+	there := here.neighbour(t)
+	for name, end := range map[string]func(id string){
+		"revoked": func(id string) { here.revoke(t, id) },
+		"rotated": func(id string) { here.rotate(t, id, 0) },
+	} {
+		issued := here.plain(t)
+		const each = 200
+		var ended atomic.Bool
+		var busy, callers sync.WaitGroup
+		for _, process := range []house{here, there, here, there} {
+			busy.Add(1)
+			callers.Go(func() {
+				for calls, refused := 0, 0; refused < each; calls++ {
+					if calls == each {
+						busy.Done()
+					}
+					late := ended.Load()
+					switch err := process.login(issued.Credentials); {
+					case late && err == nil:
+						t.Errorf("a call was let in after the client was %s", name)
+						return
+					case late:
+						refused++
+					case err != nil && calls < each:
+						t.Errorf("a call was refused before the client was %s: %v", name, err)
+						busy.Done()
+						return
+					}
+				}
+			})
+		}
+		busy.Wait()
+		end(issued.ClientID)
+		ended.Store(true)
+		callers.Wait()
+	}
+}
+
+// TestBusyClientsSpareQueries counts what a thousand calls in a row cost the database.
+func TestBusyClientsSpareQueries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.DB.SetMaxOpenConns(1)
+	issued := h.plain(t)
+	began := time.Now()
+	for range 1000 {
+		if err := h.login(issued.Credentials); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked float64
+	err := h.DB.GetContext(t.Context(), &asked, `
+		SELECT sum(generic_plans + custom_plans)
+		  FROM pg_prepared_statements
+		 WHERE statement LIKE '%FROM clients c%' AND $1`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := 2 + time.Since(began).Seconds()*4; asked < 1 || asked > most {
+		t.Errorf("%.0f queries for 1,000 calls, want one, and four a second: %.0f", asked, most)
 	}
 }
 

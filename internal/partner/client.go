@@ -156,6 +156,7 @@ func (s *Service) RotateClient(
 	if err != nil {
 		return Rotated{}, fmt.Errorf("rotating client %s: %w", id, err)
 	}
+	takeHold(tx)
 	return rotated, nil
 }
 
@@ -175,6 +176,7 @@ func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) 
 	if count, err := result.RowsAffected(); err != nil || count == 0 {
 		return errNoClient(id)
 	}
+	takeHold(tx)
 	return nil
 }
 
@@ -202,6 +204,7 @@ func (s *Service) SetRate(
 	if err != nil {
 		return fmt.Errorf("setting the rate of client %s: %w", id, err)
 	}
+	takeHold(tx)
 	return nil
 }
 

@@ -29,6 +29,8 @@ const maxName = 200
 // Service runs the use cases of this package.
 type Service struct {
 	DB *postgres.DB
+
+	known known
 }
 
 // Partner is an organisation that integrates.

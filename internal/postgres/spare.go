@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// spareShare is how much longer than it took to read, less spareFree, something is
-	// kept: what takes long may take a twentieth of the time, for whomever it is read.
-	spareShare = 20
-	// spareFree leaves out what is quick: below a tenth of a second it is read each time,
-	// and so it is once after such a reading, since the first may be slow by chance.
-	spareFree = 2 * time.Second
+	// spareShare is how much longer than it took to read something is kept: what takes
+	// long may take a fiftieth of the time, for whomever it is read.
+	spareShare = 50
+	// spareFree is what is quick and read each time. So is what took longer once, since
+	// that may be chance.
+	spareFree = 50 * time.Millisecond
 	// spareMost bounds how long something is kept, and sparedKeys of how much.
 	spareMost  = 15 * time.Second
 	sparedKeys = 200
@@ -32,21 +32,20 @@ type spared[V any] struct {
 	until time.Time
 }
 
-// Get returns what was kept of a key, or reads it. Errors are read's, and are not kept.
+// Get returns what was kept of a key, or reads it. Who asks while somebody reads what was dear gets
+// what was read before. Errors are read's, and are not kept.
 func (s *Spare[K, V]) Get(key K, read func() (V, error)) (V, error) {
-	s.mu.Lock()
-	found, known := s.kept[key]
-	s.mu.Unlock()
-	if known && time.Now().Before(found.until) {
-		return found.value, nil
+	found, known, kept := s.look(key)
+	if kept {
+		return found, nil
 	}
 	began := time.Now()
 	value, err := read()
-	rest := min(spareShare*time.Since(began)-spareFree, spareMost)
+	took := time.Since(began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kept, key)
-	if err != nil || rest <= 0 {
+	if err != nil || took < spareFree {
 		return value, err
 	}
 	if s.kept == nil || len(s.kept) >= sparedKeys {
@@ -54,8 +53,23 @@ func (s *Spare[K, V]) Get(key K, read func() (V, error)) (V, error) {
 	}
 	now := spared[V]{value: value}
 	if known {
-		now.until = time.Now().Add(rest)
+		now.until = time.Now().Add(min(spareShare*took, spareMost))
 	}
 	s.kept[key] = now
 	return value, nil
+}
+
+// look returns what was read last, whether that was dear, and whether it is to be used again.
+func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, known := s.kept[key]
+	if known && time.Now().Before(found.until) {
+		return found.value, true, true
+	}
+	if known && !found.until.IsZero() {
+		// Others need not read it too; a reader that hangs does not hold them up for long.
+		s.kept[key] = spared[V]{found.value, time.Now().Add(spareMost)}
+	}
+	return found.value, known, false
 }

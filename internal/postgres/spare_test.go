@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// What is quick is read each time, what is dear again and again once in twenty times as long,
+// What is quick is read each time, what is dear again and again once in fifty times as long,
 // and what failed at once.
 func TestSpare(t *testing.T) {
 	t.Parallel()
@@ -34,10 +34,10 @@ func TestSpare(t *testing.T) {
 				t.Errorf("%s: got the reading %d, want %d", what, got, want)
 			}
 		}
-		want("quick", read("a", 100*time.Millisecond, nil), 1)
-		want("quick again", read("a", 300*time.Millisecond, nil), 2)
-		want("dear once", read("a", 300*time.Millisecond, nil), 3)
-		<-time.After(3900 * time.Millisecond)
+		want("quick", read("a", 49*time.Millisecond, nil), 1)
+		want("quick again", read("a", 100*time.Millisecond, nil), 2)
+		want("dear once", read("a", 100*time.Millisecond, nil), 3)
+		<-time.After(4900 * time.Millisecond)
 		want("dear twice, soon", read("a", 0, nil), 3)
 		want("something else", read("b", 0, nil), 4)
 		<-time.After(200 * time.Millisecond)
@@ -49,6 +49,41 @@ func TestSpare(t *testing.T) {
 		want("after a quick one", read("a", 0, nil), 7)
 		read("c", time.Second, errors.ErrUnsupported)
 		want("after a failure", read("c", 0, nil), 9)
+	})
+}
+
+// While one reads what is dear, the others get what was there before.
+func TestSpareWhileSomebodyReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var spare postgres.Spare[int, int]
+		reads := 0
+		get := func() int {
+			got, err := spare.Get(0, func() (int, error) {
+				<-time.After(time.Second)
+				reads++
+				return reads, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return got
+		}
+		get()
+		get()
+		<-time.After(time.Minute)
+		reader := make(chan int)
+		go func() { reader <- get() }()
+		synctest.Wait()
+		if got := get(); got != 2 || reads != 2 {
+			t.Errorf("beside a reader there is the reading %d of %d, want 2 of 2", got, reads)
+		}
+		if got := <-reader; got != 3 {
+			t.Errorf("the reader got the reading %d, want 3", got)
+		}
+		if got := get(); got != 3 {
+			t.Errorf("afterwards there is the reading %d, want 3", got)
+		}
 	})
 }
 

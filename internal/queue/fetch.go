@@ -50,7 +50,7 @@ const (
 	// are older than the head: handed back, or inserted by a long transaction.
 	wholeEvery = time.Second
 	// wholeShare is which part of the time whole fetches may take at most.
-	wholeShare = 20
+	wholeShare = 50
 )
 
 // NewDriver returns a driver over the pool of a working client, by the clock of the database.
