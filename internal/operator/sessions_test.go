@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/argon2id"
+	"github.com/alexedwards/scs/v2"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
@@ -242,4 +243,40 @@ func TestOldHashesAreRenewed(t *testing.T) {
 	if o.user().Credential == credential {
 		t.Error("another password has the old credential")
 	}
+}
+
+// TestPagesDoNotWriteTheirSession commits a session as each page does. It is written when it holds
+// something else, or would end a minute earlier than it is to, and as often as that.
+func TestPagesDoNotWriteTheirSession(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	store := o.SessionStore()
+	until, lifetime := time.Now().Add(time.Hour), time.Now().Add(24*time.Hour)
+	written := ""
+	commit := func(what string, values map[string]any, later time.Duration, want bool) {
+		t.Helper()
+		data, err := scs.GobCodec{}.Encode(lifetime, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.CommitCtx(t.Context(), "token", data, until.Add(later)); err != nil {
+			t.Fatal(err)
+		}
+		var now string
+		if err := o.DB.Get(&now, `SELECT xmin::text FROM sessions`); err != nil {
+			t.Fatal(err)
+		}
+		if got := now != written; got != want {
+			t.Errorf("%s: written %t, want %t", what, got, want)
+		}
+		written = now
+	}
+	values := map[string]any{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"}
+	commit("begun", values, 0, true)
+	for range 20 {
+		commit("asked for again", values, 50*time.Second, false)
+	}
+	commit("asked for after a while", values, 2*time.Minute, true)
+	commit("asked for right after", values, 2*time.Minute, false)
+	commit("with something else", map[string]any{"a": "2"}, 2*time.Minute, true)
 }

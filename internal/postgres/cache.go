@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/lib/pq"
 )
@@ -13,6 +14,16 @@ import (
 // cachedStatements bounds what one connection keeps prepared: more than the
 // program has statements on its hot paths, and a few megabytes of the server.
 const cachedStatements = 160
+
+// statementLife is for how long a statement is kept first, and statementGrowth how many times
+// longer each next time: the server chooses between one plan for all arguments and a plan
+// for each use when it has run a statement five times, and never again. Of a table that was
+// empty then, as in a new installation, it chooses the latter, which costs more than most
+// statements do.
+const (
+	statementLife   = time.Minute
+	statementGrowth = 4
+)
 
 // cachingConnector makes connections of lib/pq that prepare each statement with
 // arguments on its first use and keep it. A later use is one round trip instead
@@ -29,6 +40,8 @@ type cachingConnector struct {
 	driver.Connector
 
 	limit int
+	// life is for how long a statement is kept first.
+	life time.Duration
 	// generation moves on when a kept statement proved stale; connections of an
 	// older one forget what they keep.
 	generation atomic.Int64
@@ -77,6 +90,9 @@ type keptStatement struct {
 	stmt pqStmt
 	// used counts the uses of statements on the connection until its own last one.
 	used int64
+	// until is when it is prepared anew, life since when.
+	until time.Time
+	life  time.Duration
 }
 
 // cachedConn is a connection with the statements that it keeps. Like every
@@ -194,9 +210,15 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		c.generation = now
 	}
 	c.uses++
+	life := c.connector.life
 	if found, ok := c.kept[text]; ok {
-		found.used = c.uses
-		return found.stmt, nil
+		if found.used = c.uses; time.Now().Before(found.until) {
+			return found.stmt, nil
+		}
+		life = statementGrowth * found.life
+		if err := c.forget(ctx, found); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.shrink(ctx, c.connector.limit-1); err != nil {
 		return nil, err
@@ -210,7 +232,9 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		return nil, errors.Join(
 			errors.New("the driver's statement lacks what the statement cache needs"), made.Close())
 	}
-	c.kept[text] = &keptStatement{text: text, stmt: stmt, used: c.uses}
+	c.kept[text] = &keptStatement{
+		text: text, stmt: stmt, used: c.uses, until: time.Now().Add(life), life: life,
+	}
 	return stmt, nil
 }
 
@@ -219,7 +243,6 @@ func (c *cachedConn) shrink(ctx context.Context, size int) error {
 	if len(c.kept) <= size {
 		return nil
 	}
-	defer c.watch(ctx)()
 	for len(c.kept) > size {
 		var oldest *keptStatement
 		for _, kept := range c.kept {
@@ -227,12 +250,18 @@ func (c *cachedConn) shrink(ctx context.Context, size int) error {
 				oldest = kept
 			}
 		}
-		delete(c.kept, oldest.text)
-		if err := oldest.stmt.Close(); err != nil {
+		if err := c.forget(ctx, oldest); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forget no longer keeps a statement.
+func (c *cachedConn) forget(ctx context.Context, kept *keptStatement) error {
+	defer c.watch(ctx)()
+	delete(c.kept, kept.text)
+	return kept.stmt.Close()
 }
 
 // doubt keeps the connection from further use if ctx has ended: lib/pq asks the

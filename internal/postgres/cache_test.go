@@ -67,6 +67,28 @@ func TestStatementIsPreparedOncePerConnection(t *testing.T) {
 	}
 }
 
+// TestStatementsArePreparedAnew: what the server chose when a statement was new is not for good.
+func TestStatementsArePreparedAnew(t *testing.T) {
+	t.Parallel()
+	db := oneConnection(t, postgres.WithStatementLife(time.Nanosecond))
+	const uses = 6
+	for i := range uses {
+		var got int
+		if err := db.Get(&got, doubled, i); err != nil || got != 2*i {
+			t.Errorf("got %d, %v, want %d", got, err, 2*i)
+		}
+		err := db.Get(&got, `
+			SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement = '`+
+			doubled+`'`)
+		if err != nil || got != 1 {
+			t.Errorf("after use %d the server has planned it %d times, %v, want once", i, got, err)
+		}
+	}
+	if texts := prepared(t, db); len(texts) != 1 {
+		t.Errorf("the connection holds %q, want the one statement", texts)
+	}
+}
+
 func TestWithoutStatementsNothingIsPrepared(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t, postgres.WithoutStatements())

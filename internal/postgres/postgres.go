@@ -58,6 +58,8 @@ type Option func(*options)
 
 type options struct {
 	unprepared bool
+	// statementLife is that of cachingConnector.
+	statementLife time.Duration
 	timeout    time.Duration
 	health     *health
 	replica    string
@@ -75,7 +77,9 @@ func WithTimeout(timeout time.Duration) Option { return func(o *options) { o.tim
 // it answers. TLS is used where the server offers it, unless the URL's sslmode
 // says otherwise.
 func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
-	chosen := options{timeout: DefaultTimeout, health: new(health)}
+	chosen := options{
+		timeout: DefaultTimeout, health: new(health), statementLife: statementLife,
+	}
 	for _, choose := range choices {
 		choose(&chosen)
 	}
@@ -116,7 +120,9 @@ func openPool(dsn string, chosen options, most int) (*sqlx.DB, error) {
 	}
 	var connector driver.Connector = bound
 	if !chosen.unprepared {
-		connector = &cachingConnector{Connector: bound, limit: cachedStatements}
+		connector = &cachingConnector{
+			Connector: bound, limit: cachedStatements, life: chosen.statementLife,
+		}
 	}
 	pool := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	pool.SetMaxOpenConns(most)

@@ -1,0 +1,8 @@
+package postgres
+
+import "time"
+
+// WithStatementLife keeps statements for so long first.
+func WithStatementLife(life time.Duration) Option {
+	return func(o *options) { o.statementLife = life }
+}
