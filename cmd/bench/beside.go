@@ -18,7 +18,7 @@ type besideCmd struct {
 	Open       time.Duration `help:"How long the transaction stays open." default:"20m"`
 	Deliveries int           `help:"How many deliveries there are to remove, with an event and one or two attempts each." default:"1500000"`
 	Before     time.Duration `help:"How long it is measured before." default:"3m"`
-	Share      float64       `help:"Which share of the measured peak is offered." default:"0.5"`
+	Share      float64       `help:"Which share of what is carried to the end is offered." default:"0.5"`
 	Peak       time.Duration `help:"How long the peak is measured." default:"30s"`
 	Out        string        `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
 	Dir        string        `help:"Keep the data in this folder." default:"${tmp}"`
@@ -37,7 +37,7 @@ func (c *besideCmd) Validate() error {
 // the thirteen that are kept, and all but three have their bodies removed.
 const seedDays = 610
 
-// Run offers a share of the peak, and compares what it takes before and meanwhile. It fails
+// Run offers a share of what is carried, and compares what it takes before and meanwhile. It fails
 // where a call does, or where deliveries take twice as long.
 func (c *besideCmd) Run(w *world) (err error) {
 	var open ends
@@ -59,26 +59,25 @@ func (c *besideCmd) Run(w *world) (err error) {
 	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
 		return err
 	}
-	if found.Peak, err = s.traffic.peak(w.ctx, c.Peak); err != nil {
+	carried, err := s.carried(w, c.Peak)
+	if err != nil {
 		return err
 	}
-	if err := drainPeak(w.ctx, s.db); err != nil {
-		return err
-	}
-	w.say("peak %.0f calls/s; offering %.0f calls/s", found.Peak, found.Peak*c.Share)
+	rate := carried * c.Share
+	w.say("offering %.0f calls/s", rate)
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	pacing := make(chan error, 1)
 	s.traffic.begin()
 	go func() {
-		pacing <- pace{rate: found.Peak * c.Share, random: true, most: most}.run(ctx, 0, s.traffic.do)
+		pacing <- pace{rate: rate, random: true, most: most}.run(ctx, 0, s.traffic.do)
 	}()
 	err = b.measure(ctx)
 	cancel()
 	if err := errors.Join(err, <-pacing, w.ctx.Err()); err != nil {
 		return err
 	}
-	return b.tell(found.Peak * c.Share)
+	return b.tell(rate)
 }
 
 // beside is such a measurement.

@@ -117,17 +117,16 @@ func (t *traffic) do(_ int, due time.Time) error {
 	return nil
 }
 
-// peak is how many pieces of work a second the program carries when each caller
-// begins the next as soon as one has ended.
-func (t *traffic) peak(ctx context.Context, length time.Duration) (float64, error) {
-	began := time.Now()
+// peak has each caller begin the next piece of work as soon as one has ended, and returns how
+// many were done.
+func (t *traffic) peak(ctx context.Context, length time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	err := pace{most: clients}.run(ctx, 0, t.do)
 	for what := range t.failed() {
 		err = errors.Join(err, errors.New("measuring the peak: "+what))
 	}
-	return float64(t.made.Load()) / time.Since(began).Seconds(), err
+	return t.made.Load(), err
 }
 
 // times returns what the work took since the last call, by kind.

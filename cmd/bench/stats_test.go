@@ -140,7 +140,7 @@ func sampleResult() *result {
 	flat.Name, leak.Name, leak.Unit = "goroutines", "memory", "MiB"
 	flat.judge()
 	leak.judge()
-	return &result{Minutes: 10, Peak: 100, Offered: 60, Calls: 36_000, series: []*series{flat, leak}}
+	return &result{Minutes: 10, Carried: 100, Offered: 60, Calls: 36_000, series: []*series{flat, leak}}
 }
 
 func TestResultIsFlat(t *testing.T) {
