@@ -169,7 +169,7 @@ func TestSoakTable(t *testing.T) {
 	}
 	lines := cellsOf(out.String())
 	for _, want := range []string{
-		"peak 100 calls/s, offered 60 calls/s for 10 min: 36000 calls",
+		"100 calls/s are carried, 60 calls/s were offered for 10 min: 36000 calls",
 		"goroutines 100 +0.00 +10.0 flat", "memory 400 MiB +400 MiB +40.0 MiB not flat",
 		"failed: draw: refused 3 not flat",
 	} {

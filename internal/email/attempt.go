@@ -71,7 +71,7 @@ func insertAttempt(
 ) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH counted AS (
-			UPDATE emails SET attempt_count = $2 WHERE email_uid = $1
+			UPDATE emails SET attempt_count = $2 WHERE email_uid = $1 AND attempt_count <> $2
 		)
 		INSERT INTO email_attempts (email_uid, number, started_at, server)
 		VALUES ($1, $2, $3, $4)`, uid, number, tx.Now, server)

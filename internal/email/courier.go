@@ -126,13 +126,14 @@ func (c *Courier) begin(
 	if row.Tries() > len(c.retry()) {
 		return nil, c.finish(ctx, tx, row, c.exhausted("the process ended during the last one"))
 	}
-	kept := c.keeps(row.Kind)
+	kept, attempts := c.keeps(row.Kind), row.AttemptCount
 	if kept == nil {
+		attempts++
 		if waits, err := c.hold(ctx, tx, row, job); err != nil || waits {
 			return nil, err
 		}
 	}
-	if err := c.prepare(ctx, tx, &row); err != nil {
+	if err := c.prepare(ctx, tx, &row, attempts); err != nil {
 		return nil, err
 	}
 	if kept != nil {

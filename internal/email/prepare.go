@@ -9,8 +9,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// prepare renders and composes the mail unless an earlier attempt did.
-func (c *Courier) prepare(ctx context.Context, tx *postgres.Tx, row *bodyRow) error {
+// prepare renders and composes the mail unless an earlier attempt did, and keeps the text together
+// with the count of attempts: the row is in many indexes.
+func (c *Courier) prepare(
+	ctx context.Context, tx *postgres.Tx, row *bodyRow, attempts int,
+) error {
 	if row.Source != "" {
 		return nil
 	}
@@ -30,14 +33,15 @@ func (c *Courier) prepare(ctx context.Context, tx *postgres.Tx, row *bodyRow) er
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE emails
-		   SET subject     = $2,
-		       html_body   = $3,
-		       text_body   = $4,
-		       message_id  = $5,
-		       source      = $6,
-		       rendered_at = $7
+		   SET subject       = $2,
+		       html_body     = $3,
+		       text_body     = $4,
+		       message_id    = $5,
+		       source        = $6,
+		       rendered_at   = $7,
+		       attempt_count = $8
 		 WHERE email_uid = $1`,
-		row.EmailUID, row.Subject, row.HTML, row.Text, row.MessageID, row.Source, tx.Now)
+		row.EmailUID, row.Subject, row.HTML, row.Text, row.MessageID, row.Source, tx.Now, attempts)
 	if err != nil {
 		return fmt.Errorf("keeping the text of e-mail %s: %w", row.EmailUID, err)
 	}

@@ -240,19 +240,19 @@ const takeDue = `
 		  FROM ((SELECT outbox_id, ctid AS row, NULL::tid AS before_row,
 		                cardinality(owed) AS deliveries
 		           FROM outbox
-		          WHERE outbox_id >= $2
-		            AND application_uid <> ALL ($3)
+		          WHERE outbox_id >= (SELECT $2::bigint)
+		            AND application_uid <> ALL ((SELECT $3::uuid[])::uuid[])
 		            AND EXISTS (SELECT FROM head)
 		          ORDER BY outbox_id
-		          LIMIT $1)
+		          LIMIT (SELECT $1::integer))
 		         UNION ALL
 		        (SELECT outbox_id, NULL, ctid, 0
 		           FROM feed_outbox
 		          WHERE EXISTS (SELECT FROM head)
 		          ORDER BY outbox_id
-		          LIMIT $1)) AS both_kinds
+		          LIMIT (SELECT $1::integer))) AS both_kinds
 		 ORDER BY outbox_id
-		 LIMIT $1
+		 LIMIT (SELECT $1::integer)
 	), due AS MATERIALIZED (
 		SELECT row, before_row FROM waiting WHERE ahead < $4
 	), taken AS (

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"net/http"
 	"testing"
 
 	"drawbridge/internal/postgres/pgtest"
@@ -44,5 +45,51 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	}
 	if state := h.Newest(t).State; state != "delivered" {
 		t.Errorf("the delivery is %s", state)
+	}
+}
+
+// TestFailingDoesNotReadTheDead: the indexes of the deliveries that wait keep all that waited, and
+// the planner knows of few. One that fails reads its own rows and
+// those of its event.
+func TestFailingDoesNotReadTheDead(t *testing.T) {
+	t.Parallel()
+	const dead = 20_000
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	pgtest.Hold(t, h.DB)
+	h.Publish(t)
+	h.Exec(t, `
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
+		                        application_uid, status, state, next_attempt_at, queued)
+		SELECT gen_random_uuid(), created_at, subscription_uid, gen_random_uuid(), event_at, event,
+		       application_uid, status, state, next_attempt_at, queued
+		  FROM deliveries
+		 CROSS JOIN generate_series(1, $1)`, dead)
+	h.Exec(t, `
+		UPDATE deliveries
+		   SET state = 'delivered', attempt_count = 1, next_attempt_at = NULL, queued = false,
+		       finished_at = created_at, last_http_status = 200, last_duration_us = 1`)
+	h.Exec(t, `DELETE FROM river_job`)
+	h.Exec(t, `ANALYZE deliveries`)
+	engine, table := h.DB.Engine(), "deliveries_y"+h.Clock.Now().Format("2006m01")
+	engine.SetMaxOpenConns(1)
+	for range 4 {
+		h.Publish(t)
+		h.Exec(t, `UPDATE deliveries SET attempt_count = 2 WHERE state = 'pending'`)
+		last := h.Job(t)
+		last.Number = 3
+		before := pgtest.Blocks(t, engine, table)
+		if err := h.Deliveries.Deliver(t.Context(), last, webhooktest.First); err != nil {
+			t.Fatal(err)
+		}
+		if read := pgtest.Blocks(t, engine, table) - before; read > 300 {
+			t.Errorf("a last attempt read %d blocks beside %d that had waited", read, dead)
+		}
+	}
+	if failed := h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'failed'`); failed != 4 {
+		t.Errorf("%d deliveries have failed, want 4", failed)
 	}
 }

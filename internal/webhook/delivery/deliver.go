@@ -244,12 +244,12 @@ func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
 			   AND (state = 'paused' OR stopped_at IS NOT NULL)
 			   FOR SHARE
 		)
-		UPDATE deliveries
+		UPDATE deliveries d
 		   SET parked = true,
 		       queued = false
 		 WHERE delivery_uid = $1
 		   AND created_at = $2
-		   AND state IN ('pending', 'retrying')
+		   AND `+isOpen+`
 		   AND EXISTS (SELECT 1 FROM paused)`, task.UID, task.CreatedAt, task.Subscription)
 	if err != nil {
 		return false, fmt.Errorf("parking delivery %s: %w", task.UID, err)
@@ -261,11 +261,11 @@ func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
 // cancelTask ends a delivery that was added while its subscription was deleted.
 func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
 	_, err := db.ExecContext(ctx, `
-		UPDATE deliveries
+		UPDATE deliveries d
 		   SET `+subscription.Cancelled+`
 		 WHERE delivery_uid = $1
 		   AND created_at = $3
-		   AND state IN ('pending', 'retrying')`, task.UID, db.Now(), task.CreatedAt)
+		   AND `+isOpen, task.UID, db.Now(), task.CreatedAt)
 	if err != nil {
 		return fmt.Errorf("cancelling delivery %s: %w", task.UID, err)
 	}
