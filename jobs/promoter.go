@@ -13,10 +13,10 @@ import (
 const (
 	// promoteEvery is how late a retry may start after it fell due.
 	promoteEvery = 250 * time.Millisecond
-	// A look takes a twentieth of the time at most, unless the next one would be later
-	// than a second: it passes by all that fell due since the oldest open transaction began.
-	promoteShare = 20
-	promoteRest  = time.Second
+	// A look takes a fiftieth of the time at most, unless the next one would be later than
+	// three seconds: it passes by all that fell due since the oldest open transaction began.
+	promoteShare = 50
+	promoteRest  = 3 * time.Second
 	// orphanEvery and orphanPatience bound how long a delivery whose job the
 	// queue lost goes unnoticed.
 	orphanEvery    = time.Minute

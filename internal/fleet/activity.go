@@ -24,12 +24,21 @@ type StateCount struct {
 	Count int    `db:"count"`
 }
 
+// activitySpan is a time of which the activity is kept. The zero until is the present.
+type activitySpan struct {
+	length time.Duration
+	until  time.Time
+}
+
 // Activity counts applications and draws that were made, and mails, from since
 // until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
 // be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
-	minutes := [2]int64{since.Unix() / 60, until.Unix() / 60}
-	return s.activity.Get(minutes, func() (Activity, error) {
+	span := activitySpan{length: until.Sub(since), until: until.Truncate(time.Minute)}
+	if s.DB.Now().Sub(until) < time.Minute {
+		span.until = time.Time{} // what goes on to the present is the same a minute later
+	}
+	return s.activity.Get(span, func() (Activity, error) {
 		return s.readActivity(ctx, since, until)
 	})
 }

@@ -39,7 +39,7 @@ type Service struct {
 	// lockKey is that of the lock which the process holds, 0 while it holds none.
 	lockKey atomic.Int64
 
-	activity postgres.Spare[[2]int64, Activity]
+	activity postgres.Spare[activitySpan, Activity]
 }
 
 // Process is one that serves, or did until lately.

@@ -227,7 +227,8 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 // are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
-// transaction keeps from being removed.
+// transaction keeps from being removed. What is asked for stands in subqueries, so that the plan
+// does not hang on it and is made once.
 //
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
@@ -369,7 +370,7 @@ const (
 	// wholeEvery is how often a look goes back to the beginning, for what transactions
 	// recorded that took longer, and wholeShare which part of the time such looks may take.
 	wholeEvery = time.Second
-	wholeShare = 20
+	wholeShare = 50
 )
 
 // horizon is where looks at the outbox begin: behind what was taken. While somebody's

@@ -15,15 +15,11 @@ import (
 // program has statements on its hot paths, and a few megabytes of the server.
 const cachedStatements = 160
 
-// statementLife is for how long a statement is kept first, and statementGrowth how many times
-// longer each next time: the server chooses between one plan for all arguments and a plan
-// for each use when it has run a statement five times, and never again. Of a table that was
-// empty then, as in a new installation, it chooses the latter, which costs more than most
-// statements do.
-const (
-	statementLife   = time.Minute
-	statementGrowth = 4
-)
+// statementLife is for how long a statement is kept. The server chooses between one plan for all
+// arguments and a plan for each use by what plans cost when it last made the former; where tables
+// grew meanwhile, as in a new installation, it goes on with the latter for good, and that
+// costs more than most statements do.
+const statementLife = 5 * time.Minute
 
 // cachingConnector makes connections of lib/pq that prepare each statement with
 // arguments on its first use and keep it. A later use is one round trip instead
@@ -40,7 +36,7 @@ type cachingConnector struct {
 	driver.Connector
 
 	limit int
-	// life is for how long a statement is kept first.
+	// life is for how long a statement is kept.
 	life time.Duration
 	// generation moves on when a kept statement proved stale; connections of an
 	// older one forget what they keep.
@@ -90,9 +86,8 @@ type keptStatement struct {
 	stmt pqStmt
 	// used counts the uses of statements on the connection until its own last one.
 	used int64
-	// until is when it is prepared anew, life since when.
+	// until is when it is prepared anew.
 	until time.Time
-	life  time.Duration
 }
 
 // cachedConn is a connection with the statements that it keeps. Like every
@@ -210,12 +205,10 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		c.generation = now
 	}
 	c.uses++
-	life := c.connector.life
 	if found, ok := c.kept[text]; ok {
 		if found.used = c.uses; time.Now().Before(found.until) {
 			return found.stmt, nil
 		}
-		life = statementGrowth * found.life
 		if err := c.forget(ctx, found); err != nil {
 			return nil, err
 		}
@@ -233,7 +226,7 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 			errors.New("the driver's statement lacks what the statement cache needs"), made.Close())
 	}
 	c.kept[text] = &keptStatement{
-		text: text, stmt: stmt, used: c.uses, until: time.Now().Add(life), life: life,
+		text: text, stmt: stmt, used: c.uses, until: time.Now().Add(c.connector.life),
 	}
 	return stmt, nil
 }

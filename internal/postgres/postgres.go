@@ -60,10 +60,10 @@ type options struct {
 	unprepared bool
 	// statementLife is that of cachingConnector.
 	statementLife time.Duration
-	timeout    time.Duration
-	health     *health
-	replica    string
-	mostLag    time.Duration
+	timeout       time.Duration
+	health        *health
+	replica       string
+	mostLag       time.Duration
 }
 
 // WithoutStatements keeps connections from preparing statements, for a pooler
