@@ -84,7 +84,7 @@ func (r *result) flat() bool {
 
 // print writes the verdicts as a table.
 func (r *result) print(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n%.0f calls/s are carried, %.0f calls/s were offered for %g min: %d calls\n\n",
+	fmt.Fprintf(out, "%s\n%.0f calls/s are carried, %.0f were offered for %g min: %d calls\n\n",
 		r.Machine, r.Carried, r.Offered, r.Minutes, r.Calls)
 	t := newTable(out, "series", "median", "change over the last two thirds", "bound", "verdict")
 	for _, one := range r.series {

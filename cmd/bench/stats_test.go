@@ -140,7 +140,9 @@ func sampleResult() *result {
 	flat.Name, leak.Name, leak.Unit = "goroutines", "memory", "MiB"
 	flat.judge()
 	leak.judge()
-	return &result{Minutes: 10, Carried: 100, Offered: 60, Calls: 36_000, series: []*series{flat, leak}}
+	return &result{
+		Minutes: 10, Carried: 100, Offered: 60, Calls: 36_000, series: []*series{flat, leak},
+	}
 }
 
 func TestResultIsFlat(t *testing.T) {
@@ -169,7 +171,7 @@ func TestSoakTable(t *testing.T) {
 	}
 	lines := cellsOf(out.String())
 	for _, want := range []string{
-		"100 calls/s are carried, 60 calls/s were offered for 10 min: 36000 calls",
+		"100 calls/s are carried, 60 were offered for 10 min: 36000 calls",
 		"goroutines 100 +0.00 +10.0 flat", "memory 400 MiB +400 MiB +40.0 MiB not flat",
 		"failed: draw: refused 3 not flat",
 	} {
