@@ -18,11 +18,14 @@ type Mail struct {
 	MessageID string `db:"message_id"`
 	Unknown   bool   `db:"outcome_unknown"`
 	Attempts  int    `db:"attempt_count"`
-	// WaitsFor is what it waits for besides its time.
-	WaitsFor string `db:"waits_for"`
+	// Waits tells that it waits for more than its time: for the mail server, or for a
+	// welcome mail that is not concluded itself. Once that is, it goes within seconds.
+	Waits bool `db:"waits"`
 	// Running counts attempts without an end, Handed those that were handed over.
 	Running int `db:"running"`
 	Handed  int `db:"handed"`
+	// Errors are what its attempts met.
+	Errors string `db:"errors"`
 }
 
 // Mails returns every mail of the log.
@@ -30,12 +33,18 @@ func Mails(t *testing.T, db *postgres.DB) []Mail {
 	t.Helper()
 	var all []Mail
 	err := db.SelectContext(t.Context(), &all, `
-		SELECT email_uid, state, coalesce(message_id, '') AS message_id, outcome_unknown,
-		       attempt_count, waits_for, count(a.number) FILTER (WHERE a.outcome IS NULL) AS running,
-		       count(a.handed_over_at) AS handed
-		  FROM emails LEFT JOIN email_attempts a USING (email_uid)
-		 GROUP BY email_uid
-		 ORDER BY created_at`)
+		SELECT e.email_uid, e.state, coalesce(e.message_id, '') AS message_id, e.outcome_unknown,
+		       e.attempt_count, count(a.number) FILTER (WHERE a.outcome IS NULL) AS running,
+		       count(a.handed_over_at) AS handed,
+		       coalesce(string_agg(nullif(a.error, ''), '; ' ORDER BY a.number), '') AS errors,
+		       e.waits_for = 'server'
+		       OR e.waits_for = 'welcome' AND EXISTS (
+		           SELECT FROM emails w
+		            WHERE w.kind = 'welcome' AND w.state = 'queued'
+		              AND w.application_uid = e.application_uid) AS waits
+		  FROM emails e LEFT JOIN email_attempts a USING (email_uid)
+		 GROUP BY e.email_uid
+		 ORDER BY e.created_at`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +59,7 @@ func WaitForMails(t *testing.T, db *postgres.DB, limit time.Duration) []Mail {
 	Until(t, limit, "no mail is under way", func() bool {
 		log = Mails(t, db)
 		return !slices.ContainsFunc(log, func(p Mail) bool {
-			return p.Running > 0 || p.State == "queued" && p.Attempts == 0 && p.WaitsFor == ""
+			return p.Running > 0 || p.State == "queued" && p.Attempts == 0 && !p.Waits
 		})
 	})
 	return log

@@ -45,7 +45,7 @@ func checkMails(t *testing.T, db *postgres.DB, servers ...*emailtest.Server) (se
 				t.Errorf("mail %s failed and arrived %d times", mail.UID, count)
 			}
 		default:
-			t.Errorf("mail %s is %s in the end", mail.UID, mail.State)
+			t.Errorf("a mail is under way in the end: %+v", mail)
 		}
 	}
 	if len(arrived) > 0 {
@@ -88,7 +88,7 @@ func passTime(t *testing.T, db *postgres.DB, limit time.Duration) {
 	t.Helper()
 	before := map[string]int{}
 	for _, mail := range e2etest.Mails(t, db) {
-		if mail.State == "queued" && mail.WaitsFor == "" {
+		if mail.State == "queued" && !mail.Waits {
 			before[mail.UID] = mail.Attempts
 		}
 	}
