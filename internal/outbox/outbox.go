@@ -227,8 +227,7 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 // are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
-// transaction keeps from being removed. What is asked for stands in subqueries, so that the plan
-// does not hang on it and is made once.
+// transaction keeps from being removed.
 //
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
@@ -241,19 +240,19 @@ const takeDue = `
 		  FROM ((SELECT outbox_id, ctid AS row, NULL::tid AS before_row,
 		                cardinality(owed) AS deliveries
 		           FROM outbox
-		          WHERE outbox_id >= (SELECT $2::bigint)
-		            AND application_uid <> ALL ((SELECT $3::uuid[])::uuid[])
+		          WHERE outbox_id >= $2
+		            AND application_uid <> ALL ($3::uuid[])
 		            AND EXISTS (SELECT FROM head)
 		          ORDER BY outbox_id
-		          LIMIT (SELECT $1::integer))
+		          LIMIT $1)
 		         UNION ALL
 		        (SELECT outbox_id, NULL, ctid, 0
 		           FROM feed_outbox
 		          WHERE EXISTS (SELECT FROM head)
 		          ORDER BY outbox_id
-		          LIMIT (SELECT $1::integer))) AS both_kinds
+		          LIMIT $1)) AS both_kinds
 		 ORDER BY outbox_id
-		 LIMIT (SELECT $1::integer)
+		 LIMIT $1
 	), due AS MATERIALIZED (
 		SELECT row, before_row FROM waiting WHERE ahead < $4
 	), taken AS (
