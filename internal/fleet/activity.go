@@ -34,13 +34,19 @@ type activitySpan struct {
 // until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
 // be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
-	span := activitySpan{length: until.Sub(since), until: until.Truncate(time.Minute)}
-	if s.DB.Now().Sub(until) < time.Minute {
-		span.until = time.Time{} // what goes on to the present is the same a minute later
-	}
-	return s.activity.Get(span, func() (Activity, error) {
+	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
 		return s.readActivity(ctx, since, until)
 	})
+}
+
+// spanOf is the time by which the activity is kept. One that goes on to the present is the same
+// a minute later, or everybody would read it anew whenever a minute ends.
+func spanOf(now, since, until time.Time) activitySpan {
+	span := activitySpan{length: until.Sub(since), until: until.Truncate(time.Minute)}
+	if now.Sub(until) < time.Minute {
+		span.until = time.Time{}
+	}
+	return span
 }
 
 func (s *Service) readActivity(

@@ -245,8 +245,8 @@ func TestOldHashesAreRenewed(t *testing.T) {
 	}
 }
 
-// TestPagesDoNotWriteTheirSession commits a session as each page does. It is written when it holds
-// something else, or would end a minute earlier than it is to, and as often as that.
+// TestPagesDoNotWriteTheirSession commits a session as each page does: that writes it once a minute,
+// and whenever it holds something else.
 func TestPagesDoNotWriteTheirSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
