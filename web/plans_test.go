@@ -16,9 +16,7 @@ func TestCallsKeepTheirPlans(t *testing.T) {
 	const calls = 12
 	for range calls {
 		uid := s.Loan("P404020")
-		if answer := s.Draw(uid, nil); answer.Status != http.StatusOK {
-			t.Fatalf("the draw answered %s", answer.Raw)
-		}
+		s.DrawSettled(uid)
 		path := "/v2/loan/" + uid.String()
 		if answer := s.Do(apptest.Call{Path: path}); answer.Status != http.StatusOK {
 			t.Fatalf("reading the loan answered %s", answer.Raw)
