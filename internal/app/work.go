@@ -47,7 +47,8 @@ func (s *Services) Work(ctx context.Context) error {
 	s.Metrics.WatchPool(pool)
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
-	client, err := river.NewClient(queue.NewDriver(pool, s.DB.Now), queueConfig)
+	driver := queue.NewDriver(pool, s.DB.Now)
+	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
@@ -68,6 +69,7 @@ func (s *Services) Work(ctx context.Context) error {
 	})
 	s.publishing.Store(true)
 	beside.Go(func() { s.Outbox.Run(ctx) })
+	beside.Go(func() { driver.LookBehind(ctx) })
 	jobs.Promote(ctx, s.Webhooks)
 	beside.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -48,8 +49,8 @@ const (
 	// afterFailure is how long nothing is tried after a failure, and stuckFor how long an
 	// event that failed alone is left out.
 	afterFailure, stuckFor = 250 * time.Millisecond, 3 * time.Second
-	// timeout bounds a statement.
-	timeout = 10 * time.Second
+	// timeout bounds a statement, lookTime one that may pass by all that was ever recorded.
+	timeout, lookTime = 10 * time.Second, time.Minute
 )
 
 // Publisher publishes the events of a database. Any number of processes may run
@@ -74,7 +75,9 @@ type Publisher struct {
 // stuck are the applications whose next event cannot be published, until it is tried again.
 type stuck struct {
 	applications []uuid.UUID
-	again        time.Time
+	// from is the place of the first of those events.
+	from  int64
+	again time.Time
 }
 
 // New returns a publisher of a database.
@@ -114,6 +117,9 @@ func (p *Publisher) Run(ctx context.Context) {
 	listener := pq.NewListener(p.DB.URL(), leastPause, mostPause, nil)
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	_ = listener.Listen(channel) // fails only once it is closed
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, p.lookBehind) })
 	look := leastLook
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -155,6 +161,9 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := 0
+	if err := p.find(ctx); err != nil {
+		return 0, err
+	}
 	for {
 		now, err := p.publish(ctx)
 		all += now.Published
@@ -184,6 +193,7 @@ func (p *Publisher) Drain(ctx context.Context) error {
 		if err != nil || !waiting {
 			return err
 		}
+		p.lookBehind(ctx)
 		pause(ctx, leastGather)
 	}
 }
@@ -207,23 +217,24 @@ const feedKey = "feed_pkey"
 // publish is one statement and so one transaction, since each of its own costs as much as
 // the events of several.
 func (p *Publisher) publish(ctx context.Context) (round, error) {
-	from, began := p.end.begin(), time.Now()
-	if began.After(p.stuck.again) {
+	if len(p.stuck.applications) > 0 && time.Now().After(p.stuck.again) {
+		p.end.from = min(p.end.from, p.stuck.from)
 		p.stuck.applications = []uuid.UUID{}
 	}
-	now, err := take(ctx, p.DB, from, eventsTogether, p.stuck.applications)
+	now, err := take(ctx, p.DB, p.end.from, eventsTogether, p.stuck.applications)
 	if postgres.IsUnique(err, feedKey) {
 		// Another process published between this one's look at the feed and its lock.
 		return round{Full: true}, nil
 	}
 	if err == nil {
-		p.end.note(from, now, time.Since(began))
+		p.end.note(now)
 	}
 	return now, err
 }
 
 // takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of
-// the applications in $3. The lock of the head keeps others from it until the positions
+// the applications in $3 and of those that are overtaken: their last event before these
+// committed late, and waits before that place. The lock of the head keeps others from it until the positions
 // are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
@@ -235,9 +246,9 @@ const takeDue = `
 	WITH head AS MATERIALIZED (
 		SELECT position FROM feed_head FOR UPDATE SKIP LOCKED
 	), waiting AS MATERIALIZED (
-		SELECT outbox_id, row, before_row,
+		SELECT outbox_id, row, before_row, application_uid, sequence,
 		       sum(deliveries) OVER (ORDER BY outbox_id) - deliveries AS ahead
-		  FROM ((SELECT outbox_id, ctid AS row, NULL::tid AS before_row,
+		  FROM ((SELECT outbox_id, ctid AS row, NULL::tid AS before_row, application_uid, sequence,
 		                cardinality(owed) AS deliveries
 		           FROM outbox
 		          WHERE outbox_id >= $2
@@ -246,15 +257,27 @@ const takeDue = `
 		          ORDER BY outbox_id
 		          LIMIT $1)
 		         UNION ALL
-		        (SELECT outbox_id, NULL, ctid, 0
+		        (SELECT outbox_id, NULL, ctid, application_uid, NULL, 0
 		           FROM feed_outbox
 		          WHERE EXISTS (SELECT FROM head)
 		          ORDER BY outbox_id
 		          LIMIT $1)) AS both_kinds
 		 ORDER BY outbox_id
 		 LIMIT $1
+	), overtaken AS MATERIALIZED (
+		SELECT application_uid
+		  FROM waiting w
+		 WHERE (SELECT true
+		          FROM outbox earlier
+		         WHERE earlier.application_uid = w.application_uid
+		           AND earlier.sequence = w.sequence - 1
+		           AND earlier.outbox_id < $2
+		         LIMIT 1)
 	), due AS MATERIALIZED (
-		SELECT row, before_row FROM waiting WHERE ahead < $4
+		SELECT row, before_row
+		  FROM waiting
+		 WHERE ahead < $4
+		   AND application_uid <> ALL (ARRAY(SELECT application_uid FROM overtaken))
 	), taken AS (
 		DELETE FROM outbox
 		 WHERE ctid = ANY (ARRAY(SELECT row FROM due WHERE row IS NOT NULL))
@@ -302,8 +325,8 @@ const takeDue = `
 	)
 	SELECT (SELECT count(*) FROM placed)
 	           + 0 * (SELECT count(*) FROM tell) + 0 * (SELECT count(*) FROM tell_queue) AS published,
-	       (SELECT count(*) >= $1 FROM waiting)
-	           OR (SELECT count(*) FROM due) < (SELECT count(*) FROM waiting) AS is_full,
+	       EXISTS (SELECT FROM due)
+	           AND (SELECT count(*) >= $1 OR max(ahead) >= $4 FROM waiting) AS is_full,
 	       coalesce((SELECT max(outbox_id) FROM taken), 0) AS last,
 	       coalesce(pg_sequence_last_value('feed_outbox_outbox_id_seq'), 0) AS newest,
 	       EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL) AS unnumbered`
@@ -329,11 +352,11 @@ func take(
 // oneByOne publishes what waits by a transaction each, after one for several failed: an event
 // that cannot be published holds up those of its application, and nobody else's.
 func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
-	p.stuck = stuck{[]uuid.UUID{}, time.Now().Add(stuckFor)}
+	p.stuck = stuck{[]uuid.UUID{}, math.MaxInt64, time.Now().Add(stuckFor)}
 	for {
 		var now round
 		err := p.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-			now, err = take(ctx, tx, 0, 1, p.stuck.applications)
+			now, err = take(ctx, tx, p.end.from, 1, p.stuck.applications)
 			return err
 		})
 		switch {
@@ -347,55 +370,50 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
 		case postgres.IsUnique(err, feedKey): // as in publish
 			continue
 		}
-		var next uuid.UUID
+		var next struct {
+			Place       int64     `db:"outbox_id"`
+			Application uuid.UUID `db:"application_uid"`
+		}
 		nextErr := p.DB.GetContext(ctx, &next, `
-			SELECT application_uid
+			SELECT outbox_id, application_uid
 			  FROM outbox
-			 WHERE application_uid <> ALL ($1)
+			 WHERE outbox_id >= $1
+			   AND application_uid <> ALL ($2)
 			 ORDER BY outbox_id
-			 LIMIT 1`, pq.Array(p.stuck.applications))
+			 LIMIT 1`, p.end.from, pq.Array(p.stuck.applications))
 		if nextErr != nil {
 			return all, errors.Join(faults, err, nextErr)
 		}
-		faults = errors.Join(faults, fmt.Errorf("an event of application %s waits: %w", next, err))
-		p.stuck.applications = append(p.stuck.applications, next)
+		faults = errors.Join(faults,
+			fmt.Errorf("an event of application %s waits: %w", next.Application, err))
+		p.stuck.applications = append(p.stuck.applications, next.Application)
+		p.stuck.from = min(p.stuck.from, next.Place)
 	}
 }
 
 const (
 	// late is how old a place in the outbox must be at least, and twice that at most, for
-	// a look that does not go back to it.
+	// a round that does not go back to it.
 	late = 2 * time.Second
-	// wholeEvery is how often a look goes back to the beginning, for what transactions
-	// recorded that took longer, and wholeShare which part of the time such looks may take.
-	wholeEvery = time.Second
-	wholeShare = 50
+	// recent is how many places may be given within that time, by far.
+	recent = 10_000
+	// lookEvery is the least time between two looks behind that, for what transactions
+	// recorded that took longer.
+	lookEvery = time.Second
 )
 
-// horizon is where looks at the outbox begin: behind what was taken. While somebody's
-// transaction is open, that stays in the index, and a look from the beginning passes by
-// all of it.
+// horizon is where rounds begin: behind what was taken. While somebody's transaction is open,
+// that stays in the index, and whoever looks from the beginning passes by all of it.
 type horizon struct {
+	known        bool
 	from         int64
 	older, newer int64
 	turned       time.Time
-	whole        time.Time
 }
 
-// begin tells from where to look, 0 for the beginning.
-func (h *horizon) begin() int64 {
-	if time.Now().After(h.whole) {
-		return 0
-	}
-	return h.from
-}
-
-// note takes up what a look found.
-func (h *horizon) note(from int64, found round, took time.Duration) {
+// note takes up what a round found.
+func (h *horizon) note(found round) {
 	now := time.Now()
-	if from == 0 {
-		h.whole = now.Add(max(wholeEvery, wholeShare*took))
-	}
 	if found.Full {
 		h.from = max(h.from, found.Last)
 		return
@@ -404,6 +422,60 @@ func (h *horizon) note(from int64, found round, took time.Duration) {
 		h.older, h.newer, h.turned = h.newer, found.Newest, now
 	}
 	h.from = h.older
+}
+
+// find finds where the first round begins: some places back, as somebody may be about to commit.
+func (p *Publisher) find(ctx context.Context) error {
+	if p.end.known {
+		return nil
+	}
+	first, err := p.first(ctx, math.MaxInt64, []uuid.UUID{})
+	if err != nil {
+		return err
+	}
+	from := first - recent
+	p.end = horizon{known: true, from: from, older: from, newer: from, turned: time.Now()}
+	p.stuck.applications = []uuid.UUID{}
+	return nil
+}
+
+// first is the place of the first event that waits before another place but of some
+// applications; of none that place, or the last that was given.
+func (p *Publisher) first(
+	ctx context.Context, before int64, but []uuid.UUID,
+) (place int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	err = p.DB.GetContext(ctx, &place, `
+		SELECT coalesce(min(outbox_id), least($1,
+		           coalesce(pg_sequence_last_value('feed_outbox_outbox_id_seq'), 0)))
+		  FROM outbox
+		 WHERE outbox_id < $1
+		   AND application_uid <> ALL ($2)`, before, pq.Array(but))
+	if err != nil {
+		return 0, fmt.Errorf("looking for the first event that waits: %w", err)
+	}
+	return place, nil
+}
+
+// lookBehind has the next round begin at what waits behind the horizon. Nobody waits for it.
+func (p *Publisher) lookBehind(ctx context.Context) {
+	p.mu.Lock()
+	known, from, but := p.end.known, p.end.from, p.stuck.applications
+	p.mu.Unlock()
+	if !known {
+		return
+	}
+	first, err := p.first(ctx, from, but)
+	if err != nil {
+		if ctx.Err() == nil {
+			slog.WarnContext(ctx, "publishing events", "error", err)
+		}
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end.from = min(p.end.from, first)
 }
 
 // Number gives their numbers to the events of some applications that are older than

@@ -196,6 +196,41 @@ func TestFeedDoesNotSkipALateCommit(t *testing.T) {
 	}
 }
 
+// TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application right after one
+// whose transaction took so long that rounds begin behind its place.
+func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid, other := h.Application(t).UID, h.Application(t).UID
+	publisher := outbox.New(h.DB)
+	publish := func(want int) {
+		t.Helper()
+		if got, err := publisher.PublishAll(t.Context()); got != want || err != nil {
+			t.Fatalf("published %d events (%v), want %d", got, err, want)
+		}
+	}
+	publish(h.Count(t, `SELECT count(*) FROM outbox`))
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		if err := record(h, uid)(ctx, tx); err != nil {
+			return err
+		}
+		h.Do(t, record(h, other))
+		publish(1)
+		place := h.Count(t, `SELECT pg_sequence_last_value('feed_outbox_outbox_id_seq')`)
+		publisher.PassBy(int64(place) + 1)
+		return nil
+	})
+	h.Do(t, record(h, uid))
+	publish(0)
+	if err := publisher.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{
+		uid: int64(len(h.EventsOf(t, uid))), other: int64(len(h.EventsOf(t, other))),
+	})
+}
+
 // insertAsBefore records an event as the release before sequences does.
 const insertAsBefore = `
 	WITH subject AS MATERIALIZED (
@@ -461,13 +496,16 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 		}
 		return blocks() - before
 	}
-	// At first, and once a second, it looks from the beginning and reads all of them.
-	for deadline := time.Now().Add(time.Minute); ; {
-		now := read()
-		if now < 40 {
-			break
-		}
-		if time.Now().After(deadline) {
+	// At first it looks from the beginning and reads all of them, and some seconds later never again:
+	// what comes late is looked for beside it.
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	few := 0
+	for deadline := time.Now().Add(time.Minute); few < 20; <-ticker.C {
+		switch now := read(); {
+		case now < 100:
+			few++
+		case few > 0 || time.Now().After(deadline):
 			t.Fatalf("publishing an event still reads %d blocks beside %d dead ones", now, dead)
 		}
 	}

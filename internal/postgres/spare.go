@@ -1,13 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
 const (
-	// spareShare is how much longer than it took to read something is kept: what takes
-	// long may take a fiftieth of the time, for whomever it is read.
+	// spareShare is how much longer than it took to read something is kept, or not looked for
+	// again: what takes long may take a fiftieth of the time, for whomever it is read.
 	spareShare = 50
 	// spareFree is what is quick and read each time. So is what took longer once, since
 	// that may be chance.
@@ -72,4 +73,17 @@ func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 		s.kept[key] = spared[V]{found.value, time.Now().Add(spareMost)}
 	}
 	return found.value, known, false
+}
+
+// Sparingly looks for something every so often until ctx ends, and in a fiftieth of the time at
+// most: beside an open transaction a look may pass by all that was there since it began.
+func Sparingly(ctx context.Context, every time.Duration, look func(ctx context.Context)) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(every, spareShare*time.Since(began))):
+		}
+	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,6 +13,8 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/postgres"
 )
 
 // Driver is the queue library's driver with a fetch of its own.
@@ -21,7 +23,8 @@ import (
 // entries of the jobs lie that were worked: vacuum takes them out, and while some
 // transaction stays open it cannot. So after twenty minutes under load each fetch reads a
 // million of them, hundreds of times a second. This one begins where the last fetch
-// found the head of the queue, and only now and then at the beginning.
+// found the head of the queue. What falls due behind that is looked for beside the fetches,
+// which never wait for it: see LookBehind.
 type Driver struct {
 	*riverpgxv5.Driver
 
@@ -36,21 +39,19 @@ type Driver struct {
 type head struct {
 	// from is, of each priority, since when jobs may be due that no fetch has seen.
 	from [priorities]time.Time
-	// whole is when the next fetch begins at the beginning.
-	whole time.Time
+	// returns counts how often from went back to jobs that were found behind it.
+	returns int
 }
 
 const (
 	// priorities is how many there are, from 1 on.
 	priorities = 4
 	// headSlack is how much later than its time a job may be seen: as long as the
-	// transaction takes that inserts it. One that takes longer waits for a whole fetch.
+	// transaction takes that inserts it. One that takes longer is found behind the head.
 	headSlack = 2 * time.Second
-	// wholeEvery is the least time between two fetches from the beginning, for jobs that
-	// are older than the head: handed back, or inserted by a long transaction.
-	wholeEvery = time.Second
-	// wholeShare is which part of the time whole fetches may take at most.
-	wholeShare = 50
+	// lookEvery is the least time between two looks behind the heads, and lookTime how long one
+	// may take.
+	lookEvery, lookTime = time.Second, time.Minute
 )
 
 // NewDriver returns a driver over the pool of a working client, by the clock of the database.
@@ -75,34 +76,34 @@ type executor struct {
 func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
-	from, whole := e.driver.begin(params.Queue)
-	began := time.Now()
-	found, err := e.take(ctx, params, from, whole)
+	known := e.driver.begin(params.Queue)
+	found, err := e.take(ctx, params, known)
 	if err != nil {
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}
-	e.driver.end(params, found, whole, time.Since(began))
+	e.driver.end(params, found, known)
 	return found, nil
 }
 
+// take begins at a head, and where none is known at the beginning.
 func (e *executor) take(
-	ctx context.Context, params *riverdriver.JobGetAvailableParams, from []time.Time, whole bool,
+	ctx context.Context, params *riverdriver.JobGetAvailableParams, known *head,
 ) ([]*rivertype.JobRow, error) {
-	if whole {
+	if known == nil {
 		return e.Executor.JobGetAvailable(ctx, params)
 	}
-	rows, err := e.driver.pool.Query(ctx, fetchBehind, params.Now, params.MaxAttemptedBy,
-		params.ClientID, params.Queue, params.MaxToLock, from)
+	rows, err := e.driver.pool.Query(ctx, fetchFrom, params.Now, params.MaxAttemptedBy,
+		params.ClientID, params.Queue, params.MaxToLock, known.from[:])
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanJob)
 }
 
-// fetchBehind is the library's statement with a time to begin at for each priority, so that
+// fetchFrom is the library's statement with a time to begin at for each priority, so that
 // the index is entered where the jobs are that still wait. A priority is looked at when
 // those before it did not fill the fetch.
-const fetchBehind = `
+const fetchFrom = `
 	WITH locked AS (
 		SELECT due.id
 		  FROM unnest($6::timestamptz[]) WITH ORDINALITY AS head (at, priority),
@@ -153,23 +154,23 @@ func scanJob(row pgx.CollectableRow) (*rivertype.JobRow, error) {
 	return &job, nil
 }
 
-// begin tells where a fetch is to begin, or that it is to be a whole one.
-func (d *Driver) begin(queue string) (from []time.Time, whole bool) {
+// begin returns the head at which a fetch is to begin, nil for the first.
+func (d *Driver) begin(queue string) *head {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.heads[queue]
-	if known == nil || !time.Now().Before(known.whole) {
-		return nil, true
+	if known == nil {
+		return nil
 	}
-	return slices.Clone(known.from[:]), false
+	now := *known
+	return &now
 }
 
-// end notes what a fetch found. Where it took as many jobs as it might, the head of the last
-// priority is where its first job was, and later ones were not looked at; what was looked at
-// to its end has its head now.
+// end notes what a fetch found that began at a head. Where it took as many jobs as it might, the
+// head of the last priority is where its first job was, and later ones were not looked at; what
+// was looked at to its end has its head now.
 func (d *Driver) end(
-	params *riverdriver.JobGetAvailableParams, found []*rivertype.JobRow, whole bool,
-	took time.Duration,
+	params *riverdriver.JobGetAvailableParams, found []*rivertype.JobRow, began *head,
 ) {
 	now, last := d.now(), priorities+1
 	if len(found) >= params.MaxToLock {
@@ -185,6 +186,9 @@ func (d *Driver) end(
 		known = new(head)
 		d.heads[params.Queue] = known
 	}
+	if began != nil && began.returns != known.returns {
+		return // it did not see what was found behind it meanwhile
+	}
 	for priority := 1; priority <= min(last, priorities); priority++ {
 		first := now
 		for _, job := range found {
@@ -194,7 +198,63 @@ func (d *Driver) end(
 		}
 		known.from[priority-1] = first.Add(-headSlack)
 	}
-	if whole {
-		known.whole = time.Now().Add(max(wholeEvery, wholeShare*took))
+}
+
+// LookBehind looks for jobs that are older than the heads, handed back or inserted by a long
+// transaction, until ctx ends, and has the next fetches begin there.
+func (d *Driver) LookBehind(ctx context.Context) {
+	postgres.Sparingly(ctx, lookEvery, func(ctx context.Context) {
+		if err := d.lookBehind(ctx); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "looking for older jobs", "error", err)
+		}
+	})
+}
+
+// older is the first job of a priority that waits behind the head.
+type older struct {
+	Queue    string
+	Priority int
+	At       time.Time
+}
+
+func (d *Driver) lookBehind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var queues []string
+	var levels []int
+	var from []time.Time
+	d.mu.Lock()
+	for queue, known := range d.heads {
+		for i, at := range known.from {
+			queues, levels, from = append(queues, queue), append(levels, i+1), append(from, at)
+		}
 	}
+	d.mu.Unlock()
+	rows, err := d.pool.Query(ctx, `
+		SELECT head.queue, head.priority, behind.scheduled_at
+		  FROM unnest($1::text[], $2::integer[], $3::timestamptz[]) AS head (queue, priority, at),
+		       LATERAL (SELECT scheduled_at
+		                  FROM river_job
+		                 WHERE state = 'available'
+		                   AND queue = head.queue
+		                   AND priority = head.priority
+		                   AND scheduled_at < head.at
+		                 ORDER BY scheduled_at, id
+		                 LIMIT 1) AS behind`, queues, levels, from)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[older])
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, job := range found {
+		if known := d.heads[job.Queue]; job.At.Before(known.from[job.Priority-1]) {
+			known.from[job.Priority-1] = job.At
+			known.returns++
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type fetching struct {
 	db       *postgres.DB
 	pool     *pgxpool.Pool
+	driver   *queue.Driver
 	executor riverdriver.Executor
 }
 
@@ -31,7 +33,8 @@ func newFetching(t *testing.T) *fetching {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.pool.Close)
-	f.executor = queue.NewDriver(f.pool, f.db.Now).GetExecutor()
+	f.driver = queue.NewDriver(f.pool, f.db.Now)
+	f.executor = f.driver.GetExecutor()
 	return f
 }
 
@@ -98,7 +101,7 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 			taken[job.ID] = true
 		}
 	}
-	take("[10 0 0 0]") // the first fetch is a whole one, the next ones are not
+	take("[10 0 0 0]")
 	take("[10 0 0 0]")
 	take("[5 5 0 0]")
 	f.add(t, 3, 1, 0)
@@ -107,7 +110,13 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 	take("[0 0 0 0]")
 	f.add(t, 2, 1, time.Second) // the transaction took a second
 	take("[2 0 0 0]")
-	f.add(t, 2, 3, time.Hour) // handed back: a whole fetch finds them
+	f.add(t, 2, 3, time.Hour) // handed back
+	take("[0 0 0 0]")
+	ctx, stop := context.WithCancel(t.Context())
+	var looking sync.WaitGroup
+	looking.Go(func() { f.driver.LookBehind(ctx) })
+	defer looking.Wait()
+	defer stop()
 	for deadline := time.Now().Add(time.Minute); len(taken) < 45; {
 		if time.Now().After(deadline) {
 			t.Fatal("jobs that are older than the head are never fetched")
@@ -119,8 +128,7 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 }
 
 // TestFetchDoesNotReadTheDead: while a transaction is open, the entries of what was worked stay
-// in the index. A fetch that begins at the beginning reads all of them, and one that
-// follows the head next to none.
+// in the index. The first fetch reads all of them, and those that follow the head next to none.
 func TestFetchDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
@@ -138,9 +146,12 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 		return f.blocks(t) - before
 	}
 	whole := read()
-	for range 3 {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for range 20 {
+		<-ticker.C
 		if behind := read(); behind*20 > whole {
-			t.Errorf("a fetch read %d blocks over %d dead jobs, from the beginning it is %d",
+			t.Fatalf("a fetch read %d blocks over %d dead jobs, from the beginning it is %d",
 				behind, dead, whole)
 		}
 	}

@@ -129,9 +129,9 @@ const publishEvents = `
 		  LEFT JOIN verdict v USING (event_uid)
 	), unpublished AS (
 		INSERT INTO outbox (event_uid, occurred_at, recorded_at, kind, status, merchant_uid,
-		                    application_uid, owed, delivery_uids)
+		                    application_uid, sequence, owed, delivery_uids)
 		SELECT event_uid, last_event_at, $2, kind, status, merchant_uid, application_uid,
-		       coalesce(v.owed, '{}'), coalesce(v.deliveries, '{}')
+		       last_sequence, coalesce(v.owed, '{}'), coalesce(v.deliveries, '{}')
 		  FROM subject
 		  LEFT JOIN verdict v USING (event_uid)
 		 ORDER BY place
