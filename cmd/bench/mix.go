@@ -27,11 +27,11 @@ type kind struct {
 // mix is what is offered.
 var mix = []kind{
 	{"task", 35, (*traffic).task},
-	{"read loan", 27, (*traffic).read},
+	{"read loan", 29, (*traffic).read},
 	{"draw and funding", 15, (*traffic).draw},
 	{"open a loan", 10, (*traffic).open},
 	{"console page", 10, (*traffic).look},
-	{"upload of 256 KiB", 3, (*traffic).upload}, // more would be refused within the day
+	{"upload of 256 KiB", 1, (*traffic).upload}, // more would be refused within the day
 }
 
 // most is how many may be under way at the steady pace.

@@ -199,19 +199,25 @@ func (p *program) call(ctx context.Context, r request, into any) error {
 	if err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", what, err)
 	}
-	if response.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s %w %d %.200s", what, errStatus, response.StatusCode, answer)
-	}
-	if into == nil {
+	failed := response.StatusCode >= http.StatusMultipleChoices
+	if into == nil && !failed {
 		return nil
 	}
 	var envelope struct {
 		Result struct {
-			Data json.RawMessage `json:"data"`
+			Data  json.RawMessage `json:"data"`
+			Error struct {
+				Message string `json:"message"`
+			} `json:"error"`
 		} `json:"result"`
 	}
 	if err := json.Unmarshal(answer, &envelope); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", what, err)
+		return fmt.Errorf("reading the answer %d of %s: %w", response.StatusCode, what, err)
+	}
+	if failed {
+		// Without its time, so that answers of one kind are counted together.
+		return fmt.Errorf("%s %w %d %s", what, errStatus, response.StatusCode,
+			envelope.Result.Error.Message)
 	}
 	return json.Unmarshal(envelope.Result.Data, into)
 }

@@ -22,8 +22,9 @@ type sampler struct {
 	traffic *traffic
 	outside *outside
 	series  []*series
-	// before are the counters at the last sample.
+	// before are the counters at the last sample, used the processors' times.
 	before  counters
+	used    procfs.CPUStat
 	started time.Time
 }
 
@@ -85,6 +86,10 @@ var measures = []series{
 	{
 		Name: "indexes", Unit: "MiB", Bound: bound{None: true},
 		Why: "all indexes; they grow with what is kept",
+	},
+	{
+		Name: "processors busy", Unit: "%", Bound: bound{None: true},
+		Why: "of all processors, by everything that runs there: near 100 every wait is long",
 	},
 	{
 		Name: "load of the machine", Bound: bound{None: true},
@@ -162,6 +167,13 @@ func (s *sampler) sample(ctx context.Context) error {
 	if kernelErr == nil {
 		if load, err := kernel.LoadAvg(); err == nil {
 			s.add("load of the machine", load.Load1)
+		}
+		if stat, err := kernel.Stat(); err == nil {
+			now, before := stat.CPUTotal, s.used
+			if all := wholeTime(now) - wholeTime(before); before != (procfs.CPUStat{}) && all > 0 {
+				s.add("processors busy", 100*(busyTime(now)-busyTime(before))/all)
+			}
+			s.used = now
 		}
 	}
 	return errors.Join(err, kernelErr, s.scrape(ctx), s.ask(ctx))
