@@ -21,7 +21,7 @@ import (
 // began: memory, goroutines, connections, queue, bloat and latency.
 type soakCmd struct {
 	Minutes float64       `help:"How long the load lasts." default:"30"`
-	Share   float64       `help:"Which share of what is carried to the end is offered." default:"0.8"`
+	Share   float64       `help:"Which share of what is carried to the end is offered." default:"0.5"`
 	Peak    time.Duration `help:"How long the peak is measured." default:"30s"`
 	Every   time.Duration `help:"The time between two samples." default:"5s"`
 	Out     string        `help:"Write the verdicts and samples to a file, a JSON document a line." default:"soak.jsonl" placeholder:"FILE"`
