@@ -245,8 +245,8 @@ func TestOldHashesAreRenewed(t *testing.T) {
 	}
 }
 
-// TestPagesDoNotWriteTheirSession commits a session as each page does: that writes it once a minute,
-// and whenever it holds something else.
+// TestPagesDoNotWriteTheirSession commits a session as each page does: that writes it once a
+// minute, and whenever it holds something else.
 func TestPagesDoNotWriteTheirSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -232,10 +232,10 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 	return now, err
 }
 
-// takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of
-// the applications in $3 and of those that are overtaken: their last event before these
-// committed late, and waits before that place. The lock of the head keeps others from it until the positions
-// are committed; what another process has taken since this statement's look is there
+// takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of the
+// applications in $3 and of those that are overtaken: their last event before these committed
+// late, and waits before that place. The lock of the head keeps others from it until the
+// positions are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
 // transaction keeps from being removed.

@@ -196,8 +196,8 @@ func TestFeedDoesNotSkipALateCommit(t *testing.T) {
 	}
 }
 
-// TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application right after one
-// whose transaction took so long that rounds begin behind its place.
+// TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application right
+// after one whose transaction took so long that rounds begin behind its place.
 func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
