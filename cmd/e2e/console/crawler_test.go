@@ -210,7 +210,8 @@ func (r *crawler) fill(path string) string {
 // visit opens a page and fails the test when it is not one.
 func (r *crawler) visit(path string) {
 	r.T.Helper()
-	do(r.T, r.browser, chromedp.Navigate(r.server.URL+path))
+	do(r.T, r.browser, chromedp.Navigate(r.server.URL+path),
+		chromedp.WaitReady(chromedp.CSS("h1")))
 	const heading = `document.querySelector("h1")?.textContent ?? ""`
 	if evaluate(r.T, r.browser, heading) == "" {
 		r.T.Errorf("%s has no heading", path)
