@@ -212,7 +212,7 @@ func (r *crawler) visit(path string) {
 	r.T.Helper()
 	do(r.T, r.browser, chromedp.Navigate(r.server.URL+path),
 		chromedp.WaitReady(chromedp.CSS("h1")))
-	const heading = `document.querySelector("h1")?.textContent ?? ""`
+	const heading = `document.querySelector("h1").textContent`
 	if evaluate(r.T, r.browser, heading) == "" {
 		r.T.Errorf("%s has no heading", path)
 	}
