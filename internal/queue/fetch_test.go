@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jmoiron/sqlx"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
 
@@ -28,8 +30,12 @@ type fetching struct {
 func newFetching(t *testing.T) *fetching {
 	t.Helper()
 	f := &fetching{db: pgtest.New(t)}
-	var err error
-	if f.pool, err = pgxpool.New(t.Context(), f.db.URL()); err != nil {
+	config, err := pgxpool.ParseConfig(f.db.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1
+	if f.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.pool.Close)
@@ -136,14 +142,15 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 	pgtest.Hold(t, f.db)
 	f.add(t, dead, 1, time.Hour)
 	f.exec(t, `DELETE FROM river_job WHERE queue = 'hot'`)
-	read := func() int64 {
+	alone := sqlx.NewDb(stdlib.OpenDBFromPool(f.pool), "pgx")
+	read := func() int {
 		t.Helper()
 		f.add(t, 1, 1, 0)
-		before := f.blocks(t)
-		if found := f.fetch(t.Context(), t, 10); len(found) != 1 {
-			t.Fatalf("fetched %s", tally(found))
-		}
-		return f.blocks(t) - before
+		return pgtest.Blocks(t, f.db, alone, []string{"river_job"}, func() {
+			if found := f.fetch(t.Context(), t, 10); len(found) != 1 {
+				t.Fatalf("fetched %s", tally(found))
+			}
+		})
 	}
 	whole := read()
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -155,24 +162,4 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 				behind, dead, whole)
 		}
 	}
-}
-
-// blocks is how many blocks of the jobs were read by all connections.
-func (f *fetching) blocks(t *testing.T) int64 {
-	t.Helper()
-	var count int64
-	err := f.pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
-		_, err := conn.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)
-		return err
-	})
-	if err == nil {
-		err = f.db.GetContext(t.Context(), &count, `
-			SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
-			  FROM pg_statio_user_tables
-			 WHERE relname = 'river_job'`)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return count
 }

@@ -37,6 +37,8 @@ func (o Options) settings() map[string]string {
 		"wal_compression": "on",
 	}
 	if o.Volatile {
+		// Databases live for seconds, and a worker that visits one is work that no test asked for.
+		settings["autovacuum_naptime"] = "1d"
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
 		settings["max_connections"] = "300"

@@ -23,13 +23,38 @@ func Hold(t testing.TB, db *postgres.DB) {
 	}
 }
 
-// Blocks is how many blocks of the tables and their indexes were read, once a pool of one
-// connection has told what it did.
-func Blocks(t testing.TB, on *sqlx.DB, tables ...string) (count int) {
+// Blocks is how many blocks of the tables and their indexes a function reads that works over
+// alone, a pool of one connection. Nobody else may use the tables meanwhile.
+func Blocks(t testing.TB, db *postgres.DB, alone *sqlx.DB, tables []string, work func()) int {
 	t.Helper()
-	_, err := on.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
+	tell(t, db.DB)
+	before := told(t, alone, tables)
+	work()
+	return told(t, alone, tables) - before
+}
+
+// tell has the idle connections of a pool tell what they did, which they do once a second
+// otherwise.
+func tell(t testing.TB, pool *sqlx.DB) {
+	t.Helper()
+	for range pool.Stats().Idle {
+		conn, err := pool.Connx(t.Context())
+		if err == nil {
+			defer func() { _ = conn.Close() }() // only then is the next one another
+			_, err = conn.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// told is how many blocks of the tables were read, as far as the connections told it.
+func told(t testing.TB, alone *sqlx.DB, tables []string) (count int) {
+	t.Helper()
+	_, err := alone.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
 	if err == nil {
-		err = on.GetContext(t.Context(), &count, `
+		err = alone.GetContext(t.Context(), &count, `
 			SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)
 			  FROM pg_statio_user_tables
 			 WHERE relname = ANY ($1)`, pq.Array(tables))
