@@ -1,34 +1,111 @@
 // Command testcount runs `go test` and counts:
 //
 //	testcount -race ./...
+//	testcount -apart ./slow/... -race ./...
 //
 // It prints one line for each package, the whole output of each test that
 // failed, and as its last line "N passed, N failed, N skipped", in which each
 // test and subtest counts once, and so does each package that failed outside
 // of its tests. Its exit status is that of `go test`.
+//
+// Packages that match a pattern after -apart (several are parted by commas) run one after the
+// other, beside all the others: they wait more than they compute.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 )
 
 func main() {
-	status, err := run(os.Args[1:])
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	status, err := run(ctx, os.Args[1:], os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testcount:", err)
 	}
 	os.Exit(status)
 }
 
-func run(arguments []string) (int, error) {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+// run tests and prints to writer. It returns the exit status.
+func run(ctx context.Context, arguments []string, writer io.Writer) (int, error) {
+	runs := [][]string{arguments}
+	if len(arguments) > 1 && arguments[0] == "-apart" {
+		var err error
+		runs, err = split(ctx, strings.Split(arguments[1], ","), arguments[2:])
+		if err != nil {
+			return 1, err
+		}
+	}
+	result := newTally(writer)
+	defer result.close()
+	statuses, errs := make([]int, len(runs)), make([]error, len(runs))
+	var running sync.WaitGroup
+	for i, arguments := range runs {
+		running.Go(func() { statuses[i], errs[i] = test(ctx, result, arguments) })
+	}
+	running.Wait()
+	return slices.Max(statuses), errors.Join(errs...)
+}
+
+// split returns the arguments of the runs in which the packages are tested.
+func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
+	var flags, patterns []string
+	for _, argument := range arguments {
+		if strings.HasPrefix(argument, "./") {
+			patterns = append(patterns, argument)
+		} else {
+			flags = append(flags, argument)
+		}
+	}
+	wanted, err := list(ctx, patterns)
+	if err != nil {
+		return nil, err
+	}
+	alone, err := list(ctx, apart)
+	if err != nil {
+		return nil, err
+	}
+	var beside, inTurn []string
+	for _, name := range wanted {
+		if slices.Contains(alone, name) {
+			inTurn = append(inTurn, name)
+		} else {
+			beside = append(beside, name)
+		}
+	}
+	var runs [][]string
+	if len(beside) > 0 {
+		runs = append(runs, slices.Concat(flags, beside))
+	}
+	if len(inTurn) > 0 {
+		runs = append(runs, slices.Concat(flags, []string{"-p=1"}, inTurn))
+	}
+	return runs, nil
+}
+
+// list returns the packages that match patterns.
+func list(ctx context.Context, patterns []string) ([]string, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...)
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	return strings.Fields(string(output)), nil
+}
+
+// test runs `go test` and returns its exit status.
+func test(ctx context.Context, result *tally, arguments []string) (int, error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Stderr = os.Stderr
@@ -39,10 +116,8 @@ func run(arguments []string) (int, error) {
 	if err := command.Start(); err != nil {
 		return 1, fmt.Errorf("starting go test: %w", err)
 	}
-	result := newTally(os.Stdout)
 	readErr := result.read(output)
 	err = command.Wait()
-	result.close()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 )
 
 // event is one line of `go test -json`, as `go doc test2json` describes it.
@@ -20,9 +21,11 @@ type event struct {
 // scope is a package, or a test in it.
 type scope struct{ name, test string }
 
-// tally counts results and keeps output until it is known to matter.
+// tally counts results and keeps output until it is known to matter. Several streams may be
+// read at once.
 type tally struct {
 	writer                  io.Writer
+	mu                      sync.Mutex
 	passed, failed, skipped int
 	// output is what each test wrote so far; what a package wrote outside of
 	// its tests is under an empty test name.
@@ -46,18 +49,24 @@ func (t *tally) read(stream io.Reader) error {
 	reader := bufio.NewReader(stream)
 	for {
 		line, err := reader.ReadBytes('\n')
-		var e event
-		if json.Unmarshal(line, &e) == nil && e.Action != "" {
-			t.count(e)
-		} else if len(line) > 0 {
-			t.printf("%s", line)
-		}
+		t.take(line)
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading the output of go test: %w", err)
 		}
+	}
+}
+
+func (t *tally) take(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) == nil && e.Action != "" {
+		t.count(e)
+	} else if len(line) > 0 {
+		t.printf("%s", line)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,9 +151,37 @@ func checkPrinted(t *testing.T, printed string, loud, quiet []string) {
 func TestExitStatusIsThatOfGoTest(t *testing.T) {
 	t.Chdir(writeModule(t))
 	for packages, want := range map[string]int{"./good": 0, "./bad": 1, "./broken": 1} {
-		status, err := run([]string{packages})
+		status, err := run(t.Context(), []string{packages}, io.Discard)
 		if status != want || err != nil {
 			t.Errorf("for %s: status %d, %v; want %d", packages, status, err, want)
 		}
+	}
+}
+
+// TestEachPackageIsTestedOnce: whether it runs apart or not.
+func TestEachPackageIsTestedOnce(t *testing.T) {
+	t.Chdir(writeModule(t))
+	for _, test := range []struct {
+		apart    string
+		packages []string
+		want     string
+		status   int
+	}{
+		{"./good", []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
+		{"./good,./bad/...", []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
+		{"./bad", []string{"-run", "TestOne", "./good"}, "1 passed, 0 failed, 0 skipped", 0},
+		{"./good", []string{"-run=TestOne", "./good", "./empty"}, "1 passed, 0 failed, 0 skipped", 0},
+	} {
+		var printed strings.Builder
+		status, err := run(t.Context(),
+			append([]string{"-apart", test.apart}, test.packages...), &printed)
+		if err != nil || status != test.status || !strings.HasSuffix(printed.String(), test.want+"\n") {
+			t.Errorf("%q apart from %q: status %d, %v, and printed\n%s",
+				test.apart, test.packages, status, err, &printed)
+		}
+	}
+	status, err := run(t.Context(), []string{"-apart", "./none/...x", "./good"}, io.Discard)
+	if status == 0 || err == nil {
+		t.Errorf("a pattern of nothing: status %d, %v", status, err)
 	}
 }

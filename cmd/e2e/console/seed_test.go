@@ -104,16 +104,16 @@ func (r *crawler) seed() {
 	r.await(`SELECT count(*) > 40 FROM traffic WHERE unit = 'hour'`)
 }
 
-// resendByTheDozen begins a bulk re-send and pauses it when some are sent.
+// resendByTheDozen begins a bulk re-send and pauses it long before all are sent.
 func (r *crawler) resendByTheDozen() {
 	r.T.Helper()
 	var bulk e2etest.Bulk
-	r.JSON(&bulk, "bulk", "create", "--state", "failed", "--pace", "3", "--confirm",
+	r.JSON(&bulk, "bulk", "create", "--state", "failed", "--pace", "1", "--confirm",
 		"--reason", "The partner's database was down", "--partner", r.find(`
 			SELECT partner_uid FROM deliveries JOIN subscriptions USING (subscription_uid)
 			 WHERE deliveries.state = 'failed' AND url LIKE '%.example/%'
 			 GROUP BY partner_uid ORDER BY count(*) DESC LIMIT 1`))
-	r.await(`SELECT count(*) >= 3 FROM deliveries
+	r.await(`SELECT count(*) >= 1 FROM deliveries
 		WHERE resend_reason = 'The partner''s database was down' AND state <> 'pending'`)
 	r.JSON(&bulk, "bulk", "pause", bulk.UID.String())
 	r.more = append(r.more, paths.To(paths.Bulk, bulk.UID.String()))

@@ -40,12 +40,6 @@ func Main(m *testing.M, atOnce int) int {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, output)
 		return 1
 	}
-	leave, err := Alone()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = leave() }() // the process ends right after
 	return m.Run()
 }
 
