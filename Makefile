@@ -83,7 +83,7 @@ lists: ## Measure the console's list pages under every pair of filters
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
 	@DRAWBRIDGE_TEST_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
-		go test -tags walks -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
+		go test -tags walks -count=1 -timeout 40m -run '^TestEveryPageIsAccessibleAndInert$$' ./cmd/e2e/console
 
 .PHONY: gallery
 gallery: test-tools ## Picture the README's pages anew, as a first start shows them, in docs/img
