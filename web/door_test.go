@@ -171,6 +171,16 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 			t.Errorf("another client is answered %s", answer.Raw)
 		}
 	}
+	for _, path := range []string{"/healthz", "/readyz", "/console/sign-in"} {
+		answer, err := http.Get(strings.TrimSuffix(s.URL, apptest.BasePath) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s is answered %s", path, answer.Status)
+		}
+	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,11 +68,11 @@ func (b *bench) doorOver(ctx context.Context, secured bool) (err error) {
 	}
 	line := row{Section: "at the door: call in, webhook out", FloorName: doorFloor}
 	b.reportRate(line.Section, scheme+", request-draw", ours,
-		[]floor{{doorFloor, floors, "> 0.8x the floor"}})
-	line.Name, line.Unit = scheme+", processors busy", "%"
+		[]floor{{doorFloor, floors, "> 0.8x the floor", "< 1.2x the floor"}})
+	line.Name, line.Unit, line.Aim = scheme+", processors busy", "%", "100 %"
 	line.Value, line.Floor = ours.busyShare()*100, floors.busyShare()*100
 	b.report.add(line)
-	line.Name = scheme + ", call to arrival"
+	line.Name, line.Aim = scheme+", call to arrival", ""
 	b.report.addTimes(line, arrived, arrivedFloor, share{"p50", 0.5, ""}, share{"p99", 0.99, ""})
 	line.Name = fmt.Sprintf("%s, at %d/s, call to arrival", scheme, b.sizes.rate)
 	b.report.addTimes(line, steady, steadyFloor,

@@ -162,6 +162,9 @@ func newListFigure(
 	return f
 }
 
+// mostTimes is how many times its bound the slowest page of a list may take.
+const mostTimes = 3
+
 // report prints the table and writes the file, and fails for a list over the bound.
 func (c *listsCmd) report(w *world, found []listFigure) error {
 	t := newTable(w.out, "list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
@@ -174,6 +177,10 @@ func (c *listsCmd) report(w *world, found []listFigure) error {
 		if c.Check && f.P95 > milliseconds(f.bound) {
 			faults = append(faults, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
 				f.Path, f.P95, f.bound, errFailed))
+		}
+		if c.Check && f.Max > milliseconds(mostTimes*f.bound) {
+			faults = append(faults, fmt.Errorf("%s took %.1f ms at most, more than %d times %s: %w",
+				f.Path, f.Max, mostTimes, f.bound, errFailed))
 		}
 	}
 	if err := t.Flush(); err != nil {

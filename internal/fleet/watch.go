@@ -17,6 +17,9 @@ const (
 	LookEvery = 5 * time.Second
 	// SweepEvery is how often it is to sweep.
 	SweepEvery = time.Second
+	// lookTime is how long a look may take, and a sweep. Beside an open transaction all jobs
+	// that ran since it began are passed by.
+	lookTime = time.Minute
 )
 
 // How many looks in a row must find the same before something is taken for lost.
@@ -59,6 +62,10 @@ type Watch struct {
 	beats map[string]beat
 	runs  map[run]int
 	freed map[string]int // in so many sweeps
+	// next is when the jobs that run are to be read again if nobody dies, and dead are those who
+	// were when they were read last.
+	next time.Time
+	dead map[string]bool
 }
 
 // beat is the last one of a process, and how many looks found no other.
@@ -78,11 +85,21 @@ type run struct {
 
 // Look hands the jobs that nobody vouches for back to the queue, and returns how
 // many. It must not be called twice at a time.
+//
+// Where the jobs that run are dear to read, they are read when a process dies, and in a fiftieth
+// of the time beside that: a job that was lost otherwise waits for longer.
 func (w *Watch) Look(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, LookEvery)
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	ended := w.Working.ended()
-	running, err := w.look(ctx)
+	news, err := w.look(ctx)
+	if err == nil && !news && time.Now().Before(w.next) {
+		return 0, nil
+	}
+	var running []run
+	if err == nil {
+		running, err = w.running(ctx)
+	}
 	if err != nil {
 		w.beats, w.runs = nil, nil // meanwhile nobody could be seen to live
 		return 0, err
@@ -92,22 +109,28 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 		open[one.ID] = true
 	}
 	w.Working.forget(slices.DeleteFunc(ended, func(id int64) bool { return open[id] }))
-	if lost := w.judge(running); len(lost) > 0 {
-		return w.rescue(ctx, lost)
+	lost := w.judge(running)
+	if len(lost) == 0 {
+		return 0, nil
 	}
-	return 0, nil
+	count, err := w.rescue(ctx, lost)
+	if err != nil || count < int64(len(lost)) {
+		w.dead = nil // the next look sees to what is left
+	}
+	return count, err
 }
 
-// look reads the beats of all processes and the runs that are under way.
-func (w *Watch) look(ctx context.Context) ([]run, error) {
+// look reads the beats of all processes, and tells whether somebody died for whom the jobs that
+// run were not read yet.
+func (w *Watch) look(ctx context.Context) (news bool, err error) {
 	var processes []struct {
 		UID        string    `db:"process_uid"`
 		LastBeatAt time.Time `db:"last_beat_at"`
 	}
-	err := w.DB.SelectContext(ctx, &processes,
+	err = w.DB.SelectContext(ctx, &processes,
 		`SELECT process_uid::text AS process_uid, last_beat_at FROM processes`)
 	if err != nil {
-		return nil, fmt.Errorf("reading the beats of the processes: %w", err)
+		return false, fmt.Errorf("reading the beats of the processes: %w", err)
 	}
 	beats := make(map[string]beat, len(processes))
 	for _, process := range processes {
@@ -116,13 +139,15 @@ func (w *Watch) look(ctx context.Context) ([]run, error) {
 			now.looks = before.looks + 1
 		}
 		beats[process.UID] = now
+		news = news || now.looks >= deadLooks && !w.dead[process.UID]
 	}
 	w.beats = beats
-	return w.running(ctx)
+	return news, nil
 }
 
 // running reads the runs that are under way.
 func (w *Watch) running(ctx context.Context) ([]run, error) {
+	began := time.Now()
 	var running []run
 	err := w.DB.SelectContext(ctx, &running, `
 		SELECT id,
@@ -136,6 +161,7 @@ func (w *Watch) running(ctx context.Context) ([]run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the jobs that run: %w", err)
 	}
+	w.next = time.Now().Add(postgres.Rest(time.Since(began)))
 	return running, nil
 }
 
@@ -145,7 +171,7 @@ func (w *Watch) running(ctx context.Context) ([]run, error) {
 // What a process sees while the server does not show its own lock may be a server that
 // has just started, where the others have not taken theirs again either.
 func (w *Watch) Sweep(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, LookEvery)
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var locks []struct {
 		Process string `db:"process"`
@@ -220,6 +246,10 @@ func (w *Watch) judge(running []run) []run {
 	if !known || own.looks > deafLooks {
 		w.beats, w.runs = map[string]beat{self: own}, nil
 		return nil
+	}
+	w.dead = make(map[string]bool)
+	for process, last := range w.beats {
+		w.dead[process] = last.looks >= deadLooks
 	}
 	var lost []run
 	runs := make(map[run]int, len(running))

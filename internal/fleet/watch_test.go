@@ -194,6 +194,58 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchSparesWhatIsDear: while the jobs that run are dear to read, they are read when a
+// process dies, and otherwise in a fiftieth of the time.
+func TestWatchSparesWhatIsDear(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.look(t, 1)
+	if !w.watch.next.Before(time.Now().Add(time.Minute)) {
+		t.Fatalf("a quick look is followed by another only at %v", w.watch.next)
+	}
+	blocked, err := w.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blocked.ExecContext(t.Context(), `LOCK TABLE river_job`); err != nil {
+		t.Fatal(err)
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() { w.look(t, 1) })
+	waitFor(t, func() bool {
+		var waiting bool
+		err := blocked.GetContext(t.Context(), &waiting, `
+			SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'river_job'::regclass AND NOT granted)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waiting
+	})
+	if _, err := blocked.ExecContext(t.Context(), `SELECT pg_sleep(1.5)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := blocked.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	looking.Wait()
+	if rest := time.Until(w.watch.next); rest < 30*time.Second {
+		t.Fatalf("after a look of more than a second the next one is in %v", rest)
+	}
+	w.watch.next = time.Now().Add(time.Hour)
+	stray, _ := w.claim(t, "email", w.self.UID.String())
+	if count := w.look(t, 100); count != 0 {
+		t.Errorf("%d jobs were read while that was to be spared", count)
+	}
+	dead := w.another(t)
+	w.exec(t, `UPDATE river_job SET attempted_by = ARRAY[$2] WHERE id = $1`, stray, dead.UID.String())
+	if count := w.look(t, deadLooks+1); count != 1 {
+		t.Errorf("%d jobs of a process that died went back, want 1", count)
+	}
+	if count := w.look(t, 10); count != 0 || !w.watch.dead[dead.UID.String()] {
+		t.Errorf("%d more jobs of the dead process", count)
+	}
+}
+
 // TestWatchJudgesNobodyWhileItIsDeaf: a watcher that cannot look, or is not heard
 // itself, begins to count anew.
 func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {

@@ -119,6 +119,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	_ = listener.Listen(channel) // fails only once it is closed
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, p.lookNear) })
 	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, p.lookBehind) })
 	look := leastLook
 	for ctx.Err() == nil {
@@ -393,8 +394,9 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
 
 const (
 	// late is how old a place in the outbox must be at least, and twice that at most, for
-	// a round that does not go back to it.
-	late = 2 * time.Second
+	// a round that does not go back to it, and veryLate for a look beside the rounds that does
+	// not: it is quick, so that what took longer than usual to commit waits for a second.
+	late, veryLate = 2 * time.Second, time.Minute
 	// recent is how many places may be given within that time, by far.
 	recent = 10_000
 	// lookEvery is the least time between two looks behind that, for what transactions
@@ -405,23 +407,34 @@ const (
 // horizon is where rounds begin: behind what was taken. While somebody's transaction is open,
 // that stays in the index, and whoever looks from the beginning passes by all of it.
 type horizon struct {
-	known        bool
-	from         int64
-	older, newer int64
-	turned       time.Time
+	known bool
+	from  int64
+	// late and veryLate are behind what may still be about to commit.
+	late, veryLate mark
+}
+
+// mark is a place in the outbox that was the last one to be given between one and two spans of
+// time ago.
+type mark struct {
+	place, next int64
+	turned      time.Time
+}
+
+func (m *mark) turn(span time.Duration, newest int64) {
+	if now := time.Now(); now.Sub(m.turned) > span {
+		m.place, m.next, m.turned = m.next, newest, now
+	}
 }
 
 // note takes up what a round found.
 func (h *horizon) note(found round) {
-	now := time.Now()
 	if found.Full {
 		h.from = max(h.from, found.Last)
 		return
 	}
-	if now.Sub(h.turned) > late {
-		h.older, h.newer, h.turned = h.newer, found.Newest, now
-	}
-	h.from = h.older
+	h.late.turn(late, found.Newest)
+	h.veryLate.turn(veryLate, found.Newest)
+	h.from = h.late.place
 }
 
 // find finds where the first round begins: some places back, as somebody may be about to commit.
@@ -429,20 +442,20 @@ func (p *Publisher) find(ctx context.Context) error {
 	if p.end.known {
 		return nil
 	}
-	first, err := p.first(ctx, math.MaxInt64, []uuid.UUID{})
+	first, err := p.first(ctx, 0, math.MaxInt64, []uuid.UUID{})
 	if err != nil {
 		return err
 	}
-	from := first - recent
-	p.end = horizon{known: true, from: from, older: from, newer: from, turned: time.Now()}
+	from := mark{first - recent, first - recent, time.Now()}
+	p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
 	p.stuck.applications = []uuid.UUID{}
 	return nil
 }
 
-// first is the place of the first event that waits before another place but of some
-// applications; of none that place, or the last that was given.
+// first is the place of the first event that waits between two places but of some
+// applications; of none the second place, or the last that was given.
 func (p *Publisher) first(
-	ctx context.Context, before int64, but []uuid.UUID,
+	ctx context.Context, from, before int64, but []uuid.UUID,
 ) (place int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -451,22 +464,35 @@ func (p *Publisher) first(
 		           coalesce(pg_sequence_last_value('feed_outbox_outbox_id_seq'), 0)))
 		  FROM outbox
 		 WHERE outbox_id < $1
-		   AND application_uid <> ALL ($2)`, before, pq.Array(but))
+		   AND outbox_id >= $3
+		   AND application_uid <> ALL ($2)`, before, pq.Array(but), from)
 	if err != nil {
 		return 0, fmt.Errorf("looking for the first event that waits: %w", err)
 	}
 	return place, nil
 }
 
-// lookBehind has the next round begin at what waits behind the horizon. Nobody waits for it.
-func (p *Publisher) lookBehind(ctx context.Context) {
+// lookNear looks for what took longer than usual to commit.
+func (p *Publisher) lookNear(ctx context.Context) {
 	p.mu.Lock()
-	known, from, but := p.end.known, p.end.from, p.stuck.applications
+	from := p.end.veryLate.place
+	p.mu.Unlock()
+	p.look(ctx, from)
+}
+
+// lookBehind looks for all that waits behind the horizon.
+func (p *Publisher) lookBehind(ctx context.Context) { p.look(ctx, 0) }
+
+// look has the next round begin at what waits between a place and the horizon. Nobody waits
+// for it.
+func (p *Publisher) look(ctx context.Context, from int64) {
+	p.mu.Lock()
+	known, before, but := p.end.known, p.end.from, p.stuck.applications
 	p.mu.Unlock()
 	if !known {
 		return
 	}
-	first, err := p.first(ctx, from, but)
+	first, err := p.first(ctx, from, before, but)
 	if err != nil {
 		if ctx.Err() == nil {
 			slog.WarnContext(ctx, "publishing events", "error", err)

@@ -80,10 +80,12 @@ func checkWalk(t *testing.T, walk []told, want map[uuid.UUID]int64) {
 }
 
 // Events are recorded by many at once, some of whom take everything back, two publish, and
-// one reads on from what he saw last, while somebody's transaction is open all the time.
+// one reads on from what he saw last, while somebody's transaction is open all the time. What
+// was kept is delivered once, in the order of its application, and what was taken back never.
 func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
+	h.Subscribe(t, nil)
 	stranger, err := h.DB.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +169,42 @@ func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 	if count := h.Count(t, `SELECT count(*) FROM outbox`); count != 0 {
 		t.Errorf("%d events wait still", count)
 	}
+	checkOwed(t, h, want)
+}
+
+// checkOwed tells whether each event has one delivery with one job, and whether the jobs of an
+// application's events have the order of these.
+func checkOwed(t *testing.T, h *apptest.Harness, want map[uuid.UUID]int64) {
+	t.Helper()
+	var owed []struct {
+		Application uuid.UUID `db:"application_uid"`
+		Events      int64     `db:"events"`
+		Deliveries  int64     `db:"deliveries"`
+		Jobs        int64     `db:"jobs"`
+		InOrder     bool      `db:"in_order"`
+	}
+	err := h.DB.SelectContext(t.Context(), &owed, `
+		SELECT application_uid,
+		       count(DISTINCT event_uid) AS events,
+		       count(DISTINCT delivery_uid) AS deliveries,
+		       count(j.id) AS jobs,
+		       array_agg(j.id ORDER BY sequence) = array_agg(j.id ORDER BY j.id) AS in_order
+		  FROM events e
+		  LEFT JOIN deliveries d USING (event_uid, application_uid)
+		  LEFT JOIN river_job j ON j.args ->> 'delivery_uid' = d.delivery_uid::text
+		 GROUP BY application_uid`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(owed) != len(want) {
+		t.Errorf("%d applications have events, want %d", len(owed), len(want))
+	}
+	for _, found := range owed {
+		each := want[found.Application]
+		if found.Events != each || found.Deliveries != each || found.Jobs != each || !found.InOrder {
+			t.Errorf("%d events were kept, and there are %+v", each, found)
+		}
+	}
 }
 
 // Two transactions commit in the other order than they recorded: the one that commits late
@@ -197,38 +235,57 @@ func TestFeedDoesNotSkipALateCommit(t *testing.T) {
 }
 
 // TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application right
-// after one whose transaction took so long that rounds begin behind its place.
+// after one whose transaction took so long that rounds begin behind its place: the quick look
+// finds it, or where it took longer still, the whole one.
 func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 	t.Parallel()
-	h := apptest.New(t)
-	h.Webhooks.Deliveries.Recorded = nil
-	uid, other := h.Application(t).UID, h.Application(t).UID
-	publisher := outbox.New(h.DB)
-	publish := func(want int) {
-		t.Helper()
-		if got, err := publisher.PublishAll(t.Context()); got != want || err != nil {
-			t.Fatalf("published %d events (%v), want %d", got, err, want)
-		}
+	for name, test := range map[string]struct {
+		since int64
+		looks []func(*outbox.Publisher, context.Context)
+		// none is how many of the looks find nothing.
+		none int
+	}{
+		"by seconds": {-1, []func(*outbox.Publisher, context.Context){outbox.LookNear}, 0},
+		"by minutes": {
+			1, []func(*outbox.Publisher, context.Context){outbox.LookNear, outbox.LookBehind}, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := apptest.New(t)
+			h.Webhooks.Deliveries.Recorded = nil
+			uid, other := h.Application(t).UID, h.Application(t).UID
+			publisher := outbox.New(h.DB)
+			publish := func(want int) {
+				t.Helper()
+				if got, err := publisher.PublishAll(t.Context()); got != want || err != nil {
+					t.Fatalf("published %d events (%v), want %d", got, err, want)
+				}
+			}
+			publish(h.Count(t, `SELECT count(*) FROM outbox`))
+			h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+				if err := record(h, uid)(ctx, tx); err != nil {
+					return err
+				}
+				h.Do(t, record(h, other))
+				publish(1)
+				place := int64(h.Count(t, `SELECT pg_sequence_last_value('feed_outbox_outbox_id_seq')`))
+				publisher.PassBy(place+1, place+test.since)
+				return nil
+			})
+			h.Do(t, record(h, uid))
+			for i, look := range test.looks {
+				publish(0)
+				if look(publisher, t.Context()); i < test.none {
+					publish(0)
+				}
+			}
+			publish(2)
+			checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{
+				uid: int64(len(h.EventsOf(t, uid))), other: int64(len(h.EventsOf(t, other))),
+			})
+		})
 	}
-	publish(h.Count(t, `SELECT count(*) FROM outbox`))
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		if err := record(h, uid)(ctx, tx); err != nil {
-			return err
-		}
-		h.Do(t, record(h, other))
-		publish(1)
-		place := h.Count(t, `SELECT pg_sequence_last_value('feed_outbox_outbox_id_seq')`)
-		publisher.PassBy(int64(place) + 1)
-		return nil
-	})
-	h.Do(t, record(h, uid))
-	publish(0)
-	if err := publisher.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{
-		uid: int64(len(h.EventsOf(t, uid))), other: int64(len(h.EventsOf(t, other))),
-	})
 }
 
 // insertAsBefore records an event as the release before sequences does.

@@ -62,6 +62,8 @@ type credential struct {
 	// MerchantUID is the named merchant if it is the client's, any of the
 	// client's if none was named, and NULL otherwise.
 	MerchantUID uuid.NullUUID `db:"merchant_uid"`
+	// MerchantUIDs are all merchants of a group's client if none was named.
+	MerchantUIDs UIDs `db:"merchant_uids"`
 }
 
 // Authenticate checks the three credential headers (specification section 5),
@@ -98,8 +100,8 @@ func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Cal
 	case malformed != nil:
 		return Caller{}, malformed
 	case found.Group && !named.Valid:
-		caller.MerchantUIDs, err = s.merchantsOf(ctx, caller.ClientID)
-		return caller, err
+		caller.MerchantUIDs = found.MerchantUIDs
+		return caller, nil
 	case !found.MerchantUID.Valid:
 		return Caller{}, lending.NewError(lending.CodeForbidden,
 			"the merchant named in %s is not associated with these credentials", merchantHeader)
@@ -174,20 +176,6 @@ func errNotHere() error {
 	return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 }
 
-// merchantsOf lists the merchants that a client may act for.
-func (s *Service) merchantsOf(ctx context.Context, id string) (UIDs, error) {
-	var merchants UIDs
-	err := s.DB.GetContext(ctx, &merchants, `
-		SELECT ARRAY(SELECT merchant_uid
-		               FROM client_merchants
-		              WHERE client_id = $1
-		              ORDER BY merchant_uid)`, id)
-	if err != nil {
-		return nil, fmt.Errorf("listing the merchants of client %s: %w", id, err)
-	}
-	return merchants, nil
-}
-
 // credential loads a client. For one that does not exist it returns the zero
 // value, which accepts no secret, after the same work.
 func (s *Service) credential(
@@ -202,7 +190,13 @@ func (s *Service) credential(
 		          FROM client_merchants m
 		         WHERE m.client_id = c.client_id
 		           AND ($2::uuid IS NULL OR m.merchant_uid = $2)
-		         LIMIT 1) AS merchant_uid
+		         LIMIT 1) AS merchant_uid,
+		       CASE WHEN c.is_group AND $2::uuid IS NULL
+		            THEN ARRAY(SELECT merchant_uid
+		                         FROM client_merchants m
+		                        WHERE m.client_id = c.client_id
+		                        ORDER BY merchant_uid)
+		       END AS merchant_uids
 		  FROM clients c
 		 WHERE c.client_id = $1`, lookupID(id), merchant)
 	if err != nil && !postgres.IsNoRows(err) {

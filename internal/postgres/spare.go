@@ -75,6 +75,15 @@ func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 	return found.value, known, false
 }
 
+// Rest is how long to rest after something that took so long, for it to take a fiftieth of the
+// time at most; nothing after what is quick.
+func Rest(took time.Duration) time.Duration {
+	if took < spareFree {
+		return 0
+	}
+	return spareShare * took
+}
+
 // Sparingly looks for something every so often until ctx ends, and in a fiftieth of the time at
 // most: beside an open transaction a look may pass by all that was there since it began.
 func Sparingly(ctx context.Context, every time.Duration, look func(ctx context.Context)) {
@@ -83,7 +92,7 @@ func Sparingly(ctx context.Context, every time.Duration, look func(ctx context.C
 		look(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(every, spareShare*time.Since(began))):
+		case <-time.After(max(every, Rest(time.Since(began)))):
 		}
 	}
 }

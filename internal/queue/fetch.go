@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ const (
 	// lookEvery is the least time between two looks behind the heads, and lookTime how long one
 	// may take.
 	lookEvery, lookTime = time.Second, time.Minute
+	// nearBehind is how far behind the heads the look goes that is quick, so that what took longer
+	// than usual to insert, or was handed back for a process that died, waits for a second.
+	nearBehind = 2 * time.Minute
 )
 
 // NewDriver returns a driver over the pool of a working client, by the clock of the database.
@@ -203,11 +207,17 @@ func (d *Driver) end(
 // LookBehind looks for jobs that are older than the heads, handed back or inserted by a long
 // transaction, until ctx ends, and has the next fetches begin there.
 func (d *Driver) LookBehind(ctx context.Context) {
-	postgres.Sparingly(ctx, lookEvery, func(ctx context.Context) {
-		if err := d.lookBehind(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "looking for older jobs", "error", err)
-		}
-	})
+	var looking sync.WaitGroup
+	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
+		looking.Go(func() {
+			postgres.Sparingly(ctx, lookEvery, func(ctx context.Context) {
+				if err := d.lookBehind(ctx, far); err != nil && ctx.Err() == nil {
+					slog.WarnContext(ctx, "looking for older jobs", "error", err)
+				}
+			})
+		})
+	}
+	looking.Wait()
 }
 
 // older is the first job of a priority that waits behind the head.
@@ -217,30 +227,34 @@ type older struct {
 	At       time.Time
 }
 
-func (d *Driver) lookBehind(ctx context.Context) error {
+// lookBehind looks so far behind the heads.
+func (d *Driver) lookBehind(ctx context.Context, far time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var queues []string
 	var levels []int
-	var from []time.Time
+	var from, until []time.Time
 	d.mu.Lock()
 	for queue, known := range d.heads {
 		for i, at := range known.from {
-			queues, levels, from = append(queues, queue), append(levels, i+1), append(from, at)
+			queues, levels = append(queues, queue), append(levels, i+1)
+			from, until = append(from, at.Add(-far)), append(until, at)
 		}
 	}
 	d.mu.Unlock()
 	rows, err := d.pool.Query(ctx, `
 		SELECT head.queue, head.priority, behind.scheduled_at
-		  FROM unnest($1::text[], $2::integer[], $3::timestamptz[]) AS head (queue, priority, at),
+		  FROM unnest($1::text[], $2::integer[], $3::timestamptz[], $4::timestamptz[])
+		           AS head (queue, priority, behind, at),
 		       LATERAL (SELECT scheduled_at
 		                  FROM river_job
 		                 WHERE state = 'available'
 		                   AND queue = head.queue
 		                   AND priority = head.priority
+		                   AND scheduled_at >= head.behind
 		                   AND scheduled_at < head.at
 		                 ORDER BY scheduled_at, id
-		                 LIMIT 1) AS behind`, queues, levels, from)
+		                 LIMIT 1) AS behind`, queues, levels, from, until)
 	if err != nil {
 		return err
 	}

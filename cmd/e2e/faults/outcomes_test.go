@@ -191,10 +191,13 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 			 WHERE attempted_by[array_upper(attempted_by, 1)] = $1
 			   AND state = 'running'`, dead) == 0
 	})
-	adopted := time.Since(heir).Round(time.Millisecond)
-	if adopted > fleet.Lost {
+	adopted, bound := time.Since(heir).Round(time.Millisecond), fleet.Lost
+	if *chaos { // nothing else runs then
+		bound = 10 * time.Second
+	}
+	if adopted > bound {
 		t.Errorf("what a dead process had taken was taken over %s after the next one started, "+
-			"when that had missed its beats", adopted)
+			"more than %s", adopted, bound)
 	}
 	waitUntilSettled(t, db, 2*time.Minute)
 	found := audit(t, db, r, l.confirmed())
