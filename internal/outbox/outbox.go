@@ -239,7 +239,7 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 // positions are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
-// transaction keeps from being removed.
+// transaction keeps from being removed; so would the places before that one, hence the CASE.
 //
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
@@ -272,7 +272,7 @@ const takeDue = `
 		          FROM outbox earlier
 		         WHERE earlier.application_uid = w.application_uid
 		           AND earlier.sequence = w.sequence - 1
-		           AND earlier.outbox_id < $2
+		           AND CASE WHEN earlier.outbox_id < $2 THEN true ELSE false END
 		         LIMIT 1)
 	), due AS MATERIALIZED (
 		SELECT row, before_row

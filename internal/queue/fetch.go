@@ -80,12 +80,12 @@ type executor struct {
 func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
-	known := e.driver.begin(params.Queue)
+	began, known := e.driver.now(), e.driver.begin(params.Queue)
 	found, err := e.take(ctx, params, known)
 	if err != nil {
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}
-	e.driver.end(params, found, known)
+	e.driver.end(params, found, known, began)
 	return found, nil
 }
 
@@ -172,11 +172,12 @@ func (d *Driver) begin(queue string) *head {
 
 // end notes what a fetch found that began at a head. Where it took as many jobs as it might, the
 // head of the last priority is where its first job was, and later ones were not looked at; what
-// was looked at to its end has its head now.
+// was looked at to its end has its head when the fetch began, which saw nothing of what came
+// later, however long it took.
 func (d *Driver) end(
-	params *riverdriver.JobGetAvailableParams, found []*rivertype.JobRow, began *head,
+	params *riverdriver.JobGetAvailableParams, found []*rivertype.JobRow, from *head, began time.Time,
 ) {
-	now, last := d.now(), priorities+1
+	last := priorities + 1
 	if len(found) >= params.MaxToLock {
 		last = 0
 		for _, job := range found {
@@ -190,11 +191,11 @@ func (d *Driver) end(
 		known = new(head)
 		d.heads[params.Queue] = known
 	}
-	if began != nil && began.returns != known.returns {
+	if from != nil && from.returns != known.returns {
 		return // it did not see what was found behind it meanwhile
 	}
 	for priority := 1; priority <= min(last, priorities); priority++ {
-		first := now
+		first := began
 		for _, job := range found {
 			if priority == last && job.Priority == last && job.ScheduledAt.Before(first) {
 				first = job.ScheduledAt
