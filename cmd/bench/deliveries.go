@@ -258,7 +258,9 @@ func (b *bench) processes(ctx context.Context) error {
 		// processes it goes up to.
 		each, most int
 	}{
-		{quickAnswer, 2 * b.sizes.slow, 4}, {slowAnswer, b.sizes.slow, 2}, {slowerAnswer, b.sizes.slower, 4},
+		{quickAnswer, 2 * b.sizes.slow, 4},
+		{slowAnswer, b.sizes.slow, 2},
+		{slowerAnswer, b.sizes.slower, 4},
 	} {
 		var one timing
 		for count := 1; count <= step.most; count *= 2 {

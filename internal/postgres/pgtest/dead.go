@@ -37,13 +37,19 @@ func Blocks(t testing.TB, db *postgres.DB, alone *sqlx.DB, tables []string, work
 // otherwise.
 func tell(t testing.TB, pool *sqlx.DB) {
 	t.Helper()
+	var held []*sqlx.Conn // so that the next one is another
 	for range pool.Stats().Idle {
 		conn, err := pool.Connx(t.Context())
 		if err == nil {
-			defer func() { _ = conn.Close() }() // only then is the next one another
+			held = append(held, conn)
 			_, err = conn.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
 		}
 		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range held {
+		if err := conn.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
