@@ -56,7 +56,8 @@ func run(ctx context.Context, arguments []string, writer io.Writer) (int, error)
 	return slices.Max(statuses), errors.Join(errs...)
 }
 
-// split returns the arguments of the runs in which the packages are tested.
+// split returns the arguments of the runs in which the packages are tested: one where they are
+// not named by folders.
 func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	var flags, patterns []string
 	for _, argument := range arguments {
@@ -65,6 +66,9 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 		} else {
 			flags = append(flags, argument)
 		}
+	}
+	if len(patterns) == 0 {
+		return [][]string{arguments}, nil
 	}
 	wanted, err := list(ctx, patterns)
 	if err != nil {
