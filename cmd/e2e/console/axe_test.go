@@ -127,8 +127,7 @@ func (r *crawler) inspect(path string) {
 }
 
 // violations runs rules of axe-core on the page that is open, nil for all of them. Of a long
-// table, whose rows are all alike, it looks at the first dozen, and of a group of operations in a
-// reference at the first two.
+// table, whose rows are all alike, it looks at the first dozen.
 func (r *crawler) violations(rules []string) []string {
 	r.T.Helper()
 	only := `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
@@ -137,8 +136,7 @@ func (r *crawler) violations(rules []string) []string {
 	}
 	text, err := chromedp.Run(r.browser, chromedp.Evaluate[string](`(async () => {
 		await document.fonts.ready;
-		const found = await axe.run(
-			{exclude: ["tbody tr:nth-child(n+13)", ".operation:nth-of-type(n+3)"]},
+		const found = await axe.run({exclude: ["tbody tr:nth-child(n+13)"]},
 			{resultTypes: ["violations"], runOnly: `+only+`});
 		return JSON.stringify(found.violations.flatMap(({id, nodes}) => nodes.map(
 			({target, failureSummary, html}) =>
