@@ -101,7 +101,8 @@ func (c *caller) close() error { return c.conn.Close() }
 type callTask struct {
 	Address string
 	// Base comes before the paths of the API.
-	Base   string
+	Base string
+	// Client makes the calls; none for that of the partner.
 	Client partner.Issued
 	// Roots are the certificates to trust, in PEM; none to call without TLS.
 	Roots []byte
@@ -129,7 +130,10 @@ type findings struct {
 // callOutside makes the calls of a task from a process of its own: from here, they
 // would wait for the processors among what they are to measure.
 func (a *apiRun) callOutside(ctx context.Context, task callTask) (findings, error) {
-	task.Address, task.Client = a.address, a.owner.client
+	task.Address = a.address
+	if task.Client.ClientID == "" {
+		task.Client = a.owner.client
+	}
 	return apart(ctx, "call", task)
 }
 

@@ -175,11 +175,17 @@ func (d *doorway) secure() error {
 	return nil
 }
 
+// take returns n applications that were not drawn on yet.
+func (d *doorway) take(n int) []uuid.UUID {
+	taken := d.left[:n]
+	d.left = d.left[n:]
+	return taken
+}
+
 // draw makes n calls, at a rate or as fast as they are answered for 0. It returns what
 // they took until the last attempt was recorded, and from each call to its webhook.
 func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived timing, err error) {
-	uids := d.left[:n]
-	d.left = d.left[n:]
+	uids := d.take(n)
 	m, err := d.cluster.meter(d.program.process.Process.Pid)
 	if err != nil {
 		return timing{}, timing{}, err

@@ -72,6 +72,8 @@ type sizes struct {
 	endpoints int
 	// door is how many calls are made at the door as fast as they are answered.
 	door int
+	// beside is how many calls another client makes beside a crowd, twice.
+	beside int
 	// isolated is how many events are told beside sick endpoints, slow and slower
 	// how many per process to slow and to very slow ones.
 	isolated, slow, slower int
@@ -90,14 +92,14 @@ var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, settled: 500, published: 5_000_000,
 		merchants: 1000, events: 20_000,
-		endpoints: 50, door: 8000, isolated: 5000, hanging: 50_000, slow: 6000, slower: 1200,
+		endpoints: 50, door: 8000, beside: 40, isolated: 5000, hanging: 50_000, slow: 6000, slower: 1200,
 		waiting: 500_000, drained: 40_000, called: 90,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, settled: 500, published: 200_000,
 		merchants: 1000, events: 2_000,
-		endpoints: 50, door: 2000, isolated: 800, hanging: 5000, slow: 1200, slower: 400,
+		endpoints: 50, door: 2000, beside: 10, isolated: 800, hanging: 5000, slow: 1200, slower: 400,
 		waiting: 50_000, drained: 4_000, called: 3,
 		starts: 3, visits: 20, seeded: 20_000,
 	}

@@ -11,15 +11,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/queue"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
@@ -116,18 +119,22 @@ func (h *house) close() error {
 // stopTimeout is what jobs in flight have to end.
 const stopTimeout = 30 * time.Second
 
-// runQueue works a queue with a client of River over pgx, as the program runs it, as
-// long as do takes.
-func (h *house) runQueue(
-	ctx context.Context, queues *river.Config, do func() error,
-) (err error) {
+// runQueue works a queue with River alone, as long as do takes.
+func (h *house) runQueue(ctx context.Context, queues *river.Config, do func() error) error {
 	pool, err := pgxpool.New(ctx, h.DB.URL())
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
+	return runClient(ctx, riverpgxv5.New(pool), queues, do)
+}
+
+// runClient runs a client of River as long as do takes.
+func runClient(
+	ctx context.Context, driver riverdriver.Driver[pgx.Tx], queues *river.Config, do func() error,
+) error {
 	queues.Logger = slog.Default()
-	client, err := river.NewClient(riverpgxv5.New(pool), queues)
+	client, err := river.NewClient(driver, queues)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
@@ -148,13 +155,20 @@ func working(ctx context.Context, houses []*house, do func() error) error {
 		return do()
 	}
 	h := houses[0]
-	return h.runQueue(ctx, h.QueueConfig(), func() error {
+	pool, err := queue.Connect(ctx, h.DB)
+	if err != nil {
+		return fmt.Errorf("connecting the queue: %w", err)
+	}
+	defer pool.Close()
+	driver := queue.NewDriver(pool, h.DB.Now)
+	return runClient(ctx, driver, h.QueueConfig(), func() error {
 		promoting, cancel := context.WithCancel(ctx)
 		var promoter sync.WaitGroup
 		defer promoter.Wait()
 		defer cancel()
 		promoter.Go(func() { jobs.Promote(promoting, h.Webhooks) })
 		promoter.Go(func() { h.Outbox.Run(promoting) })
+		promoter.Go(func() { driver.LookBehind(promoting) })
 		return working(ctx, houses[1:], do)
 	})
 }

@@ -44,11 +44,8 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 		if err != nil {
 			return err
 		}
-		client, err := h.Partners.CreateClient(ctx, tx, partner.NewClient{PartnerUID: owner.UID})
+		client, err := h.addClient(ctx, tx, owner.UID)
 		if err != nil {
-			return err
-		}
-		if err := h.Partners.SetRate(ctx, tx, client.ClientID, freeRate, freeBurst); err != nil {
 			return err
 		}
 		subscribed, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, owner.UID,
@@ -63,6 +60,17 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 		return tenant{}, fmt.Errorf("adding tenant %s: %w", name, err)
 	}
 	return made, nil
+}
+
+// addClient gives a partner credentials whose rate no measurement reaches.
+func (h *house) addClient(
+	ctx context.Context, tx *postgres.Tx, owner uuid.UUID,
+) (partner.Issued, error) {
+	client, err := h.Partners.CreateClient(ctx, tx, partner.NewClient{PartnerUID: owner})
+	if err != nil {
+		return client, err
+	}
+	return client, h.Partners.SetRate(ctx, tx, client.ClientID, freeRate, freeBurst)
 }
 
 // newProduct adds a product that is paid out in three draws.

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/postgres"
@@ -32,7 +30,7 @@ func (s *Services) Work(ctx context.Context) error {
 	if err := s.waitForSchema(ctx); err != nil {
 		return err
 	}
-	pool, err := s.queuePool(ctx)
+	pool, err := queue.Connect(ctx, s.DB)
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
@@ -106,24 +104,6 @@ func pausedAfter(ctx context.Context, err error) bool {
 	case <-time.After(schemaPoll):
 		return true
 	}
-}
-
-// queuePool prepares the connections of the queue's client. Those to a server that turned
-// out to let nobody write are given up, as the others' are.
-func (s *Services) queuePool(ctx context.Context) (*pgxpool.Pool, error) {
-	const era = "era"
-	settings, err := pgxpool.ParseConfig(s.DB.URL())
-	if err != nil {
-		return nil, err
-	}
-	settings.AfterConnect = func(_ context.Context, made *pgx.Conn) error {
-		made.PgConn().CustomData()[era] = s.DB.Era()
-		return nil
-	}
-	settings.PrepareConn = func(_ context.Context, kept *pgx.Conn) (bool, error) {
-		return kept.PgConn().CustomData()[era] == s.DB.Era(), nil
-	}
-	return pgxpool.NewWithConfig(ctx, settings)
 }
 
 // QueueConfig is the configuration of a client that works every queue.

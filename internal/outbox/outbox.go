@@ -222,9 +222,10 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 		p.end.from = min(p.end.from, p.stuck.from)
 		p.stuck.applications = []uuid.UUID{}
 	}
-	now, err := take(ctx, p.DB, p.end.from, eventsTogether, p.stuck.applications)
-	if postgres.IsUnique(err, feedKey) {
-		// Another process published between this one's look at the feed and its lock.
+	now, err := take(ctx, p.DB.Engine(), p.end.from, eventsTogether, p.stuck.applications)
+	if postgres.IsUnique(err, feedKey) || postgres.IsLockTimeout(err) {
+		// Another process published between this one's look at the feed and its lock, or is
+		// about to.
 		return round{Full: true}, nil
 	}
 	if err == nil {

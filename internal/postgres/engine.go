@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -11,13 +12,11 @@ import (
 // many callers, so that a few at a time are enough.
 const engineConnections = 8
 
-// engineParameters are the settings of the engine's connections. Its statements
-// are few, fixed, and reach every row by an index, however large the tables
-// are: one generic plan serves all arguments, joins go in the order in which they
-// are written, and no plan may be another kind, as one made while a table was
-// empty would be. A row that somebody holds locked must not hold up the many that
-// share its statement for long.
-var engineParameters = map[string]string{
+// planByIndex are the settings of sessions whose statements are few, fixed, and reach every
+// row by an index, however large the tables are: one generic plan serves all arguments, joins
+// go in the order in which they are written, and no plan may be another kind, as one made while
+// a table was empty would be.
+var planByIndex = map[string]string{
 	"plan_cache_mode":     "force_generic_plan",
 	"join_collapse_limit": "1",
 	"from_collapse_limit": "1",
@@ -25,7 +24,15 @@ var engineParameters = map[string]string{
 	"enable_hashjoin":     "off",
 	"enable_mergejoin":    "off",
 	"jit":                 "off",
-	"lock_timeout":        "100ms",
+}
+
+// PlanByIndex are the statements that have a session plan as the engine's do.
+func PlanByIndex() string {
+	var text strings.Builder
+	for name, value := range planByIndex {
+		text.WriteString("SET " + name + " = " + value + ";")
+	}
+	return text.String()
 }
 
 // Engine is the pool for statements that do the work of many callers at once.
@@ -48,9 +55,11 @@ func (db *DB) openEngine(chosen options) error {
 		return fmt.Errorf("reading the database URL: %w", err)
 	}
 	query := address.Query()
-	for name, value := range engineParameters {
+	for name, value := range planByIndex {
 		query.Set(name, value)
 	}
+	// A row that somebody holds locked must not hold up the many that share a statement.
+	query.Set("lock_timeout", "100ms")
 	address.RawQuery = query.Encode()
 	db.engine, err = openPool(address.String(), chosen, engineConnections)
 	return err

@@ -76,7 +76,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	to := s.limiter.of(task.Subscription)
 	slot := to.enter(ctx)
 	if slot == nil {
-		return notSent(s.hold(ctx, task, to))
+		return notSent(s.hold(ctx, made, to))
 	}
 	if may, err := s.begin(ctx, slot, made); err != nil || !may {
 		return notSent(err)
@@ -295,11 +295,11 @@ func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
 	return may, nil
 }
 
-// hold sets a delivery aside whose endpoint has no slot for it now.
-func (s *Service) hold(ctx context.Context, task assignment, to *endpoint) error {
-	_, err := share(ctx, s, &s.holds, holdMany, task)
+// hold sets a delivery aside whose endpoint has no slot for it now. Its job ends with that.
+func (s *Service) hold(ctx context.Context, row *madeAttempt, to *endpoint) error {
+	_, err := share(ctx, s, &s.holds, holdMany, row)
 	if err != nil {
-		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
+		return fmt.Errorf("holding delivery %s: %w", row.task.UID, err)
 	}
 	to.holds.Add(1)
 	return nil

@@ -50,7 +50,7 @@ func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 			return fmt.Errorf("taking the deliveries that are due: %w", err)
 		}
 		count = len(jobs)
-		return s.enqueue(ctx, tx, jobs)
+		return s.enqueue(ctx, tx.Tx.Tx, jobs)
 	})
 	return count, err
 }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-
-	"drawbridge/internal/postgres"
+	"github.com/jmoiron/sqlx"
 )
 
 // release enqueues up to room held deliveries of a subscription, the longest
@@ -14,7 +13,8 @@ import (
 func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room int) error {
 	var jobs []Args
 	held := to.holds.Load() // whose rows the transaction sees
-	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	// The engine's connections plan the statement once, which takes longer than running it.
+	err := inTx(ctx, s.DB.Engine(), func(tx *sqlx.Tx) error {
 		jobs = nil
 		err := tx.SelectContext(ctx, &jobs, `
 			WITH next AS (
@@ -36,7 +36,7 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 		if err != nil {
 			return err
 		}
-		return s.enqueue(ctx, tx, jobs)
+		return s.enqueue(ctx, tx.Tx, jobs)
 	})
 	if err != nil {
 		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)

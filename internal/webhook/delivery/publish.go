@@ -223,7 +223,7 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 }
 
 // enqueue adds the jobs to the caller's transaction.
-func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []Args) error {
+func (s *Service) enqueue(ctx context.Context, tx *sql.Tx, jobs []Args) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []Args) err
 			Args: job, InsertOpts: &river.InsertOpts{Priority: priority},
 		})
 	}
-	if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, params); err != nil {
+	if _, err := s.Jobs.InsertManyFastTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("inserting %d delivery jobs: %w", len(jobs), err)
 	}
 	return nil
@@ -279,6 +279,6 @@ func (s *Service) Test(
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("inserting a test event for subscription %s: %w", uid, err)
 	}
-	return deliveryUID, s.enqueue(ctx, tx,
+	return deliveryUID, s.enqueue(ctx, tx.Tx.Tx,
 		[]Args{{DeliveryUID: deliveryUID, CreatedAt: tx.Now, Number: 1}})
 }

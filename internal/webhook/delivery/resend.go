@@ -58,7 +58,7 @@ func (s *Service) Resend(
 	if !queued {
 		return resent, nil
 	}
-	return resent, s.enqueue(ctx, tx, jobs)
+	return resent, s.enqueue(ctx, tx.Tx.Tx, jobs)
 }
 
 // Distinct returns the identifiers without repetitions, in their order.

@@ -35,7 +35,7 @@ type Service struct {
 
 	limiter limiter
 	loads   batcher[Args, *assignment]
-	holds   batcher[assignment, struct{}]
+	holds   batcher[*madeAttempt, struct{}]
 	begins  batcher[*madeAttempt, bool]
 	records batcher[*madeAttempt, bool]
 	slots   batcher[assignment, bool]

@@ -49,7 +49,14 @@ type assignment struct {
 	// InHand whether that still has its job.
 	BegunAt *time.Time `db:"begun_at"`
 	InHand  bool       `db:"in_hand"`
+	// Faulty tells that something may be to go wrong on purpose with deliveries of the
+	// subscription, see [Faults].
+	Faulty bool `db:"faulty"`
 }
+
+// Statements for many name a limit for what they are given, of all rows: so the planner expects
+// one, and looks each up by its key. Of more it would rather read a whole table or partition that
+// it believes to be small, and look among the given ones for each row of it.
 
 // loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
 // of one leaves the planner no other way, whatever it believes of the tables. The state of
@@ -62,8 +69,16 @@ const loadAssignments = `
 	       s.state AS subscription_state, s.stopped_at IS NOT NULL AS stopped, s.url, s.auth,
 	       s.secret_sealed, s.previous_sealed, s.previous_until, s.headers_sealed, s.version,
 	       s.rate, s.retry, s.standard, d.slot_at, b.started_at AS begun_at,
-	       other.id IS NOT NULL AS in_hand
-	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
+	       other.id IS NOT NULL AS in_hand,
+	       EXISTS (SELECT FROM sandbox_faults f
+	                WHERE f.subscription_uid = d.subscription_uid AND f.remaining > 0)
+	       OR EXISTS (SELECT FROM sandbox_fault_uses u WHERE u.delivery_uid = d.delivery_uid)
+	       OR EXISTS (SELECT FROM sandbox_fault_uses u
+	                   WHERE u.subscription_uid = d.subscription_uid AND u.fault = 'reorder')
+	          AS faulty
+	  FROM (SELECT delivery_uid, created_at
+	          FROM unnest($1::uuid[], $2::timestamptz[]) AS j (delivery_uid, created_at)
+	         LIMIT cardinality($1::uuid[])) AS job
 	 CROSS JOIN LATERAL (
 	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
 	                  test, application_uid, subscription_uid, event_uid, event_at, slot_at
@@ -139,6 +154,7 @@ const noteBegun = `
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::bigint[], $5::integer[],
 		              $6::timestamptz[], $7::timestamptz[])
 		    AS w (delivery_uid, created_at, number, job_id, run, claimed_at, started_at)
+		 LIMIT cardinality($1::uuid[])
 	)
 	INSERT INTO begun_attempts AS b (
 	       delivery_uid, created_at, number, job_id, claimed_at, started_at)
@@ -186,22 +202,38 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 // were open since the oldest open transaction began.
 const isOpen = `CASE WHEN d.state IN ('pending', 'retrying') THEN true ELSE false END`
 
-func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
-	var uids, times arrayLiteral
-	for _, task := range tasks {
-		uids.addUID(task.UID)
-		times.addTime(task.CreatedAt)
+// holdDeliveries sets deliveries aside, whose jobs go with that.
+const holdDeliveries = `
+	WITH task AS MATERIALIZED (
+		SELECT delivery_uid, created_at, job_id, run
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[])
+		    AS t (delivery_uid, created_at, job_id, run)
+		 LIMIT cardinality($1::uuid[])
+	), done AS (
+		DELETE FROM river_job j
+		 USING task t
+		 WHERE j.id = t.job_id
+		   AND j.attempt = t.run
+	)
+	UPDATE deliveries d
+	   SET held = true,
+	       queued = false
+	  FROM task
+	 WHERE d.delivery_uid = task.delivery_uid
+	   AND d.created_at = task.created_at
+	   AND ` + isOpen + `
+	   AND d.queued`
+
+func holdMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}, error) {
+	var columns [4]arrayLiteral
+	for _, row := range inOrder(rows) {
+		columns[0].addUID(row.task.UID)
+		columns[1].addTime(row.task.CreatedAt)
+		columns[2].addInt(row.run.JobID)
+		columns[3].addInt(int64(row.run.Number))
 	}
-	_, err := on.ExecContext(ctx, `
-		UPDATE deliveries d
-		   SET held = true,
-		       queued = false
-		  FROM unnest($1::uuid[], $2::timestamptz[]) AS task (delivery_uid, created_at)
-		 WHERE d.delivery_uid = task.delivery_uid
-		   AND d.created_at = task.created_at
-		   AND `+isOpen+`
-		   AND d.queued`, uids.String(), times.String())
-	return make([]struct{}, len(tasks)), err
+	_, err := on.ExecContext(ctx, holdDeliveries, literals(columns[:])...)
+	return make([]struct{}, len(rows)), err
 }
 
 // bookSlots books a slot for each delivery and puts those off whose slot is yet
@@ -213,6 +245,7 @@ const bookSlots = `
 		                              ORDER BY created_at, delivery_uid) - 1 AS place
 		  FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::timestamptz[])
 		    AS w (subscription_uid, rate, delivery_uid, created_at)
+		 LIMIT cardinality($1::uuid[])
 	), total AS (
 		SELECT subscription_uid, count(*) AS places, max(rate) AS rate
 		  FROM wanted
@@ -311,6 +344,7 @@ const (
 		          duration_us, request_headers, response_headers, response_body, state,
 		          next_attempt_at, finished_at, protocol, reused, tls_version,
 		          certificate_expires, job_id, run, cause)
+		 LIMIT cardinality($1::uuid[])
 	), attempt AS (
 		INSERT INTO attempts AS a (
 		       delivery_uid, delivery_created_at, number, started_at, subscription_version, url,
