@@ -240,7 +240,8 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 // positions are committed; what another process has taken since this statement's look is there
 // still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
-// transaction keeps from being removed; so would the places before that one, hence the CASE.
+// transaction keeps from being removed; so would the places before that one, hence the CASE. The
+// limit, of all rows, has the planner expect one, and look for each where it is.
 //
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
@@ -280,14 +281,17 @@ const takeDue = `
 		  FROM waiting
 		 WHERE ahead < $4
 		   AND application_uid <> ALL (ARRAY(SELECT application_uid FROM overtaken))
+		 LIMIT $1
 	), taken AS (
 		DELETE FROM outbox
-		 WHERE ctid = ANY (ARRAY(SELECT row FROM due WHERE row IS NOT NULL))
+		 USING due
+		 WHERE ctid = due.row
 		RETURNING outbox_id, event_uid, occurred_at, recorded_at, kind, status, merchant_uid,
 		          application_uid, owed, delivery_uids
 	), taken_before AS (
 		DELETE FROM feed_outbox
-		 WHERE ctid = ANY (ARRAY(SELECT before_row FROM due WHERE before_row IS NOT NULL))
+		 USING due
+		 WHERE ctid = due.before_row
 		RETURNING outbox_id, event_uid, occurred_at, merchant_uid, application_uid, kind
 	), placed AS (
 		INSERT INTO feed (position, event_uid, occurred_at, merchant_uid, application_uid, kind)

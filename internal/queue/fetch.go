@@ -107,13 +107,13 @@ func (e *executor) take(
 
 // fetchFrom is the library's statement with a time to begin at for each priority, so that
 // the index is entered where the jobs are that still wait. A priority is looked at when
-// those before it did not fill the fetch. What was locked is an array, not joined with the table:
-// while the queue is empty, the planner would join by reading all of it.
+// those before it did not fill the fetch. What was locked is changed where it lies, not by its
+// key: when it knows of an empty queue, the planner would read all of the key's index for that.
 const fetchFrom = `
 	WITH locked AS (
-		SELECT due.id
+		SELECT due.place
 		  FROM unnest($6::timestamptz[]) WITH ORDINALITY AS head (at, priority),
-		       LATERAL (SELECT id
+		       LATERAL (SELECT ctid AS place
 		                  FROM river_job
 		                 WHERE state = 'available'
 		                   AND queue = $4
@@ -134,7 +134,8 @@ const fetchFrom = `
 	                THEN j.attempted_by[cardinality(j.attempted_by) + 2 - $2::integer:]
 	                ELSE j.attempted_by
 	           END, $3::text)
-	 WHERE j.id = ANY (ARRAY(SELECT id FROM locked))
+	  FROM locked
+	 WHERE j.ctid = locked.place
 	RETURNING j.id, j.args, j.attempt, j.attempted_at, j.attempted_by, j.created_at, j.errors,
 	          j.finalized_at, j.kind, j.max_attempts, j.metadata, j.priority, j.queue,
 	          j.state::text, j.scheduled_at, j.tags, j.unique_key`

@@ -30,12 +30,8 @@ type fetching struct {
 func newFetching(t *testing.T) *fetching {
 	t.Helper()
 	f := &fetching{db: pgtest.New(t)}
-	config, err := pgxpool.ParseConfig(f.db.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.MaxConns = 1
-	if f.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+	var err error
+	if f.pool, err = queue.Connect(t.Context(), f.db); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.pool.Close)
@@ -162,4 +158,61 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 				behind, dead, whole)
 		}
 	}
+}
+
+// TestFetchingIsByKeyInAFullQueue: the planner knows the queue as it was when it was empty, which
+// it is most of the time. Neither a fetch nor the end of jobs reads all that wait then.
+func TestFetchingIsByKeyInAFullQueue(t *testing.T) {
+	t.Parallel()
+	const waiting = 20_000
+	f := newFetching(t)
+	f.add(t, 1, 1, 0)
+	f.fetch(t.Context(), t, 1)
+	f.exec(t, `VACUUM ANALYZE river_job`)
+	f.add(t, 1, 1, 0)
+	f.fetch(t.Context(), t, 1) // its plan is kept
+	f.add(t, waiting, 3, 0)
+	f.add(t, 1, 1, 0)
+	alone := sqlx.NewDb(stdlib.OpenDBFromPool(f.pool), "pgx")
+	var job *rivertype.JobRow
+	read := pgtest.Blocks(t, f.db, alone, []string{"river_job"}, func() {
+		job = f.fetch(t.Context(), t, 1)[0]
+	})
+	if job.Priority != 1 || read > 100 {
+		t.Errorf("fetching a job of priority %d read %d blocks beside %d that wait",
+			job.Priority, read, waiting)
+	}
+	read = pgtest.Blocks(t, f.db, alone, []string{"river_job"}, func() {
+		if ended := f.complete(t, 1_000_000, 1_000_001, 1_000_002); len(ended) > 0 {
+			t.Errorf("jobs that are gone ended: %v", ended)
+		}
+	})
+	if read > 250 { // an index is read once at most
+		t.Errorf("to find that jobs are gone took %d blocks beside %d that wait", read, waiting)
+	}
+	ended := f.complete(t, 1_000_000, job.ID, 1_000_001)
+	if len(ended) != 1 || ended[0].ID != job.ID || ended[0].State != rivertype.JobStateCompleted {
+		t.Errorf("of three jobs, two of which are gone, ended %+v", ended)
+	}
+}
+
+// complete ends jobs as the library does and returns those that were there.
+func (f *fetching) complete(t *testing.T, ids ...int64) []*rivertype.JobRow {
+	t.Helper()
+	params := &riverdriver.JobSetStateIfRunningManyParams{ID: ids}
+	now := f.db.Now()
+	for range ids {
+		params.Attempt = append(params.Attempt, nil)
+		params.ErrData = append(params.ErrData, nil)
+		params.FinalizedAt = append(params.FinalizedAt, &now)
+		params.MetadataDoMerge = append(params.MetadataDoMerge, false)
+		params.MetadataUpdates = append(params.MetadataUpdates, nil)
+		params.ScheduledAt = append(params.ScheduledAt, nil)
+		params.State = append(params.State, rivertype.JobStateCompleted)
+	}
+	ended, err := f.executor.JobSetStateIfRunningMany(t.Context(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended
 }

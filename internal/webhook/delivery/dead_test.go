@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/webhooktest"
 )
 
@@ -93,5 +94,59 @@ func TestFailingDoesNotReadTheDead(t *testing.T) {
 	}
 	if failed := h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'failed'`); failed != 4 {
 		t.Errorf("%d deliveries have failed, want 4", failed)
+	}
+}
+
+// TestDeliveringIsByKeyBesideABacklog: the planner knows the queue as it was when nothing
+// waited, and the month's deliveries as they were when there were a few. An attempt reads its own
+// rows, whatever else waits since the same moment.
+func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
+	t.Parallel()
+	const waiting = 20_000
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	h.Subscribe(t, endpoint.URL, nil)
+	for range 60 {
+		h.Publish(t)
+	}
+	h.Exec(t, `DELETE FROM river_job`)
+	h.Exec(t, `VACUUM ANALYZE river_job, begun_attempts, deliveries`)
+	engine := h.DB.Engine()
+	engine.SetMaxOpenConns(1)
+	deliver := func(job delivery.Args) {
+		t.Helper()
+		if err := h.Deliveries.Deliver(t.Context(), job, webhooktest.First); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Publish(t)
+	deliver(h.Job(t)) // its plans are kept
+	h.Publish(t)
+	job := h.Job(t)
+	h.Exec(t, `
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
+		                        application_uid, status, state, next_attempt_at, queued)
+		SELECT gen_random_uuid(), created_at, subscription_uid, event_uid, event_at, event,
+		       application_uid, status, state, next_attempt_at, queued
+		  FROM deliveries
+		 CROSS JOIN generate_series(1, $1)
+		 WHERE delivery_uid = $2`, waiting, job.DeliveryUID)
+	h.Exec(t, `
+		INSERT INTO begun_attempts (delivery_uid, created_at, number, job_id, claimed_at, started_at)
+		SELECT gen_random_uuid(), now(), 1, n, now(), now()
+		  FROM generate_series(1, $1) AS n`, waiting)
+	h.Exec(t, `
+		INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at, attempted_at)
+		SELECT 'running', 'webhook', 'any', '{}', 25, now(), now()
+		  FROM generate_series(1, $1)`, waiting)
+	tables := []string{
+		"river_job", "begun_attempts", "deliveries_y" + h.Clock.Now().Format("2006m01"),
+	}
+	read := pgtest.Blocks(t, h.DB, engine, tables, func() { deliver(job) })
+	if read > 200 {
+		t.Errorf("an attempt read %d blocks beside %d that wait", read, waiting)
+	}
+	if state := h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`); state != 2 {
+		t.Errorf("%d deliveries arrived, want 2", state)
 	}
 }

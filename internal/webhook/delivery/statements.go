@@ -93,9 +93,12 @@ const loadAssignments = `
 	              AND occurred_at = d.event_at
 	            LIMIT 1) AS e
 	  JOIN subscriptions s USING (subscription_uid)
-	  LEFT JOIN begun_attempts b
-	    ON b.delivery_uid = d.delivery_uid
-	   AND b.number = d.attempt_count + 1
+	  LEFT JOIN LATERAL (
+	           SELECT job_id, claimed_at, started_at
+	             FROM begun_attempts
+	            WHERE delivery_uid = d.delivery_uid
+	              AND number = d.attempt_count + 1
+	            LIMIT 1) AS b ON true
 	  LEFT JOIN LATERAL (
 	           SELECT id
 	             FROM river_job
@@ -314,10 +317,11 @@ func (s *Service) bookMany(
 // its state would cost half of what the attempt costs.
 //
 // Rows come in the order of their keys, so that two processes which meet in the
-// same rows wait for each other and do not lock each other out. The last two
-// parameters bound the times of the deliveries, which spares partitions. The state
+// same rows wait for each other and do not lock each other out. The state
 // is asked for in a CASE, which the planner does not hold against every partial
-// index of every partition: that took most of the planning.
+// index of every partition: that took most of the planning. No bounds on the times of all
+// deliveries spare partitions: the planner would rather read what lies between them from a
+// small partition, and look among the attempts for each.
 //
 //nolint:unqueryvet // what is unnested has the columns that are named with it
 const (
@@ -384,7 +388,6 @@ const (
 		  FROM made m
 		 WHERE d.delivery_uid = m.delivery_uid
 		   AND d.created_at = m.created_at
-		   AND d.created_at BETWEEN $30 AND $31
 		   AND CASE
 		           WHEN d.state IN ('pending', 'retrying') AND d.attempt_count = m.number - 1
 		               THEN true
@@ -425,18 +428,10 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 		statement = recordAny
 	}
 	args := attemptColumns(inOrder(rows))
-	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
-	for _, row := range rows[1:] {
-		if at := row.task.CreatedAt; at.Before(first) {
-			first = at
-		} else if at.After(last) {
-			last = at
-		}
-	}
 	var uids []uuid.UUID
 	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
 		uids = nil
-		err := tx.SelectContext(ctx, &uids, statement, append(slices.Clone(args), first, last)...)
+		err := tx.SelectContext(ctx, &uids, statement, args...)
 		if err != nil || len(uids) == len(rows) {
 			return err
 		}
