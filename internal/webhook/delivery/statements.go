@@ -172,7 +172,11 @@ const noteBegun = `
 	                       THEN attempt_count = w.number - 1 ELSE false END
 	            LIMIT 1
 	              FOR SHARE) AS d
-	  LEFT JOIN river_job j ON j.id = w.job_id
+	  LEFT JOIN LATERAL (
+	           SELECT state, attempt, attempted_at
+	             FROM river_job
+	            WHERE id = w.job_id
+	            LIMIT 1) AS j ON true
 	 WHERE w.job_id = 0
 	    OR j.state = 'running' AND j.attempt = w.run AND j.attempted_at = w.claimed_at
 	ON CONFLICT (delivery_uid) DO UPDATE
@@ -205,25 +209,34 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 // were open since the oldest open transaction began.
 const isOpen = `CASE WHEN d.state IN ('pending', 'retrying') THEN true ELSE false END`
 
+// endJobs deletes the jobs of attempts, unless another run has one. They are looked up first and
+// deleted where they are: the queue is empty most of the time, and the planner, which knows it
+// so, would rather read all of it and look for each among the attempts.
+const endJobs = `
+		DELETE FROM river_job j
+		 USING (SELECT m.job_id, m.run, at.place
+		          FROM made m
+		         CROSS JOIN LATERAL (
+		                   SELECT ctid AS place FROM river_job WHERE id = m.job_id LIMIT 1) AS at) AS found
+		 WHERE j.ctid = found.place
+		   AND j.id = found.job_id
+		   AND j.attempt = found.run`
+
 // holdDeliveries sets deliveries aside, whose jobs go with that.
 const holdDeliveries = `
-	WITH task AS MATERIALIZED (
+	WITH made AS MATERIALIZED (
 		SELECT delivery_uid, created_at, job_id, run
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[])
-		    AS t (delivery_uid, created_at, job_id, run)
+		    AS m (delivery_uid, created_at, job_id, run)
 		 LIMIT cardinality($1::uuid[])
-	), done AS (
-		DELETE FROM river_job j
-		 USING task t
-		 WHERE j.id = t.job_id
-		   AND j.attempt = t.run
+	), done AS (` + endJobs + `
 	)
 	UPDATE deliveries d
 	   SET held = true,
 	       queued = false
-	  FROM task
-	 WHERE d.delivery_uid = task.delivery_uid
-	   AND d.created_at = task.created_at
+	  FROM made m
+	 WHERE d.delivery_uid = m.delivery_uid
+	   AND d.created_at = m.created_at
 	   AND ` + isOpen + `
 	   AND d.queued`
 
@@ -394,16 +407,19 @@ const (
 		           ELSE m.state = 'delivered' AND d.state <> 'delivered'
 		       END
 		RETURNING d.delivery_uid
-	), done AS (
-		DELETE FROM river_job j
-		 USING made m
-		 WHERE j.id = m.job_id
-		   AND j.attempt = m.run
+	), done AS (` + endJobs + `
 	), ended AS (
 		DELETE FROM begun_attempts b
-		 USING made m
-		 WHERE b.delivery_uid = m.delivery_uid
-		   AND b.number = m.number
+		 USING (SELECT m.delivery_uid, m.number, at.place
+		          FROM made m
+		         CROSS JOIN LATERAL (
+		                   SELECT ctid AS place
+		                     FROM begun_attempts
+		                    WHERE delivery_uid = m.delivery_uid
+		                    LIMIT 1) AS at) AS found
+		 WHERE b.ctid = found.place
+		   AND b.delivery_uid = found.delivery_uid
+		   AND b.number = found.number
 	)
 	SELECT delivery_uid FROM moved`
 )
