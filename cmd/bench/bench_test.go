@@ -38,7 +38,8 @@ func TestMeasuresEverything(t *testing.T) {
 		sizes: sizes{
 			rate: 50, seconds: 1, operations: 32, rounds: 2, settled: 20, published: 300,
 			merchants: 20, events: 40, endpoints: 3,
-			isolated: 48, hanging: 60, door: 40, beside: 4, slow: 10, slower: 4, waiting: 200, drained: 40, called: 1,
+			isolated: 48, hanging: 60, door: 40, beside: 4, slow: 10, slower: 4, waiting: 200,
+			drained: 40, called: 1,
 			starts: 1, visits: 2, seeded: 500,
 		},
 		profile: profile, server: serverOptions{dir: folder, volatile: true},

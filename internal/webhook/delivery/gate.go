@@ -12,7 +12,7 @@ const (
 	yieldPatience = 25 * time.Millisecond
 	// requestMemory is how long after an API request the next one is expected, and
 	// shared statements are small, one at a time, so that it finds the processors free.
-	requestMemory = time.Second
+	requestMemory = 250 * time.Millisecond
 	// smallStatement is how many attempts share a statement then. One that yielded
 	// for longer than an API request takes, usualRequest, was kept waiting by several,
 	// and has growth more for each further millisecond: beside a request now and then

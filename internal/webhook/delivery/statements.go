@@ -217,7 +217,10 @@ const endJobs = `
 		 USING (SELECT m.job_id, m.run, at.place
 		          FROM made m
 		         CROSS JOIN LATERAL (
-		                   SELECT ctid AS place FROM river_job WHERE id = m.job_id LIMIT 1) AS at) AS found
+		                   SELECT ctid AS place
+		                     FROM river_job
+		                    WHERE id = m.job_id
+		                    LIMIT 1) AS at) AS found
 		 WHERE j.ctid = found.place
 		   AND j.id = found.job_id
 		   AND j.attempt = found.run`

@@ -17,6 +17,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
@@ -391,5 +392,35 @@ func TestOrdersEnd(t *testing.T) {
 	if err := b.Purge(t.Context(), b.Clock.Now()); err != nil ||
 		b.Count(t, `SELECT count(*) FROM sandbox_faults`) != 0 {
 		t.Errorf("purged: %v", err)
+	}
+}
+
+// TestNothingIsAskedWithoutAnOrder: an attempt that is to suffer nothing has no statement of its
+// own, which would take longer than all that it shares with others.
+func TestNothingIsAskedWithoutAnOrder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	attempt := func() (asked int) {
+		t.Helper()
+		b.publish()
+		job := b.Job(t)
+		recorder := pgtest.Record(t, b.Harness.DB)
+		if err := b.Deliveries.Deliver(t.Context(), job, webhooktest.First); err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range recorder.Take() {
+			if strings.Contains(query.Text, "sandbox_fault") {
+				asked++
+			}
+		}
+		return asked
+	}
+	if asked := attempt(); asked > 0 {
+		t.Errorf("an attempt without a fault asks for faults %d times", asked)
+	}
+	b.order(delivery.FaultDuplicate, 1, 0)
+	if asked := attempt(); asked == 0 || len(b.endpoint.Requests()) != 3 {
+		t.Errorf("the next one, with an order, asks %d times; %d requests came, want 3",
+			asked, len(b.endpoint.Requests()))
 	}
 }
