@@ -24,7 +24,7 @@
 // # Yielding to API requests
 //
 // [Gate] counts the API requests that this process answers. While one is open, or was
-// within the last second, and the engine is loaded, that is, several attempts share
+// within the last quarter of a second, and the engine is loaded, that is, several attempts share
 // statements or wait for a slot:
 //
 //   - a shared statement waits until no API request is open, 25 ms at most, before it
