@@ -171,6 +171,7 @@ func TestEachPackageIsTestedOnce(t *testing.T) {
 		{"./good,./bad/...", []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
 		{"./bad", []string{"-run", "TestOne", "./good"}, "1 passed, 0 failed, 0 skipped", 0},
 		{"./bad", []string{"sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
+		{"./good", []string{"./empty", "sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
 		{"./good", []string{"-run=TestOne", "./good", "./empty"}, "1 passed, 0 failed, 0 skipped", 0},
 	} {
 		var printed strings.Builder
