@@ -59,13 +59,17 @@ func run(ctx context.Context, arguments []string, writer io.Writer) (int, error)
 // split returns the arguments of the runs in which the packages are tested: those from the first
 // that is named by its folder on, and one run where none is.
 func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
-	first := slices.IndexFunc(arguments, func(argument string) bool {
-		return strings.HasPrefix(argument, "./")
-	})
-	if first < 0 {
+	var flags, patterns []string
+	for _, argument := range arguments {
+		if len(patterns) > 0 || strings.HasPrefix(argument, "./") {
+			patterns = append(patterns, argument)
+		} else {
+			flags = append(flags, argument)
+		}
+	}
+	if len(patterns) == 0 {
 		return [][]string{arguments}, nil
 	}
-	flags, patterns := arguments[:first], arguments[first:]
 	wanted, err := list(ctx, patterns)
 	if err != nil {
 		return nil, err
