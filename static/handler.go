@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"drawbridge/internal/compress"
 )
 
 // Cache lifetimes. A hashed name never changes its content; a plain one may
@@ -48,28 +50,15 @@ func serve(w http.ResponseWriter, r *http.Request, file *asset, plain bool) {
 		return
 	}
 	body := file.body
-	if file.zipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		header.Set("Content-Encoding", "gzip")
-		body = file.zipped
+	if compress.Accepted(r) {
+		if zipped := file.zipped(); zipped != nil {
+			header.Set("Content-Encoding", "gzip")
+			body = zipped
+		}
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body) // a browser that went away needs no report
 	}
-}
-
-// acceptsGzip reads an Accept-Encoding header; q=0 refuses.
-func acceptsGzip(accept string) bool {
-	for part := range strings.SplitSeq(accept, ",") {
-		coding, params, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if coding != "gzip" && coding != "*" {
-			continue
-		}
-		weight, found := strings.CutPrefix(strings.TrimSpace(params), "q=")
-		if q, err := strconv.ParseFloat(weight, 64); !found || err != nil || q > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -9,7 +9,6 @@ package static
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -21,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"drawbridge/internal/compress"
 )
 
 // Prefix is the path under which Handler expects to be mounted.
@@ -51,8 +52,8 @@ var files embed.FS
 type asset struct {
 	contentType string
 	body        []byte
-	// zipped is the gzip form, nil where it saves nothing.
-	zipped []byte
+	// zipped returns the gzip form, nil where it saves little.
+	zipped func() []byte
 	etag   string
 }
 
@@ -100,7 +101,7 @@ func (c *catalogue) add(name string, body []byte) {
 	file := &asset{
 		contentType: contentType(ext),
 		body:        body,
-		zipped:      zip(body),
+		zipped:      compress.Lazily(body),
 		etag:        `"` + digest + `"`,
 	}
 	hashed := strings.TrimSuffix(name, ext) + "." + digest + ext
@@ -183,16 +184,4 @@ func contentType(ext string) string {
 		return "text/plain; charset=utf-8"
 	}
 	return cmp.Or(mime.TypeByExtension(ext), "application/octet-stream")
-}
-
-// zip returns the gzip form of body when that is clearly smaller.
-func zip(body []byte) []byte {
-	var out bytes.Buffer
-	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
-	_, _ = writer.Write(body)                                    // a buffer takes every write
-	_ = writer.Close()
-	if out.Len() > len(body)*9/10 {
-		return nil
-	}
-	return out.Bytes()
 }

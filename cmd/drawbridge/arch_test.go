@@ -16,10 +16,10 @@ import (
 // levels are the packages from the bottom up. A package imports only from
 // lower levels; an arrow within a level stands in siblings.
 var levels = [][]string{
-	{"internal/lending", "internal/calendar"},
+	{"internal/lending", "internal/calendar", "internal/compress"},
 	{
 		"migrations", "static", "internal/config", "internal/heap", "internal/network",
-		"internal/secret", "internal/postgres", "internal/calendar", "internal/sheet",
+		"internal/secret", "internal/postgres", "internal/sheet",
 		"internal/postgres/pgserver", "internal/postgres/pgtest",
 	},
 	{

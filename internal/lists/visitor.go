@@ -25,8 +25,9 @@ var ErrRefused = errors.New("the console refuses the filter")
 
 // Visitor is somebody who is signed in to the console.
 type Visitor struct {
-	url    string
-	client *http.Client
+	url       string
+	client    *http.Client
+	transport *http.Transport
 }
 
 // SignIn signs in at the console of the server at address with a password.
@@ -35,8 +36,9 @@ func SignIn(ctx context.Context, address, email, password string) (*Visitor, err
 	if err != nil {
 		return nil, fmt.Errorf("making room for cookies: %w", err)
 	}
-	v := &Visitor{url: strings.TrimRight(address, "/"), client: &http.Client{
-		Jar: jar, Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16},
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	v := &Visitor{url: strings.TrimRight(address, "/"), transport: transport, client: &http.Client{
+		Jar: jar, Timeout: time.Minute, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	form := url.Values{"email": {email}, "password": {password}}
@@ -51,6 +53,12 @@ func SignIn(ctx context.Context, address, email, password string) (*Visitor, err
 		return nil, errors.New("the console refused the e-mail address and password")
 	}
 	return v, nil
+}
+
+// Uncompressed has pages sent as they are, which is cheaper where only their text counts.
+func (v *Visitor) Uncompressed() *Visitor {
+	v.transport.DisableCompression = true
+	return v
 }
 
 // Get returns the page at a path and query of the console. Error: ErrRefused

@@ -405,26 +405,28 @@ func (d *desk) addressOf(uid string) (address string) {
 	return address
 }
 
-// rows counts the rows of every table; sessions come and go.
-func (d *desk) rows() map[string]int {
+// content is what every table holds; sessions come and go.
+func (d *desk) content() pgtest.Content {
 	d.Helper()
+	return pgtest.Dump(d.T, d.DB, "sessions")
+}
+
+// added is what the tables have more of afterwards, by their names.
+func added(before, after pgtest.Content) map[string]int {
 	found := map[string]int{}
-	for table, digest := range pgtest.Dump(d.T, d.DB, "sessions") {
-		count, _, _ := strings.Cut(digest, " ")
-		found[table], _ = strconv.Atoi(count)
+	for table, digest := range after {
+		if more := rowsIn(digest) - rowsIn(before[table]); more != 0 {
+			found[table] = more
+		}
 	}
 	return found
 }
 
-// added is what two counts differ by.
-func added(before, after map[string]int) map[string]int {
-	found := map[string]int{}
-	for table, count := range after {
-		if count != before[table] {
-			found[table] = count - before[table]
-		}
-	}
-	return found
+// rowsIn reads the count that a table's digest begins with.
+func rowsIn(digest string) int {
+	count, _, _ := strings.Cut(digest, " ")
+	rows, _ := strconv.Atoi(count)
+	return rows
 }
 
 func (s sending) post(token string) answer {
@@ -465,12 +467,13 @@ func TestEveryFormActsOnce(t *testing.T) {
 
 func (d *desk) oneAfterTheOther(route site.Route, sent sending) map[string]int {
 	d.Helper()
-	token, before := uuid.NewString(), d.rows()
+	token, before := uuid.NewString(), d.content()
 	first := sent.post(token)
 	if first.Status >= http.StatusBadRequest {
 		d.Fatalf("%s answers %d: %s", route.Name, first.Status, first.text("main"))
 	}
-	once, after := added(before, d.rows()), pgtest.Dump(d.T, d.DB, "sessions")
+	after := d.content()
+	once := added(before, after)
 	if once["console_submissions"] != 1 {
 		d.Errorf("%s changed something without its token: %v", route.Name, once)
 	}
@@ -480,7 +483,7 @@ func (d *desk) oneAfterTheOther(route site.Route, sent sending) map[string]int {
 		d.Errorf("%s sent again answers %d to %q, the first led to %q", route.Name, second.Status,
 			second.Location, first.Location)
 	}
-	if differs := pgtest.Dump(d.T, d.DB, "sessions").Differs(after); len(differs) != 0 {
+	if differs := d.content().Differs(after); len(differs) != 0 {
 		d.Errorf("%s sent again changed %v", route.Name, differs)
 	}
 	return once
@@ -491,7 +494,7 @@ func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, pa
 
 func (d *desk) atOnce(route site.Route, sent sending, once map[string]int) {
 	d.Helper()
-	token, before := uuid.NewString(), d.rows()
+	token, before := uuid.NewString(), d.content()
 	var both sync.WaitGroup
 	answers := make([]answer, 2)
 	for i := range answers {
@@ -503,7 +506,7 @@ func (d *desk) atOnce(route site.Route, sent sending, once map[string]int) {
 			d.Errorf("%s sent twice at once answers %d: %s", route.Name, each.Status, each.text("main"))
 		}
 	}
-	if got := added(before, d.rows()); !maps.Equal(got, once) {
+	if got := added(before, d.content()); !maps.Equal(got, once) {
 		d.Errorf("%s sent twice at once adds %v, once it adds %v", route.Name, got, once)
 	}
 }
@@ -513,14 +516,14 @@ func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	t.Parallel()
 	d := &desk{harness: newHarness(t)}
 	d.admin = d.harness.admin()
-	before := d.rows()
+	before := d.content()
 	for range 2 {
 		d.admin.send(http.MethodPost, paths.Preferences, url.Values{"theme": {"dark"}}).
 			wantStatus(t, http.StatusSeeOther)
 		d.admin.send(http.MethodPost, paths.Confirm, url.Values{"password": {password}}).
 			wantStatus(t, http.StatusSeeOther)
 	}
-	if got := added(before, d.rows()); len(got) != 0 {
+	if got := added(before, d.content()); len(got) != 0 {
 		t.Errorf("preferences and proofs added %v", got)
 	}
 	for range 2 {

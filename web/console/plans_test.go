@@ -41,7 +41,7 @@ func TestListsReadByIndex(t *testing.T) {
 	planner := newPlanner(r)
 	visitor, err := lists.SignIn(t.Context(), r.URL, admin, password)
 	r.must(err)
-	pages, err := lists.Pages(t.Context(), visitor, r.DB.Now())
+	pages, err := lists.Pages(t.Context(), visitor.Uncompressed(), r.DB.Now())
 	r.must(err)
 	for _, page := range pages {
 		addresses, err := page.Addresses(t.Context(), visitor, lists.Plan{Pairs: 1})

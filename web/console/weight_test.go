@@ -1,12 +1,15 @@
 package console_test
 
 import (
-	"bytes"
-	"compress/gzip"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/compress"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/seed"
 	"drawbridge/views/paths"
@@ -108,7 +111,8 @@ func TestListsAreLight(t *testing.T) {
 			continue // no list, or one that does not grow
 		}
 		weighed++
-		rows, sent := page.find("main tbody tr").Length(), zipped(page.Raw)
+		rows := page.find("main tbody tr").Length()
+		sent := len(compress.Gzip([]byte(page.Raw)))
 		t.Logf("%-32s %2d rows, %6d bytes, %5d sent", route.Path, rows, len(page.Raw), sent)
 		if rows != list.PageSize {
 			t.Errorf("%s shows %d rows, want %d", route.Path, rows, list.PageSize)
@@ -122,11 +126,27 @@ func TestListsAreLight(t *testing.T) {
 	}
 }
 
-// zipped is how much of a page goes over the wire.
-func zipped(page string) int {
-	var out bytes.Buffer
-	writer := gzip.NewWriter(&out)
-	_, _ = writer.Write([]byte(page)) // a buffer takes every write
-	_ = writer.Close()
-	return out.Len()
+// TestPagesAreCompressed to browsers that take it, but never an answer to a form: it may show a
+// new secret, whose length alone could tell something.
+func TestPagesAreCompressed(t *testing.T) {
+	t.Parallel()
+	b := newHarness(t).admin()
+	b.header.Set("Accept-Encoding", "gzip")
+	incomplete := url.Values{"name": {"Where"}, "token": {uuid.NewString()}}
+	for _, asked := range []struct {
+		method, path string
+		form         url.Values
+		encoding     string
+	}{
+		{http.MethodGet, paths.Deliveries, nil, "gzip"},
+		{http.MethodPost, paths.SubscriptionNew, incomplete, ""},
+	} {
+		response := b.open(t.Context(), asked.method, asked.path, asked.form)
+		raw, err := io.ReadAll(response.Body)
+		b.must(err)
+		_ = response.Body.Close()
+		if got := response.Header.Get("Content-Encoding"); got != asked.encoding || len(raw) < 4<<10 {
+			t.Errorf("%s %s came as %q, %d bytes", asked.method, asked.path, got, len(raw))
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/compress"
 	"drawbridge/internal/statement"
 	docsview "drawbridge/views/docs"
 )
@@ -73,12 +74,13 @@ func (s *Site) answer(c echo.Context) error {
 	if found.download != "" {
 		headers.Set("Content-Disposition", `attachment; filename="`+found.download+`"`)
 	}
-	body := found.body
-	etag := found.etag
-	if found.zipped != nil && acceptsGzip(c.Request()) {
-		// Two forms are two entities: each has a tag of its own.
-		body, etag = found.zipped, found.etag+"-gzip"
-		headers.Set("Content-Encoding", "gzip")
+	body, etag := found.body, found.etag
+	if compress.Accepted(c.Request()) {
+		if zipped := found.zipped(); zipped != nil {
+			// Two forms are two entities: each has a tag of its own.
+			body, etag = zipped, found.etag+"-gzip"
+			headers.Set("Content-Encoding", "gzip")
+		}
 	}
 	headers.Set("ETag", `"`+etag+`"`)
 	// ServeContent answers HEAD, ranges and If-None-Match.
@@ -149,15 +151,4 @@ func (s slim) ReadFrom(source io.Reader) (int64, error) {
 	// Without its other methods the one is but a writer and the other but a reader.
 	return io.CopyBuffer(struct{ io.Writer }{s.Response}, struct{ io.Reader }{source},
 		make([]byte, 4<<10))
-}
-
-// acceptsGzip reads Accept-Encoding as every browser writes it.
-func acceptsGzip(request *http.Request) bool {
-	for offer := range strings.SplitSeq(request.Header.Get("Accept-Encoding"), ",") {
-		name, quality, _ := strings.Cut(offer, ";")
-		if strings.TrimSpace(name) == "gzip" && strings.TrimSpace(quality) != "q=0" {
-			return true
-		}
-	}
-	return false
 }

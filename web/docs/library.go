@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -13,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"drawbridge/internal/compress"
 	"drawbridge/static"
 )
 
@@ -26,8 +26,8 @@ var content embed.FS
 type file struct {
 	contentType string
 	body        []byte
-	// zipped is the gzip form, nil where it saves little.
-	zipped []byte
+	// zipped returns the gzip form, nil where it saves little.
+	zipped func() []byte
 	etag   string
 	// download is the name to save it under, empty to show it.
 	download string
@@ -107,14 +107,10 @@ func (l *library) addLender(base string) error {
 
 // add stores a file under a path below Prefix.
 func (l *library) add(name, contentType string, body []byte) *file {
-	var zipped bytes.Buffer
-	writer := gzip.NewWriter(&zipped)
-	_, _ = writer.Write(body) // a buffer takes every write
-	_ = writer.Close()
 	sum := sha256.Sum256(body)
-	added := &file{contentType: contentType, body: body, etag: hex.EncodeToString(sum[:8])}
-	if zipped.Len() <= len(body)*9/10 {
-		added.zipped = zipped.Bytes()
+	added := &file{
+		contentType: contentType, body: body, zipped: compress.Lazily(body),
+		etag: hex.EncodeToString(sum[:8]),
 	}
 	l.files[name] = added
 	return added

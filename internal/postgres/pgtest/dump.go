@@ -1,7 +1,9 @@
 package pgtest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lib/pq"
@@ -18,24 +20,25 @@ func Dump(t testing.TB, db *postgres.DB, except ...string) Content {
 	var tables []string
 	err := db.SelectContext(t.Context(), &tables, `
 		SELECT relname FROM pg_class
-		 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`)
+		 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+		   AND NOT relispartition AND relname <> ALL ($1)`, pq.Array(except))
 	if err != nil {
 		t.Fatalf("listing the tables: %v", err)
 	}
-	content := Content{}
+	var each []string
 	for _, table := range tables {
-		if slices.Contains(except, table) {
-			continue
-		}
-		var digest string
-		err := db.GetContext(t.Context(), &digest, `
-			SELECT count(*) || ' rows, ' ||
-			       coalesce(md5(string_agg(row::text, E'\n' ORDER BY row::text)), '')
-			  FROM `+pq.QuoteIdentifier(table)+` AS row`)
-		if err != nil {
-			t.Fatalf("digesting %s: %v", table, err)
-		}
-		content[table] = digest
+		each = append(each, fmt.Sprintf(`
+			SELECT %s AS name, count(*) || ' rows, ' ||
+			       coalesce(md5(string_agg(row::text, E'\n' ORDER BY row::text)), '') AS digest
+			  FROM %s AS row`, pq.QuoteLiteral(table), pq.QuoteIdentifier(table)))
+	}
+	var found []struct{ Name, Digest string }
+	if err := db.SelectContext(t.Context(), &found, strings.Join(each, " UNION ALL ")); err != nil {
+		t.Fatalf("digesting the tables: %v", err)
+	}
+	content := Content{}
+	for _, table := range found {
+		content[table.Name] = table.Digest
 	}
 	return content
 }

@@ -2,18 +2,17 @@ package page
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/compress"
 	"drawbridge/views/ui"
 )
 
@@ -120,20 +119,13 @@ func send(ctx echo.Context, status int, html []byte) error {
 	html = slim(withTokens(html))
 	request, header := ctx.Request(), ctx.Response().Header()
 	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if request.Method != http.MethodGet || len(html) < zipFrom ||
-		!strings.Contains(request.Header.Get(echo.HeaderAcceptEncoding), "gzip") {
-		return ctx.HTMLBlob(status, html)
+	if request.Method == http.MethodGet && len(html) >= zipFrom && compress.Accepted(request) {
+		if zipped := compress.Gzip(html); zipped != nil {
+			header.Set(echo.HeaderContentEncoding, "gzip")
+			html = zipped
+		}
 	}
-	var zipped bytes.Buffer
-	writer := gzip.NewWriter(&zipped)
-	if _, err := writer.Write(html); err != nil {
-		return fmt.Errorf("compressing a page: %w", err)
-	}
-	if err := writer.Close(); err != nil {
-		return fmt.Errorf("compressing a page: %w", err)
-	}
-	header.Set(echo.HeaderContentEncoding, "gzip")
-	return ctx.HTMLBlob(status, zipped.Bytes())
+	return ctx.HTMLBlob(status, html)
 }
 
 // TokenField is the hidden field by which a form is known: one that is sent twice
