@@ -2,7 +2,6 @@ package documents
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,10 +15,9 @@ func TestSamplePartnerPaysALoanOut(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	s := w.Serve()
-	sample := filepath.Join(t.TempDir(), "samplepartner")
-	build := exec.Command("go", "build", "-o", sample, "drawbridge/cmd/samplepartner")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the sample partner: %v\n%s", err, output)
+	sample, err := e2etest.Build(t.TempDir(), "samplepartner")
+	if err != nil {
+		t.Fatal(err)
 	}
 	client := data.Partners[0].Clients[0]
 	output, err := exec.CommandContext(t.Context(), sample, "run", "--base-url", s.URL+"/api",

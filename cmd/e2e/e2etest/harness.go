@@ -18,10 +18,10 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// Binary is the program under test, built once.
+// Binary is the program under test.
 var Binary string
 
-// Main builds the program, runs a package's tests and returns its exit status. So many
+// Main sees to the program, runs a package's tests and returns its exit status. So many
 // tests run at the same time unless -parallel says it: those that wait for processes more
 // than they compute are worth running together, browsers are not.
 func Main(m *testing.M, atOnce int) int {
@@ -34,13 +34,27 @@ func Main(m *testing.M, atOnce int) int {
 		panic(err)
 	}
 	defer os.RemoveAll(folder)
-	Binary = filepath.Join(folder, "drawbridge")
-	build := exec.Command("go", "build", "-o", Binary, "drawbridge/cmd/drawbridge")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, output)
+	if Binary, err = Build(folder, "drawbridge"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// Programs names a folder with programs that were built for several packages; make test sets it.
+const Programs = "DRAWBRIDGE_TEST_PROGRAMS"
+
+// Build returns the path of a program below cmd, which it builds in folder unless that was done.
+func Build(folder, name string) (string, error) {
+	if built := os.Getenv(Programs); built != "" {
+		return filepath.Join(built, name), nil
+	}
+	path := filepath.Join(folder, name)
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", path, "drawbridge/cmd/"+name)
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, output)
+	}
+	return path, nil
 }
 
 // Harness is a database and a folder of a test's own, in which commands run.

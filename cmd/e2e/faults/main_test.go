@@ -7,4 +7,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 4)) }
+func TestMain(m *testing.M) {
+	status := e2etest.Main(m, 4)
+	_ = os.RemoveAll(first) // the next run does not mind what is left
+	os.Exit(status)
+}

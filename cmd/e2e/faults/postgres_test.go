@@ -1,19 +1,24 @@
 package faults
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgserver"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/migrations"
 )
 
@@ -114,7 +119,8 @@ func (g *proxy) cut() int {
 }
 
 // ownPostgres is a server that a test may kill. It keeps its promises as in
-// production (fsync, synchronous commits) and has one address for all its lives.
+// production (fsync, synchronous commits) and has one address for all its lives. Under -chaos
+// it is on a disk, otherwise in memory, which outlives its processes as well.
 type ownPostgres struct {
 	t      *testing.T
 	folder string
@@ -124,17 +130,61 @@ type ownPostgres struct {
 	programs string
 }
 
+// first is the folder of the server that was migrated, empty as long as there is none.
+var first string
+
+// migrated makes the data that each server begins with, stopped after the migrations. Where
+// servers keep their data elsewhere, as they may not enter the folder, it finds none.
+var migrated = sync.OnceValues(func() (data string, err error) {
+	if first, err = newFolder(); err != nil {
+		return "", err
+	}
+	server, err := pgserver.Start(context.Background(), pgserver.Options{Dir: first})
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(migrate(context.Background(), server.URL()), server.Stop())
+	return filepath.Join(first, "data"), err
+})
+
+// newFolder makes a folder for a server, which runs as another user than root.
+func newFolder() (string, error) {
+	parent := ""
+	if !*chaos {
+		parent = pgtest.Folder()
+	}
+	folder, err := os.MkdirTemp(parent, "drawbridge-faults-*")
+	if err != nil {
+		return "", err
+	}
+	return folder, os.Chmod(folder, 0o755)
+}
+
+func migrate(ctx context.Context, address string) error {
+	db, err := sql.Open("postgres", address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(migrations.Up(ctx, db), db.Close())
+}
+
 func newOwnPostgres(t *testing.T) *ownPostgres {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "drawbridge-faults-*")
+	folder, err := newFolder()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(folder, 0o755); err != nil { // the server runs as another user than root
 		t.Fatal(err)
 	}
 	p := &ownPostgres{t: t, folder: folder}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	data, err := migrated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(data); err == nil {
+		if output, err := exec.Command("cp", "-a", data, folder).CombinedOutput(); err != nil {
+			t.Fatalf("copying a server's data: %v: %s", err, output)
+		}
+	}
 	p.start()
 	t.Cleanup(func() {
 		data := p.server.Folder()
@@ -143,12 +193,7 @@ func newOwnPostgres(t *testing.T) *ownPostgres {
 		}
 		_ = os.RemoveAll(data)
 	})
-	db, err := postgres.Open(t.Context(), p.url())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := migrations.Up(t.Context(), db.DB.DB); err != nil {
+	if err := migrate(t.Context(), p.url()); err != nil {
 		t.Fatal(err)
 	}
 	return p

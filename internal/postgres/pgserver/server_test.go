@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 		{"test data is fast", pgserver.StartTemporary, map[string]string{
 			"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off",
 			"max_connections": "300", "wal_compression": "off", "listen_addresses": "127.0.0.1",
-			"autovacuum_naptime": "1d",
+			"autovacuum_naptime": "1d", "password_encryption": "md5",
 		}},
 	}
 	for _, test := range tests {

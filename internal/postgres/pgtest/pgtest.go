@@ -26,9 +26,10 @@ const patience = 2 * time.Minute
 // server is where this process makes its databases.
 type server struct {
 	// admin is connected to the database that base names.
-	admin    *sql.DB
-	base     *url.URL
-	template string
+	admin *sql.DB
+	base  *url.URL
+	// templates are the names of what is copied.
+	templates map[template]string
 	// clone ends the statement that copies a database.
 	clone string
 }
@@ -36,10 +37,12 @@ type server struct {
 var theServer = sync.OnceValues(connect)
 
 // New returns a pool on a migrated database that belongs to this test alone.
-// The pool is closed and the database dropped when the test ends.
+// The pool is closed and the database dropped when the test ends. It has the partitions until
+// next month and tomorrow: each connection gets to know every partition and its indexes, and
+// tests make many.
 func New(t testing.TB) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), URL(t))
+	db, err := postgres.Open(t.Context(), database(t, near))
 	if err != nil {
 		t.Fatalf("opening the test's database: %v", err)
 	}
@@ -53,8 +56,14 @@ func New(t testing.TB) *postgres.DB {
 
 // URL makes a migrated database that belongs to this test alone and returns its
 // connection string, for processes that the test starts. The database is
-// dropped when the test ends, connected or not.
+// dropped when the test ends, connected or not. It is as the migrations leave it.
 func URL(t testing.TB) string {
+	t.Helper()
+	return database(t, whole)
+}
+
+// database makes a copy of a template.
+func database(t testing.TB, of template) string {
 	t.Helper()
 	s, err := theServer()
 	if err != nil {
@@ -62,7 +71,7 @@ func URL(t testing.TB) string {
 	}
 	name := databaseName(t.Name())
 	clone := `CREATE DATABASE %s TEMPLATE %s` + s.clone
-	if err := s.execute(t.Context(), clone, name, s.template); err != nil {
+	if err := s.execute(t.Context(), clone, name, s.templates[of]); err != nil {
 		t.Fatalf("making the test's database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -98,8 +107,8 @@ func connect() (*server, error) {
 	}
 	// Making databases is disk work: more at once would not be faster.
 	admin.SetMaxOpenConns(4)
-	s := &server{admin: admin, base: base, template: templateName(time.Now())}
-	if err := s.makeTemplate(ctx); err != nil {
+	s := &server{admin: admin, base: base, templates: templateNames(time.Now())}
+	if err := s.makeTemplates(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil

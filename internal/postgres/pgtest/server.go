@@ -18,17 +18,20 @@ const (
 	roomy = 6 << 30
 )
 
-// StartServer starts a throw-away server in memory, or where TMPDIR points, or
-// where there is too little memory in the folder for temporary files. It ends with
-// this process.
+// StartServer starts a throw-away server below Folder. It ends with this process.
 func StartServer(ctx context.Context) (*pgserver.Server, error) {
-	options := pgserver.Options{
-		Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	return pgserver.StartTemporary(ctx, pgserver.Options{
+		Dir: Folder(), Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	})
+}
+
+// Folder is where servers of tests belong: in memory, or, where TMPDIR is set or there is too
+// little of it, empty for the folder of temporary files.
+func Folder() string {
+	if os.Getenv("TMPDIR") != "" || freeIn(memoryFolder) < roomy {
+		return ""
 	}
-	if os.Getenv("TMPDIR") == "" && freeIn(memoryFolder) >= roomy {
-		options.Dir = memoryFolder
-	}
-	return pgserver.StartTemporary(ctx, options)
+	return memoryFolder
 }
 
 // freeIn is how many bytes a folder has room for, 0 where there is none.

@@ -14,10 +14,22 @@ import (
 // has no meaning but must not change.
 const templateLock = 7_305_140_322
 
-// templateName changes with the migrations and with the month: the migrations
+// template is a database that others are copied from.
+type template string
+
+const (
+	// whole is as the migrations leave a database.
+	whole template = ""
+	// near is a copy without the partitions of later months and days, which are made where they
+	// are missing, as in production.
+	near template = "_near"
+)
+
+// templateNames change with the migrations and with the month: the migrations
 // make the partitions of the months around the day on which they run.
-func templateName(now time.Time) string {
-	return "drawbridge_template_" + migrations.Hash() + "_" + now.UTC().Format("200601")
+func templateNames(now time.Time) map[template]string {
+	name := "drawbridge_template_" + migrations.Hash() + "_" + now.UTC().Format("200601")
+	return map[template]string{whole: name, near: name + string(near)}
 }
 
 // copying is the way to copy a database that costs least: by files, and not page by
@@ -26,9 +38,24 @@ func templateName(now time.Time) string {
 const copying = `SELECT CASE WHEN current_setting('server_version_num')::int >= 150000
 	THEN ' STRATEGY file_copy' ELSE '' END`
 
-// makeTemplate makes the server's template unless it exists. Of processes that
-// start together one makes it and the others wait.
-func (s *server) makeTemplate(ctx context.Context) (err error) {
+const dropLater = `
+	DO $$
+	DECLARE later text;
+	BEGIN
+		FOR later IN SELECT relname FROM pg_class
+			WHERE relispartition AND relkind = 'r'
+			  AND (substring(relname FROM 'y\d{4}m\d{2}$')
+			           > to_char(now() AT TIME ZONE 'UTC' + interval '1 month', '"y"YYYY"m"MM') OR
+			       substring(relname FROM 'y\d{4}m\d{2}d\d{2}$')
+			           > to_char(now() AT TIME ZONE 'UTC' + interval '1 day', '"y"YYYY"m"MM"d"DD'))
+		LOOP
+			EXECUTE 'DROP TABLE ' || quote_ident(later);
+		END LOOP;
+	END $$`
+
+// makeTemplates makes those of the server's templates that do not exist. Of processes that
+// start together one makes them and the others wait.
+func (s *server) makeTemplates(ctx context.Context) (err error) {
 	connection, err := s.admin.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to the test server: %w", err)
@@ -36,7 +63,7 @@ func (s *server) makeTemplate(ctx context.Context) (err error) {
 	// Closing returns the connection to the pool with its lock, hence unlock.
 	defer func() { err = errors.Join(err, connection.Close()) }()
 	if _, err := connection.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
-		return fmt.Errorf("waiting for the template: %w", err)
+		return fmt.Errorf("waiting for the templates: %w", err)
 	}
 	defer func() {
 		_, unlockErr := connection.ExecContext(
@@ -46,36 +73,51 @@ func (s *server) makeTemplate(ctx context.Context) (err error) {
 	if err := connection.QueryRowContext(ctx, copying).Scan(&s.clone); err != nil {
 		return fmt.Errorf("asking the test server for its version: %w", err)
 	}
-	var exists bool
-	const query = `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`
-	if err := connection.QueryRowContext(ctx, query, s.template).Scan(&exists); err != nil {
-		return fmt.Errorf("looking for the template: %w", err)
+	for _, made := range []struct {
+		template
+		of   string
+		fill func(context.Context, *sql.DB) error
+	}{
+		{whole, "template1", migrations.Up},
+		{near, s.templates[whole], func(ctx context.Context, db *sql.DB) error {
+			_, err := db.ExecContext(ctx, dropLater)
+			return err
+		}},
+	} {
+		name := s.templates[made.template]
+		var exists bool
+		const query = `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`
+		if err := connection.QueryRowContext(ctx, query, name).Scan(&exists); err != nil {
+			return fmt.Errorf("looking for the template %s: %w", name, err)
+		}
+		if exists {
+			continue
+		}
+		if err := s.makeTemplate(ctx, name, made.of, made.fill); err != nil {
+			return fmt.Errorf("making the template %s: %w", name, err)
+		}
 	}
-	if exists {
-		return nil
-	}
-	return s.buildTemplate(ctx)
+	return nil
 }
 
-// buildTemplate migrates a draft and then gives it its name, so that nobody
+// makeTemplate fills a copy of another database and then gives it its name, so that nobody
 // ever clones half a schema.
-func (s *server) buildTemplate(ctx context.Context) error {
-	draft := s.template + "_draft"
+func (s *server) makeTemplate(
+	ctx context.Context, name, of string, fill func(context.Context, *sql.DB) error,
+) error {
+	draft := name + "_draft"
 	if err := s.execute(ctx, `DROP DATABASE IF EXISTS %s WITH (FORCE)`, draft); err != nil {
-		return fmt.Errorf("dropping an unfinished template: %w", err)
+		return err
 	}
-	if err := s.execute(ctx, `CREATE DATABASE %s`, draft); err != nil {
-		return fmt.Errorf("creating the template: %w", err)
+	if err := s.execute(ctx, `CREATE DATABASE %s TEMPLATE %s`+s.clone, draft, of); err != nil {
+		return err
 	}
 	db, err := sql.Open("postgres", withDatabase(s.base, draft))
 	if err != nil {
-		return fmt.Errorf("connecting to the template: %w", err)
+		return err
 	}
-	if err := errors.Join(migrations.Up(ctx, db), db.Close()); err != nil {
-		return fmt.Errorf("migrating the template: %w", err)
+	if err := errors.Join(fill(ctx, db), db.Close()); err != nil {
+		return err
 	}
-	if err := s.execute(ctx, `ALTER DATABASE %s RENAME TO %s`, draft, s.template); err != nil {
-		return fmt.Errorf("naming the template: %w", err)
-	}
-	return nil
+	return s.execute(ctx, `ALTER DATABASE %s RENAME TO %s`, draft, name)
 }
