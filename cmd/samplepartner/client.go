@@ -101,41 +101,27 @@ const tries = 4
 
 // call sends a request, again if need be, and decodes result.data into data.
 func (c *Client) call(ctx context.Context, r request, data any) error {
-	var err error
-	for try := range tries {
-		if try > 0 {
-			if stopped := c.Wait(ctx, pause(try, err)); stopped != nil {
-				return stopped
-			}
-		}
-		if err = c.once(ctx, r, data); err == nil || !repeatable(r, err) || ctx.Err() != nil {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
-	}
-	return nil
-}
-
-// repeatable tells whether a failed call may be sent again: after a lost
-// answer only with an idempotency key, or when it changes nothing.
-func repeatable(r request, err error) bool {
+	// After a lost answer only what has a key, or changes nothing, may be sent again.
 	safe := r.key != "" || r.method == http.MethodGet
-	if refusal, ok := errors.AsType[*APIError](err); ok {
-		return safe && refusal.temporary()
+	for try := 1; ; try++ {
+		err := c.once(ctx, r, data)
+		if err == nil {
+			return nil
+		}
+		refusal, refused := errors.AsType[*APIError](err)
+		if try == tries || !safe || refused && !refusal.temporary() || ctx.Err() != nil {
+			return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+		// It doubles from half a second, with jitter, unless the server said how long.
+		pause := 250 * time.Millisecond << try
+		pause += rand.N(pause / 2) //nolint:gosec // jitter, not a secret
+		if refused && refusal.RetryAfter > 0 {
+			pause = refusal.RetryAfter
+		}
+		if err := c.Wait(ctx, pause); err != nil {
+			return err
+		}
 	}
-	return safe
-}
-
-// pause doubles from half a second, with jitter, unless the server said how
-// long.
-func pause(try int, err error) time.Duration {
-	if refusal, ok := errors.AsType[*APIError](err); ok && refusal.RetryAfter > 0 {
-		return refusal.RetryAfter
-	}
-	base := 250 * time.Millisecond << try
-	return base + rand.N(base/2) //nolint:gosec // jitter, not a secret
 }
 
 func (c *Client) once(ctx context.Context, r request, data any) error {
@@ -180,9 +166,13 @@ func decode(answer *http.Response, body []byte, data any) error {
 	}
 	if err := json.Unmarshal(body, &envelope); err != nil {
 		// A proxy in between may answer with a page of its own.
+		page := strings.Join(strings.Fields(string(body)), " ")
+		if len(page) > 120 {
+			page = page[:120] + "..."
+		}
 		return &APIError{
 			Status: answer.StatusCode, Code: "NO_ENVELOPE",
-			Message: "the answer is not the API's: " + excerpt(body),
+			Message: "the answer is not the API's: " + strconv.Quote(page),
 		}
 	}
 	if refusal := envelope.Result.Error; refusal != nil {
@@ -197,13 +187,4 @@ func decode(answer *http.Response, body []byte, data any) error {
 		return fmt.Errorf("reading result.data: %w", err)
 	}
 	return nil
-}
-
-// excerpt is the beginning of a body, on one line.
-func excerpt(body []byte) string {
-	text := strings.Join(strings.Fields(string(body)), " ")
-	if len(text) > 120 {
-		text = text[:120] + "..."
-	}
-	return strconv.Quote(text)
 }

@@ -36,19 +36,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
-	os.Exit(exitStatus(err))
-}
-
-// exitStatus reports an error and returns the status to exit with.
-func exitStatus(err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return 0
+		return
 	}
 	fmt.Fprintln(os.Stderr, "samplepartner:", err)
 	if errors.Is(err, errUsage) {
-		return 2
+		os.Exit(2)
 	}
-	return 1
+	os.Exit(1)
 }
 
 // command runs one sub-command. Events and steps go to out.

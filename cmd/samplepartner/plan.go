@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -59,10 +60,16 @@ func (p Plan) open(ctx context.Context, client *Client, out io.Writer) (string, 
 		return "", err
 	}
 	say(out, "decided: %s, %d offers", decided.Status, len(decided.Offers))
-	offer, err := p.choose(decided.Offers)
-	if err != nil {
-		return "", err
+	chosen := slices.IndexFunc(decided.Offers, func(offer Offer) bool {
+		return p.ProductUID == "" || offer.ProductUID == p.ProductUID
+	})
+	switch {
+	case len(decided.Offers) == 0:
+		return "", fmt.Errorf("no product made an offer for %s", p.Amount)
+	case chosen < 0:
+		return "", fmt.Errorf("product %s made no offer for %s", p.ProductUID, p.Amount)
 	}
+	offer := decided.Offers[chosen]
 	if err := client.AcceptOffer(ctx, created.UID, offer.ProductUID); err != nil {
 		return "", err
 	}
@@ -79,18 +86,6 @@ func (p Plan) open(ctx context.Context, client *Client, out io.Writer) (string, 
 	}
 	say(out, "%s: a loan of %s in %d stages", approved.Status, loan.Amount, len(loan.Schedule))
 	return created.UID, nil
-}
-
-func (p Plan) choose(offers []Offer) (Offer, error) {
-	for _, offer := range offers {
-		if p.ProductUID == "" || offer.ProductUID == p.ProductUID {
-			return offer, nil
-		}
-	}
-	if len(offers) == 0 {
-		return Offer{}, fmt.Errorf("no product made an offer for %s", p.Amount)
-	}
-	return Offer{}, fmt.Errorf("product %s made no offer for %s", p.ProductUID, p.Amount)
 }
 
 // draw previews, draws and settles the next stage.
