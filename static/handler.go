@@ -30,35 +30,30 @@ func Handler() http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		_, plain := load().hashed[name]
-		serve(w, r, file, plain)
-	})
-}
-
-func serve(w http.ResponseWriter, r *http.Request, file *asset, plain bool) {
-	header := w.Header()
-	header.Set("Content-Type", file.contentType)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Vary", "Accept-Encoding")
-	header.Set("ETag", file.etag)
-	header.Set("Cache-Control", cacheForever)
-	if plain {
-		header.Set("Cache-Control", cacheAsk)
-	}
-	if r.Header.Get("If-None-Match") == file.etag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	body := file.body
-	if compress.Accepted(r) {
-		if zipped := file.zipped(); zipped != nil {
-			header.Set("Content-Encoding", "gzip")
-			body = zipped
+		header := w.Header()
+		header.Set("Content-Type", file.contentType)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Vary", "Accept-Encoding")
+		header.Set("ETag", file.etag)
+		header.Set("Cache-Control", cacheForever)
+		if Has(name) {
+			header.Set("Cache-Control", cacheAsk)
 		}
-	}
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a browser that went away needs no report
-	}
+		if r.Header.Get("If-None-Match") == file.etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		body := file.body
+		if compress.Accepted(r) {
+			if zipped := file.zipped(); zipped != nil {
+				header.Set("Content-Encoding", "gzip")
+				body = zipped
+			}
+		}
+		header.Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(http.StatusOK)
+		if r.Method == http.MethodGet {
+			_, _ = w.Write(body) // a browser that went away needs no report
+		}
+	})
 }

@@ -50,9 +50,12 @@ func (p Page) Addresses(ctx context.Context, v *Visitor, plan Plan) ([]Address, 
 			cursors = append(cursors, p.deep)
 		}
 		for _, cursor := range cursors {
-			address := Address{Path: p.Path, Filters: len(query)}
-			if full := withCursor(query, cursor); full != "" {
-				address.Path += "?" + full
+			address, full := Address{Path: p.Path, Filters: len(query)}, maps.Clone(query)
+			if cursor != "" {
+				full.Set("cursor", cursor)
+			}
+			if len(full) > 0 {
+				address.Path += "?" + full.Encode()
 			}
 			found[address.Path] = address
 		}
@@ -60,14 +63,6 @@ func (p Page) Addresses(ctx context.Context, v *Visitor, plan Plan) ([]Address, 
 	return slices.SortedFunc(maps.Values(found), func(a, b Address) int {
 		return strings.Compare(a.Path, b.Path)
 	}), nil
-}
-
-func withCursor(query url.Values, cursor string) string {
-	query = maps.Clone(query)
-	if cursor != "" {
-		query.Set("cursor", cursor)
-	}
-	return query.Encode()
 }
 
 // combined are the queries of no filter, of one, of two and of some of three.

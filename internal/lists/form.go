@@ -36,36 +36,24 @@ func filtersOf(page, path string, typed map[string][]string) ([]filter, error) {
 			continue
 		}
 		for field := range form.Descendants() {
-			values, err := fieldValues(field, path, typed)
-			if err != nil {
-				return nil, err
+			var values []string
+			name, kind := attribute(field, "name"), attribute(field, "type")
+			switch {
+			case field.DataAtom == atom.Select:
+				values = spread(choicesOf(field))
+			case field.DataAtom != atom.Input || kind == "hidden" || kind == "submit":
+			case strings.HasSuffix(name, soughtSuffix): // it finds what the field beside it offers
+			case len(typed[name]) == 0:
+				return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
+			default:
+				values = typed[name]
 			}
-			if name := attribute(field, "name"); len(values) > 0 {
+			if len(values) > 0 {
 				found = append(found, filter{name, values})
 			}
 		}
 	}
 	return found, nil
-}
-
-// fieldValues returns what a field of the form can say, nothing for what is no
-// filter.
-func fieldValues(field *html.Node, path string, typed map[string][]string) ([]string, error) {
-	if field.DataAtom == atom.Select {
-		return spread(choicesOf(field)), nil
-	}
-	kind := attribute(field, "type")
-	if field.DataAtom != atom.Input || kind == "hidden" || kind == "submit" {
-		return nil, nil
-	}
-	name := attribute(field, "name")
-	if strings.HasSuffix(name, soughtSuffix) {
-		return nil, nil // it finds what the field beside it offers
-	}
-	if len(typed[name]) == 0 {
-		return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
-	}
-	return typed[name], nil
 }
 
 func choicesOf(field *html.Node) []string {

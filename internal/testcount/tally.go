@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -63,35 +64,26 @@ func (t *tally) take(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var e event
-	if json.Unmarshal(line, &e) == nil && e.Action != "" {
-		t.count(e)
-	} else if len(line) > 0 {
-		t.printf("%s", line)
+	if json.Unmarshal(line, &e) != nil || e.Action == "" {
+		if len(line) > 0 {
+			t.printf("%s", line)
+		}
+		return
 	}
-}
-
-func (t *tally) count(e event) {
+	ended := slices.Contains([]string{"pass", "fail", "skip"}, e.Action)
+	if ended && e.Test == "" {
+		t.endPackage(e)
+		return
+	}
+	where := scope{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
 		t.printf("%s", e.Output)
 	case "output":
-		where := scope{e.Package, e.Test}
 		if t.output[where] == nil {
 			t.output[where] = &strings.Builder{}
 		}
 		t.output[where].WriteString(e.Output)
-	case "pass", "fail", "skip":
-		if e.Test == "" {
-			t.endPackage(e)
-		} else {
-			t.endTest(e)
-		}
-	}
-}
-
-func (t *tally) endTest(e event) {
-	where := scope{e.Package, e.Test}
-	switch e.Action {
 	case "pass":
 		t.passed++
 		t.passes[e.Package]++
@@ -102,7 +94,9 @@ func (t *tally) endTest(e event) {
 		t.failures[e.Package]++
 		t.show(where)
 	}
-	delete(t.output, where)
+	if ended {
+		delete(t.output, where)
+	}
 }
 
 // endPackage prints the package's line. A package that failed though none of
@@ -112,7 +106,14 @@ func (t *tally) endPackage(e event) {
 		if t.failures[e.Package] == 0 {
 			t.failed++
 		}
-		t.showAll(e.Package)
+		// What is left: the output of tests which never ended, as after a panic or a timeout, and
+		// the package's own.
+		for where := range t.output {
+			if where.name == e.Package && where.test != "" {
+				t.show(where)
+			}
+		}
+		t.show(scope{e.Package, ""})
 		t.printf("FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
 	} else if t.passes[e.Package] > 0 {
 		t.printf("ok   %s (%.1f s, %d tests)\n", e.Package, e.Elapsed, t.passes[e.Package])
@@ -122,17 +123,6 @@ func (t *tally) endPackage(e event) {
 			delete(t.output, where)
 		}
 	}
-}
-
-// showAll prints what is left of a failed package: its own output, and that of
-// tests which never ended, as after a panic or a timeout.
-func (t *tally) showAll(name string) {
-	for where := range t.output {
-		if where.name == name && where.test != "" {
-			t.show(where)
-		}
-	}
-	t.show(scope{name, ""})
 }
 
 func (t *tally) show(where scope) {
