@@ -53,13 +53,6 @@ var fileTypes = []string{
 	"image/jpeg", "image/png", "image/webp",
 }
 
-// registerFileTypes changes a table of the library that all goroutines share.
-func registerFileTypes() {
-	for _, fileType := range fileTypes {
-		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
-	}
-}
-
 // Load reads and validates the documents, examples included, for a server whose
 // address before /v2 is base, for example "http://127.0.0.1:8080/api". All contracts share
 // the documents.
@@ -70,7 +63,9 @@ func Load(base string) (*Contract, error) {
 }
 
 var readOnce = sync.OnceValues(func() (c Contract, err error) {
-	registerFileTypes()
+	for _, fileType := range fileTypes { // in a table that all goroutines share
+		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
+	}
 	if c.Document, c.router, err = loadDocument(docs.Document(anywhere)); err != nil {
 		return c, err
 	}
@@ -246,22 +241,15 @@ func (c *Contract) checkEnvelope(response *http.Response, body []byte) error {
 	if response.Header.Get("X-Request-Id") == "" {
 		return errors.New("no X-Request-Id")
 	}
-	if err := c.checkSchema("ErrorEnvelope", body); err != nil {
-		return err
-	}
-	return checkStatusCode(response.StatusCode, body)
-}
-
-func (c *Contract) checkSchema(name string, body []byte) error {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
 		return fmt.Errorf("reading JSON: %w", err)
 	}
-	schema := c.Document.Components.Schemas[name].Value
+	schema := c.Document.Components.Schemas["ErrorEnvelope"].Value
 	if err := schema.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
-		return fmt.Errorf("not a %s: %w", name, err)
+		return fmt.Errorf("not a ErrorEnvelope: %w", err)
 	}
-	return nil
+	return checkStatusCode(response.StatusCode, body)
 }
 
 // CheckEvent says how a webhook body departs from the schema of its kind.

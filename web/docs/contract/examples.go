@@ -202,7 +202,15 @@ func (e *Example) writeForm(fields map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if files, ok := fields[name].([]any); ok {
 			for i, content := range files {
-				if err := writeFile(form, name, i, content); err != nil {
+				header := textproto.MIMEHeader{}
+				header.Set("Content-Disposition",
+					fmt.Sprintf(`form-data; name=%q; filename="certificate-%d.pdf"`, name, i+1))
+				header.Set("Content-Type", "application/pdf")
+				part, err := form.CreatePart(header)
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprint(part, content); err != nil {
 					return err
 				}
 			}
@@ -217,17 +225,4 @@ func (e *Example) writeForm(fields map[string]any) error {
 	}
 	e.Body, e.ContentType = body.Bytes(), form.FormDataContentType()
 	return nil
-}
-
-func writeFile(form *multipart.Writer, name string, index int, content any) error {
-	header := textproto.MIMEHeader{}
-	header.Set("Content-Disposition",
-		fmt.Sprintf(`form-data; name=%q; filename="certificate-%d.pdf"`, name, index+1))
-	header.Set("Content-Type", "application/pdf")
-	part, err := form.CreatePart(header)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(part, content)
-	return err
 }
