@@ -57,14 +57,16 @@ func (cmd auditListCmd) Run(env *environment) error {
 		}
 	}
 	return rowsOf("entries", newAuditJSON, "AT\tACTOR\tACTION\tSUBJECT\tREASON",
-		printAudit).pageBy(env, cmd.JSON,
-		func(s *app.Services) ([]operator.Record, string, error) {
-			records, more, err := operator.AuditLog{DB: s.DB}.List(env.ctx, filter)
-			if err != nil || !more {
-				return records, "", err
-			}
-			return records, strconv.FormatInt(records[len(records)-1].ID, 10), nil
-		})
+		func(w io.Writer, r operator.Record) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\n", r.At.UTC().Format(time.RFC3339), r.Actor, r.Action,
+				r.SubjectKind, r.Subject, r.Reason)
+		}).pageBy(env, cmd.JSON, func(s *app.Services) ([]operator.Record, string, error) {
+		records, more, err := operator.AuditLog{DB: s.DB}.List(env.ctx, filter)
+		if err != nil || !more {
+			return records, "", err
+		}
+		return records, strconv.FormatInt(records[len(records)-1].ID, 10), nil
+	})
 }
 
 func newAuditJSON(r operator.Record) auditJSON {
@@ -73,9 +75,4 @@ func newAuditJSON(r operator.Record) auditJSON {
 		SubjectKind: r.SubjectKind, Subject: r.Subject, Reason: orNull(r.Reason),
 		Before: r.Before, After: r.After,
 	}
-}
-
-func printAudit(w io.Writer, r operator.Record) {
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\n", r.At.UTC().Format(time.RFC3339), r.Actor, r.Action,
-		r.SubjectKind, r.Subject, r.Reason)
 }

@@ -74,25 +74,6 @@ type planLaneJSON struct {
 	label  string
 }
 
-func newPlanJSON(plan bulk.Plan, pace int) *planJSON {
-	printed := planJSON{
-		Total: plan.Total, Skipped: plan.Skipped, Subscriptions: []planLaneJSON{},
-		Seconds: plan.Takes(pace).Seconds(),
-		Risks: map[string]int{
-			"delivered": plan.Risks.Delivered, "newer_delivered": plan.Risks.Newer,
-			"outcome_unknown": plan.Risks.Unknown, "configuration_changed": plan.Risks.Changed,
-			"subscription_paused": plan.Risks.Paused, "subscription_failing": plan.Risks.Failing,
-		},
-	}
-	for _, lane := range plan.Lanes {
-		printed.Subscriptions = append(printed.Subscriptions, planLaneJSON{
-			lane.SubscriptionUID, orNull(lane.SubscriptionName), lane.URL, lane.State, lane.Total,
-			lane.Events, lane.Label(),
-		})
-	}
-	return &printed
-}
-
 // bulkDetailJSON is a bulk re-send with its plan, while it is a draft.
 type bulkDetailJSON struct {
 	bulkJSON
@@ -108,12 +89,39 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 		if err != nil {
 			return output{}, err
 		}
-		printed.Plan = newPlanJSON(plan, resend.Options.Pace)
+		printed.Plan = &planJSON{
+			Total: plan.Total, Skipped: plan.Skipped, Subscriptions: []planLaneJSON{},
+			Seconds: plan.Takes(resend.Options.Pace).Seconds(),
+			Risks: map[string]int{
+				"delivered": plan.Risks.Delivered, "newer_delivered": plan.Risks.Newer,
+				"outcome_unknown": plan.Risks.Unknown, "configuration_changed": plan.Risks.Changed,
+				"subscription_paused": plan.Risks.Paused, "subscription_failing": plan.Risks.Failing,
+			},
+		}
+		for _, lane := range plan.Lanes {
+			printed.Plan.Subscriptions = append(printed.Plan.Subscriptions, planLaneJSON{
+				lane.SubscriptionUID, orNull(lane.SubscriptionName), lane.URL, lane.State, lane.Total,
+				lane.Events, lane.Label(),
+			})
+		}
 	}
 	return output{printed, func(w io.Writer) {
 		aligned(func(w io.Writer) { printBulkLine(w, resend) })(w)
-		if printed.Plan != nil {
-			printPlan(w, *printed.Plan)
+		plan := printed.Plan
+		if plan == nil {
+			return
+		}
+		fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, plan.Seconds)
+		for _, lane := range plan.Subscriptions {
+			fmt.Fprintf(w, "  %d to %s (%s)\n", lane.Total, lane.label, lane.State)
+		}
+		for reason, count := range plan.Skipped {
+			fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)
+		}
+		for risk, count := range plan.Risks {
+			if count > 0 {
+				fmt.Fprintf(w, "  risk for %d: %s\n", count, risk)
+			}
 		}
 	}}, err
 }
@@ -123,21 +131,6 @@ func printBulkLine(w io.Writer, b bulk.Resend) {
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d waiting, %d under way, %d delivered, %d failed, "+
 		"%d cancelled, %d skipped\n", b.UID, b.CreatedAt.UTC().Format(time.RFC3339), b.State,
 		b.Scope.Kind, c.Waiting, c.Sent, c.Delivered, c.Failed, c.Cancelled, c.Skipped)
-}
-
-func printPlan(w io.Writer, plan planJSON) {
-	fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, plan.Seconds)
-	for _, lane := range plan.Subscriptions {
-		fmt.Fprintf(w, "  %d to %s (%s)\n", lane.Total, lane.label, lane.State)
-	}
-	for reason, count := range plan.Skipped {
-		fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)
-	}
-	for risk, count := range plan.Risks {
-		if count > 0 {
-			fmt.Fprintf(w, "  risk for %d: %s\n", count, risk)
-		}
-	}
 }
 
 type bulkListCmd struct {

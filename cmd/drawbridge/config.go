@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -28,7 +29,13 @@ func (cmd configCmd) Run(env *environment) error {
 	if err := env.print(cmd.JSON, output{
 		map[string]any{"settings": settings}, func(w io.Writer) {
 			var lines strings.Builder
-			aligned(func(w io.Writer) { printSettings(w, settings) })(&lines)
+			aligned(func(w io.Writer) {
+				fmt.Fprintln(w, "SETTING\tVALUE\tFROM\tFAULT")
+				for _, setting := range settings {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", setting.Name, cmp.Or(setting.Value, "(empty)"),
+						setting.Source, setting.Fault)
+				}
+			})(&lines)
 			fmt.Fprint(w, env.styleOf(env.stdout).head(lines.String()))
 		},
 	}); err != nil {
@@ -36,15 +43,4 @@ func (cmd configCmd) Run(env *environment) error {
 	}
 	_, err = config.Load(getenv, append(names, env.names...)...)
 	return err
-}
-
-func printSettings(w io.Writer, settings []config.Setting) {
-	fmt.Fprintln(w, "SETTING\tVALUE\tFROM\tFAULT")
-	for _, setting := range settings {
-		value := setting.Value
-		if value == "" {
-			value = "(empty)"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", setting.Name, value, setting.Source, setting.Fault)
-	}
 }

@@ -106,21 +106,6 @@ type attemptJSON struct {
 	ContentRemovedAt   *time.Time `json:"content_removed_at"`
 }
 
-func newAttemptJSON(a delivery.Attempt) attemptJSON {
-	return attemptJSON{
-		Number: a.Number, StartedAt: a.StartedAt.UTC(),
-		DurationMS: float64(a.Duration.Microseconds()) / 1000,
-		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(string(a.ErrorClass)),
-		Error: orNull(a.Error), Note: orNull(a.Note), Fault: orNull(string(a.Fault)),
-		Address:         orNull(a.Address),
-		RequestHeaders:  append([]sender.Header{}, a.RequestHeaders...),
-		ResponseHeaders: append([]sender.Header{}, a.ResponseHeaders...),
-		ResponseBody:    string(a.ResponseBody),
-		Protocol:        orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
-		CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),
-	}
-}
-
 type deliveryListCmd struct {
 	deliveryFlags
 	listFlags
@@ -131,16 +116,14 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("deliveries", newDeliveryJSON,
-		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tSUBSCRIPTION", printDelivery).page(env, cmd.JSON,
-		func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
-			page, err := s.Webhooks.Deliveries.List(env.ctx, filter)
-			return page.Deliveries, page.Next, err
-		})
-}
-
-func printDelivery(w io.Writer, d delivery.Delivery) {
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d/3\t%s\t%s\n", d.UID,
-		d.CreatedAt.UTC().Format(time.RFC3339), stateWord(d), d.AttemptCount, d.Event, d.Label())
+		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tSUBSCRIPTION",
+		func(w io.Writer, d delivery.Delivery) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d/3\t%s\t%s\n", d.UID,
+				d.CreatedAt.UTC().Format(time.RFC3339), stateWord(d), d.AttemptCount, d.Event, d.Label())
+		}).page(env, cmd.JSON, func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
+		page, err := s.Webhooks.Deliveries.List(env.ctx, filter)
+		return page.Deliveries, page.Next, err
+	})
 }
 
 // stateWord is the state of a delivery, or that it failed and was made good.
@@ -166,31 +149,40 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 			Body:         string(detail.Body), URL: detail.URL, Attempts: []attemptJSON{},
 			BodyRemovedAt: utc(detail.BodyRemovedAt),
 		}
-		for _, attempt := range detail.Attempts {
-			printed.Attempts = append(printed.Attempts, newAttemptJSON(attempt))
+		for _, a := range detail.Attempts {
+			printed.Attempts = append(printed.Attempts, attemptJSON{
+				Number: a.Number, StartedAt: a.StartedAt.UTC(),
+				DurationMS: float64(a.Duration.Microseconds()) / 1000,
+				HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(string(a.ErrorClass)),
+				Error: orNull(a.Error), Note: orNull(a.Note), Fault: orNull(string(a.Fault)),
+				Address:         orNull(a.Address),
+				RequestHeaders:  append([]sender.Header{}, a.RequestHeaders...),
+				ResponseHeaders: append([]sender.Header{}, a.ResponseHeaders...),
+				ResponseBody:    string(a.ResponseBody),
+				Protocol:        orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
+				CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),
+			})
 		}
-		return output{printed, func(w io.Writer) { printDetail(w, detail) }}, err
+		return output{printed, func(w io.Writer) {
+			body := string(detail.Body)
+			if detail.BodyRemovedAt != nil {
+				body = "removed by retention on " + detail.BodyRemovedAt.UTC().Format(time.DateOnly)
+			}
+			fmt.Fprintf(w, "delivery %s (%s)\n  event  %s\n  to     %s\n  body   %s\n",
+				detail.UID, stateWord(detail.Delivery), detail.Event, detail.Label(), body)
+			if detail.MadeGoodBy != nil {
+				fmt.Fprintf(w, "  made good by %s\n", detail.MadeGoodBy)
+			}
+			for _, attempt := range detail.Attempts {
+				outcome := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
+				if attempt.ErrorClass != "" {
+					outcome = fmt.Sprintf("%s: %s", attempt.ErrorClass, attempt.Error)
+				}
+				fmt.Fprintf(w, "  attempt %d  %s  %s  %s\n", attempt.Number,
+					attempt.StartedAt.UTC().Format(time.RFC3339), attempt.Duration, outcome)
+			}
+		}}, err
 	})
-}
-
-func printDetail(w io.Writer, detail delivery.Detail) {
-	body := string(detail.Body)
-	if detail.BodyRemovedAt != nil {
-		body = "removed by retention on " + detail.BodyRemovedAt.UTC().Format(time.DateOnly)
-	}
-	fmt.Fprintf(w, "delivery %s (%s)\n  event  %s\n  to     %s\n  body   %s\n",
-		detail.UID, stateWord(detail.Delivery), detail.Event, detail.Label(), body)
-	if detail.MadeGoodBy != nil {
-		fmt.Fprintf(w, "  made good by %s\n", detail.MadeGoodBy)
-	}
-	for _, attempt := range detail.Attempts {
-		outcome := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
-		if attempt.ErrorClass != "" {
-			outcome = fmt.Sprintf("%s: %s", attempt.ErrorClass, attempt.Error)
-		}
-		fmt.Fprintf(w, "  attempt %d  %s  %s  %s\n", attempt.Number,
-			attempt.StartedAt.UTC().Format(time.RFC3339), attempt.Duration, outcome)
-	}
 }
 
 type deliveryResendCmd struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -17,58 +16,49 @@ type demoCmd struct {
 // Run loads the demo data and prints it.
 func (cmd demoCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		origin, err := originOf(env.ctx, s)
-		if err != nil {
-			return output{}, err
-		}
-		s.Settings.PublicURL = origin
-		data, err := demo.Load(env.ctx, s)
-		return output{data, func(w io.Writer) { printDemo(w, data) }}, err
-	})
-}
-
-// originOf is where the console can be reached: as it is set, or as the process says that
-// serves, or where one would.
-func originOf(ctx context.Context, s *app.Services) (string, error) {
-	if s.Settings.PublicURL != "" {
-		return s.Settings.PublicURL, nil
-	}
-	if running, err := s.Fleet.Serving(ctx); err != nil || running != "" {
-		return running, err
-	}
-	address, err := net.ResolveTCPAddr("tcp", s.Settings.Listen)
-	if err != nil {
-		return "", fmt.Errorf("reading DRAWBRIDGE_LISTEN: %w", err)
-	}
-	return "http://" + app.Reachable(address), nil
-}
-
-// printDemo shows the data set to people.
-func printDemo(w io.Writer, data demo.Data) {
-	fmt.Fprintf(w, "API      %s\nConsole  %s\n\n", data.BaseURL, data.ConsoleURL)
-	for _, user := range data.Users {
-		fmt.Fprintf(w, "user     %-30s %-9s password %s\n", user.Email, user.Role, user.Password)
-	}
-	for _, partner := range data.Partners {
-		fmt.Fprintf(w, "\npartner  %s  %s\n", partner.UID, partner.Name)
-		for _, client := range partner.Clients {
-			fmt.Fprintf(w, "  client %s\n  secret %s\n", client.ID, client.Secret)
-			for _, merchant := range client.Merchants {
-				fmt.Fprintf(w, "  merchant %s\n", merchant)
+		if s.Settings.PublicURL == "" {
+			// Where the process says that serves, or where one would.
+			origin, err := s.Fleet.Serving(env.ctx)
+			if err != nil {
+				return output{}, err
 			}
+			if origin == "" {
+				address, err := net.ResolveTCPAddr("tcp", s.Settings.Listen)
+				if err != nil {
+					return output{}, fmt.Errorf("reading DRAWBRIDGE_LISTEN: %w", err)
+				}
+				origin = "http://" + app.Reachable(address)
+			}
+			s.Settings.PublicURL = origin
 		}
-	}
-	fmt.Fprintln(w)
-	for _, product := range data.Products {
-		fmt.Fprintf(w, "product  %s  %-12s %s\n", product.UID, product.Code, product.Name)
-	}
-	fmt.Fprintln(w)
-	for _, loan := range data.Loans {
-		fmt.Fprintf(w, "loan     %s  %-16s %s\n", loan.UID, loan.Stage, loan.Description)
-	}
-	for _, application := range data.Applications {
-		fmt.Fprintf(w, "waiting  %s  %s\n", application.UID, application.Description)
-	}
+		data, err := demo.Load(env.ctx, s)
+		return output{data, func(w io.Writer) {
+			fmt.Fprintf(w, "API      %s\nConsole  %s\n\n", data.BaseURL, data.ConsoleURL)
+			for _, user := range data.Users {
+				fmt.Fprintf(w, "user     %-30s %-9s password %s\n", user.Email, user.Role, user.Password)
+			}
+			for _, partner := range data.Partners {
+				fmt.Fprintf(w, "\npartner  %s  %s\n", partner.UID, partner.Name)
+				for _, client := range partner.Clients {
+					fmt.Fprintf(w, "  client %s\n  secret %s\n", client.ID, client.Secret)
+					for _, merchant := range client.Merchants {
+						fmt.Fprintf(w, "  merchant %s\n", merchant)
+					}
+				}
+			}
+			fmt.Fprintln(w)
+			for _, product := range data.Products {
+				fmt.Fprintf(w, "product  %s  %-12s %s\n", product.UID, product.Code, product.Name)
+			}
+			fmt.Fprintln(w)
+			for _, loan := range data.Loans {
+				fmt.Fprintf(w, "loan     %s  %-16s %s\n", loan.UID, loan.Stage, loan.Description)
+			}
+			for _, application := range data.Applications {
+				fmt.Fprintf(w, "waiting  %s  %s\n", application.UID, application.Description)
+			}
+		}}, err
+	})
 }
 
 // loadDemo loads the demo data for serve and says how to try it. The command works as often

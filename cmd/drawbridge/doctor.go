@@ -5,9 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"drawbridge/internal/config"
 	"drawbridge/internal/doctor"
-	"drawbridge/internal/postgres"
 )
 
 type doctorCmd struct {
@@ -83,26 +81,18 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
-	found = append(found, cmd.examineServices(env, settings, db.DB)...)
+	if _, err := keyring(settings); err != nil {
+		found = append(found, doctor.Failure("keys", err,
+			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with."))
+	} else if s, err := env.services(settings, db.DB); err != nil {
+		found = append(found, doctor.Failure("settings", err, ""))
+	} else {
+		found = append(found, doctor.Services(env.ctx, s, cmd.HTTPS)...)
+	}
 	if err := db.close(); err != nil {
 		found = append(found, doctor.Checkup{
 			Name: "database", Finding: doctor.Warning, Detail: doctor.Sentence(err),
 		})
 	}
 	return found
-}
-
-// examineServices checks what needs more than the database.
-func (cmd doctorCmd) examineServices(
-	env *environment, settings config.Config, db *postgres.DB,
-) []doctor.Checkup {
-	if _, err := keyring(settings); err != nil {
-		return []doctor.Checkup{doctor.Failure("keys", err,
-			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.")}
-	}
-	s, err := env.services(settings, db)
-	if err != nil {
-		return []doctor.Checkup{doctor.Failure("settings", err, "")}
-	}
-	return doctor.Services(env.ctx, s, cmd.HTTPS)
 }

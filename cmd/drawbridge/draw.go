@@ -44,16 +44,14 @@ func (cmd drawListCmd) Run(env *environment) error {
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("disbursements", api.NewWaitingBody,
-		"DRAW\tSTATE\tHOURS\tNET\tBORROWER\tMERCHANT\tNEXT STEP", printWaiting).page(env, cmd.JSON,
-		func(s *app.Services) ([]loan.Waiting, postgres.Cursor, error) {
-			return s.Loans.Desk(env.ctx, filter)
-		})
+		"DRAW\tSTATE\tHOURS\tNET\tBORROWER\tMERCHANT\tNEXT STEP",
+		func(w io.Writer, d loan.Waiting) {
+			fmt.Fprintf(w, "%d\t%s\t%.1f\t%s\t%s\t%s\t%s\n", d.ID, d.Status, d.Age.Hours(), d.Net,
+				d.Borrower, d.MerchantName, d.NextStep)
+		}).page(env, cmd.JSON, func(s *app.Services) ([]loan.Waiting, postgres.Cursor, error) {
+		return s.Loans.Desk(env.ctx, filter)
+	})
 }
 
 // maxDeskHours is a year of business hours and more.
 const maxDeskHours = 10_000
-
-func printWaiting(w io.Writer, d loan.Waiting) {
-	fmt.Fprintf(w, "%d\t%s\t%.1f\t%s\t%s\t%s\t%s\n", d.ID, d.Status, d.Age.Hours(), d.Net,
-		d.Borrower, d.MerchantName, d.NextStep)
-}

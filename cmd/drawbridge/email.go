@@ -101,27 +101,6 @@ type emailAttemptJSON struct {
 	TLS        *string        `json:"tls"`
 }
 
-func newEmailDetailJSON(d email.Detail) emailDetailJSON {
-	printed := emailDetailJSON{
-		emailJSON: newEmailJSON(d.Email), Subject: d.Subject, Reason: orNull(d.Reason),
-		OutcomeUnknown: d.OutcomeUnknown, FinishedAt: utc(d.FinishedAt),
-		ResendOf: orNull(d.ResendOf.UUID), MessageID: orNull(d.MessageID), Text: d.Text,
-		ContentRemovedAt: utc(d.ContentRemovedAt), Attempts: []emailAttemptJSON{},
-	}
-	if printed.WaitsFor = orNull(waitsFor(d.Email)); printed.WaitsFor == nil {
-		printed.NextAttemptAt = utc(d.NextAttemptAt)
-	}
-	for _, a := range d.Attempts {
-		printed.Attempts = append(printed.Attempts, emailAttemptJSON{
-			Number: a.Number, StartedAt: a.StartedAt.UTC(),
-			DurationMS: float64(a.Duration().Microseconds()) / 1000,
-			Outcome:    orNull(a.Outcome), Stage: a.Stage, ReplyCode: orNull(a.ReplyCode),
-			Reply: orNull(a.Reply), Error: orNull(a.Error), Server: a.Server, TLS: orNull(a.TLS),
-		})
-	}
-	return printed
-}
-
 // waitsFor is what a queued e-mail waits for besides its time.
 func waitsFor(m email.Email) email.Wait {
 	if m.State != email.StateQueued {
@@ -152,15 +131,13 @@ func (cmd emailListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	limit, cursor := env.page(cmd.listFlags)
 	return rowsOf("emails", newEmailJSON,
-		"E-MAIL\tCREATED\tSTATE\tTRIES\tKIND\tTO\tNOTE", printEmail).page(env, cmd.JSON,
-		func(s *app.Services) ([]email.Email, postgres.Cursor, error) {
-			return email.List(env.ctx, s.DB, filter, cursor, limit)
-		})
-}
-
-func printEmail(w io.Writer, m email.Email) {
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.EmailUID,
-		m.CreatedAt.UTC().Format(time.RFC3339), m.State, m.Tries(), m.Kind, m.ToAddress, emailNote(m))
+		"E-MAIL\tCREATED\tSTATE\tTRIES\tKIND\tTO\tNOTE",
+		func(w io.Writer, m email.Email) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.EmailUID,
+				m.CreatedAt.UTC().Format(time.RFC3339), m.State, m.Tries(), m.Kind, m.ToAddress, emailNote(m))
+		}).page(env, cmd.JSON, func(s *app.Services) ([]email.Email, postgres.Cursor, error) {
+		return email.List(env.ctx, s.DB, filter, cursor, limit)
+	})
 }
 
 type emailShowCmd struct {
@@ -172,28 +149,40 @@ type emailShowCmd struct {
 func (cmd emailShowCmd) Run(env *environment) error {
 	uid := env.uid("the e-mail", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		detail, err := email.Get(env.ctx, s.DB, uid)
-		return output{newEmailDetailJSON(detail), func(w io.Writer) {
-			printEmailDetail(w, detail)
+		d, err := email.Get(env.ctx, s.DB, uid)
+		printed := emailDetailJSON{
+			emailJSON: newEmailJSON(d.Email), Subject: d.Subject, Reason: orNull(d.Reason),
+			OutcomeUnknown: d.OutcomeUnknown, FinishedAt: utc(d.FinishedAt),
+			ResendOf: orNull(d.ResendOf.UUID), MessageID: orNull(d.MessageID), Text: d.Text,
+			ContentRemovedAt: utc(d.ContentRemovedAt), Attempts: []emailAttemptJSON{},
+		}
+		if printed.WaitsFor = orNull(waitsFor(d.Email)); printed.WaitsFor == nil {
+			printed.NextAttemptAt = utc(d.NextAttemptAt)
+		}
+		for _, a := range d.Attempts {
+			printed.Attempts = append(printed.Attempts, emailAttemptJSON{
+				Number: a.Number, StartedAt: a.StartedAt.UTC(),
+				DurationMS: float64(a.Duration().Microseconds()) / 1000,
+				Outcome:    orNull(a.Outcome), Stage: a.Stage, ReplyCode: orNull(a.ReplyCode),
+				Reply: orNull(a.Reply), Error: orNull(a.Error), Server: a.Server, TLS: orNull(a.TLS),
+			})
+		}
+		return output{printed, func(w io.Writer) {
+			fmt.Fprintf(w, "e-mail %s (%s)\n  kind     %s\n  to       %s\n  subject  %s\n",
+				d.EmailUID, d.State, d.Kind, d.ToAddress, d.Subject)
+			if note := emailNote(d.Email); note != "" {
+				fmt.Fprintf(w, "  note     %s\n", note)
+			}
+			for _, a := range d.Attempts {
+				said := a.Error
+				if a.ReplyCode != 0 {
+					said = fmt.Sprintf("%d %s", a.ReplyCode, a.Reply)
+				}
+				fmt.Fprintf(w, "  attempt %d  %s  %s  %s\n", a.Number, a.StartedAt.UTC().Format(time.RFC3339),
+					cmp.Or(string(a.Outcome), "under way"), said)
+			}
 		}}, err
 	})
-}
-
-func printEmailDetail(w io.Writer, detail email.Detail) {
-	fmt.Fprintf(w, "e-mail %s (%s)\n  kind     %s\n  to       %s\n  subject  %s\n",
-		detail.EmailUID, detail.State, detail.Kind, detail.ToAddress, detail.Subject)
-	if note := emailNote(detail.Email); note != "" {
-		fmt.Fprintf(w, "  note     %s\n", note)
-	}
-	for _, attempt := range detail.Attempts {
-		said := attempt.Error
-		if attempt.ReplyCode != 0 {
-			said = fmt.Sprintf("%d %s", attempt.ReplyCode, attempt.Reply)
-		}
-		fmt.Fprintf(w, "  attempt %d  %s  %s  %s\n", attempt.Number,
-			attempt.StartedAt.UTC().Format(time.RFC3339), cmp.Or(string(attempt.Outcome), "under way"),
-			said)
-	}
 }
 
 type emailResendCmd struct {

@@ -48,38 +48,26 @@ func (env *environment) config() (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	if err := env.trustRoots(getenv); err != nil {
-		return config.Config{}, err
+	if roots := getenv(rootsVariable); roots != "" && env.getenv(rootsVariable) == "" {
+		// Only the file of settings names them.
+		if err := os.Setenv(rootsVariable, roots); err != nil {
+			return config.Config{}, fmt.Errorf("taking over %s: %w", rootsVariable, err)
+		}
 	}
-	slog.SetDefault(slog.New(env.logHandler(settings)))
-	return settings, nil
-}
-
-// rootsVariable is read by Go itself, and from the environment alone.
-const rootsVariable = "SSL_CERT_FILE"
-
-// trustRoots puts the trust roots that only the file of settings names into the
-// environment.
-func (env *environment) trustRoots(getenv func(string) string) error {
-	path := getenv(rootsVariable)
-	if path == "" || env.getenv(rootsVariable) != "" {
-		return nil
-	}
-	if err := os.Setenv(rootsVariable, path); err != nil {
-		return fmt.Errorf("taking over %s: %w", rootsVariable, err)
-	}
-	return nil
-}
-
-// logHandler writes colour to a terminal and JSON to everything else.
-func (env *environment) logHandler(settings config.Config) slog.Handler {
+	// A terminal gets colour, everything else JSON.
+	var logs slog.Handler = slog.NewJSONHandler(env.stderr, nil)
 	if settings.Env == config.Development && isTerminal(env.stderr) {
-		return tint.NewTextHandler(env.stderr, &tint.Options{
+		logs = tint.NewTextHandler(env.stderr, &tint.Options{
 			TimeFormat: "15:04:05.000", NoColor: !bool(env.styleOf(env.stderr)),
 		})
 	}
-	return slog.NewJSONHandler(env.stderr, nil)
+	slog.SetDefault(slog.New(logs))
+	return settings, nil
 }
+
+// rootsVariable names the trust roots. It is read by Go itself, and from the environment
+// alone.
+const rootsVariable = "SSL_CERT_FILE"
 
 // database is an open database and what has to be stopped after it.
 type database struct {
@@ -104,7 +92,8 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	if url == "" {
 		dir := filepath.Join(app.DataDir, "postgres")
 		attached, running := pgserver.Attach(dir)
-		if running && !env.serving() {
+		// The service itself must have the embedded server for itself.
+		if serves := len(env.args) > 0 && env.args[0] == "serve"; running && !serves {
 			url = attached
 		} else {
 			server, err := pgserver.Start(env.ctx, pgserver.Options{
@@ -134,16 +123,24 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	return &database{DB: db, stop: stop}, nil
 }
 
-// serving tells whether the command is the service itself, which must have the
-// embedded server for itself.
-func (env *environment) serving() bool { return len(env.args) > 0 && env.args[0] == "serve" }
-
 // use opens the database with a current schema for a command and closes it
 // afterwards.
 func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) error {
 	return env.withDatabase(func(settings config.Config, db *postgres.DB) error {
-		if err := ensureSchema(env.ctx, settings, db); err != nil {
+		// Development migrates; production does when it is told to.
+		if settings.Env == config.Development {
+			if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
+				return err
+			}
+			return do(settings, db)
+		}
+		missing, err := migrations.Pending(env.ctx, db.DB.DB)
+		if err != nil {
 			return err
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up",
+				strings.Join(missing, ", "))
 		}
 		return do(settings, db)
 	})
@@ -167,22 +164,6 @@ func (env *environment) withDatabase(
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	return do(settings, db.DB)
-}
-
-// ensureSchema migrates in development; production migrates when it is told to.
-func ensureSchema(ctx context.Context, settings config.Config, db *postgres.DB) error {
-	if settings.Env == config.Development {
-		return migrations.Up(ctx, db.DB.DB)
-	}
-	missing, err := migrations.Pending(ctx, db.DB.DB)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up",
-			strings.Join(missing, ", "))
-	}
-	return nil
 }
 
 // withServices runs do with the services over an open database.

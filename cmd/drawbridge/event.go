@@ -101,11 +101,16 @@ func (cmd eventListCmd) Run(env *environment) error {
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("events", newEventJSON,
-		"EVENT\tTIME\tKIND\tAPPLICATION\tDELIVERIES", printEvent).page(env, cmd.JSON,
-		func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
-			page, err := s.Webhooks.Deliveries.Events(env.ctx, filter)
-			return page.Events, page.Next, err
-		})
+		"EVENT\tTIME\tKIND\tAPPLICATION\tDELIVERIES",
+		func(w io.Writer, e delivery.EventRecord) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d delivered, %d made good, %d failed, %d open, "+
+				"%d passed over\n",
+				e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
+				e.FanOut.Delivered, e.FanOut.MadeGood, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
+		}).page(env, cmd.JSON, func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
+		page, err := s.Webhooks.Deliveries.Events(env.ctx, filter)
+		return page.Events, page.Next, err
+	})
 }
 
 // eventJSON is an event as commands print it.
@@ -145,13 +150,6 @@ func newEventJSON(e delivery.EventRecord) eventJSON {
 			PassedOver: e.FanOut.PassedOver,
 		},
 	}
-}
-
-func printEvent(w io.Writer, e delivery.EventRecord) {
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d delivered, %d made good, %d failed, %d open, "+
-		"%d passed over\n",
-		e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
-		e.FanOut.Delivered, e.FanOut.MadeGood, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
 }
 
 type eventShowCmd struct {
@@ -196,28 +194,26 @@ func (cmd eventShowCmd) Run(env *environment) error {
 				Since:         line.Since.UTC(), Until: utc(line.Until),
 			})
 		}
-		return output{printed, func(w io.Writer) { printEventDetail(w, detail) }}, err
+		return output{printed, func(w io.Writer) {
+			fmt.Fprintf(w, "event %s  %s\n  application  %s\n  status       %s\n  occurred     %s\n",
+				detail.UID, detail.Kind, detail.ApplicationUID, detail.Status,
+				lending.FormatTimestamp(detail.OccurredAt))
+			if detail.BodyRemovedAt != nil {
+				fmt.Fprintf(w, "  body         removed by retention on %s\n",
+					detail.BodyRemovedAt.UTC().Format(time.DateOnly))
+			} else {
+				fmt.Fprintf(w, "  body         %s\n", detail.Body)
+			}
+			for _, line := range detail.Ledger {
+				fmt.Fprintf(w, "  %s  %-20s %s", line.SubscriptionUID, line.Verdict, line.Label())
+				if line.DeliveryUID != nil {
+					fmt.Fprintf(w, "  delivery %s (%s)", line.DeliveryUID, line.DeliveryState)
+				}
+				if line.Version > 0 {
+					fmt.Fprintf(w, "  by version %d", line.Version)
+				}
+				fmt.Fprintln(w)
+			}
+		}}, err
 	})
-}
-
-func printEventDetail(w io.Writer, detail delivery.EventDetail) {
-	fmt.Fprintf(w, "event %s  %s\n  application  %s\n  status       %s\n  occurred     %s\n",
-		detail.UID, detail.Kind, detail.ApplicationUID, detail.Status,
-		lending.FormatTimestamp(detail.OccurredAt))
-	if detail.BodyRemovedAt != nil {
-		fmt.Fprintf(w, "  body         removed by retention on %s\n",
-			detail.BodyRemovedAt.UTC().Format(time.DateOnly))
-	} else {
-		fmt.Fprintf(w, "  body         %s\n", detail.Body)
-	}
-	for _, line := range detail.Ledger {
-		fmt.Fprintf(w, "  %s  %-20s %s", line.SubscriptionUID, line.Verdict, line.Label())
-		if line.DeliveryUID != nil {
-			fmt.Fprintf(w, "  delivery %s (%s)", line.DeliveryUID, line.DeliveryState)
-		}
-		if line.Version > 0 {
-			fmt.Fprintf(w, "  by version %d", line.Version)
-		}
-		fmt.Fprintln(w)
-	}
 }

@@ -77,7 +77,19 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 				line.DeliveryUID, utc(line.At), line.Label(),
 			})
 		}
-		return output{printed, func(w io.Writer) { printWhy(w, printed) }}, err
+		return output{printed, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: %s.\n", printed.Outcome, printed.Sentence)
+			for _, line := range printed.Endpoints {
+				fmt.Fprintf(w, "  %-20s %s  %s", line.Outcome, line.label, line.Sentence)
+				if line.Delivery != nil {
+					fmt.Fprintf(w, "  delivery %s", line.Delivery)
+				}
+				if line.At != nil {
+					fmt.Fprintf(w, "  %s", line.At.Format(time.RFC3339))
+				}
+				fmt.Fprintln(w)
+			}
+		}}, err
 	})
 }
 
@@ -92,18 +104,4 @@ func ambiguous(subject string, found []why.Candidate) error {
 	}
 	return lending.Invalid("subject", "%q may mean %s; name one by its id", subject,
 		strings.Join(named, ", "))
-}
-
-func printWhy(w io.Writer, answer whyJSON) {
-	fmt.Fprintf(w, "%s: %s.\n", answer.Outcome, answer.Sentence)
-	for _, line := range answer.Endpoints {
-		fmt.Fprintf(w, "  %-20s %s  %s", line.Outcome, line.label, line.Sentence)
-		if line.Delivery != nil {
-			fmt.Fprintf(w, "  delivery %s", line.Delivery)
-		}
-		if line.At != nil {
-			fmt.Fprintf(w, "  %s", line.At.Format(time.RFC3339))
-		}
-		fmt.Fprintln(w)
-	}
 }

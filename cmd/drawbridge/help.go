@@ -98,8 +98,11 @@ func (cmd completeCmd) Run(env *environment) error {
 	last, node := words[len(words)-1], env.model.Node
 	var before *kong.Flag
 	for _, word := range words[:len(words)-1] {
-		if before = flagOf(node, word); before != nil && before.IsBool() {
-			before = nil
+		before = nil
+		for _, flag := range node.Flags {
+			if word == "--"+flag.Name && !flag.IsBool() {
+				before = flag
+			}
 		}
 		if next := find(node, []string{word}); next != nil {
 			node = next
@@ -109,16 +112,6 @@ func (cmd completeCmd) Run(env *environment) error {
 	words = slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, last) })
 	_, err := fmt.Fprintln(env.stdout, strings.Join(words, "\n"))
 	return err
-}
-
-// flagOf is the flag of the command that the word names, or nil.
-func flagOf(node *kong.Node, word string) *kong.Flag {
-	for _, flag := range node.Flags {
-		if word == "--"+flag.Name {
-			return flag
-		}
-	}
-	return nil
 }
 
 // following lists what may stand after a command, or as the value of the flag before.

@@ -24,26 +24,21 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var names []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
 	status := run(ctx, environment{
 		args:   os.Args[1:],
 		stdin:  os.Stdin,
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		getenv: os.Getenv,
-		names:  namesOf(os.Environ()),
+		names:  names,
 	})
 	stop()
 	os.Exit(status)
-}
-
-// namesOf is the names of NAME=VALUE pairs.
-func namesOf(pairs []string) []string {
-	names := make([]string, 0, len(pairs))
-	for _, pair := range pairs {
-		name, _, _ := strings.Cut(pair, "=")
-		names = append(names, name)
-	}
-	return names
 }
 
 // The exit statuses.
@@ -146,7 +141,13 @@ func run(ctx context.Context, env environment) (status int) {
 	env.ctx, env.model = ctx, parser.Model
 	if err := command.Run(&env); err != nil {
 		env.complain("%s", lending.OneLine(err))
-		return statusOf(err)
+		_, wrong := errors.AsType[usageError](err)
+		_, faulty := errors.AsType[config.Faults](err)
+		if wrong || faulty ||
+			lending.ErrorCode(err) == lending.CodeValidation && !lending.IsTaken(err) {
+			return exitUsage
+		}
+		return exitFailed
 	}
 	return exitOK
 }
@@ -193,38 +194,6 @@ func find(node *kong.Node, names []string) *kong.Node {
 		node = node.Children[i]
 	}
 	return node
-}
-
-// statusOf tells wrong usage from failure.
-func statusOf(err error) int {
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[config.Faults](err); ok {
-		return exitUsage
-	}
-	if lending.ErrorCode(err) == lending.CodeValidation && !lending.IsTaken(err) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// variablesHelp lists the settings for the help of serve.
-func variablesHelp() string {
-	var text strings.Builder
-	text.WriteString("Run the API, the console and the workers.\n\n" +
-		"Settings come from the environment, and the same names from an optional file .env:\n")
-	for _, variable := range config.Variables() {
-		value := variable.Default
-		if value == "" {
-			value = "empty"
-		}
-		if variable.Development != "" {
-			value += "; in development " + variable.Development
-		}
-		fmt.Fprintf(&text, "\n  %s (default: %s)\n      %s.\n", variable.Name, value, variable.Meaning)
-	}
-	return text.String()
 }
 
 type versionCmd struct {

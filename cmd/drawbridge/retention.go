@@ -89,9 +89,20 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 	}
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		// The removal has its own transactions, a month or a batch in each.
-		report, err := cmd.remove(env.ctx, s)
+		removed, err := s.Retention.Run(env.ctx)
 		if err != nil {
 			return output{}, err
+		}
+		report := removedJSON{Report: removed}
+		if !removed.Busy {
+			settings, err := s.Retention.Settings(env.ctx)
+			if err != nil {
+				return output{}, err
+			}
+			before := s.DB.Now().AddDate(0, 0, -settings.APIRequestDays)
+			if report.RequestDays, err = s.Requests.Drop(env.ctx, before); err != nil {
+				return output{}, err
+			}
 		}
 		err = env.commit(s.Operators, func(*postgres.Tx) ([]operator.Entry, error) {
 			return []operator.Entry{settingsEntry("retention.run", "", report)}, nil
@@ -118,21 +129,6 @@ type removedJSON struct {
 	retention.Report
 	// RequestDays counts days of the log of API requests.
 	RequestDays int `json:"api_request_days"`
-}
-
-func (retentionRunCmd) remove(
-	ctx context.Context, s *app.Services,
-) (removed removedJSON, err error) {
-	if removed.Report, err = s.Retention.Run(ctx); err != nil || removed.Busy {
-		return removed, err
-	}
-	settings, err := s.Retention.Settings(ctx)
-	if err != nil {
-		return removed, err
-	}
-	before := s.DB.Now().AddDate(0, 0, -settings.APIRequestDays)
-	removed.RequestDays, err = s.Requests.Drop(ctx, before)
-	return removed, err
 }
 
 // removalPlan is what a run would remove now.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
@@ -19,7 +21,19 @@ type serveCmd struct {
 }
 
 // Help lists every setting.
-func (serveCmd) Help() string { return variablesHelp() }
+func (serveCmd) Help() string {
+	var text strings.Builder
+	text.WriteString("Run the API, the console and the workers.\n\n" +
+		"Settings come from the environment, and the same names from an optional file .env:\n")
+	for _, variable := range config.Variables() {
+		value := cmp.Or(variable.Default, "empty")
+		if variable.Development != "" {
+			value += "; in development " + variable.Development
+		}
+		fmt.Fprintf(&text, "\n  %s (default: %s)\n      %s.\n", variable.Name, value, variable.Meaning)
+	}
+	return text.String()
+}
 
 // Run serves until the context ends, and then drains.
 func (cmd serveCmd) Run(env *environment) error {

@@ -159,20 +159,19 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 		told.Limit, told.Window = maxComparisons, comparisonWindow
 		return did(told, output{
 			map[string]any{"match": found.Match, "previous_until": utc(found.PreviousUntil)},
-			func(w io.Writer) { fmt.Fprintln(w, describeMatch(found)) },
+			func(w io.Writer) {
+				said := "it is neither the secret in force nor the one before it"
+				switch {
+				case found.Match == secret.MatchCurrent:
+					said = "it is the secret in force"
+				case found.Match == secret.MatchPrevious && found.PreviousEnded:
+					said = "it is the previous secret, which is not used any more"
+				case found.Match == secret.MatchPrevious:
+					said = "it is the previous secret, which signs beside the current one until " +
+						found.PreviousUntil.UTC().Format(time.RFC3339)
+				}
+				fmt.Fprintln(w, said)
+			},
 		}), err
 	})
-}
-
-func describeMatch(found subscription.SecretMatch) string {
-	switch {
-	case found.Match == secret.MatchCurrent:
-		return "it is the secret in force"
-	case found.Match == secret.MatchPrevious && found.PreviousEnded:
-		return "it is the previous secret, which is not used any more"
-	case found.Match == secret.MatchPrevious:
-		return "it is the previous secret, which signs beside the current one until " +
-			found.PreviousUntil.UTC().Format(time.RFC3339)
-	}
-	return "it is neither the secret in force nor the one before it"
 }
