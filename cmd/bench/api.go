@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/catalog"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
@@ -152,7 +153,17 @@ func newCallee(ctx context.Context, h *house, endpoint string) (*apiRun, error) 
 	if a.owner, err = h.newTenant(ctx, "Partner", endpoint); err != nil {
 		return nil, err
 	}
-	a.product, err = h.newProduct(ctx)
+	err = h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		product, err := h.Catalog.Create(ctx, tx, catalog.NewProduct{
+			Code: "P404020", Name: "Three draws", Term: "120", Rate: "7.99", Fee: "3.75",
+			Schedule: "40,40,20", Min: "1000.00", Max: "100000.00",
+		})
+		if err != nil {
+			return err
+		}
+		a.product, err = uuid.Parse(product.UID)
+		return err
+	})
 	return a, err
 }
 

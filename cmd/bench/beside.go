@@ -77,7 +77,15 @@ func (c *besideCmd) Run(w *world) (err error) {
 	if err := errors.Join(err, <-pacing, w.ctx.Err()); err != nil {
 		return err
 	}
-	return b.tell(rate)
+	fmt.Fprintf(w.out, "%.0f calls/s were offered\n", rate)
+	err = errors.Join(b.report.print(w.out), b.report.write(c.Out))
+	for what, count := range s.traffic.failed() {
+		err = errors.Join(err, fmt.Errorf("%d times %s: %w", count, what, errFailed))
+	}
+	if b.slower {
+		err = errors.Join(err, errFailed)
+	}
+	return err
 }
 
 // beside is such a measurement.
@@ -101,10 +109,26 @@ func (b *beside) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if b.What == "retention" {
-		return b.retention(ctx)
+	if b.What != "retention" {
+		return b.transaction(ctx)
 	}
-	return b.transaction(ctx)
+	// Retention removes what is older than usual.
+	_, err = b.program.run(ctx, "retention", "set", "--metadata-months", "13",
+		"--body-days", "90", "--email-body-days", "90")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	now, err := b.watch(ctx, func() error {
+		said, err := b.program.run(ctx, "retention", "run")
+		b.say("%s", strings.TrimSpace(string(said)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.compare("for "+time.Since(began).Round(time.Second).String(), now)
+	return nil
 }
 
 // watch returns what was seen until the end of a piece of work.
@@ -219,39 +243,6 @@ func (b *beside) fill(ctx context.Context) error {
 		return fmt.Errorf("ending the deliveries that wait: %w", err)
 	}
 	return settle(ctx, b.db)
-}
-
-// retention removes what is older than usual.
-func (b *beside) retention(ctx context.Context) error {
-	_, err := b.program.run(ctx, "retention", "set", "--metadata-months", "13",
-		"--body-days", "90", "--email-body-days", "90")
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	now, err := b.watch(ctx, func() error {
-		said, err := b.program.run(ctx, "retention", "run")
-		b.say("%s", strings.TrimSpace(string(said)))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	b.compare("for "+time.Since(began).Round(time.Second).String(), now)
-	return nil
-}
-
-// tell prints what was found.
-func (b *beside) tell(rate float64) error {
-	fmt.Fprintf(b.out, "%.0f calls/s were offered\n", rate)
-	err := errors.Join(b.report.print(b.out), b.report.write(b.Out))
-	for what, count := range b.traffic.failed() {
-		err = errors.Join(err, fmt.Errorf("%d times %s: %w", count, what, errFailed))
-	}
-	if b.slower {
-		err = errors.Join(err, errFailed)
-	}
-	return err
 }
 
 // sleep waits, unless ctx ends.

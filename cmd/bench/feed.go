@@ -197,61 +197,49 @@ func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var waker sync.WaitGroup
-	defer waker.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer cancel()
-	waker.Go(func() { h.Feed.Run(ctx) })
+	running.Go(func() { h.Feed.Run(ctx) })
+	running.Go(func() { h.Outbox.Run(ctx) })
+	if err := h.Outbox.Drain(ctx); err != nil {
+		return err
+	}
+	made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
+	if err != nil {
+		return err
+	}
 	var woken, floor timing
-	_, err = h.publishingTo(ctx, func() (timing, error) {
-		if err := h.Outbox.Drain(ctx); err != nil {
-			return timing{}, err
-		}
-		made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
+	for _, uid := range uids {
+		newest, err := h.Feed.Latest(ctx)
 		if err != nil {
-			return timing{}, err
+			return err
 		}
-		for _, uid := range uids {
-			newest, err := h.Feed.Latest(ctx)
-			if err != nil {
-				return timing{}, err
-			}
-			next := call{
-				method: http.MethodGet, path: "/v2/events?wait=30&after=" + newest.String(),
-			}
-			answered := make(chan error, 1)
-			go func() { answered <- made.do(next) }()
-			err = waitUntil(ctx, func() (bool, error) { return h.Feed.Waiting() == 1, nil })
-			if err != nil {
-				return timing{}, err
-			}
-			if err := h.drawOn(ctx, a.owner, []uuid.UUID{uid}); err != nil {
-				return timing{}, err
-			}
-			took, err := measured(func() error { return <-answered })
-			if err != nil {
-				return timing{}, err
-			}
-			woken.each = append(woken.each, took)
-			if took, err = measured(func() error { return made.do(next) }); err != nil {
-				return timing{}, err
-			}
-			floor.each = append(floor.each, took)
+		next := call{
+			method: http.MethodGet, path: "/v2/events?wait=30&after=" + newest.String(),
 		}
-		return timing{}, nil
-	})
+		answered := make(chan error, 1)
+		go func() { answered <- made.do(next) }()
+		err = waitUntil(ctx, func() (bool, error) { return h.Feed.Waiting() == 1, nil })
+		if err != nil {
+			return err
+		}
+		if err := h.drawOn(ctx, a.owner, []uuid.UUID{uid}); err != nil {
+			return err
+		}
+		took, err := measured(func() error { return <-answered })
+		if err != nil {
+			return err
+		}
+		woken.each = append(woken.each, took)
+		if took, err = measured(func() error { return made.do(next) }); err != nil {
+			return err
+		}
+		floor.each = append(floor.each, took)
+	}
 	b.report.addTimes(row{
 		Section: "a call that waits at the feed", FloorName: "the call when the event is there",
 		Name: "from the commit's return to the answer",
 	}, woken, floor, share{"p50", 0.5, ""}, share{"p99", 0.99, "< 50 ms"})
-	return err
-}
-
-// publishingTo runs a publisher as long as do takes.
-func (h *house) publishingTo(ctx context.Context, do func() (timing, error)) (timing, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var publisher sync.WaitGroup
-	defer publisher.Wait()
-	defer cancel()
-	publisher.Go(func() { h.Outbox.Run(ctx) })
-	return do()
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/application"
-	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
@@ -71,23 +70,6 @@ func (h *house) addClient(
 		return client, err
 	}
 	return client, h.Partners.SetRate(ctx, tx, client.ClientID, freeRate, freeBurst)
-}
-
-// newProduct adds a product that is paid out in three draws.
-func (h *house) newProduct(ctx context.Context) (uuid.UUID, error) {
-	var uid uuid.UUID
-	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		product, err := h.Catalog.Create(ctx, tx, catalog.NewProduct{
-			Code: "P404020", Name: "Three draws", Term: "120", Rate: "7.99", Fee: "3.75",
-			Schedule: "40,40,20", Min: "1000.00", Max: "100000.00",
-		})
-		if err != nil {
-			return err
-		}
-		uid, err = uuid.Parse(product.UID)
-		return err
-	})
-	return uid, err
 }
 
 // stage is how far an application has come.
