@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -60,7 +61,12 @@ func (l *credentialLimit) learn(address, client string, err error) {
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized:
 		if l.wrong == nil || len(l.wrong) >= maxAddresses {
-			l.forgetSettled(now)
+			// Those that may try as much as one that was never seen make room, and if there are
+			// none all do.
+			maps.DeleteFunc(l.wrong, func(_ string, full time.Time) bool { return !full.After(now) })
+			if l.wrong == nil || len(l.wrong) >= maxAddresses {
+				l.wrong = make(map[string]time.Time)
+			}
 		}
 		full := l.wrong[from]
 		if full.Before(now) {
@@ -75,18 +81,5 @@ func (l *credentialLimit) learn(address, client string, err error) {
 		}
 		l.known[clientAt{from, client}] = now
 	default: // it says nothing about the credentials
-	}
-}
-
-// forgetSettled makes room by forgetting the addresses that may try as much as one that
-// was never seen, and all if there are none of those.
-func (l *credentialLimit) forgetSettled(now time.Time) {
-	for from, full := range l.wrong {
-		if !full.After(now) {
-			delete(l.wrong, from)
-		}
-	}
-	if l.wrong == nil || len(l.wrong) >= maxAddresses {
-		l.wrong = make(map[string]time.Time)
 	}
 }

@@ -136,8 +136,14 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	given, _ := query.one("state")
+	state := delivery.State(given)
+	if given != "" && !slices.Contains(delivery.States(), state) {
+		query.faults.Add("state", "%q must be one of %s; leave it out for all", "state",
+			lending.JoinNames(delivery.States()))
+	}
 	filter := delivery.Filter{
-		State:           query.deliveryState("state"),
+		State:           state,
 		SubscriptionUID: query.uid("subscription_uid"),
 		ApplicationUID:  query.uid("thrive_application_uid"),
 		Since:           query.moment("since"), Until: query.moment("until"),
@@ -161,16 +167,6 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 		body.Deliveries = append(body.Deliveries, newDeliveryBody(one))
 	}
 	return d.answer(c, body)
-}
-
-func (q *query) deliveryState(name string) delivery.State {
-	given, _ := q.one(name)
-	state := delivery.State(given)
-	if given != "" && !slices.Contains(delivery.States(), state) {
-		q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
-			lending.JoinNames(delivery.States()))
-	}
-	return state
 }
 
 // uid reads an identifier, the nil UUID without one.

@@ -60,7 +60,22 @@ func newFaultBody(order fault.Order) faultBody {
 
 func (f *faults) orderFault(c echo.Context) error {
 	return f.jsonEffect(c, nil, func(body *object) operation {
-		order := readOrder(body)
+		order := fault.Order{
+			SubscriptionUID: body.uid("subscription_uid"), Fault: parsed(body, "fault", parseFault),
+			Count: 1,
+		}
+		if body.has("count") {
+			order.Count = body.number("count", 1, fault.MaxCount)
+		}
+		delayed := order.Fault == delivery.FaultDelay
+		switch {
+		case delayed && body.required("delay_seconds"):
+			delay := body.number("delay_seconds", 1, fault.MaxDelay)
+			order.Delay = &delay
+		case !delayed && order.Fault != "" && body.has("delay_seconds"):
+			body.faults.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
+				string(delivery.FaultDelay))
+		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			if err := checkCovered(c, f.log, order.SubscriptionUID); err != nil {
 				return 0, nil, err
@@ -72,26 +87,6 @@ func (f *faults) orderFault(c echo.Context) error {
 			return http.StatusCreated, newFaultBody(placed), nil
 		}
 	})
-}
-
-func readOrder(body *object) fault.Order {
-	order := fault.Order{
-		SubscriptionUID: body.uid("subscription_uid"), Fault: parsed(body, "fault", parseFault),
-		Count: 1,
-	}
-	if body.has("count") {
-		order.Count = body.number("count", 1, fault.MaxCount)
-	}
-	delayed := order.Fault == delivery.FaultDelay
-	switch {
-	case delayed && body.required("delay_seconds"):
-		delay := body.number("delay_seconds", 1, fault.MaxDelay)
-		order.Delay = &delay
-	case !delayed && order.Fault != "" && body.has("delay_seconds"):
-		body.faults.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
-			string(delivery.FaultDelay))
-	}
-	return order
 }
 
 func parseFault(text string) (delivery.Fault, error) {

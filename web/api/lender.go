@@ -229,7 +229,9 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 			if reason != nil {
 				entry.Reason = *reason
 			}
-			if !sameJSON(entry.Before, entry.After) {
+			was, wasErr := json.Marshal(entry.Before)
+			is, isErr := json.Marshal(entry.After)
+			if wasErr != nil || isErr != nil || !bytes.Equal(was, is) {
 				if err := audit(c, tx, entry); err != nil {
 					return 0, nil, err
 				}
@@ -238,13 +240,6 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 			return http.StatusOK, newLenderApplicationBody(whole), err
 		}
 	})
-}
-
-// sameJSON compares two of our own values as they are written.
-func sameJSON(a, b any) bool {
-	left, leftErr := json.Marshal(a)
-	right, rightErr := json.Marshal(b)
-	return leftErr == nil && rightErr == nil && bytes.Equal(left, right)
 }
 
 func (l *lender) lenderStatus(c echo.Context) error {
@@ -442,27 +437,23 @@ func (l *lender) moveFundings(
 	}
 	var entries []operator.Entry
 	for _, moved := range all {
-		if moved.Changed {
-			entries = append(entries, fundingEntry(moved.Disbursement))
+		if !moved.Changed {
+			continue
 		}
+		change := moved.Changes[len(moved.Changes)-1].FundingChange
+		entry := operator.Entry{
+			Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
+			Before: map[string]any{"status": moved.Former()},
+			After: struct {
+				ID     int64                 `json:"merchant_disbursement_id"`
+				Status lending.FundingStatus `json:"status"`
+				evidenceBody
+			}{moved.ID, change.Status, newEvidenceBody(change)},
+		}
+		if change.Reason != nil {
+			entry.Reason = *change.Reason
+		}
+		entries = append(entries, entry)
 	}
 	return all, audit(c, tx, entries...)
-}
-
-// fundingEntry tells the audit log of a disbursement's newest change.
-func fundingEntry(moved loan.Disbursement) operator.Entry {
-	change := moved.Changes[len(moved.Changes)-1].FundingChange
-	entry := operator.Entry{
-		Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
-		Before: map[string]any{"status": moved.Former()},
-		After: struct {
-			ID     int64                 `json:"merchant_disbursement_id"`
-			Status lending.FundingStatus `json:"status"`
-			evidenceBody
-		}{moved.ID, change.Status, newEvidenceBody(change)},
-	}
-	if change.Reason != nil {
-		entry.Reason = *change.Reason
-	}
-	return entry
 }

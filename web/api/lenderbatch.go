@@ -92,28 +92,25 @@ func (l *lender) readBatch(body *object) []batchChange {
 	}
 	changes := make([]batchChange, 0, len(raw))
 	for _, text := range raw {
-		changes = append(changes, l.readChange(text))
+		body, err := parseObject(text)
+		if err != nil {
+			changes = append(changes, batchChange{fault: lending.NewError(lending.CodeValidation,
+				"a change must be an object such as "+
+					`{"merchantDisbursementId": 1042, "status": "FUNDING_SETTLED"}`)})
+			continue
+		}
+		var one batchChange
+		if body.required(disbursementField) {
+			var id int64
+			if json.Unmarshal(body.raw[disbursementField], &id) != nil || id < 1 {
+				body.faults.Add(disbursementField, "%q must be a whole number", disbursementField)
+			} else {
+				one.id = &id
+			}
+		}
+		one.change = l.fundingChange(body, lending.ParseFundingMove)
+		one.fault = body.err()
+		changes = append(changes, one)
 	}
 	return changes
-}
-
-func (l *lender) readChange(text []byte) batchChange {
-	body, err := parseObject(text)
-	if err != nil {
-		return batchChange{fault: lending.NewError(lending.CodeValidation,
-			"a change must be an object such as "+
-				`{"merchantDisbursementId": 1042, "status": "FUNDING_SETTLED"}`)}
-	}
-	var one batchChange
-	if body.required(disbursementField) {
-		var id int64
-		if json.Unmarshal(body.raw[disbursementField], &id) != nil || id < 1 {
-			body.faults.Add(disbursementField, "%q must be a whole number", disbursementField)
-		} else {
-			one.id = &id
-		}
-	}
-	one.change = l.fundingChange(body, lending.ParseFundingMove)
-	one.fault = body.err()
-	return one
 }

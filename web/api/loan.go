@@ -191,20 +191,6 @@ func newLoanBody(l loan.Loan) loanBody {
 	return body
 }
 
-func newPreviewBody(p loan.Preview) previewBody {
-	body := previewBody{DocumentsRequired: p.DocumentsRequired}
-	if p.Kind != "" {
-		kind := string(p.Kind)
-		body.Kind, body.Stage = &kind, &p.Stage
-	}
-	if p.Refusal != nil {
-		body.Refusal = &refusalBody{Code: p.Refusal.Code, Message: p.Refusal.Message}
-		return body
-	}
-	body.Gross, body.Fee, body.Net = &p.Gross, &p.Fee, &p.Net
-	return body
-}
-
 func (l *loans) getLoan(c echo.Context) error {
 	uid, err := pathUID(c, loanField)
 	if err != nil {
@@ -234,7 +220,17 @@ func (l *loans) previewDraw(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.answer(c, newPreviewBody(preview))
+	body := previewBody{DocumentsRequired: preview.DocumentsRequired}
+	if preview.Kind != "" {
+		kind := string(preview.Kind)
+		body.Kind, body.Stage = &kind, &preview.Stage
+	}
+	if preview.Refusal != nil {
+		body.Refusal = &refusalBody{Code: preview.Refusal.Code, Message: preview.Refusal.Message}
+	} else {
+		body.Gross, body.Fee, body.Net = &preview.Gross, &preview.Fee, &preview.Net
+	}
+	return l.answer(c, body)
 }
 
 // previewValues reads the query of a preview, each known parameter at most once.
@@ -285,14 +281,6 @@ type fileBody struct {
 	SHA256      string    `json:"sha256"`
 }
 
-func newCertificateBody(certificate loan.Certificate) certificateBody {
-	body := certificateBody{UID: certificate.UID, Files: newFileBodies(certificate.Files)}
-	if !certificate.Metadata.IsZero() {
-		body.Metadata = &certificate.Metadata
-	}
-	return body
-}
-
 func newFileBodies(files []document.File) []fileBody {
 	bodies := make([]fileBody, 0, len(files))
 	for _, file := range files {
@@ -314,7 +302,11 @@ func (l *loans) uploadCertificate(c echo.Context) error {
 		if err != nil {
 			return 0, nil, err
 		}
-		return http.StatusCreated, newCertificateBody(certificate), nil
+		body := certificateBody{UID: certificate.UID, Files: newFileBodies(certificate.Files)}
+		if !certificate.Metadata.IsZero() {
+			body.Metadata = &certificate.Metadata
+		}
+		return http.StatusCreated, body, nil
 	})
 }
 
@@ -379,28 +371,23 @@ func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	}
 	// Which documents came along is the loan's to judge.
 	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, lending.DocumentsAbsent)
-	return input, formFault(amountsErr, formErr, metadataErr)
-}
-
-// formFault makes one refusal of what is wrong with a form, in the order in
-// which it is checked; the first decides the code. A fault that is not one of
-// content, such as a size, answers alone.
-func formFault(found ...error) error {
+	// One refusal of all that is wrong, in the order in which it is checked; the first decides
+	// the code. A fault that is not one of content, such as a size, answers alone.
 	var faults lending.Faults
 	var code lending.Code
-	for _, err := range found {
+	for _, err := range []error{amountsErr, formErr, metadataErr} {
 		if err == nil {
 			continue
 		}
 		own := lending.ErrorCode(err)
 		if own != lending.CodeValidation && own != lending.CodeFileTypeNotAllowed {
-			return err
+			return input, err
 		}
 		code = cmp.Or(code, own)
 		faults.Merge(err)
 	}
 	if len(faults) == 0 {
-		return nil
+		return input, nil
 	}
-	return &lending.Error{Code: code, Message: faults[0].Message, Details: faults}
+	return input, &lending.Error{Code: code, Message: faults[0].Message, Details: faults}
 }

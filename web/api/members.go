@@ -1,9 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -24,32 +22,19 @@ type members struct {
 	faults  lending.Faults
 }
 
-// checkMembers returns what is wrong with the members of valid JSON.
-func checkMembers(raw []byte) (lending.Faults, error) {
-	m := members{decoder: json.NewDecoder(bytes.NewReader(raw))}
-	m.decoder.UseNumber()
-	if err := m.value(""); err != nil {
-		return nil, fmt.Errorf("reading a body once more: %w", err)
-	}
-	return m.faults, nil
-}
-
+// value walks a value, an object or array to its end.
 func (m *members) value(path string) error {
 	token, err := m.decoder.Token()
 	if err != nil {
 		return err
 	}
-	switch token := token.(type) {
-	case string:
-		m.readable(path, token)
-	case json.Delim:
-		return m.within(path, token)
+	if text, ok := token.(string); ok {
+		m.readable(path, text)
 	}
-	return nil
-}
-
-// within walks an object or an array to its end.
-func (m *members) within(path string, begun json.Delim) error {
+	begun, nested := token.(json.Delim)
+	if !nested {
+		return nil
+	}
 	seen := map[string]bool{}
 	for index := 0; m.decoder.More(); index++ {
 		member := below(path, "["+strconv.Itoa(index)+"]")
@@ -70,7 +55,7 @@ func (m *members) within(path string, begun json.Delim) error {
 			return err
 		}
 	}
-	_, err := m.decoder.Token()
+	_, err = m.decoder.Token()
 	return err
 }
 

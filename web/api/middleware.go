@@ -35,7 +35,11 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			header := c.Request().Header
 			id := header.Get(clientIDHeader)
 			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
-				return refuseWrong(c, wait)
+				sayLimit(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
+				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
+				return lending.NewError(lending.CodeRateLimited,
+					"too many requests with wrong credentials came from this address; correct them "+
+						"and try again in %d s", wait)
 			}
 			leave, err := a.admit(c, route, id)
 			if err != nil {
@@ -104,34 +108,28 @@ func checkScope(route Route, caller partner.Caller) error {
 		strings.Join(names, " or "))
 }
 
-// refuseWrong answers an address that tried too many wrong credentials.
-func refuseWrong(c echo.Context, wait int) error {
-	header := c.Response().Header()
-	header.Set("RateLimit-Limit", strconv.Itoa(wrongBurst))
-	header.Set("RateLimit-Remaining", "0")
-	header.Set("RateLimit-Reset", strconv.Itoa(int(wrongBurst*wrongPause/time.Second)))
-	header.Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
-	return lending.NewError(lending.CodeRateLimited,
-		"too many requests with wrong credentials came from this address; correct them and "+
-			"try again in %d s", wait)
-}
-
 func (a *API) limit(c echo.Context, caller partner.Caller) error {
 	decision, err := a.Limiter.Take(c.Request().Context(), caller)
 	if err != nil {
 		return fmt.Errorf("limiting client %s: %w", caller.ClientID, err)
 	}
-	header := c.Response().Header()
-	header.Set("RateLimit-Limit", strconv.Itoa(decision.Limit))
-	header.Set("RateLimit-Remaining", strconv.Itoa(decision.Remaining))
-	header.Set("RateLimit-Reset", strconv.Itoa(decision.Reset))
+	sayLimit(c, decision.Limit, decision.Remaining, decision.Reset)
 	if decision.Allowed {
 		return nil
 	}
-	header.Set(echo.HeaderRetryAfter, strconv.Itoa(decision.RetryAfter))
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(decision.RetryAfter))
 	return lending.NewError(lending.CodeRateLimited,
 		"too many requests: at most %d per second, %d at once; try again in %d s",
 		caller.RatePerSecond, decision.Limit, decision.RetryAfter)
+}
+
+// sayLimit tells how many requests may be made at once, how many are left of them, and in how
+// many seconds all will be.
+func sayLimit(c echo.Context, limit, remaining, reset int) {
+	header := c.Response().Header()
+	header.Set("RateLimit-Limit", strconv.Itoa(limit))
+	header.Set("RateLimit-Remaining", strconv.Itoa(remaining))
+	header.Set("RateLimit-Reset", strconv.Itoa(reset))
 }
 
 // CallerID names the authenticated client of a request for the log, empty for

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,10 +53,12 @@ func parseObject(raw []byte) (*object, error) {
 		}
 		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
 	}
-	var err error
-	if body.members, err = checkMembers(readable); err != nil {
-		return nil, err
+	m := members{decoder: json.NewDecoder(bytes.NewReader(readable))}
+	m.decoder.UseNumber()
+	if err := m.value(""); err != nil {
+		return nil, fmt.Errorf("reading a body once more: %w", err)
 	}
+	body.members = m.faults
 	if len(body.members) == 0 && !utf8.Valid(raw) {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
 	}
