@@ -17,6 +17,10 @@ import (
 	"drawbridge/web/console"
 )
 
+// faultKey marks a request whose fault is our own, apart from the status 500
+// that the specification gives to a pending draw.
+const faultKey = "drawbridge.fault"
+
 // newErrorHandler returns the one place where an error becomes an answer: the
 // envelope for partners, a page or fragment for people. An error without a
 // code, and one of the database, is logged here and nowhere else.
@@ -35,7 +39,17 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		// Who is only told to come back later has no fault behind it.
 		if code == lending.CodeInternal ||
 			code == lending.CodeUnavailable && refusal.Unwrap() != nil {
-			logFault(c, code, err)
+			c.Set(faultKey, true)
+			log := slog.With(
+				"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
+				"method", c.Request().Method,
+				"route", c.Path(),
+				"error", err)
+			if code == lending.CodeUnavailable {
+				log.ErrorContext(c.Request().Context(), "the database cannot be used")
+			} else {
+				log.ErrorContext(c.Request().Context(), "internal error")
+			}
 		}
 		if c.Response().Committed {
 			return
@@ -62,7 +76,11 @@ func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}
-	if isUnavailable(ctx, err) {
+	unavailable := postgres.IsUnavailable(err)
+	if ctx.Err() != nil {
+		unavailable = errors.Is(context.Cause(ctx), postgres.ErrOutOfTime)
+	}
+	if unavailable {
 		return lending.NewError(lending.CodeUnavailable, "the service cannot use its database at the "+
 			"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
 			int(retryAfter.Seconds())).WithCause(err)
@@ -87,22 +105,4 @@ func known(ctx context.Context, err error) error {
 		return lending.NewError(lending.CodePayloadTooLarge, "the body is too large")
 	}
 	return err
-}
-
-// faultKey marks a request whose fault is our own, apart from the status 500
-// that the specification gives to a pending draw.
-const faultKey = "drawbridge.fault"
-
-func logFault(c echo.Context, code lending.Code, err error) {
-	c.Set(faultKey, true)
-	log := slog.With(
-		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
-		"method", c.Request().Method,
-		"route", c.Path(),
-		"error", err)
-	if code == lending.CodeUnavailable {
-		log.ErrorContext(c.Request().Context(), "the database cannot be used")
-		return
-	}
-	log.ErrorContext(c.Request().Context(), "internal error")
 }

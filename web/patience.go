@@ -2,8 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -28,14 +26,6 @@ func patient(timeout time.Duration) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
-}
-
-// isUnavailable reports whether the database keeps a request from its answer.
-func isUnavailable(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return errors.Is(context.Cause(ctx), postgres.ErrOutOfTime)
-	}
-	return postgres.IsUnavailable(err)
 }
 
 // suggestRetry says when to ask again.

@@ -36,33 +36,27 @@ func recordCalls(options Options) echo.MiddlewareFunc {
 			c.SetRequest(&request)
 			started := options.Now()
 			err := next(c)
-			options.Requests.Record(entryOf(c, started, options.Now().Sub(started)-api.Waited(c), body.read))
+			took := options.Now().Sub(started) - api.Waited(c)
+			trace, at := api.TraceOf(c), started.UTC().Truncate(time.Microsecond)
+			entry := apilog.Entry{
+				UID: postgres.NewUID(at), At: at,
+				RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
+				Method:    c.Request().Method, Route: c.Path(), Path: c.Request().URL.Path,
+				ClientID: trace.Caller.ClientID, Authenticated: trace.Caller.ClientID != "",
+				PartnerUID: trace.Caller.PartnerUID, MerchantUID: trace.Caller.MerchantUID,
+				ApplicationUID: trace.ApplicationUID,
+				Status:         c.Response().Status, ErrorCode: trace.Code, ErrorFields: trace.Fields,
+				IdempotencyKey: c.Request().Header.Get("Idempotency-Key"), Replayed: trace.Replayed,
+				Duration: took, BytesIn: body.read, BytesOut: c.Response().Size,
+				Address: c.RealIP(), UserAgent: c.Request().UserAgent(),
+			}
+			if !entry.Authenticated {
+				entry.ClientID = trace.ClaimedID
+			}
+			options.Requests.Record(entry)
 			return err
 		}
 	}
-}
-
-func entryOf(
-	c echo.Context, started time.Time, took time.Duration, received int64,
-) apilog.Entry {
-	request, trace := c.Request(), api.TraceOf(c)
-	started = started.UTC().Truncate(time.Microsecond)
-	entry := apilog.Entry{
-		UID: postgres.NewUID(started), At: started,
-		RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
-		Method:    request.Method, Route: c.Path(), Path: request.URL.Path,
-		ClientID: trace.Caller.ClientID, Authenticated: trace.Caller.ClientID != "",
-		PartnerUID: trace.Caller.PartnerUID, MerchantUID: trace.Caller.MerchantUID,
-		ApplicationUID: trace.ApplicationUID,
-		Status:         c.Response().Status, ErrorCode: trace.Code, ErrorFields: trace.Fields,
-		IdempotencyKey: request.Header.Get("Idempotency-Key"), Replayed: trace.Replayed,
-		Duration: took, BytesIn: received, BytesOut: c.Response().Size,
-		Address: c.RealIP(), UserAgent: request.UserAgent(),
-	}
-	if !entry.Authenticated {
-		entry.ClientID = trace.ClaimedID
-	}
-	return entry
 }
 
 // countedBody counts what was read of a request's body.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
 
 	"drawbridge/web/api"
 )
@@ -38,6 +39,12 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				// Answer now, so that the line tells the status that was sent.
 				c.Error(err)
 			}
+			// What the request shares with all that comes of it, in the log and, if the trace is
+			// recorded, at the collector.
+			traceID := ""
+			if found := trace.SpanContextFromContext(c.Request().Context()); found.IsValid() {
+				traceID = found.TraceID().String()
+			}
 			level := slog.LevelInfo
 			if c.Response().Status >= 500 {
 				level = slog.LevelWarn
@@ -50,7 +57,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				"duration_ms", now().Sub(started).Milliseconds(),
 				"bytes_out", c.Response().Size,
 				"client", api.CallerID(c),
-				"trace_id", traceID(c),
+				"trace_id", traceID,
 				"address", c.RealIP())
 			if options.Observe != nil {
 				options.Observe(Answered{

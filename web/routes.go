@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/feed"
-	"drawbridge/static"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
@@ -82,7 +82,20 @@ func Table(options Options) []Route {
 		}))
 	}
 	routes = append(routes, shadowed(routes)...)
-	routes = append(routes, consoleRoutes(options)...)
+	if options.Console != nil {
+		for _, page := range options.Console.Routes() {
+			// Its roles are levels of access.
+			route := Route{
+				Method: page.Method, Path: page.Path, Name: page.Name,
+				Access: cmp.Or(Access(page.Role), AccessGuest), handler: page.Handler,
+			}
+			if strings.HasSuffix(page.Path, "/live") {
+				// An event stream.
+				route.middleware = []echo.MiddlewareFunc{endless}
+			}
+			routes = append(routes, route)
+		}
+	}
 	if options.Docs != nil {
 		for _, page := range options.Docs.Routes() {
 			routes = append(routes, anyone(page.Path, page.Name, page.Handler))
@@ -148,54 +161,6 @@ func apiRoutes(options Options) []Route {
 		}
 	}
 	return routes
-}
-
-// consoleRoutes takes the console's roles over as levels of access.
-func consoleRoutes(options Options) []Route {
-	if options.Console == nil {
-		return nil
-	}
-	var routes []Route
-	for _, page := range options.Console.Routes() {
-		route := Route{
-			Method: page.Method, Path: page.Path, Name: page.Name,
-			Access: Access(page.Role), handler: page.Handler,
-		}
-		if page.Role == "" {
-			route.Access = AccessGuest
-		}
-		if strings.HasSuffix(page.Path, "/live") {
-			// An event stream.
-			route.middleware = []echo.MiddlewareFunc{endless}
-		}
-		routes = append(routes, route)
-	}
-	return routes
-}
-
-func register(e *echo.Echo, options Options) {
-	table := Table(options)
-	e.Use(refuseMethods(table))
-	for _, route := range table {
-		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
-		if route.isOperation() && isOpenEnded(route, table) {
-			e.RouteNotFound(route.Path+"/*", echo.NotFoundHandler)
-		}
-	}
-	if options.Console != nil {
-		e.RouteNotFound(console.Prefix+"/*", options.Console.Elsewhere())
-	}
-	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
-}
-
-// isOpenEnded tells whether the router would take all that follows the route's
-// path for a part of its last parameter: it does where no route lies below.
-func isOpenEnded(route Route, table []Route) bool {
-	last := route.Path[strings.LastIndexByte(route.Path, '/'):]
-	return strings.HasPrefix(last, "/:") &&
-		!slices.ContainsFunc(table, func(other Route) bool {
-			return strings.HasPrefix(other.Path, route.Path+"/")
-		})
 }
 
 // refuseMethods answers wrong methods. The router would answer OPTIONS itself,

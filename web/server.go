@@ -7,11 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"drawbridge/static"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
@@ -101,18 +104,9 @@ func strictHeaders(options Options) echo.MiddlewareFunc {
 			if options.Secure {
 				header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 			}
-			return next(c)
-		}
-	}
-}
-
-// closing asks clients to make no further request on a connection of a process that
-// is stopping.
-func closing(stopping func() bool) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if stopping != nil && stopping() {
-				c.Response().Header().Set(echo.HeaderConnection, "close")
+			if options.Stopping != nil && options.Stopping() {
+				// The client is to make no further request on this connection.
+				header.Set(echo.HeaderConnection, "close")
 			}
 			return next(c)
 		}
@@ -137,10 +131,27 @@ func New(options Options) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(boundReaders, strictHeaders(options), closing(options.Stopping), requestID,
-		recordCalls(options), patient(options.DatabaseTimeout), logRequests(options))
+	e.Pre(boundReaders, strictHeaders(options), requestID, recordCalls(options),
+		patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
-	register(e, options)
+	table := Table(options)
+	e.Use(refuseMethods(table))
+	for _, route := range table {
+		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
+		// Where no route lies below, the router would take all that follows for a part of the
+		// last parameter.
+		last := route.Path[strings.LastIndexByte(route.Path, '/'):]
+		if route.isOperation() && strings.HasPrefix(last, "/:") &&
+			!slices.ContainsFunc(table, func(other Route) bool {
+				return strings.HasPrefix(other.Path, route.Path+"/")
+			}) {
+			e.RouteNotFound(route.Path+"/*", echo.NotFoundHandler)
+		}
+	}
+	if options.Console != nil {
+		e.RouteNotFound(console.Prefix+"/*", options.Console.Elsewhere())
+	}
+	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	return e
 }
 

@@ -40,13 +40,3 @@ func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		return nil
 	}
 }
-
-// traceID is the id that the request shares with all that comes of it, in the
-// log and, if the trace is recorded, at the collector; empty without one.
-func traceID(c echo.Context) string {
-	found := trace.SpanContextFromContext(c.Request().Context())
-	if !found.IsValid() {
-		return ""
-	}
-	return found.TraceID().String()
-}
