@@ -70,8 +70,19 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 		// The parser's error quotes the URL, password included.
 		return nil, refuse("is not a URL; write it like https://hooks.example.com/drawbridge")
 	}
-	if err := checkShape(u, raw); err != nil {
-		return nil, err
+	// Nothing but scheme://host[:port][/path][?query].
+	behind := raw[len(u.Scheme):]
+	authority, _, _ := strings.Cut(strings.TrimPrefix(behind, "://"), "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, refuse("must begin with https://")
+	case u.User != nil || strings.Contains(authority, "@"):
+		return nil, refuse("contains a user name or password; use an authentication header instead")
+	case !strings.HasPrefix(behind, "://") || u.Opaque != "" || u.Host == "":
+		return nil, refuse("has no host; write it like https://hooks.example.com/drawbridge")
+	case !strings.EqualFold(authority, u.Host):
+		return nil, refuse("has a host in an unusual notation; write it plainly")
 	}
 	u.Host = strings.ToLower(u.Host)
 	if err := p.checkHost(u); err != nil {
@@ -116,23 +127,6 @@ func checkText(raw string) error {
 		case r == '#':
 			return refuse("has a fragment; leave out everything from the # on")
 		}
-	}
-	return nil
-}
-
-// checkShape refuses everything but scheme://host[:port][/path][?query].
-func checkShape(u *url.URL, raw string) error {
-	authority, _, _ := strings.Cut(strings.TrimPrefix(raw[len(u.Scheme):], "://"), "/")
-	authority, _, _ = strings.Cut(authority, "?")
-	switch {
-	case u.Scheme != "https" && u.Scheme != "http":
-		return refuse("must begin with https://")
-	case u.User != nil || strings.Contains(authority, "@"):
-		return refuse("contains a user name or password; use an authentication header instead")
-	case !strings.HasPrefix(raw[len(u.Scheme):], "://") || u.Opaque != "" || u.Host == "":
-		return refuse("has no host; write it like https://hooks.example.com/drawbridge")
-	case !strings.EqualFold(authority, u.Host):
-		return refuse("has a host in an unusual notation; write it plainly")
 	}
 	return nil
 }
@@ -207,8 +201,15 @@ func checkName(host string) error {
 			return refuse("has a host name that %s", problem)
 		}
 	}
+	// Clients may take the last label for a number, and the whole host for an IPv4 address
+	// in an old notation: 127.1, 0x7f000001.
+	last, isHex := strings.CutPrefix(labels[len(labels)-1], "0x")
+	digits := "0123456789"
+	if isHex {
+		digits += "abcdef"
+	}
 	switch {
-	case isNumeric(labels[len(labels)-1]):
+	case strings.Trim(last, digits) == "":
 		return refuse("has a host that ends in a number and is not an IPv4 address in its usual " +
 			"form; write four decimal numbers from 0 to 255, or a name")
 	case isUnder(host, localNames):
@@ -230,36 +231,18 @@ func labelProblem(label string) string {
 		return "has a part that begins or ends with a hyphen"
 	}
 	for _, c := range []byte(label) {
-		letter := 'a' <= c && c <= 'z'
-		if !letter && !('0' <= c && c <= '9') && c != '-' && c != '_' {
+		if strings.IndexByte("abcdefghijklmnopqrstuvwxyz0123456789-_", c) < 0 {
 			return fmt.Sprintf("contains %q; letters, digits, hyphens and underscores are allowed", c)
 		}
 	}
-	if strings.HasPrefix(label, "xn--") && !isPunycode(label) {
-		return "contains a part that begins with xn-- and is not valid punycode"
+	if strings.HasPrefix(label, "xn--") {
+		decoded, decodeErr := punycode.ToUnicode(label)
+		encoded, encodeErr := punycode.ToASCII(decoded)
+		if decodeErr != nil || decoded == label || encodeErr != nil || encoded != label {
+			return "contains a part that begins with xn-- and is not valid punycode"
+		}
 	}
 	return ""
-}
-
-// isPunycode reports whether a label decodes and encodes back to itself.
-func isPunycode(label string) bool {
-	decoded, err := punycode.ToUnicode(label)
-	if err != nil || decoded == label {
-		return false
-	}
-	encoded, err := punycode.ToASCII(decoded)
-	return err == nil && encoded == label
-}
-
-// isNumeric reports whether clients may take a last label for a number, and
-// the whole host for an IPv4 address in an old notation: 127.1, 0x7f000001.
-func isNumeric(label string) bool {
-	digits, isHex := strings.CutPrefix(label, "0x")
-	allowed := "0123456789"
-	if isHex {
-		allowed += "abcdef"
-	}
-	return strings.Trim(digits, allowed) == ""
 }
 
 // isUnder reports whether host is one of names or lies under one of them.

@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -73,7 +74,13 @@ func ParseHeader(line string) (Header, error) {
 			`"header" has no colon; write it like "x-api-key: value"`)
 	}
 	name = strings.TrimSpace(name)
-	return Header{Name: name, Value: trimValue(value), Plain: !soundsSecret(name)}, nil
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r == '-' || r == '_'
+	})
+	isSecret := slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains(secretWords, w)
+	})
+	return Header{Name: name, Value: trimValue(value), Plain: !isSecret}, nil
 }
 
 // CheckHeaders checks the custom headers of a subscription and returns them
@@ -93,11 +100,7 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 		name := strings.ToLower(header.Name)
 		valid[i] = header
 		valid[i].Name, valid[i].Value = name, trimValue(header.Value)
-		problem := syntaxProblem(header.Name)
-		if problem == "" {
-			problem = nameProblem(name, seen[name])
-		}
-		if problem != "" {
+		if problem := nameProblem(header.Name, name, seen[name]); problem != "" {
 			faults.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
 		}
 		if problem := valueProblem(valid[i].Value); problem != "" {
@@ -115,24 +118,17 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 // trimValue takes off what HTTP calls optional white space.
 func trimValue(value string) string { return strings.Trim(value, " \t") }
 
-// syntaxProblem says why a name cannot be sent, else "". It looks at the name as
-// given: some letters beyond ASCII become ordinary ones in lower case.
-func syntaxProblem(name string) string {
+// nameProblem says why a name cannot be sent or may not be set, else "". Whether it is valid
+// goes by the one given: some letters beyond ASCII become ordinary ones in lower case.
+func nameProblem(given, name string, repeated bool) string {
 	switch {
-	case name == "":
+	case given == "":
 		return "a header has no name"
-	case len(name) > maxHeaderName:
+	case len(given) > maxHeaderName:
 		return fmt.Sprintf("a header name has %d characters; at most %d are allowed",
-			len(name), maxHeaderName)
-	case !httpguts.ValidHeaderFieldName(name):
-		return fmt.Sprintf("header name %q is not valid; use letters, digits and hyphens", name)
-	}
-	return ""
-}
-
-// nameProblem says why a valid name in lower case may not be set, else "".
-func nameProblem(name string, repeated bool) string {
-	switch {
+			len(given), maxHeaderName)
+	case !httpguts.ValidHeaderFieldName(given):
+		return fmt.Sprintf("header name %q is not valid; use letters, digits and hyphens", given)
 	case slices.Contains(forbiddenHeaders, name):
 		return fmt.Sprintf("header %q cannot be set; it is part of how the request is sent", name)
 	case strings.HasPrefix(name, ownPrefix):
@@ -200,7 +196,12 @@ func buildHeaders(r Request, userAgent, environment string) []Header {
 			at := strconv.FormatInt(r.At.Unix(), 10)
 			set.plain("webhook-id", r.Event.UID)
 			set.plain("webhook-timestamp", at)
-			set.plain("webhook-signature", signStandard(r, r.Event.UID+"."+at+"."))
+			signed := append([]byte(r.Event.UID+"."+at+"."), r.Body...)
+			signature := "v1," + base64.StdEncoding.EncodeToString(Mac(r.Secret, signed))
+			if !r.Previous.IsZero() {
+				signature += " v1," + base64.StdEncoding.EncodeToString(Mac(r.Previous, signed))
+			}
+			set.plain("webhook-signature", signature)
 		}
 	case AuthBearer:
 		set.put(Header{Name: headerAuthorization, Value: "Bearer " + r.Secret.Reveal()})
@@ -226,14 +227,6 @@ func (s *headerSet) put(header Header) {
 		}
 	}
 	*s = append(*s, header)
-}
-
-// needsHTTP1 reports whether a custom header cannot travel over HTTP/2.
-func needsHTTP1(headers []Header) bool {
-	return slices.ContainsFunc(headers, func(h Header) bool {
-		return slices.Contains(http1Headers, strings.ToLower(h.Name)) &&
-			!(strings.EqualFold(h.Name, "te") && strings.EqualFold(h.Value, "trailers"))
-	})
 }
 
 // FieldOf returns the first value of a header, or "".

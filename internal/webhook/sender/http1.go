@@ -169,19 +169,16 @@ func headTooLarge() error {
 // release ends the exchange: it keeps the connection if the body could be read
 // to its end, else closes it. resp is nil if there was no answer.
 func (c *http1Conn) release(resp *http.Response, intact bool) {
-	if resp == nil || !intact || resp.Close || !c.drain(resp.Body) || !c.stop() ||
-		c.reader.Buffered() > 0 || c.conn.SetDeadline(time.Time{}) != nil {
-		c.close()
-		return
+	if resp != nil && intact && !resp.Close {
+		_ = c.conn.SetReadDeadline(time.Now().Add(drainTime))
+		_, err := io.CopyN(io.Discard, resp.Body, drainBytes)
+		if errors.Is(err, io.EOF) && c.stop() && c.reader.Buffered() == 0 &&
+			c.conn.SetDeadline(time.Time{}) == nil {
+			c.pool.put(c, keepAlive(resp.Header))
+			return
+		}
 	}
-	c.pool.put(c, keepAlive(resp.Header))
-}
-
-// drain reads the body to its end and reports whether it got there.
-func (c *http1Conn) drain(body io.Reader) bool {
-	_ = c.conn.SetReadDeadline(time.Now().Add(drainTime))
-	_, err := io.CopyN(io.Discard, body, drainBytes)
-	return errors.Is(err, io.EOF)
+	c.close()
 }
 
 // close may leave the answer unread: the body's own Close would first read it

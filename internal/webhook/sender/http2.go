@@ -109,8 +109,14 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	resp, err := c.client.RoundTrip(request) //nolint:bodyclose // release closes it
 	got := answer{response: resp, sent: true}
 	if err != nil {
+		// By the means of HTTP/2 itself an endpoint says that the request did not get as far
+		// as the application: its stream came after the last one that a closing connection
+		// serves, or was refused (RFC 9113 section 8.7). Busy endpoints close connections in
+		// this way after every thousand requests or so; it must not cost an attempt.
+		unprocessed := strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
+			strings.Contains(err.Error(), "REFUSED_STREAM")
 		// After a cancellation the transport may still be writing.
-		if ctx.Err() == nil && (written.Load() == 0 || isUnprocessed(err)) {
+		if ctx.Err() == nil && (written.Load() == 0 || unprocessed) {
 			got.sent = false
 			return got, fmt.Errorf("%w: %w", errNotSent, err)
 		}
@@ -119,16 +125,6 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
 	resp.Body = &limitedBody{meter: meter{source: resp.Body, left: maxWire}, Closer: resp.Body}
 	return got, nil
-}
-
-// isUnprocessed reports whether the endpoint has said, by the means of HTTP/2
-// itself, that the request did not get as far as the application: its stream
-// came after the last one that a closing connection serves, or was refused
-// (RFC 9113 section 8.7). Busy endpoints close connections in this way after
-// every thousand requests or so; it must not cost an attempt.
-func isUnprocessed(err error) bool {
-	return strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
-		strings.Contains(err.Error(), "REFUSED_STREAM")
 }
 
 // http2Error recognises some errors by the transport's words, because it keeps

@@ -37,14 +37,5 @@ func Mask(headers []Header) []Header {
 	return safe
 }
 
-// soundsSecret reports whether a word of a header's name says that it holds a
-// credential.
-func soundsSecret(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
-		return r == '-' || r == '_'
-	})
-	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
-}
-
 // IsMasked tells whether a logged header value replaces a secret.
 func IsMasked(value string) bool { return strings.Contains(value, Masked) }

@@ -59,6 +59,7 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 	return probe
 }
 
+// probe goes as far as a delivery would, and notes the certificate, refused or not.
 func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 	u, err := s.policy.CheckURL(p.URL)
 	if err != nil {
@@ -77,12 +78,24 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 		c := newHTTP1(s.pool, endpoint{}, made.conn, made.conn, peer{addr: made.addr})
 		return s.ask(ctx, p, c, u)
 	}
-	secured, err := s.probeTLS(ctx, p, made, u)
-	if err != nil || !ask {
-		return err
+	start := time.Now()
+	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), false))
+	err = secured.HandshakeContext(ctx)
+	p.Timings.TLS = time.Since(start)
+	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
+	}
+	if err != nil {
+		return tlsError(ctx, err)
+	}
+	state := secured.ConnectionState()
+	p.TLSVersion = tls.VersionName(state.Version)
+	p.noteChains(state.VerifiedChains)
+	if !ask {
+		return nil
 	}
 	from := peer{addr: made.addr}
-	if secured.ConnectionState().NegotiatedProtocol != "h2" {
+	if state.NegotiatedProtocol != "h2" {
 		return s.ask(ctx, p, newHTTP1(s.pool, endpoint{}, secured, made.conn, from), u)
 	}
 	c, err := s.newHTTP2(ctx, endpoint{}, secured, from)
@@ -91,26 +104,6 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 	}
 	c.private = true // deliveries have connections of their own
 	return s.ask(ctx, p, c, u)
-}
-
-// probeTLS makes the handshake and notes the certificate, refused or not.
-func (s *Sender) probeTLS(
-	ctx context.Context, p *Probe, made link, u *url.URL,
-) (*tls.Conn, error) {
-	start := time.Now()
-	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), false))
-	err := secured.HandshakeContext(ctx)
-	p.Timings.TLS = time.Since(start)
-	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
-	}
-	if err != nil {
-		return nil, tlsError(ctx, err)
-	}
-	state := secured.ConnectionState()
-	p.TLSVersion = tls.VersionName(state.Version)
-	p.noteChains(state.VerifiedChains)
-	return secured, nil
 }
 
 // noteChains keeps when the chain that lasts longest ends: with the first of

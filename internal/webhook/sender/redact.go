@@ -77,32 +77,23 @@ func (a *Attempt) redact(secrets secretTexts) {
 // percent-encoded, escaped as in JSON and HTML, in any mixture, and in base64.
 func (s secretTexts) hide(text string) string {
 	for _, known := range s {
-		text = hideEscaped(text, known)
+		var out strings.Builder
+		kept := 0
+		for i := 0; i < len(text); i++ {
+			guesses := maxGuesses
+			if length := lengthFrom(text[i:], known, 0, &guesses); length > 0 {
+				out.WriteString(text[kept:i])
+				out.WriteString(Masked)
+				kept = i + length
+				i = kept - 1
+			}
+		}
+		text = out.String() + text[kept:]
 		for _, encoded := range inBase64(known) {
 			text = strings.ReplaceAll(text, encoded, Masked)
 		}
 	}
 	return text
-}
-
-// hideEscaped masks a secret whose bytes may each be escaped.
-func hideEscaped(text, known string) string {
-	var out strings.Builder
-	kept := 0
-	for i := 0; i < len(text); i++ {
-		guesses := maxGuesses
-		if length := lengthFrom(text[i:], known, 0, &guesses); length > 0 {
-			out.WriteString(text[kept:i])
-			out.WriteString(Masked)
-			kept = i + length
-			i = kept - 1
-		}
-	}
-	if kept == 0 {
-		return text
-	}
-	out.WriteString(text[kept:])
-	return out.String()
 }
 
 // maxGuesses bounds how often a character that is both one of the secret and the
@@ -162,21 +153,14 @@ func unescape(text string) (meant string, width int) {
 		}
 		return string(char), len(text) - len(rest)
 	case '&':
-		return unescapeHTML(text)
+		end := strings.IndexByte(text[:min(len(text), 2*widestByte)], ';')
+		meant = html.UnescapeString(text[:end+1])
+		if end < 0 || meant == text[:end+1] || utf8.RuneCountInString(meant) != 1 {
+			return "", 0
+		}
+		return meant, end + 1
 	}
 	return "", 0
-}
-
-func unescapeHTML(text string) (meant string, width int) {
-	end := strings.IndexByte(text[:min(len(text), 2*widestByte)], ';')
-	if end < 0 {
-		return "", 0
-	}
-	meant = html.UnescapeString(text[:end+1])
-	if meant == text[:end+1] || utf8.RuneCountInString(meant) != 1 {
-		return "", 0
-	}
-	return meant, end + 1
 }
 
 // inBase64 returns what of a secret is the same in every base64 text that holds it,

@@ -58,7 +58,20 @@ func readBody(ctx context.Context, resp *http.Response) body {
 	case b.truncated:
 		b.note = join(note, fmt.Sprintf("the body is longer than the %d KiB that are kept", maxBody>>10))
 	case err != nil:
-		b.note = join(note, bodyNote(ctx, err, len(kept)))
+		how := "broke off"
+		var corrupt flate.CorruptInputError
+		switch f := interrupted(ctx, err, ""); {
+		case f != nil && f.class == ClassTimeout:
+			how = "was still coming when the time ran out"
+		case f != nil:
+			how = "was still coming when the sender stopped"
+		case errors.Is(err, errTooMuch):
+			how = fmt.Sprintf("went on for more than %d KiB", maxWire>>10)
+		case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader),
+			errors.As(err, &corrupt):
+			how = "could not be decompressed"
+		}
+		b.note = join(note, fmt.Sprintf("the body %s; %d bytes of it were read", how, len(kept)))
 	}
 	return b
 }
@@ -96,23 +109,6 @@ func decode(resp *http.Response) (decoded io.Reader, note string, done func()) {
 type errorReader struct{ err error }
 
 func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
-
-// bodyNote says how a body ended early.
-func bodyNote(ctx context.Context, err error, kept int) string {
-	how := "broke off"
-	var corrupt flate.CorruptInputError
-	switch f := interrupted(ctx, err, ""); {
-	case f != nil && f.class == ClassTimeout:
-		how = "was still coming when the time ran out"
-	case f != nil:
-		how = "was still coming when the sender stopped"
-	case errors.Is(err, errTooMuch):
-		how = fmt.Sprintf("went on for more than %d KiB", maxWire>>10)
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, &corrupt):
-		how = "could not be decompressed"
-	}
-	return fmt.Sprintf("the body %s; %d bytes of it were read", how, kept)
-}
 
 // join puts two notes, either of which may be empty, into one.
 func join(first, second string) string {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -92,7 +94,17 @@ func (s *Sender) make(
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var a Attempt
-	if err := s.prepared(ctx, r, &a, send); err != nil {
+	headers := buildHeaders(r, s.userAgent, s.environment)
+	u, err := s.policy.CheckURL(r.URL)
+	if err != nil {
+		a.RequestHeaders = Mask(headers)
+		err = newSendError(ClassBlocked, CauseURL, err)
+	} else {
+		out := newOutgoing(u, headers, r.Body)
+		a.RequestHeaders = Mask(out.fields())
+		err = send(ctx, u, out, &a)
+	}
+	if err != nil {
 		f := asSendError(err)
 		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
 	}
@@ -101,28 +113,14 @@ func (s *Sender) make(
 	return a
 }
 
-// prepared builds the request and sends it.
-func (s *Sender) prepared(
-	ctx context.Context, r Request, a *Attempt,
-	send func(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error,
-) error {
-	headers := buildHeaders(r, s.userAgent, s.environment)
-	u, err := s.policy.CheckURL(r.URL)
-	if err != nil {
-		a.RequestHeaders = Mask(headers)
-		return newSendError(ClassBlocked, CauseURL, err)
-	}
-	out := newOutgoing(u, headers, r.Body)
-	a.RequestHeaders = Mask(out.fields())
-	return send(ctx, u, out, a)
-}
-
 // attempt sends over a kept connection or a new one.
 func (s *Sender) attempt(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error {
-	end := endpoint{scheme: u.Scheme, host: u.Host, http1: needsHTTP1(out.headers)}
-
-	kept := s.pool.take(end)
-	if kept != nil {
+	end := endpoint{scheme: u.Scheme, host: u.Host}
+	end.http1 = slices.ContainsFunc(out.headers, func(h Header) bool {
+		return slices.Contains(http1Headers, strings.ToLower(h.Name)) &&
+			!(strings.EqualFold(h.Name, "te") && strings.EqualFold(h.Value, "trailers"))
+	})
+	if kept := s.pool.take(end); kept != nil {
 		a.Reused = true
 		err := s.exchange(ctx, kept, out, a)
 		if !errors.Is(err, errNotSent) {

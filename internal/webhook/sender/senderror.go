@@ -147,33 +147,18 @@ func rootCause(err error) error {
 	return err
 }
 
+// tlsError explains why a handshake failed, a certificate that was refused in the words that
+// its owner needs: dates and names instead of the verifier's.
 func tlsError(ctx context.Context, err error) error {
 	if f := interrupted(ctx, err, CauseTLSTime); f != nil {
 		return f
 	}
-	if f := certificateError(err); f != nil {
-		return f
-	}
-	var op *net.OpError
-	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &record):
-		return newSendError(ClassTLS, CauseNoTLS, nil)
-	case errors.As(err, &op) && op.Op == "remote error":
-		return newSendError(ClassTLS, CauseAlert, op.Err)
-	case errors.Is(err, io.EOF):
-		return newSendError(ClassTLS, CauseHandshake, errors.New("the endpoint closed the connection"))
-	}
-	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
-}
-
-// certificateError explains a certificate that was refused, in the words that
-// its owner needs: dates and names instead of the verifier's.
-func certificateError(err error) *sendError {
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError
 	var authority x509.UnknownAuthorityError
 	var verification *tls.CertificateVerificationError
+	var op *net.OpError
+	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return expiryError(invalid.Cert, time.Now())
@@ -191,8 +176,14 @@ func certificateError(err error) *sendError {
 		return f
 	case errors.As(err, &verification):
 		return newSendError(ClassTLS, CauseBadCert, verification.Err)
+	case errors.As(err, &record):
+		return newSendError(ClassTLS, CauseNoTLS, nil)
+	case errors.As(err, &op) && op.Op == "remote error":
+		return newSendError(ClassTLS, CauseAlert, op.Err)
+	case errors.Is(err, io.EOF):
+		return newSendError(ClassTLS, CauseHandshake, errors.New("the endpoint closed the connection"))
 	}
-	return nil
+	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
 }
 
 // expiryError says how long ago a certificate ended or when it begins.

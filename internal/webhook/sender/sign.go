@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/hex"
 
 	"drawbridge/internal/secret"
@@ -24,17 +23,6 @@ func SignatureVectors() []byte { return signatureVectors }
 // under the signing secret, in lower-case hex (specification section 5).
 func Sign(key secret.String, body []byte) string {
 	return hex.EncodeToString(Mac(key, body))
-}
-
-// signStandard is the signature of Standard Webhooks over the body behind a prefix, by the
-// secret and, during an overlap, by the former one.
-func signStandard(r Request, prefix string) string {
-	signed := append([]byte(prefix), r.Body...)
-	signature := "v1," + base64.StdEncoding.EncodeToString(Mac(r.Secret, signed))
-	if !r.Previous.IsZero() {
-		signature += " v1," + base64.StdEncoding.EncodeToString(Mac(r.Previous, signed))
-	}
-	return signature
 }
 
 // Mac is the HMAC-SHA256 of a body under a secret.
