@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 )
@@ -105,6 +107,14 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 
 // prepare builds the request of an attempt and tells whether it may start now. If not, its
 // delivery has been put off.
+//
+// A subscription with a rate gives its requests slots, 1/rate seconds apart. They
+// are booked in one row of the database per subscription, so the rate holds over
+// all processes together. An attempt whose slot has come is sent; for another,
+// the slot becomes the time of its next attempt, in its row and without a job, and
+// EnqueueDue takes it then like any other that falls due. So nothing waits
+// in a process and nothing polls, the order of the slots is that of booking, and
+// being put off is no attempt.
 func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Request, bool, error) {
 	request, err := s.request(made.task, made.number)
 	if err != nil {
@@ -115,10 +125,28 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 		return request, false, err
 	}
 	made.fault = fault
-	fault.spoil(&request)
-	may, err = s.pace(ctx, made.task)
+	if fault == FaultBadSignature {
+		request.Secret = secret.NewToken("wrong_")
+		if !request.Previous.IsZero() {
+			request.Previous = secret.NewToken("wrong_")
+		}
+	}
+	task := made.task
+	if task.Rate == nil ||
+		task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
+		return request, true, nil
+	}
+	may, err = share(ctx, s, &s.slots, s.bookMany, task)
+	if err != nil {
+		err = fmt.Errorf("booking a slot for delivery %s: %w", task.UID, err)
+	}
 	return request, may, err
 }
+
+// slotGrace is how far from its slot an attempt may start. A slot that was missed
+// by more is booked again, so that what fell due while no process ran does not
+// go out all at once.
+const slotGrace = 2 * time.Second
 
 // notSent marks an error as ErrNotSent; nil stays nil.
 func notSent(err error) error {
@@ -163,24 +191,20 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 // died tells that another run began the attempt and does not live to record it.
 func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
 
-// identity is what tells the event of the task apart.
-func (a assignment) identity() sender.Identity {
-	if a.Test {
-		return sender.TestIdentity(a.Event, a.EventUID.String())
-	}
-	return sender.Identity{
-		Kind: string(a.Event), UID: a.EventUID.String(), Merchant: a.Merchant.UUID.String(),
-		Sequence: postgres.OrZero(a.Sequence), Reference: postgres.OrZero(a.Reference),
-		Subject: postgres.OrZero(a.Subject),
-	}
-}
-
 // request builds the attempt from the subscription as it is now. Its errors are all
 // of *unopenedError.
 func (s *Service) request(task assignment, number int) (sender.Request, error) {
+	event := sender.Identity{
+		Kind: string(task.Event), UID: task.EventUID.String(), Merchant: task.Merchant.UUID.String(),
+		Sequence: postgres.OrZero(task.Sequence), Reference: postgres.OrZero(task.Reference),
+		Subject: postgres.OrZero(task.Subject),
+	}
+	if task.Test {
+		event = sender.TestIdentity(task.Event, task.EventUID.String())
+	}
 	request := sender.Request{
 		URL:         task.URL,
-		Event:       task.identity(),
+		Event:       event,
 		Delivery:    task.UID.String(),
 		Number:      number,
 		RetriesLeft: MaxAttempts - number,
@@ -272,29 +296,6 @@ func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
 	return nil
 }
 
-// pace tells whether the attempt may start now. If not, it has been put off.
-//
-// A subscription with a rate gives its requests slots, 1/rate seconds apart. They
-// are booked in one row of the database per subscription, so the rate holds over
-// all processes together. An attempt whose slot has come is sent; for another,
-// the slot becomes the time of its next attempt, in its row and without a job, and
-// EnqueueDue takes it then like any other that falls due. So nothing waits
-// in a process and nothing polls, the order of the slots is that of booking, and
-// being put off is no attempt.
-func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
-	if task.Rate == nil {
-		return true, nil
-	}
-	if task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
-		return true, nil
-	}
-	may, err := share(ctx, s, &s.slots, s.bookMany, task)
-	if err != nil {
-		return false, fmt.Errorf("booking a slot for delivery %s: %w", task.UID, err)
-	}
-	return may, nil
-}
-
 // hold sets a delivery aside whose endpoint has no slot for it now. Its job ends with that.
 func (s *Service) hold(ctx context.Context, row *madeAttempt, to *endpoint) error {
 	_, err := share(ctx, s, &s.holds, holdMany, row)
@@ -304,11 +305,6 @@ func (s *Service) hold(ctx context.Context, row *madeAttempt, to *endpoint) erro
 	to.holds.Add(1)
 	return nil
 }
-
-// slotGrace is how far from its slot an attempt may start. A slot that was missed
-// by more is booked again, so that what fell due while no process ran does not
-// go out all at once.
-const slotGrace = 2 * time.Second
 
 // An attempt is noted as begun right before its request may leave, and the note goes
 // with the record of its outcome. So what a dead process leaves behind tells which
@@ -370,7 +366,14 @@ func (s *Service) send(
 		return sender.Attempt{Class: sender.ClassUnknown}
 	}
 	defer func() { taken.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
-	return s.sendWith(ctx, made.fault, request)
+	if made.fault == FaultTruncate {
+		return s.Sender.SendCut(ctx, request)
+	}
+	attempt = s.Sender.Send(ctx, request)
+	if made.fault == FaultDuplicate {
+		s.Sender.Send(ctx, request) // what comes of it is nobody's matter
+	}
+	return attempt
 }
 
 // refill releases held deliveries while this attempt is written. What fails here
@@ -402,13 +405,25 @@ func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", row.number, task.UID, err)
 	}
-	s.observe(row)
+	if s.Observe != nil {
+		observation := Observation{
+			Class: attempt.Class, State: row.outcome.state, Took: attempt.Timings.Total, Test: task.Test,
+		}
+		if task.Due != nil {
+			observation.Lag = max(row.started.Sub(*task.Due), 0)
+		}
+		s.Observe(observation)
+	}
+	traceID := ""
+	if found := trace.SpanContextFromContext(ctx); found.IsValid() {
+		traceID = found.TraceID().String()
+	}
 	slog.InfoContext(ctx, "webhook attempt",
 		"delivery", task.UID,
 		"subscription", task.Subscription,
 		"event", task.Event,
 		"application", task.Application.UUID,
-		"trace_id", traceID(ctx),
+		"trace_id", traceID,
 		"attempt", row.number,
 		"status", attempt.Status,
 		"error_class", attempt.Class,
@@ -442,19 +457,4 @@ type outcome struct {
 	next *time.Time
 	// finished is when the delivery ended, nil while it goes on.
 	finished *time.Time
-}
-
-// observe tells the observer of an attempt.
-func (s *Service) observe(row *madeAttempt) {
-	if s.Observe == nil {
-		return
-	}
-	observation := Observation{
-		Class: row.attempt.Class, State: row.outcome.state, Took: row.attempt.Timings.Total,
-		Test: row.task.Test,
-	}
-	if row.task.Due != nil {
-		observation.Lag = max(row.started.Sub(*row.task.Due), 0)
-	}
-	s.Observe(observation)
 }

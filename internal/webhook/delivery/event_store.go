@@ -69,10 +69,6 @@ const (
 	eventTables = ` FROM events e` + eventOwners
 )
 
-func (e EventRecord) cursor() postgres.Cursor {
-	return postgres.Cursor{At: e.OccurredAt, UID: e.UID}
-}
-
 // Events returns one page of the events that match, newest first, with what
 // became of each. Error: VALIDATION_ERROR for the limit.
 func (l *Log) Events(ctx context.Context, filter EventFilter) (EventPage, error) {
@@ -90,7 +86,9 @@ func (l *Log) Events(ctx context.Context, filter EventFilter) (EventPage, error)
 	if err != nil {
 		return EventPage{}, fmt.Errorf("listing events: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, EventRecord.cursor)
+	rows, next := postgres.Page(rows, filter.Limit, func(e EventRecord) postgres.Cursor {
+		return postgres.Cursor{At: e.OccurredAt, UID: e.UID}
+	})
 	if err := countFanOut(ctx, l.DB, rows); err != nil {
 		return EventPage{}, err
 	}

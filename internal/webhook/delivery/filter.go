@@ -211,7 +211,11 @@ const fewApplications = 120
 // scopeOf finds out who owns what the filter names: a merchant's deliveries are
 // all among its partner's.
 func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
-	if f.excludesItself() {
+	// Delivered is what was answered by 2xx, and nothing else is.
+	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
+	failure := f.refused() || f.ErrorClass != ""
+	unsettled := f.State == StateFailed || f.State == StateRetrying
+	if success && (unsettled || failure) || failure && f.State == StateDelivered {
 		return scope{none: true}, nil
 	}
 	if f.MerchantUID == uuid.Nil && (f.SubscriptionUID == uuid.Nil || f.PartnerUID == uuid.Nil) {
@@ -250,15 +254,6 @@ func ownersOf(
 		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $3) found
 		       ) AS applications`, merchant, subscription, fewApplications+1)
 	return found, err
-}
-
-// excludesItself tells whether no delivery can match, since delivered is what
-// was answered by 2xx, and nothing else is.
-func (f Filter) excludesItself() bool {
-	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
-	failure := f.refused() || f.ErrorClass != ""
-	unsettled := f.State == StateFailed || f.State == StateRetrying
-	return success && (unsettled || failure) || failure && f.State == StateDelivered
 }
 
 // narrowTo keeps what belongs to one more partner.

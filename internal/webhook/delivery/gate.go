@@ -95,16 +95,11 @@ func (c *Gate) beforeStatement() (limit int, done func()) {
 	}
 	c.small.Lock()
 	waited := c.Yield(context.Background())
-	return sharersAfter(waited), func() {
+	grown := growth * max(waited-usualRequest, 0) / time.Millisecond
+	return min(smallStatement+int(grown), batchLimit), func() {
 		c.small.Unlock()
 		c.Yield(context.Background())
 	}
-}
-
-// sharersAfter is how many attempts may share a statement that yielded for so long.
-func sharersAfter(waited time.Duration) int {
-	grown := growth * max(waited-usualRequest, 0) / time.Millisecond
-	return min(smallStatement+int(grown), batchLimit)
 }
 
 // Lately tells whether an API request is open or was a moment ago.

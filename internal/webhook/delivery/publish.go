@@ -154,8 +154,18 @@ var publishEvent = strings.Replace(publishEvents, "json_to_recordset", "json_to_
 func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event) (int, error) {
 	deliveries := 0
 	for len(events) > 0 {
-		var now []Event
-		now, events = oneEach(events)
+		// The first event of each application now, the others after it.
+		var now, later []Event
+		seen := make(map[uuid.UUID]bool, len(events))
+		for _, event := range events {
+			if seen[event.ApplicationUID] {
+				later = append(later, event)
+				continue
+			}
+			seen[event.ApplicationUID] = true
+			now = append(now, event)
+		}
+		events = later
 		made, err := s.publish(ctx, tx, now)
 		if err != nil {
 			return 0, fmt.Errorf("publishing %d events, the first %s of application %s: %w",
@@ -167,20 +177,6 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event)
 		tx.AfterCommit(s.Recorded)
 	}
 	return deliveries, nil
-}
-
-// oneEach returns the first event of each application, and the others.
-func oneEach(events []Event) (first, later []Event) {
-	seen := make(map[uuid.UUID]bool, len(events))
-	for _, event := range events {
-		if seen[event.ApplicationUID] {
-			later = append(later, event)
-			continue
-		}
-		seen[event.ApplicationUID] = true
-		first = append(first, event)
-	}
-	return first, later
 }
 
 // eventRow is an event as publishEvents reads it.

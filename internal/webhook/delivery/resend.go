@@ -80,9 +80,18 @@ func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, by, reason string,
 ) ([]uuid.UUID, error) {
 	filter.Cursor = postgres.Cursor{}
-	if filter.SubscriptionUID != uuid.Nil {
-		if err := checkSubscription(ctx, tx, filter.SubscriptionUID); err != nil {
-			return nil, err
+	if uid := filter.SubscriptionUID; uid != uuid.Nil {
+		var state subscription.State
+		err := tx.GetContext(ctx, &state,
+			`SELECT state FROM subscriptions WHERE subscription_uid = $1`, uid)
+		switch {
+		case postgres.IsNoRows(err):
+			return nil, subscription.NotFound(uid)
+		case err != nil:
+			return nil, fmt.Errorf("looking up subscription %s: %w", uid, err)
+		case state == subscription.StateDeleted:
+			return nil, lending.NewError(lending.CodeInvalidState,
+				"subscription %s was deleted: nothing can be re-sent to it", uid)
 		}
 	}
 	c := filter.conditions()
@@ -95,24 +104,6 @@ func (s *Service) ResendMatching(
 		return nil, fmt.Errorf("choosing deliveries to re-send: %w", err)
 	}
 	return s.Resend(ctx, tx, uids, by, reason)
-}
-
-// checkSubscription answers whether deliveries of the subscription can be
-// re-sent at all.
-func checkSubscription(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	var state subscription.State
-	err := tx.GetContext(ctx, &state,
-		`SELECT state FROM subscriptions WHERE subscription_uid = $1`, uid)
-	switch {
-	case postgres.IsNoRows(err):
-		return subscription.NotFound(uid)
-	case err != nil:
-		return fmt.Errorf("looking up subscription %s: %w", uid, err)
-	case state == subscription.StateDeleted:
-		return lending.NewError(lending.CodeInvalidState,
-			"subscription %s was deleted: nothing can be re-sent to it", uid)
-	}
-	return nil
 }
 
 // checkResend locks the subscriptions against deletion, and the events against

@@ -117,5 +117,16 @@ func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]At
 		}
 		attempts = append(attempts, row.Attempt)
 	}
-	return attempts, addFaults(ctx, db, delivery.UID, attempts)
+	var faults []Fault
+	err = db.SelectContext(ctx, &faults,
+		`SELECT fault FROM sandbox_fault_uses WHERE delivery_uid = $1`, delivery.UID)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the fault of delivery %s: %w", delivery.UID, err)
+	}
+	for i := range attempts {
+		if len(faults) > 0 && attempts[i].Number == 1 {
+			attempts[i].Fault = faults[0]
+		}
+	}
+	return attempts, nil
 }

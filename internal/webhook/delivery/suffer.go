@@ -7,10 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"drawbridge/internal/postgres"
-	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook/sender"
 )
 
 // Fault is what goes wrong on purpose with a first attempt, in a sandbox (decisions section
@@ -78,31 +74,6 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	return suffered.Fault, count == 0, err
 }
 
-// spoil gives a request the fault that lies in what is sent.
-func (f Fault) spoil(request *sender.Request) {
-	if f == FaultBadSignature {
-		request.Secret = secret.NewToken("wrong_")
-		if !request.Previous.IsZero() {
-			request.Previous = secret.NewToken("wrong_")
-		}
-	}
-}
-
-// sendWith makes the request with the fault that lies in how it is sent. What comes of a
-// duplicate is nobody's matter.
-func (s *Service) sendWith(
-	ctx context.Context, f Fault, request sender.Request,
-) sender.Attempt {
-	if f == FaultTruncate {
-		return s.Sender.SendCut(ctx, request)
-	}
-	attempt := s.Sender.Send(ctx, request)
-	if f == FaultDuplicate {
-		s.Sender.Send(ctx, request)
-	}
-	return attempt
-}
-
 // passed lets deliveries go that wait to be overtaken. What fails here comes when their time
 // has run out.
 func (s *Service) passed(ctx context.Context, task assignment) {
@@ -113,20 +84,4 @@ func (s *Service) passed(ctx context.Context, task assignment) {
 	if err := s.Faults.Passed(ctx, task.UID, task.Subscription, task.CreatedAt); err != nil {
 		slog.ErrorContext(ctx, "letting an overtaken delivery go", "delivery", task.UID, "error", err)
 	}
-}
-
-// addFaults tells which of a delivery's attempts had a fault.
-func addFaults(ctx context.Context, db *postgres.DB, uid uuid.UUID, attempts []Attempt) error {
-	var faults []Fault
-	err := db.SelectContext(ctx, &faults,
-		`SELECT fault FROM sandbox_fault_uses WHERE delivery_uid = $1`, uid)
-	if err != nil {
-		return fmt.Errorf("looking for the fault of delivery %s: %w", uid, err)
-	}
-	for i := range attempts {
-		if len(faults) > 0 && attempts[i].Number == 1 {
-			attempts[i].Fault = faults[0]
-		}
-	}
-	return nil
 }

@@ -33,15 +33,6 @@ func inTraceOf(ctx context.Context, task assignment) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// traceID is the id that the log's lines of one trace share, empty without one.
-func traceID(ctx context.Context) string {
-	found := trace.SpanContextFromContext(ctx)
-	if !found.IsValid() {
-		return ""
-	}
-	return found.TraceID().String()
-}
-
 // startSpan begins the span of one attempt. Nothing is recorded unless the
 // process was told where to.
 func startSpan(ctx context.Context, task assignment, number int) (context.Context, trace.Span) {

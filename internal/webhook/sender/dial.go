@@ -119,17 +119,14 @@ func (d *dialer) connect(ctx context.Context, addr netip.AddrPort, last bool) (n
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	tcp := net.Dialer{Control: d.control}
+	// The addresses were checked before; the rule holds even if a later change of the code
+	// above dials something else.
+	tcp := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		addr, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("reading the address to dial: %w", err)
+		}
+		return d.policy.CheckAddr(addr)
+	}}
 	return tcp.DialContext(ctx, "tcp", addr.String())
-}
-
-// control is called by the dialer with the address that the socket is about
-// to connect to. The addresses were checked before; this holds even if a later
-// change of the code above dials something else.
-func (d *dialer) control(_, address string, _ syscall.RawConn) error {
-	addr, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("reading the address to dial: %w", err)
-	}
-	return d.policy.CheckAddr(addr)
 }

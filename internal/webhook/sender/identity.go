@@ -44,22 +44,17 @@ func (i Identity) Headers() []Header {
 		set.plain("x-drawbridge-subject", i.Subject)
 	}
 	if i.Reference != "" {
-		set.plain("x-drawbridge-reference", percentEncode(i.Reference))
+		// Every byte but RFC 3986's unreserved characters as %XX: any text fits into a header.
+		var encoded strings.Builder
+		for _, c := range []byte(i.Reference) {
+			if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+				strings.IndexByte("-._~", c) >= 0 {
+				encoded.WriteByte(c)
+			} else {
+				fmt.Fprintf(&encoded, "%%%02X", c)
+			}
+		}
+		set.plain("x-drawbridge-reference", encoded.String())
 	}
 	return set
-}
-
-// percentEncode writes every byte as %XX but those of RFC 3986's unreserved
-// characters, so that any text fits into a header.
-func percentEncode(text string) string {
-	var encoded strings.Builder
-	for _, c := range []byte(text) {
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			strings.IndexByte("-._~", c) >= 0 {
-			encoded.WriteByte(c)
-			continue
-		}
-		fmt.Fprintf(&encoded, "%%%02X", c)
-	}
-	return encoded.String()
 }
