@@ -124,7 +124,18 @@ func gather(rows []planRow) (Plan, error) {
 			continue
 		}
 		plan.Total += row.Count
-		plan.Risks.add(row)
+		risks := &plan.Risks
+		risks.Delivered += row.Delivered
+		risks.Newer += row.Newer
+		risks.Unknown += row.Unknown
+		risks.Changed += row.Changed
+		switch row.State {
+		case subscription.StatePaused:
+			risks.Paused += row.Count
+		case subscription.StateFailing:
+			risks.Failing += row.Count
+		case subscription.StateActive, subscription.StateDeleted:
+		}
 		plan.lane(row)
 		if plan.Oldest.IsZero() || row.Oldest.Before(plan.Oldest) {
 			plan.Oldest = row.Oldest
@@ -138,20 +149,6 @@ func gather(rows []planRow) (Plan, error) {
 	}
 	slices.SortStableFunc(plan.Lanes, func(a, b PlanLane) int { return b.Total - a.Total })
 	return plan, nil
-}
-
-func (r *Risks) add(row planRow) {
-	r.Delivered += row.Delivered
-	r.Newer += row.Newer
-	r.Unknown += row.Unknown
-	r.Changed += row.Changed
-	switch row.State {
-	case subscription.StatePaused:
-		r.Paused += row.Count
-	case subscription.StateFailing:
-		r.Failing += row.Count
-	case subscription.StateActive, subscription.StateDeleted:
-	}
 }
 
 // lane adds a row to its subscription; those of one come together.

@@ -56,7 +56,29 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 		if next = wait; err != nil || bulk == nil {
 			return err
 		}
-		next, err = advance(ctx, tx, *bulk)
+		since := tx.Now.Sub(postgres.OrZero(bulk.SettledAt))
+		if since >= time.Duration(bulk.Counts.Sent)*settleCost {
+			if err := settle(ctx, tx, bulk.UID); err != nil {
+				return err
+			}
+		}
+		var lanes []laneRow // in which something waits or is under way
+		err = tx.SelectContext(ctx, &lanes, `
+			SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
+			  FROM bulk_resend_lanes l
+			  JOIN subscriptions s USING (subscription_uid)
+			 WHERE l.bulk_uid = $1
+			   AND l.waiting + l.sent > 0
+			 ORDER BY l.subscription_uid`, bulk.UID)
+		if err != nil {
+			return fmt.Errorf("loading the lanes: %w", err)
+		}
+		for i := range lanes {
+			if err := bulk.sendLane(ctx, tx, &lanes[i]); err != nil {
+				return err
+			}
+		}
+		next, err = bulk.rest(ctx, tx, lanes)
 		return err
 	})
 	if err != nil {
@@ -95,33 +117,8 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 	return &row, 0, nil
 }
 
-func advance(ctx context.Context, tx *postgres.Tx, bulk row) (time.Duration, error) {
-	since := tx.Now.Sub(postgres.OrZero(bulk.SettledAt))
-	if since >= time.Duration(bulk.Counts.Sent)*settleCost {
-		if err := settle(ctx, tx, bulk.UID); err != nil {
-			return 0, err
-		}
-	}
-	var lanes []laneRow // in which something waits or is under way
-	err := tx.SelectContext(ctx, &lanes, `
-		SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
-		  FROM bulk_resend_lanes l
-		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE l.bulk_uid = $1
-		   AND l.waiting + l.sent > 0
-		 ORDER BY l.subscription_uid`, bulk.UID)
-	if err != nil {
-		return 0, fmt.Errorf("loading the lanes: %w", err)
-	}
-	for i := range lanes {
-		if err := bulk.sendLane(ctx, tx, &lanes[i]); err != nil {
-			return 0, err
-		}
-	}
-	return bulk.rest(ctx, tx, lanes)
-}
-
-// sendLane sends what may go to one subscription now.
+// sendLane makes new deliveries of what may go to one subscription now. They fall due one
+// after the other at the pace, beside new events.
 func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error {
 	switch {
 	case r.State != StateRunning, lane.Waiting == 0, lane.State == subscription.StatePaused:
@@ -130,15 +127,33 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 		return r.skipLane(ctx, tx, lane)
 	}
 	pace := Lane{Rate: lane.Rate}.PaceOf(r.Options.Pace)
-	count, pacedAt := allowance(*lane, pace, tx.Now)
+	pacedAt := lane.PacedAt
+	if earliest := tx.Now.Add(-burst); pacedAt.Before(earliest) {
+		pacedAt = earliest
+	}
+	each := time.Second / time.Duration(pace)
+	room := max(minWindow, int(window.Seconds())*pace) - lane.Sent
+	count := max(min(int(tx.Now.Sub(pacedAt)/each), lane.Waiting, room), 0)
+	pacedAt = pacedAt.Add(time.Duration(count) * each)
 	if count == 0 {
 		return nil
 	}
-	sent, skipped, err := r.send(ctx, tx, *lane, batch{count, pace})
+	var states []ItemState
+	err := tx.SelectContext(ctx, &states, sendItems,
+		r.UID, lane.SubscriptionUID, count, tx.Now, r.PartnerUID,
+		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
+		r.ConfirmedBy, r.Reason, pace)
 	if err != nil {
-		return err
+		return fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
 	}
-	lane.Waiting -= sent + skipped
+	sent := 0
+	for _, state := range states {
+		if state == ItemSent {
+			sent++
+		}
+	}
+	skipped := len(states) - sent
+	lane.Waiting -= len(states)
 	lane.Sent += sent
 	lane.MovedAt = tx.Now
 	_, err = tx.ExecContext(ctx, `
@@ -155,51 +170,12 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 	return nil
 }
 
-// allowance says how many may go to the lane's subscription now, and up to when
-// that uses the pace.
-func allowance(lane laneRow, pace int, now time.Time) (int, time.Time) {
-	from := lane.PacedAt
-	if earliest := now.Add(-burst); from.Before(earliest) {
-		from = earliest
-	}
-	each := time.Second / time.Duration(pace)
-	count := int(now.Sub(from) / each)
-	window := max(minWindow, int(window.Seconds())*pace)
-	count = max(min(count, lane.Waiting, window-lane.Sent), 0)
-	return count, from.Add(time.Duration(count) * each)
-}
-
-// batch is how many items to send at which pace.
-type batch struct{ count, pace int }
-
-// send makes new deliveries of the lane's next items and returns how many were
-// sent and skipped. They fall due one after the other at the pace,
-// beside new events.
+// sendItems turns waiting items into new deliveries, in one statement.
 //
 // The event is looked for among those of the bulk re-send's own partner alone.
 // What has become pointless since the set was frozen is skipped: an event that a
 // recovery or a replay wants to arrive and that has, or is about to; one that was
 // overtaken, where those are to be left out.
-func (r row) send(
-	ctx context.Context, tx *postgres.Tx, lane laneRow, size batch,
-) (sent, skipped int, err error) {
-	var states []ItemState
-	err = tx.SelectContext(ctx, &states, sendItems,
-		r.UID, lane.SubscriptionUID, size.count, tx.Now, r.PartnerUID,
-		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
-		r.ConfirmedBy, r.Reason, size.pace)
-	if err != nil {
-		return 0, 0, fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
-	}
-	for _, state := range states {
-		if state == ItemSent {
-			sent++
-		}
-	}
-	return sent, len(states) - sent, nil
-}
-
-// sendItems turns waiting items into new deliveries, in one statement.
 const sendItems = `
 	WITH claimed AS MATERIALIZED (
 		SELECT position, event_uid, event_at, event, application_uid, status, test,

@@ -36,27 +36,35 @@ func Attempt(a delivery.Attempt) Diagnosis {
 	if a.ErrorClass == "" {
 		return Diagnosis{}
 	}
-	if a.ErrorClass == sender.ClassHTTP3xx {
-		return redirected(a)
-	}
-	if a.ErrorClass == sender.ClassHTTP4xx || a.ErrorClass == sender.ClassHTTP5xx {
+	switch a.ErrorClass {
+	case sender.ClassHTTP3xx:
+		next := "Ask the partner which URL answers by itself, and put that into the subscription."
+		if location := sender.FieldOf(a.ResponseHeaders, "location"); location != "" {
+			next = fmt.Sprintf("The endpoint points to %s. If the partner confirms that URL, put it "+
+				"into the subscription.", location)
+		}
+		return Diagnosis{sentence(a.Error + "; redirects are not followed"), OwnerPartner, next}
+	case sender.ClassHTTP4xx, sender.ClassHTTP5xx:
 		return answered(a)
+	default:
 	}
 	a.Cause = cmp.Or(a.Cause, sender.CauseOf(a.Error))
-	found, ok := adviceByCause[a.Cause]
-	if !ok {
-		return unexplained(a)
+	found, known := adviceByCause[a.Cause]
+	switch {
+	case known:
+		text := a.Error
+		if a.ErrorClass == sender.ClassTimeout {
+			text += fmt.Sprintf(" (%s in all: %s)", seconds(a.Duration), phases(a))
+		}
+		return Diagnosis{sentence(text), found.owner, found.next}
+	case a.ErrorClass == sender.ClassUnknown:
+		text := cmp.Or(sentence(a.Error),
+			"Our process died during the attempt, and its outcome is not known.")
+		return Diagnosis{text, OwnerUs, stopped.next}
 	}
-	return Diagnosis{Summary: summary(a), Owner: found.owner, Next: found.next}
-}
-
-// summary makes a sentence of the error text and the time that the slow phase took.
-func summary(a delivery.Attempt) string {
-	text := a.Error
-	if a.ErrorClass == sender.ClassTimeout {
-		text += fmt.Sprintf(" (%s in all: %s)", seconds(a.Duration), phases(a))
-	}
-	return sentence(text)
+	text := cmp.Or(sentence(a.Error),
+		fmt.Sprintf("The attempt failed with the error class %s.", a.ErrorClass))
+	return Diagnosis{text, OwnerPartner, checkEndpoint}
 }
 
 // phases lists how long the phases took that an attempt went through.
@@ -94,20 +102,6 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimRight(text[1:], ".") + "."
 }
 
-// redirected explains a 3xx answer: the new URL is what matters.
-func redirected(a delivery.Attempt) Diagnosis {
-	d := Diagnosis{
-		Summary: sentence(fmt.Sprintf("%s; redirects are not followed", a.Error)),
-		Owner:   OwnerPartner,
-		Next:    "Ask the partner which URL answers by itself, and put that into the subscription.",
-	}
-	if location := sender.FieldOf(a.ResponseHeaders, "location"); location != "" {
-		d.Next = fmt.Sprintf("The endpoint points to %s. If the partner confirms that URL, put it "+
-			"into the subscription.", location)
-	}
-	return d
-}
-
 // answered explains a 4xx or 5xx answer.
 func answered(a delivery.Attempt) Diagnosis {
 	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
@@ -116,7 +110,11 @@ func answered(a delivery.Attempt) Diagnosis {
 	}
 	blocked := a.HTTPStatus == http.StatusForbidden || a.HTTPStatus == http.StatusNotAcceptable ||
 		a.HTTPStatus == http.StatusTooManyRequests || a.HTTPStatus == http.StatusServiceUnavailable
-	if blocked && isHTML(a) {
+	kind := strings.ToLower(sender.FieldOf(a.ResponseHeaders, "content-type"))
+	start := strings.ToLower(strings.TrimSpace(string(a.ResponseBody[:min(len(a.ResponseBody), 100)])))
+	page := strings.HasPrefix(kind, "text/html") || strings.HasPrefix(start, "<!doctype html") ||
+		strings.HasPrefix(start, "<html")
+	if blocked && page {
 		d.Summary = sentence(a.Error + " with a web page")
 		d.Next = "A page for people instead of an answer to a program: probably a firewall or bot " +
 			"protection before the endpoint. Ask the partner to let our requests through to it."
@@ -126,29 +124,4 @@ func answered(a delivery.Attempt) Diagnosis {
 		d.Next += " It asked us to wait: retry-after " + after + "."
 	}
 	return d
-}
-
-// unexplained is for attempts that nobody wrote down: the process died.
-func unexplained(a delivery.Attempt) Diagnosis {
-	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
-	if a.ErrorClass == sender.ClassUnknown {
-		d.Owner, d.Next = OwnerUs, stopped.next
-		if d.Summary == "" {
-			d.Summary = "Our process died during the attempt, and its outcome is not known."
-		}
-	}
-	if d.Summary == "" {
-		d.Summary = fmt.Sprintf("The attempt failed with the error class %s.", a.ErrorClass)
-	}
-	return d
-}
-
-// isHTML reports whether the answer is a web page.
-func isHTML(a delivery.Attempt) bool {
-	kind := strings.ToLower(sender.FieldOf(a.ResponseHeaders, "content-type"))
-	if strings.HasPrefix(kind, "text/html") {
-		return true
-	}
-	start := strings.ToLower(strings.TrimSpace(string(a.ResponseBody[:min(len(a.ResponseBody), 100)])))
-	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html")
 }

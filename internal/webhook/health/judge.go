@@ -112,10 +112,24 @@ func (s *Service) Judge(
 		return StateChange{}, false, err
 	}
 	since := file.since()
-	events := 0
+	events := 0 // of which an attempt failed since then, as far as they matter
 	if since != nil {
-		if events, err = failedEvents(ctx, tx, uid, *since, file.Events); err != nil {
-			return StateChange{}, false, err
+		// Deliveries may be much older than their attempts.
+		err := tx.GetContext(ctx, &events, `
+			SELECT count(*)
+			  FROM (SELECT DISTINCT d.event_uid
+			          FROM deliveries d
+			          JOIN attempts a ON a.delivery_uid = d.delivery_uid
+			                         AND a.delivery_created_at = d.created_at
+			         WHERE d.subscription_uid = $1
+			           AND NOT d.test
+			           AND d.created_at >= $2::timestamptz - interval '7 days'
+			           AND a.error_class IS NOT NULL
+			           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
+			         LIMIT $3) AS failed`, uid, *since, file.Events)
+		if err != nil {
+			return StateChange{}, false,
+				fmt.Errorf("counting the failed events of subscription %s: %w", uid, err)
 		}
 	}
 	to := file.rule().verdict(row.State, since, events, tx.Now)
@@ -199,28 +213,4 @@ func (f caseFile) change(row subscription.Row, to subscription.State, at time.Ti
 		change.Since, change.Failures = postgres.OrZero(f.FormerSince), f.FormerFailures
 	}
 	return change
-}
-
-// failedEvents counts the events of which an attempt failed since a time, at
-// most limit of them. Deliveries may be much older than their attempts.
-func failedEvents(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, since time.Time, limit int,
-) (int, error) {
-	var count int
-	err := tx.GetContext(ctx, &count, `
-		SELECT count(*)
-		  FROM (SELECT DISTINCT d.event_uid
-		          FROM deliveries d
-		          JOIN attempts a ON a.delivery_uid = d.delivery_uid
-		                         AND a.delivery_created_at = d.created_at
-		         WHERE d.subscription_uid = $1
-		           AND NOT d.test
-		           AND d.created_at >= $2::timestamptz - interval '7 days'
-		           AND a.error_class IS NOT NULL
-		           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
-		         LIMIT $3) AS failed`, uid, since, limit)
-	if err != nil {
-		return 0, fmt.Errorf("counting the failed events of subscription %s: %w", uid, err)
-	}
-	return count, nil
 }

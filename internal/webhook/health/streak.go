@@ -106,29 +106,22 @@ func addStreaks(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 		streaks[row.Subscription].apply(row)
 	}
 	for _, one := range streaks {
-		if err := saveStreak(ctx, tx, *one); err != nil {
-			return err
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO subscription_health (`+streakColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+			    ON CONFLICT (subscription_uid) DO UPDATE
+			   SET last_success_at = excluded.last_success_at,
+			       last_failure_at = excluded.last_failure_at,
+			       last_http_status = excluded.last_http_status,
+			       last_error_class = excluded.last_error_class, last_error = excluded.last_error,
+			       failing_since = excluded.failing_since, failures = excluded.failures,
+			       former_since = excluded.former_since,
+			       former_failures = excluded.former_failures`,
+			one.Subscription, one.LastSuccess, one.LastFailure, one.LastStatus, one.LastClass,
+			one.LastError, one.Since, one.Failures, one.FormerSince, one.FormerFailures)
+		if err != nil {
+			return fmt.Errorf("saving the health of subscription %s: %w", one.Subscription, err)
 		}
-	}
-	return nil
-}
-
-func saveStreak(ctx context.Context, tx *postgres.Tx, s streak) error {
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO subscription_health (`+streakColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-		    ON CONFLICT (subscription_uid) DO UPDATE
-		   SET last_success_at = excluded.last_success_at,
-		       last_failure_at = excluded.last_failure_at,
-		       last_http_status = excluded.last_http_status,
-		       last_error_class = excluded.last_error_class, last_error = excluded.last_error,
-		       failing_since = excluded.failing_since, failures = excluded.failures,
-		       former_since = excluded.former_since,
-		       former_failures = excluded.former_failures`,
-		s.Subscription, s.LastSuccess, s.LastFailure, s.LastStatus, s.LastClass, s.LastError,
-		s.Since, s.Failures, s.FormerSince, s.FormerFailures)
-	if err != nil {
-		return fmt.Errorf("saving the health of subscription %s: %w", s.Subscription, err)
 	}
 	return nil
 }

@@ -79,25 +79,8 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 		limit = smallTally
 		s.Gate.Yield(ctx)
 	}
-	rows, err := takeOutcomes(ctx, tx, limit)
-	if err != nil || len(rows) == 0 {
-		return Tallied{}, err
-	}
-	for _, add := range []func(context.Context, *postgres.Tx, []outcomeRow) error{
-		addHours, addErrors, addTraffic, addStreaks, addUntold,
-	} {
-		if err := add(ctx, tx, rows); err != nil {
-			return Tallied{}, err
-		}
-	}
-	return Tallied{
-		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),
-	}, nil
-}
-
-func takeOutcomes(ctx context.Context, tx *postgres.Tx, limit int) ([]outcomeRow, error) {
 	var rows []outcomeRow
-	err := tx.SelectContext(ctx, &rows, `
+	err = tx.SelectContext(ctx, &rows, `
 		DELETE FROM attempt_outcomes
 		 WHERE outcome_id IN (
 		           SELECT outcome_id
@@ -112,10 +95,22 @@ func takeOutcomes(ctx context.Context, tx *postgres.Tx, limit int) ([]outcomeRow
 		                                  WHERE d.delivery_uid = attempt_outcomes.delivery_uid
 		                                    AND d.made_good_by IS NOT NULL) AS made_good`, limit)
 	if err != nil {
-		return nil, fmt.Errorf("taking outcomes: %w", err)
+		return Tallied{}, fmt.Errorf("taking outcomes: %w", err)
+	}
+	if len(rows) == 0 {
+		return Tallied{}, nil
 	}
 	slices.SortFunc(rows, func(a, b outcomeRow) int { return cmp.Compare(a.ID, b.ID) })
-	return rows, nil
+	for _, add := range []func(context.Context, *postgres.Tx, []outcomeRow) error{
+		addHours, addErrors, addTraffic, addStreaks, addUntold,
+	} {
+		if err := add(ctx, tx, rows); err != nil {
+			return Tallied{}, err
+		}
+	}
+	return Tallied{
+		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),
+	}, nil
 }
 
 // troubleIn sums up what went wrong for each subscription, in a fixed order.

@@ -67,37 +67,35 @@ type Backlog struct {
 
 // Backlog reads what waits now, or did a few seconds ago where that is dear to read.
 func (s *Service) Backlog(ctx context.Context) (Backlog, error) {
-	return s.backlog.Get(struct{}{}, func() (Backlog, error) { return s.readBacklog(ctx) })
-}
-
-func (s *Service) readBacklog(ctx context.Context) (Backlog, error) {
-	var backlog Backlog
-	err := s.DB.GetContext(ctx, &backlog, `
-		SELECT (SELECT count(*)
-		          FROM (SELECT
-		                  FROM deliveries
-		                 WHERE state IN ('pending', 'retrying')
-		                 LIMIT $1) AS open) AS waiting,
-		       least((SELECT next_attempt_at
-		                FROM deliveries
-		               WHERE queued
-		               ORDER BY next_attempt_at
-		               LIMIT 1),
-		             (SELECT next_attempt_at
-		                FROM deliveries
-		               WHERE state IN ('pending', 'retrying')
-		                 AND NOT queued
-		                 AND NOT parked
-		                 AND NOT held
-		                 AND next_attempt_at <= $2
-		               ORDER BY next_attempt_at
-		               LIMIT 1)) AS oldest_due,
-		       (SELECT count(*) FROM subscriptions WHERE state = 'failing') AS failing`,
-		maxOverdue, s.DB.Now().UTC())
-	if err != nil {
-		return Backlog{}, fmt.Errorf("reading what waits: %w", err)
-	}
-	return backlog, nil
+	return s.backlog.Get(struct{}{}, func() (Backlog, error) {
+		var backlog Backlog
+		err := s.DB.GetContext(ctx, &backlog, `
+			SELECT (SELECT count(*)
+			          FROM (SELECT
+			                  FROM deliveries
+			                 WHERE state IN ('pending', 'retrying')
+			                 LIMIT $1) AS open) AS waiting,
+			       least((SELECT next_attempt_at
+			                FROM deliveries
+			               WHERE queued
+			               ORDER BY next_attempt_at
+			               LIMIT 1),
+			             (SELECT next_attempt_at
+			                FROM deliveries
+			               WHERE state IN ('pending', 'retrying')
+			                 AND NOT queued
+			                 AND NOT parked
+			                 AND NOT held
+			                 AND next_attempt_at <= $2
+			               ORDER BY next_attempt_at
+			               LIMIT 1)) AS oldest_due,
+			       (SELECT count(*) FROM subscriptions WHERE state = 'failing') AS failing`,
+			maxOverdue, s.DB.Now().UTC())
+		if err != nil {
+			return Backlog{}, fmt.Errorf("reading what waits: %w", err)
+		}
+		return backlog, nil
+	})
 }
 
 // PruneHealth removes summaries that are kept no longer.
