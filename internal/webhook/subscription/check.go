@@ -78,7 +78,11 @@ func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
 	var check URLCheck
 	parsed, err := s.Policy.CheckURL(rawURL)
 	if err != nil {
-		return check.stop(stepURL, CheckRefused, refusalText(err))
+		reason := err.Error()
+		if refusal, ok := errors.AsType[*lending.Error](err); ok {
+			reason = refusal.Message
+		}
+		return check.stop(stepURL, CheckRefused, sentenceOf(reason))
 	}
 	check.add(stepURL, CheckGood, "The URL has an allowed form.")
 	probe := s.Sender.Probe(ctx, rawURL, checkTimeout, false)
@@ -95,7 +99,18 @@ func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
 	}
 	check.passBefore(stepCertificate, probe)
 	check.Expires = probe.Expires
-	check.addCertificate(probe, s.DB.Now())
+	if probe.Expires.IsZero() {
+		check.add(stepCertificate, CheckSkipped, "Plain http has no certificate.")
+		return check
+	}
+	now := s.DB.Now()
+	text := fmt.Sprintf("The certificate is valid until %s, for another %s.",
+		probe.Expires.UTC().Format("2006-01-02 15:04 UTC"), sender.Roughly(probe.Expires.Sub(now)))
+	if sender.CertificateWarning(probe.Expires, now) != 0 {
+		check.add(stepCertificate, CheckWarning, text+" It has to be renewed soon.")
+	} else {
+		check.add(stepCertificate, CheckGood, text)
+	}
 	return check
 }
 
@@ -156,28 +171,6 @@ func (c *URLCheck) stop(step string, verdict CheckVerdict, text string) URLCheck
 		after = after || name == step
 	}
 	return *c
-}
-
-func (c *URLCheck) addCertificate(probe sender.Probe, now time.Time) {
-	if probe.Expires.IsZero() {
-		c.add(stepCertificate, CheckSkipped, "Plain http has no certificate.")
-		return
-	}
-	text := fmt.Sprintf("The certificate is valid until %s, for another %s.",
-		probe.Expires.UTC().Format("2006-01-02 15:04 UTC"), sender.Roughly(probe.Expires.Sub(now)))
-	if sender.CertificateWarning(probe.Expires, now) != 0 {
-		c.add(stepCertificate, CheckWarning, text+" It has to be renewed soon.")
-		return
-	}
-	c.add(stepCertificate, CheckGood, text)
-}
-
-// refusalText is the reason of a refusal.
-func refusalText(err error) string {
-	if refusal, ok := errors.AsType[*lending.Error](err); ok {
-		return sentenceOf(refusal.Message)
-	}
-	return sentenceOf(err.Error())
 }
 
 // sentenceOf makes a sentence of an error's text.

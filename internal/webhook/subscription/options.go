@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook/sender"
 )
 
 const (
@@ -27,21 +26,6 @@ type Options struct {
 	// Standard adds the signature of Standard Webhooks to that of the specification's
 	// section 5.
 	Standard bool `db:"standard"`
-}
-
-func (o *Options) checkOptions(faults *lending.Faults, auth sender.Auth) {
-	if o.Name = strings.TrimSpace(o.Name); o.Name != "" {
-		faults.Text("name", o.Name, MaxName)
-	}
-	for _, delay := range o.Retry {
-		if o.Retry.IsSet() && (delay < leastDelay || delay > mostDelay) {
-			faults.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
-			break
-		}
-	}
-	if o.Standard && auth != sender.AuthHMAC {
-		faults.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
-	}
 }
 
 // Label names a subscription to people: what they call it, if they do, and its host and

@@ -49,15 +49,10 @@ func (s Settings) checkMove(current Subscription, rotate bool) error {
 				"anew: a stored secret value does not move to another scheme, host or port", header.Name)
 		}
 	}
-	return refused(faults)
-}
-
-// refused is an INVALID_STATE that names fields; nil without faults. What was
-// asked is not wrong in itself.
-func refused(faults lending.Faults) error {
 	if len(faults) == 0 {
 		return nil
 	}
+	// What was asked is not wrong in itself.
 	return &lending.Error{
 		Code: lending.CodeInvalidState, Message: faults[0].Message, Details: faults,
 	}

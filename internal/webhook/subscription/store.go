@@ -88,18 +88,13 @@ func (s *Service) subscription(row Row) (Subscription, error) {
 	if err == nil {
 		_, err = s.OpenSecret(row.UID, row.SecretSealed)
 	}
-	if err == nil && row.overlaps(s.DB.Now()) {
+	if err == nil && row.PreviousUntil != nil && s.DB.Now().Before(*row.PreviousUntil) {
 		_, err = s.OpenSecret(row.UID, row.PreviousSealed)
 	}
 	if unopened, ok := errors.AsType[*unopenedError](err); ok {
 		made.Unopened, made.MissingKey = unopened.Error(), unopened.key
 	}
 	return made, nil
-}
-
-// overlaps tells whether the former secret still signs.
-func (r Row) overlaps(now time.Time) bool {
-	return r.PreviousUntil != nil && now.Before(*r.PreviousUntil)
 }
 
 // unopenedError tells that a stored value does not open: its key is not here, or it
@@ -271,30 +266,8 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 	return nil
 }
 
+// saveMerchants answers VALIDATION_ERROR for a merchant that is not the partner's.
 func saveMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
-	if err := checkMerchants(ctx, tx, row); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, `
-		DELETE FROM subscription_merchants
-		 WHERE subscription_uid = $1
-		   AND merchant_uid <> ALL ($2::uuid[])`, row.UID, row.Merchants)
-	if err != nil {
-		return fmt.Errorf("clearing the merchants of subscription %s: %w", row.UID, err)
-	}
-	_, err = tx.ExecContext(ctx, `
-		INSERT INTO subscription_merchants (subscription_uid, merchant_uid, partner_uid)
-		SELECT $1, unnest($2::uuid[]), $3
-		    ON CONFLICT DO NOTHING`, row.UID, row.Merchants, row.PartnerUID)
-	if err != nil {
-		return fmt.Errorf("saving the merchants of subscription %s: %w", row.UID, err)
-	}
-	return nil
-}
-
-// checkMerchants answers VALIDATION_ERROR for a merchant that is not the
-// partner's.
-func checkMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
 	var strange []string
 	err := tx.SelectContext(ctx, &strange, `
 		SELECT uid
@@ -311,7 +284,24 @@ func checkMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
 	for _, uid := range strange {
 		faults.Add("merchant", `"merchant" %s is not a merchant of the partner`, uid)
 	}
-	return faults.Err()
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `
+		DELETE FROM subscription_merchants
+		 WHERE subscription_uid = $1
+		   AND merchant_uid <> ALL ($2::uuid[])`, row.UID, row.Merchants)
+	if err != nil {
+		return fmt.Errorf("clearing the merchants of subscription %s: %w", row.UID, err)
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO subscription_merchants (subscription_uid, merchant_uid, partner_uid)
+		SELECT $1, unnest($2::uuid[]), $3
+		    ON CONFLICT DO NOTHING`, row.UID, row.Merchants, row.PartnerUID)
+	if err != nil {
+		return fmt.Errorf("saving the merchants of subscription %s: %w", row.UID, err)
+	}
+	return nil
 }
 
 func parseUIDs(texts []string) ([]uuid.UUID, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -92,7 +93,18 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
 	}
 	settings.Watch.check(&faults)
-	settings.checkOptions(&faults, settings.Auth)
+	if settings.Name = strings.TrimSpace(settings.Name); settings.Name != "" {
+		faults.Text("name", settings.Name, MaxName)
+	}
+	for _, delay := range settings.Retry {
+		if settings.Retry.IsSet() && (delay < leastDelay || delay > mostDelay) {
+			faults.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
+			break
+		}
+	}
+	if settings.Standard && settings.Auth != sender.AuthHMAC {
+		faults.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
+	}
 	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
 		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
 	var value secret.String

@@ -60,14 +60,6 @@ func (d VersionDiff) Settings() []string {
 	return names
 }
 
-// configuration is the difference without pauses and resumptions.
-func (d VersionDiff) configuration() VersionDiff {
-	d.Changes = slices.DeleteFunc(slices.Clone(d.Changes), func(c SettingChange) bool {
-		return c.Setting == SettingState
-	})
-	return d
-}
-
 // compareVersions compares two of the versions, which are newest first.
 func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	before, err := pick(versions, from)
@@ -81,7 +73,10 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	diff := VersionDiff{From: from, To: to}
 	diff.value(SettingURL, before.URL, after.URL)
 	diff.value(SettingAuth, string(before.Auth), string(after.Auth))
-	if secretDiffers(versions, before, after) {
+	low, high := min(from, to), max(from, to)
+	if slices.ContainsFunc(versions, func(v Version) bool {
+		return v.Number > low && v.Number <= high && v.rotated()
+	}) {
 		diff.Changes = append(diff.Changes, SettingChange{Setting: SettingSecret, Masked: true})
 	}
 	diff.entries(SettingEvents, before.Events, after.Events)
@@ -105,14 +100,6 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 		diff.value(SettingState, string(before.State), string(after.State))
 	}
 	return diff, nil
-}
-
-// secretDiffers tells whether the secret was changed between the versions.
-func secretDiffers(versions []Version, before, after Version) bool {
-	low, high := min(before.Number, after.Number), max(before.Number, after.Number)
-	return slices.ContainsFunc(versions, func(v Version) bool {
-		return v.Number > low && v.Number <= high && v.rotated()
-	})
 }
 
 // merchantTexts says "all" for no merchants, which is what that means.

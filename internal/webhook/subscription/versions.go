@@ -206,17 +206,17 @@ func (s *Service) checkBase(
 	if err != nil {
 		return err
 	}
-	if diff = diff.configuration(); len(diff.Changes) == 0 {
+	diff.Changes = slices.DeleteFunc(diff.Changes, func(c SettingChange) bool {
+		return c.Setting == SettingState
+	})
+	if len(diff.Changes) == 0 {
 		return nil
 	}
-	last := slices.IndexFunc(versions, func(v Version) bool { return !v.onlyMoved() })
+	states := []State{StateActive, StateFailing, StatePaused, StateDeleted}
+	last := slices.IndexFunc(versions, func(v Version) bool {
+		return !slices.Contains(states, State(v.Change)) // it changed a setting
+	})
 	return &StaleError{Since: diff, By: versions[last].ChangedBy, At: versions[last].ChangedAt}
-}
-
-// onlyMoved tells whether the version changed the state and no setting.
-func (v Version) onlyMoved() bool {
-	return slices.Contains([]State{StateActive, StateFailing, StatePaused, StateDeleted},
-		State(v.Change))
 }
 
 // Choice names the version to restore.
@@ -309,16 +309,9 @@ func (v Version) patch(choice Choice) (Patch, error) {
 			"the custom headers of version %d do not open; leave them out, and set them afterwards",
 			v.Number)
 	}
-	headers, err := renewed(v.Headers, choice.Headers)
-	patch.Headers = &headers
-	return patch, err
-}
-
-// renewed are stored headers, some with values that were given again.
-func renewed(stored, given []sender.Header) ([]sender.Header, error) {
-	headers := allKept(stored)
+	headers := allKept(v.Headers)
 	var faults lending.Faults
-	for _, header := range given {
+	for _, header := range choice.Headers {
 		name := strings.ToLower(header.Name)
 		at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
 		if at < 0 {
@@ -327,5 +320,6 @@ func renewed(stored, given []sender.Header) ([]sender.Header, error) {
 		}
 		headers[at] = header
 	}
-	return headers, faults.Err()
+	patch.Headers = &headers
+	return patch, faults.Err()
 }
