@@ -80,26 +80,3 @@ func (w *ProbeEndpoints) Work(ctx context.Context, _ *river.Job[ProbeEndpointsAr
 	}
 	return err
 }
-
-// healthJobs are the periodic jobs of this file. A round is given up when it
-// fails: the next one begins where it did.
-func healthJobs() []*river.PeriodicJob {
-	periodic := func(every time.Duration, args river.JobArgs) *river.PeriodicJob {
-		return river.NewPeriodicJob(
-			river.PeriodicInterval(every),
-			func() (river.JobArgs, *river.InsertOpts) {
-				return args, &river.InsertOpts{
-					Queue: queueHealth, MaxAttempts: 1,
-					UniqueOpts: river.UniqueOpts{ByPeriod: every},
-				}
-			},
-			&river.PeriodicJobOpts{RunOnStart: true},
-		)
-	}
-	return []*river.PeriodicJob{
-		periodic(tallyEvery, TallyOutcomesArgs{}),
-		periodic(watchEvery, WatchHealthArgs{}),
-		periodic(probeEvery, ProbeEndpointsArgs{}),
-		periodic(resumeEvery, ResumeMailArgs{}),
-	}
-}

@@ -37,12 +37,25 @@ func (w *Housekeep) Timeout(*river.Job[HousekeepArgs]) time.Duration { return 5 
 // Work does every chore, also when one of them fails.
 func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error {
 	made, err := w.DB.MakePartitions(ctx)
-	purged, purgeErr := w.purgeReplies(ctx)
+	purged, purgeErr := 0, error(nil)
+	for count := purgeBatch; count >= purgeBatch && purgeErr == nil; purged += count {
+		count, purgeErr = w.Idempotency.Purge(ctx, purgeBatch)
+	}
+	if purgeErr != nil {
+		purgeErr = fmt.Errorf("purging expired replies: %w", purgeErr)
+	}
 	forgetErr := w.Operators.Purge(ctx)
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
 	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
-	faultsErr := w.forgetFaults(ctx)
+	var faultsErr error
+	if w.Faults != nil {
+		settings, err := w.Retention.Settings(ctx)
+		if faultsErr = err; err == nil {
+			// Those of deliveries that are kept no longer.
+			faultsErr = w.Faults.Purge(ctx, w.DB.Now().AddDate(0, -settings.Months, 0))
+		}
+	}
 	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed > 0), "housekeeping",
 		"request_days_dropped", days,
 		"partitions_made", made, "replies_purged", purged,
@@ -61,46 +74,4 @@ func (w *Housekeep) keepRequests(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return w.Requests.Drop(ctx, w.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
-}
-
-// forgetFaults forgets the faults of deliveries that are kept no longer.
-func (w *Housekeep) forgetFaults(ctx context.Context) error {
-	if w.Faults == nil {
-		return nil
-	}
-	settings, err := w.Retention.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	return w.Faults.Purge(ctx, w.DB.Now().AddDate(0, -settings.Months, 0))
-}
-
-func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {
-	total := 0
-	for {
-		count, err := w.Idempotency.Purge(ctx, purgeBatch)
-		total += count
-		if err != nil {
-			return total, fmt.Errorf("purging expired replies: %w", err)
-		}
-		if count < purgeBatch {
-			return total, nil
-		}
-	}
-}
-
-func periodicJobs() []*river.PeriodicJob {
-	return []*river.PeriodicJob{
-		river.NewPeriodicJob(
-			river.PeriodicInterval(houseEvery),
-			func() (river.JobArgs, *river.InsertOpts) {
-				return HousekeepArgs{}, &river.InsertOpts{
-					UniqueOpts: river.UniqueOpts{ByPeriod: houseEvery},
-				}
-			},
-			&river.PeriodicJobOpts{RunOnStart: true},
-		),
-		retainJob(),
-		statementJob(),
-	}
 }

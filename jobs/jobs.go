@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/attention"
@@ -86,6 +87,13 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &WatchHealth{Deps: deps})
 	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
 	river.AddWorker(workers, &ResumeMail{Deps: deps})
+	var around []rivertype.Middleware
+	if deps.Working != nil {
+		around = append(around, &voucher{working: deps.Working})
+	}
+	if deps.Observe != nil {
+		around = append(around, &observer{observe: deps.Observe})
+	}
 	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: QueueLogger(),
@@ -97,8 +105,8 @@ func Config(deps Deps) *river.Config {
 			queueHealth:    {MaxWorkers: healthWorkers},
 		},
 		Workers:       workers,
-		Middleware:    deps.middleware(),
-		PeriodicJobs:  append(periodicJobs(), healthJobs()...),
+		Middleware:    around,
+		PeriodicJobs:  periodicJobs(),
 		FetchCooldown: fetchCooldown,
 		// Notifications announce new jobs; polling only covers a lost one.
 		FetchPollInterval:    time.Second,
@@ -110,6 +118,37 @@ func Config(deps Deps) *river.Config {
 	}
 	FollowClock(config, deps.DB)
 	return config
+}
+
+// periodicJobs are the jobs that come back by themselves. A round of those in the queue of
+// health is given up when it fails: the next one begins where it did.
+func periodicJobs() []*river.PeriodicJob {
+	health := river.InsertOpts{Queue: queueHealth, MaxAttempts: 1}
+	var all []*river.PeriodicJob
+	for _, job := range []struct {
+		every time.Duration
+		args  river.JobArgs
+		opts  river.InsertOpts
+	}{
+		{houseEvery, HousekeepArgs{}, river.InsertOpts{}},
+		{retainEvery, RetainArgs{}, river.InsertOpts{}},
+		{statementEvery, FreezeStatementsArgs{}, river.InsertOpts{}},
+		{tallyEvery, TallyOutcomesArgs{}, health},
+		{watchEvery, WatchHealthArgs{}, health},
+		{probeEvery, ProbeEndpointsArgs{}, health},
+		{resumeEvery, ResumeMailArgs{}, health},
+	} {
+		job.opts.UniqueOpts.ByPeriod = job.every
+		all = append(all, river.NewPeriodicJob(
+			river.PeriodicInterval(job.every),
+			func() (river.JobArgs, *river.InsertOpts) {
+				opts := job.opts
+				return job.args, &opts
+			},
+			&river.PeriodicJobOpts{RunOnStart: true},
+		))
+	}
+	return all
 }
 
 const (

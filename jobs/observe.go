@@ -75,24 +75,18 @@ func (o *observer) Work(
 ) error {
 	began := time.Now()
 	err := work(ctx)
-	o.observe(Run{
-		Kind: job.Kind, Queue: job.Queue, Outcome: outcomeOf(err), Took: time.Since(began),
-	})
-	return err
-}
-
-func outcomeOf(err error) Outcome {
-	_, putOff := errors.AsType[*river.JobSnoozeError](err)
-	_, cancelled := errors.AsType[*river.JobCancelError](err)
-	switch {
-	case err == nil:
-		return OutcomeDone
-	case putOff:
-		return OutcomePutOff
-	case cancelled:
-		return OutcomeCancelled
+	run := Run{
+		Kind: job.Kind, Queue: job.Queue, Outcome: OutcomeError, Took: time.Since(began),
 	}
-	return OutcomeError
+	if err == nil {
+		run.Outcome = OutcomeDone
+	} else if _, putOff := errors.AsType[*river.JobSnoozeError](err); putOff {
+		run.Outcome = OutcomePutOff
+	} else if _, cancelled := errors.AsType[*river.JobCancelError](err); cancelled {
+		run.Outcome = OutcomeCancelled
+	}
+	o.observe(run)
+	return err
 }
 
 // voucher keeps the roster of the jobs that this process works.
@@ -108,16 +102,4 @@ func (v *voucher) Work(
 ) error {
 	defer v.working.Work(job.ID)()
 	return work(ctx)
-}
-
-// middleware returns what surrounds every run.
-func (d Deps) middleware() []rivertype.Middleware {
-	var all []rivertype.Middleware
-	if d.Working != nil {
-		all = append(all, &voucher{working: d.Working})
-	}
-	if d.Observe != nil {
-		all = append(all, &observer{observe: d.Observe})
-	}
-	return all
 }

@@ -47,15 +47,3 @@ func (w *Retain) Work(ctx context.Context, _ *river.Job[RetainArgs]) error {
 	}
 	return err
 }
-
-func retainJob() *river.PeriodicJob {
-	return river.NewPeriodicJob(
-		river.PeriodicInterval(retainEvery),
-		func() (river.JobArgs, *river.InsertOpts) {
-			return RetainArgs{}, &river.InsertOpts{
-				UniqueOpts: river.UniqueOpts{ByPeriod: retainEvery},
-			}
-		},
-		&river.PeriodicJobOpts{RunOnStart: true},
-	)
-}

@@ -136,7 +136,19 @@ func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
 	case email.KindUndecided:
 		return alertOf(mail.AlertUndecided, facts, publicURL), nil
 	case email.KindDeliveriesFailed:
-		return contactOf(facts, publicURL), nil
+		contact := mail.Contact{
+			PartnerName:  facts[email.ParamPartnerName],
+			Subscription: facts[email.ParamSubscriptionUID],
+			Name:         facts[email.ParamSubscription],
+			URL:          facts[email.ParamURL],
+			Failures:     facts[email.ParamFailures],
+			Kinds:        facts[email.ParamKinds],
+			Since:        facts[email.ParamSince],
+		}
+		if publicURL != "" {
+			contact.DocsURL, _ = url.JoinPath(publicURL, "docs", "catch-up")
+		}
+		return contact, nil
 	}
 	return nil, fmt.Errorf("no template for the mail kind %q", draft.Kind)
 }
@@ -151,22 +163,6 @@ func borrowerOf(draft email.Draft) mail.Borrower {
 		borrower.Reference = draft.ApplicationUID.String()
 	}
 	return borrower
-}
-
-func contactOf(facts map[string]string, publicURL string) mail.Contact {
-	contact := mail.Contact{
-		PartnerName:  facts[email.ParamPartnerName],
-		Subscription: facts[email.ParamSubscriptionUID],
-		Name:         facts[email.ParamSubscription],
-		URL:          facts[email.ParamURL],
-		Failures:     facts[email.ParamFailures],
-		Kinds:        facts[email.ParamKinds],
-		Since:        facts[email.ParamSince],
-	}
-	if publicURL != "" {
-		contact.DocsURL, _ = url.JoinPath(publicURL, "docs", "catch-up")
-	}
-	return contact
 }
 
 func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mail.Alert {

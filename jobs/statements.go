@@ -46,15 +46,3 @@ func (w *FreezeStatements) Work(ctx context.Context, _ *river.Job[FreezeStatemen
 	}
 	return err
 }
-
-func statementJob() *river.PeriodicJob {
-	return river.NewPeriodicJob(
-		river.PeriodicInterval(statementEvery),
-		func() (river.JobArgs, *river.InsertOpts) {
-			return FreezeStatementsArgs{}, &river.InsertOpts{
-				UniqueOpts: river.UniqueOpts{ByPeriod: statementEvery},
-			}
-		},
-		&river.PeriodicJobOpts{RunOnStart: true},
-	)
-}
