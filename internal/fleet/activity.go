@@ -35,7 +35,53 @@ type activitySpan struct {
 // be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
 	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
-		return s.readActivity(ctx, since, until)
+		var activity Activity
+		err := s.DB.SelectContext(ctx, &activity.Applications, `
+			SELECT k.state, (SELECT count(*)
+			                   FROM (SELECT
+			                           FROM applications
+			                          WHERE status = k.state
+			                            AND created_at >= $1
+			                            AND created_at < $2
+			                          LIMIT $3) AS made) AS count
+			  FROM unnest(ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull',
+			                    'Pend Clearance', 'Approved', 'Declined', 'Closed'])
+			       WITH ORDINALITY AS k (state, place)
+			 ORDER BY k.place`, since, until, MaxActivity)
+		if err != nil {
+			return Activity{}, fmt.Errorf("counting applications: %w", err)
+		}
+		err = s.DB.SelectContext(ctx, &activity.Draws, `
+			SELECT k.state, count(made.status) AS count
+			  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
+			                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
+			  LEFT JOIN (SELECT status
+			               FROM disbursements
+			              WHERE requested_at >= $1
+			                AND requested_at < $2
+			              LIMIT $3) AS made ON made.status = k.state
+			 GROUP BY k.state, k.place
+			 ORDER BY k.place`, since, until, MaxActivity)
+		if err != nil {
+			return Activity{}, fmt.Errorf("counting draws: %w", err)
+		}
+		err = s.DB.QueryRowContext(ctx, `
+			SELECT (SELECT count(*)
+			          FROM (SELECT FROM emails
+			                 WHERE state = 'failed' AND created_at >= $1 AND created_at < $2
+			                 LIMIT $3) AS failed),
+			       (SELECT count(*)
+			          FROM (SELECT FROM emails
+			                 WHERE state = 'queued' AND created_at >= $1 AND created_at < $2
+			                 LIMIT $3) AS queued),
+			       (SELECT count(*)
+			          FROM (SELECT FROM river_job WHERE state = 'available' LIMIT $3) AS waiting)`,
+			since, until, MaxActivity).
+			Scan(&activity.MailsFailed, &activity.MailsQueued, &activity.JobsWaiting)
+		if err != nil {
+			return Activity{}, fmt.Errorf("counting mails and jobs: %w", err)
+		}
+		return activity, nil
 	})
 }
 
@@ -47,56 +93,4 @@ func spanOf(now, since, until time.Time) activitySpan {
 		span.until = time.Time{}
 	}
 	return span
-}
-
-func (s *Service) readActivity(
-	ctx context.Context, since, until time.Time,
-) (Activity, error) {
-	var activity Activity
-	err := s.DB.SelectContext(ctx, &activity.Applications, `
-		SELECT k.state, (SELECT count(*)
-		                   FROM (SELECT
-		                           FROM applications
-		                          WHERE status = k.state
-		                            AND created_at >= $1
-		                            AND created_at < $2
-		                          LIMIT $3) AS made) AS count
-		  FROM unnest(ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull',
-		                    'Pend Clearance', 'Approved', 'Declined', 'Closed'])
-		       WITH ORDINALITY AS k (state, place)
-		 ORDER BY k.place`, since, until, MaxActivity)
-	if err != nil {
-		return Activity{}, fmt.Errorf("counting applications: %w", err)
-	}
-	err = s.DB.SelectContext(ctx, &activity.Draws, `
-		SELECT k.state, count(made.status) AS count
-		  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
-		                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
-		  LEFT JOIN (SELECT status
-		               FROM disbursements
-		              WHERE requested_at >= $1
-		                AND requested_at < $2
-		              LIMIT $3) AS made ON made.status = k.state
-		 GROUP BY k.state, k.place
-		 ORDER BY k.place`, since, until, MaxActivity)
-	if err != nil {
-		return Activity{}, fmt.Errorf("counting draws: %w", err)
-	}
-	err = s.DB.QueryRowContext(ctx, `
-		SELECT (SELECT count(*)
-		          FROM (SELECT FROM emails
-		                 WHERE state = 'failed' AND created_at >= $1 AND created_at < $2
-		                 LIMIT $3) AS failed),
-		       (SELECT count(*)
-		          FROM (SELECT FROM emails
-		                 WHERE state = 'queued' AND created_at >= $1 AND created_at < $2
-		                 LIMIT $3) AS queued),
-		       (SELECT count(*)
-		          FROM (SELECT FROM river_job WHERE state = 'available' LIMIT $3) AS waiting)`,
-		since, until, MaxActivity).
-		Scan(&activity.MailsFailed, &activity.MailsQueued, &activity.JobsWaiting)
-	if err != nil {
-		return Activity{}, fmt.Errorf("counting mails and jobs: %w", err)
-	}
-	return activity, nil
 }

@@ -104,7 +104,12 @@ func (s *Service) Run(ctx context.Context, process Process) {
 func (s *Service) Beat(ctx context.Context, process Process) error {
 	ctx, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
-	syncErr := s.syncClock(ctx)
+	syncing, stop := context.WithTimeout(ctx, beatEvery/3) // long before the row is late
+	skew, syncErr := s.DB.SyncClock(syncing)
+	stop()
+	if syncErr == nil {
+		s.skewUS.Store(skew.Microseconds())
+	}
 	_, err := s.DB.Engine().ExecContext(ctx, `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
 		                       skew_us, notes_attempts, url, lock_key)
@@ -142,17 +147,6 @@ func (s *Service) Serving(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("looking for a process that serves: %w", err)
 	}
 	return url, nil
-}
-
-// syncClock gives up long before the row is late.
-func (s *Service) syncClock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatEvery/3)
-	defer cancel()
-	skew, err := s.DB.SyncClock(ctx)
-	if err == nil {
-		s.skewUS.Store(skew.Microseconds())
-	}
-	return err
 }
 
 func (s *Service) leave(ctx context.Context, process Process) {

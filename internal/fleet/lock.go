@@ -32,7 +32,16 @@ func (s *Service) hold(ctx context.Context, process Process, changed chan<- stru
 	defer ticker.Stop()
 	var lock *postgres.Lock
 	for {
-		lock = s.keep(ctx, lock, lockKey(process.UID))
+		bounded, cancel := context.WithTimeout(ctx, holdTimeout)
+		if lock == nil || !lock.Held(bounded) {
+			free(ctx, lock)
+			var err error
+			lock, err = s.DB.Lock(bounded, lockKey(process.UID))
+			if err != nil && ctx.Err() == nil {
+				slog.WarnContext(ctx, "locking the place of the process", "error", err)
+			}
+		}
+		cancel()
 		var key int64
 		if lock != nil {
 			key = lockKey(process.UID)
@@ -50,21 +59,6 @@ func (s *Service) hold(ctx context.Context, process Process, changed chan<- stru
 		case <-ticker.C:
 		}
 	}
-}
-
-// keep returns the lock if it is still held, else a new one, or nil if there is none to have.
-func (s *Service) keep(ctx context.Context, lock *postgres.Lock, key int64) *postgres.Lock {
-	bounded, cancel := context.WithTimeout(ctx, holdTimeout)
-	defer cancel()
-	if lock != nil && lock.Held(bounded) {
-		return lock
-	}
-	free(ctx, lock)
-	lock, err := s.DB.Lock(bounded, key)
-	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "locking the place of the process", "error", err)
-	}
-	return lock
 }
 
 func free(ctx context.Context, lock *postgres.Lock) {

@@ -78,43 +78,46 @@ var Chores = []string{"housekeep", "retain", "tally_outcomes", "watch_health", "
 // Report reads everything; it changes nothing.
 func (s *Service) Report(ctx context.Context) (Report, error) {
 	var report Report
-	for _, read := range []func(context.Context, *Report) error{
-		s.readProcesses, s.readDatabase, s.readPartitions, s.readQueues, s.readChores,
+	var leaders []Leader
+	var databases []Database // the one
+	for _, part := range []struct {
+		doing     string
+		into      any
+		statement string
+		args      []any
+	}{
+		{"listing the processes", &report.Processes, listProcesses, nil},
+		{"reading the leader", &leaders, readLeader, nil},
+		{"reading the state of the database", &databases, readDatabase, nil},
+		{"listing the partitions", &report.Partitions, listPartitions, nil},
+		{"reading the queues", &report.Queues, readQueues, nil},
+		{"reading the chores", &report.Chores, readChores, []any{pq.StringArray(Chores)}},
 	} {
-		if err := read(ctx, &report); err != nil {
-			return Report{}, err
+		if err := s.DB.SelectContext(ctx, part.into, part.statement, part.args...); err != nil {
+			return Report{}, fmt.Errorf("%s: %w", part.doing, err)
 		}
 	}
+	if len(leaders) > 0 {
+		report.Leader = leaders[0]
+	}
+	report.Database = databases[0]
 	var err error
 	report.Migrations, err = migrations.Status(ctx, s.DB.DB.DB)
 	return report, err
 }
 
-func (s *Service) readProcesses(ctx context.Context, report *Report) error {
-	err := s.DB.SelectContext(ctx, &report.Processes, `
+// The statements that a report is made of.
+const (
+	listProcesses = `
 		SELECT process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us
 		  FROM processes
-		 ORDER BY started_at, process_uid`)
-	if err != nil {
-		return fmt.Errorf("listing the processes: %w", err)
-	}
-	var leaders []Leader
-	err = s.DB.SelectContext(ctx, &leaders, `
+		 ORDER BY started_at, process_uid`
+	readLeader = `
 		SELECT leader_id, elected_at, expires_at
 		  FROM river_leader
 		 WHERE expires_at > now()
-		 LIMIT 1`)
-	if err != nil {
-		return fmt.Errorf("reading the leader: %w", err)
-	}
-	if len(leaders) > 0 {
-		report.Leader = leaders[0]
-	}
-	return nil
-}
-
-func (s *Service) readDatabase(ctx context.Context, report *Report) error {
-	err := s.DB.GetContext(ctx, &report.Database, `
+		 LIMIT 1`
+	readDatabase = `
 		SELECT current_setting('server_version') AS version,
 		       pg_database_size(current_database()) AS bytes,
 		       count(*) AS connections,
@@ -122,15 +125,8 @@ func (s *Service) readDatabase(ctx context.Context, report *Report) error {
 		       min(xact_start) FILTER (WHERE pid <> pg_backend_pid()) AS oldest_transaction,
 		       clock_timestamp() AS now
 		  FROM pg_stat_activity
-		 WHERE datname = current_database()`)
-	if err != nil {
-		return fmt.Errorf("reading the state of the database: %w", err)
-	}
-	return nil
-}
-
-func (s *Service) readPartitions(ctx context.Context, report *Report) error {
-	err := s.DB.SelectContext(ctx, &report.Partitions, `
+		 WHERE datname = current_database()`
+	listPartitions = `
 		SELECT p.relname AS parent,
 		       c.relname AS name,
 		       pg_total_relation_size(c.oid) AS bytes,
@@ -140,15 +136,8 @@ func (s *Service) readPartitions(ctx context.Context, report *Report) error {
 		  JOIN pg_class c ON c.oid = i.inhrelid
 		 WHERE p.relkind = 'p'
 		   AND p.relnamespace = 'public'::regnamespace
-		 ORDER BY p.relname, c.relname`)
-	if err != nil {
-		return fmt.Errorf("listing the partitions: %w", err)
-	}
-	return nil
-}
-
-func (s *Service) readQueues(ctx context.Context, report *Report) error {
-	err := s.DB.SelectContext(ctx, &report.Queues, `
+		 ORDER BY p.relname, c.relname`
+	readQueues = `
 		SELECT queue,
 		       count(*) FILTER (WHERE state IN ('available', 'retryable')) AS waiting,
 		       count(*) FILTER (WHERE state = 'running') AS running,
@@ -157,15 +146,8 @@ func (s *Service) readQueues(ctx context.Context, report *Report) error {
 		  FROM river_job
 		 WHERE state IN ('available', 'retryable', 'running', 'scheduled', 'pending')
 		 GROUP BY queue
-		 ORDER BY queue`)
-	if err != nil {
-		return fmt.Errorf("reading the queues: %w", err)
-	}
-	return nil
-}
-
-func (s *Service) readChores(ctx context.Context, report *Report) error {
-	err := s.DB.SelectContext(ctx, &report.Chores, `
+		 ORDER BY queue`
+	readChores = `
 		SELECT k.kind,
 		       max(j.finalized_at) FILTER (WHERE j.state = 'completed') AS last_done,
 		       max(j.finalized_at) FILTER (WHERE j.state IN ('discarded', 'cancelled'))
@@ -174,9 +156,5 @@ func (s *Service) readChores(ctx context.Context, report *Report) error {
 		  FROM unnest($1::text[]) WITH ORDINALITY AS k (kind, place)
 		  LEFT JOIN river_job j ON j.kind = k.kind
 		 GROUP BY k.kind, k.place
-		 ORDER BY k.place`, pq.StringArray(Chores))
-	if err != nil {
-		return fmt.Errorf("reading the chores: %w", err)
-	}
-	return nil
-}
+		 ORDER BY k.place`
+)

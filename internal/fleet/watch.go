@@ -262,24 +262,23 @@ func (w *Watch) judge(running []run) []run {
 		}
 		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
 		runs[one] = w.runs[one] + 1
-		if w.isLost(one, runs[one]) {
+		most := strangerLooks
+		switch here, ended := w.Working.state(one.ID); {
+		case one.Process == self && here:
+			continue
+		case one.Process == self && ended:
+			most = endedLooks
+		case one.Process == self:
+			most = strayLooks
+		case one.Queue == w.Deliveries:
+			most = int(w.DeliveryTime / LookEvery)
+		}
+		if runs[one] > most {
 			lost = append(lost, one)
 		}
 	}
 	w.runs = runs
 	return lost
-}
-
-// isLost judges a run, of this process or of nobody known, that so many looks found.
-func (w *Watch) isLost(one run, looks int) bool {
-	if one.Process == w.Self.String() {
-		runs, ended := w.Working.state(one.ID)
-		return !runs && (looks > endedLooks || !ended && looks > strayLooks)
-	}
-	if one.Queue == w.Deliveries {
-		return looks > int(w.DeliveryTime/LookEvery)
-	}
-	return looks > strangerLooks
 }
 
 // rescue hands runs back, unless they ended meanwhile. A delivery whose process

@@ -162,8 +162,15 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := 0
-	if err := p.find(ctx); err != nil {
-		return 0, err
+	if !p.end.known {
+		first, err := p.first(ctx, 0, math.MaxInt64, []uuid.UUID{})
+		if err != nil {
+			return 0, err
+		}
+		// Some places back, as somebody may be about to commit.
+		from := mark{first - recent, first - recent, time.Now()}
+		p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
+		p.stuck.applications = []uuid.UUID{}
 	}
 	for {
 		now, err := p.publish(ctx)
@@ -228,10 +235,17 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 		// about to.
 		return round{Full: true}, nil
 	}
-	if err == nil {
-		p.end.note(now)
+	switch {
+	case err != nil:
+		return now, err
+	case now.Full:
+		p.end.from = max(p.end.from, now.Last)
+	default:
+		p.end.late.turn(late, now.Newest)
+		p.end.veryLate.turn(veryLate, now.Newest)
+		p.end.from = p.end.late.place
 	}
-	return now, err
+	return now, nil
 }
 
 // takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of the
@@ -431,32 +445,6 @@ func (m *mark) turn(span time.Duration, newest int64) {
 	}
 }
 
-// note takes up what a round found.
-func (h *horizon) note(found round) {
-	if found.Full {
-		h.from = max(h.from, found.Last)
-		return
-	}
-	h.late.turn(late, found.Newest)
-	h.veryLate.turn(veryLate, found.Newest)
-	h.from = h.late.place
-}
-
-// find finds where the first round begins: some places back, as somebody may be about to commit.
-func (p *Publisher) find(ctx context.Context) error {
-	if p.end.known {
-		return nil
-	}
-	first, err := p.first(ctx, 0, math.MaxInt64, []uuid.UUID{})
-	if err != nil {
-		return err
-	}
-	from := mark{first - recent, first - recent, time.Now()}
-	p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
-	p.stuck.applications = []uuid.UUID{}
-	return nil
-}
-
 // first is the place of the first event that waits between two places but of some
 // applications; of none the second place, or the last that was given.
 func (p *Publisher) first(
@@ -514,15 +502,7 @@ func (p *Publisher) look(ctx context.Context, from int64) {
 // theirs, and tries again later where somebody holds one of the applications: publishing
 // must not wait for that.
 func (p *Publisher) Number(ctx context.Context) error {
-	err := p.DB.InTx(ctx, p.number(ctx))
-	if postgres.IsLockTimeout(err) {
-		return nil
-	}
-	return err
-}
-
-func (p *Publisher) number(ctx context.Context) func(tx *postgres.Tx) error {
-	return func(tx *postgres.Tx) error {
+	err := p.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil {
 			return fmt.Errorf("bounding the wait for applications: %w", err)
 		}
@@ -564,5 +544,9 @@ func (p *Publisher) number(ctx context.Context) func(tx *postgres.Tx) error {
 			return fmt.Errorf("keeping up to where events are numbered: %w", err)
 		}
 		return nil
+	})
+	if postgres.IsLockTimeout(err) {
+		return nil
 	}
+	return err
 }

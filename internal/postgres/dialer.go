@@ -32,8 +32,16 @@ func (d *dialer) DialContext(
 	ctx context.Context, network, address string,
 ) (net.Conn, error) {
 	making, ok := ctx.Value(openingKey{}).(*opening)
-	if !ok {
-		return d.dialHasty(ctx, network, address)
+	if !ok { // only to have a statement cancelled
+		until := time.Now().Add(d.grace)
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		socket, err := d.Dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		_ = socket.SetDeadline(until) // it is closed already if this fails
+		return hasty{socket}, nil
 	}
 	socket, err := d.Dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -41,10 +49,13 @@ func (d *dialer) DialContext(
 	}
 	// The driver forgets the socket of a try that failed, and the server would keep
 	// waiting for what comes over it.
-	making.discard()
+	if making.socket != nil {
+		making.settle()
+		_ = making.socket.Close() // the driver may have done so
+	}
 	making.socket = socket
 	making.settled = context.AfterFunc(making.ctx, func() {
-		_ = socket.SetDeadline(time.Now()) // it is closed already if this fails
+		_ = socket.SetDeadline(time.Now()) // as above
 	})
 	return socket, nil
 }
@@ -58,18 +69,6 @@ func (d *dialer) DialTimeout(
 	return d.DialContext(ctx, network, address)
 }
 
-func (d *dialer) dialHasty(ctx context.Context, network, address string) (net.Conn, error) {
-	until := time.Now().Add(d.grace)
-	ctx, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	socket, err := d.Dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	_ = socket.SetDeadline(until) // as above
-	return hasty{socket}, nil
-}
-
 // hasty is a socket whose deadline stays as it was set.
 type hasty struct{ net.Conn }
 
@@ -81,13 +80,4 @@ func (o *opening) settle() {
 	if o.settled != nil {
 		o.settled()
 	}
-}
-
-// discard closes the socket of a try that failed.
-func (o *opening) discard() {
-	if o.socket == nil {
-		return
-	}
-	o.settle()
-	_ = o.socket.Close() // the driver may have done so
 }

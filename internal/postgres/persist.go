@@ -36,7 +36,9 @@ func Persist(ctx context.Context, what string, write func(ctx context.Context) e
 	ctx = context.WithoutCancel(ctx)
 	begun := time.Now()
 	for pause := persistPause; ; pause = min(2*pause, maxPersistPause) {
-		err := tryWrite(ctx, write)
+		bounded, cancel := context.WithTimeout(ctx, persistTry)
+		err := write(bounded)
+		cancel()
 		if err == nil || !isPassing(err) || time.Since(begun) > persistPatience {
 			return err
 		}
@@ -47,12 +49,6 @@ func Persist(ctx context.Context, what string, write func(ctx context.Context) e
 		//nolint:gosec // nobody gains by guessing it
 		<-time.After(pause + rand.N(pause/2))
 	}
-}
-
-func tryWrite(ctx context.Context, write func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, persistTry)
-	defer cancel()
-	return write(ctx)
 }
 
 // isPassing tells whether err speaks of the state that the database, or the way to

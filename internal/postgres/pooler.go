@@ -42,10 +42,6 @@ func (db *DB) CheckPooling(ctx context.Context) error {
 			return nil // no database, or a pooler that has but one: told elsewhere
 		}
 	}
-	return askWhoServes(ctx, connections)
-}
-
-func askWhoServes(ctx context.Context, connections [2]*sqlx.Conn) error {
 	var served [2]int
 	for range poolingQuestions {
 		for i, connection := range connections {

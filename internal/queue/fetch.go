@@ -82,27 +82,23 @@ func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
 	began, known := e.driver.now(), e.driver.begin(params.Queue)
-	found, err := e.take(ctx, params, known)
+	var found []*rivertype.JobRow
+	var err error
+	if known == nil { // from the beginning
+		found, err = e.Executor.JobGetAvailable(ctx, params)
+	} else {
+		var rows pgx.Rows
+		rows, err = e.driver.pool.Query(ctx, fetchFrom, params.Now, params.MaxAttemptedBy,
+			params.ClientID, params.Queue, params.MaxToLock, known.from[:])
+		if err == nil {
+			found, err = pgx.CollectRows(rows, scanJob)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}
 	e.driver.end(params, found, known, began)
 	return found, nil
-}
-
-// take begins at a head, and where none is known at the beginning.
-func (e *executor) take(
-	ctx context.Context, params *riverdriver.JobGetAvailableParams, known *head,
-) ([]*rivertype.JobRow, error) {
-	if known == nil {
-		return e.Executor.JobGetAvailable(ctx, params)
-	}
-	rows, err := e.driver.pool.Query(ctx, fetchFrom, params.Now, params.MaxAttemptedBy,
-		params.ClientID, params.Queue, params.MaxToLock, known.from[:])
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanJob)
 }
 
 // fetchFrom is the library's statement with a time to begin at for each priority, so that
