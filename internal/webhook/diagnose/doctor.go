@@ -102,14 +102,10 @@ func Signature(c SignatureCase) SignatureVerdict {
 		}
 		return verdict(FoundValid, match)
 	}
-	if given.standard {
-		return c.standardVerdict(given, stamps)
+	if !given.standard {
+		return verdict(FoundOtherSecret, secret.MatchNone)
 	}
-	return verdict(FoundOtherSecret, secret.MatchNone)
-}
-
-// standardVerdict tries what goes wrong with signatures of Standard Webhooks alone.
-func (c SignatureCase) standardVerdict(given signature, stamps []string) SignatureVerdict {
+	// What goes wrong with signatures of Standard Webhooks alone.
 	decoded := SignatureCase{Current: decodedKey(c.Current), Previous: decodedKey(c.Previous)}
 	for _, body := range [][]byte{c.Body, c.Sent} {
 		if match := c.signer(given.sums, []string{""}, body); match != secret.MatchNone {
@@ -233,24 +229,18 @@ func (c SignatureCase) candidates() []candidate {
 		append(bytes.Clone(trimmed), "\r\n"...), bytes.ReplaceAll(unix, []byte("\n"), []byte("\r\n")))
 	add(FoundReserialised, rewritten(c.Body)...)
 	if c.Sent != nil {
-		add(c.difference(), c.Sent)
+		var pasted, sent any
+		finding := FoundChangedBody
+		if bytes.Equal(trimmed, c.Sent) {
+			finding = FoundNewline
+		} else if json.Unmarshal(c.Body, &pasted) == nil && json.Unmarshal(c.Sent, &sent) == nil &&
+			bytes.Equal(sorted(pasted), sorted(sent)) {
+			finding = FoundReserialised
+		}
+		add(finding, c.Sent)
 		add(FoundReserialised, rewritten(c.Sent)...)
 	}
 	return all
-}
-
-// difference says how the pasted body differs from the one that was sent.
-func (c SignatureCase) difference() SignatureFinding {
-	var pasted, sent any
-	switch {
-	case bytes.Equal(bytes.TrimRight(c.Body, "\r\n"), c.Sent):
-		return FoundNewline
-	case json.Unmarshal(c.Body, &pasted) != nil || json.Unmarshal(c.Sent, &sent) != nil:
-		return FoundChangedBody
-	case bytes.Equal(sorted(pasted), sorted(sent)):
-		return FoundReserialised
-	}
-	return FoundChangedBody
 }
 
 // rewritten returns a JSON text as common libraries write it again: compact,

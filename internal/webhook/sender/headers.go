@@ -103,9 +103,17 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 		if problem := nameProblem(header.Name, name, seen[name]); problem != "" {
 			faults.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
 		}
-		if problem := valueProblem(valid[i].Value); problem != "" {
-			faults.Add(fmt.Sprintf("headers[%d].value", i), "the value of header %q %s",
-				cut(header.Name, maxHeaderName), problem)
+		// What is wrong with a value does not quote it.
+		field, short := fmt.Sprintf("headers[%d].value", i), cut(header.Name, maxHeaderName)
+		at := strings.IndexFunc(valid[i].Value, func(c rune) bool {
+			return c != '\t' && (c < ' ' || c > '~')
+		})
+		if size := len(valid[i].Value); size > maxHeaderValue {
+			faults.Add(field, "the value of header %q has %d bytes; at most %d are allowed",
+				short, size, maxHeaderValue)
+		} else if at >= 0 {
+			faults.Add(field, "the value of header %q contains a character at position %d that is "+
+				"not printable ASCII, a space or a tab", short, at+1)
 		}
 		seen[name] = true
 	}
@@ -139,20 +147,6 @@ func nameProblem(given, name string, repeated bool) string {
 			"Webhooks", name, standardPrefix)
 	case repeated:
 		return fmt.Sprintf("header %q is given twice; give each name once, in any case", name)
-	}
-	return ""
-}
-
-// valueProblem says what is wrong with a value, else "". It never quotes it.
-func valueProblem(value string) string {
-	if len(value) > maxHeaderValue {
-		return fmt.Sprintf("has %d bytes; at most %d are allowed", len(value), maxHeaderValue)
-	}
-	for i, c := range []byte(value) {
-		if c != '\t' && (c < ' ' || c > '~') {
-			return fmt.Sprintf("contains a character at position %d that is not printable ASCII, "+
-				"a space or a tab", i+1)
-		}
 	}
 	return ""
 }

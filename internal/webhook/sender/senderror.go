@@ -161,7 +161,15 @@ func tlsError(ctx context.Context, err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return expiryError(invalid.Cert, time.Now())
+		const day = "2006-01-02 15:04 UTC"
+		now, cert := time.Now(), invalid.Cert
+		f := newSendError(ClassTLS, CauseExpired, nil)
+		f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
+			Roughly(now.Sub(cert.NotAfter)))
+		if now.Before(cert.NotBefore) {
+			f.cause, f.detail = CauseNotYet, "it begins on "+cert.NotBefore.UTC().Format(day)
+		}
+		return f
 	case errors.As(err, &name):
 		f := newSendError(ClassTLS, CauseWrongName, name)
 		f.detail = printable(fmt.Sprintf("it is valid for %s, not for %s",
@@ -184,20 +192,6 @@ func tlsError(ctx context.Context, err error) error {
 		return newSendError(ClassTLS, CauseHandshake, errors.New("the endpoint closed the connection"))
 	}
 	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
-}
-
-// expiryError says how long ago a certificate ended or when it begins.
-func expiryError(cert *x509.Certificate, now time.Time) *sendError {
-	const day = "2006-01-02 15:04 UTC"
-	if now.Before(cert.NotBefore) {
-		f := newSendError(ClassTLS, CauseNotYet, nil)
-		f.detail = "it begins on " + cert.NotBefore.UTC().Format(day)
-		return f
-	}
-	f := newSendError(ClassTLS, CauseExpired, nil)
-	f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
-		Roughly(now.Sub(cert.NotAfter)))
-	return f
 }
 
 // Roughly writes a duration as people say it.

@@ -122,7 +122,9 @@ func (s *Service) amend(
 	if err := settings.checkMove(current, rotate); err != nil {
 		return secret.String{}, nil, err
 	}
-	settings.Headers = given(settings.Headers)
+	for i := range settings.Headers {
+		settings.Headers[i].Kept = false // they are given now
+	}
 	changes = settings.changes(current, rotate)
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
 	row.Rate, row.Watch = postgres.OrNull(settings.Rate), settings.Watch

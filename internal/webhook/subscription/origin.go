@@ -92,11 +92,3 @@ func allKept(headers []sender.Header) []sender.Header {
 	}
 	return kept
 }
-
-// given takes the marks off again.
-func given(headers []sender.Header) []sender.Header {
-	for i := range headers {
-		headers[i].Kept = false
-	}
-	return headers
-}
