@@ -77,14 +77,21 @@ type executor struct {
 	driver *Driver
 }
 
-// JobGetAvailable takes jobs of a queue that may run now.
+// JobGetAvailable takes jobs of a queue that may run now, from its head on; where none is
+// known, from the beginning.
 func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
-	began, known := e.driver.now(), e.driver.begin(params.Queue)
+	began := e.driver.now()
+	var known *head // at which the fetch begins, nil for the first
+	e.driver.mu.Lock()
+	if now := e.driver.heads[params.Queue]; now != nil {
+		known = new(*now)
+	}
+	e.driver.mu.Unlock()
 	var found []*rivertype.JobRow
 	var err error
-	if known == nil { // from the beginning
+	if known == nil {
 		found, err = e.Executor.JobGetAvailable(ctx, params)
 	} else {
 		var rows pgx.Rows
@@ -192,18 +199,6 @@ func scanJob(row pgx.CollectableRow) (*rivertype.JobRow, error) {
 		}
 	}
 	return &job, nil
-}
-
-// begin returns the head at which a fetch is to begin, nil for the first.
-func (d *Driver) begin(queue string) *head {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known := d.heads[queue]
-	if known == nil {
-		return nil
-	}
-	now := *known
-	return &now
 }
 
 // end notes what a fetch found that began at a head. Where it took as many jobs as it might, the
