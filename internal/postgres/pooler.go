@@ -48,7 +48,7 @@ func (db *DB) CheckPooling(ctx context.Context) error {
 			var process int
 			// Without arguments it is one round trip, which any pooler serves whole.
 			if err := connection.GetContext(ctx, &process, `SELECT pg_backend_pid()`); err != nil {
-				return nil //nolint:nilerr // likewise
+				return nil // likewise
 			}
 			if process == served[1-i] || served[i] != 0 && process != served[i] {
 				return ErrTransactionPooling

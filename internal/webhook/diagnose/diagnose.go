@@ -33,10 +33,9 @@ type Diagnosis struct {
 // Attempt explains an attempt from its log record. The zero Diagnosis is for
 // one that was delivered.
 func Attempt(a delivery.Attempt) Diagnosis {
-	if a.ErrorClass == "" {
-		return Diagnosis{}
-	}
 	switch a.ErrorClass {
+	case "":
+		return Diagnosis{}
 	case sender.ClassHTTP3xx:
 		next := "Ask the partner which URL answers by itself, and put that into the subscription."
 		if location := sender.FieldOf(a.ResponseHeaders, "location"); location != "" {
