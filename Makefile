@@ -34,9 +34,9 @@ postgres:
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
 	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
-	@go build -ldflags=-w -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all packages that start them
+	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all packages that start them
 	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' \
-		./bin/withpostgres ./bin/testcount -apart ./cmd/bench,./cmd/e2e/... -race -vet=off -ldflags=-w -timeout 45m $(TESTS)
+		./bin/withpostgres ./bin/testcount -apart ./cmd/bench,./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
 # to run the documented commands, what tests the alert rules, and the console's files. The clients must be of the server's version, so

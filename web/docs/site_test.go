@@ -292,22 +292,6 @@ func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
 	}
 }
 
-func TestEgressNetworksArePublished(t *testing.T) {
-	t.Parallel()
-	for want, networks := range map[string][]netip.Prefix{
-		`{"addresses":[]}`: nil,
-		`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`: {
-			netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64"),
-		},
-	} {
-		server := serve(t, New(Options{Egress: networks}))
-		got, err := io.ReadAll(get(t, server.URL+"/docs/egress.json").Body)
-		if err != nil || strings.TrimSpace(string(got)) != want {
-			t.Errorf("published %s, %v; want %s", got, err, want)
-		}
-	}
-}
-
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -417,15 +401,35 @@ func body(t *testing.T, address, accept string) []byte {
 	return received
 }
 
-func TestProductionSaysWhereTheSandboxIs(t *testing.T) {
+// TestSettings are those of which the pages speak: production says where the sandbox is, and the
+// networks that webhooks come from are published.
+func TestSettings(t *testing.T) {
 	t.Parallel()
+	networks := []netip.Prefix{
+		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64"),
+	}
 	const note = "sandbox operations answer 404"
-	for _, environment := range []string{production, "sandbox", development} {
-		shown := page(t, serve(t, New(Options{Environment: environment})), Prefix+"/quickstart")
+	for _, test := range []struct {
+		site                *Site
+		environment, egress string
+	}{
+		{common, development, `{"addresses":[]}`},
+		{New(Options{Environment: "sandbox"}), "sandbox", `{"addresses":[]}`},
+		{
+			New(Options{Environment: production, Egress: networks}), production,
+			`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`,
+		},
+	} {
+		server := serve(t, test.site)
+		shown := page(t, server, Prefix+"/quickstart")
 		text := shown.Find("main").Text()
-		if strings.Contains(text, note) != (environment == production) ||
-			shown.Find(".environment").Text() != environment {
-			t.Errorf("%s: the page of %s says %q", environment, shown.Find(".environment").Text(), text)
+		if strings.Contains(text, note) != (test.environment == production) ||
+			shown.Find(".environment").Text() != test.environment {
+			t.Errorf("%s: the page of %s says %q", test.environment, shown.Find(".environment").Text(), text)
+		}
+		got := strings.TrimSpace(string(body(t, server.URL+"/docs/egress.json", "")))
+		if got != test.egress {
+			t.Errorf("%s published %s; want %s", test.environment, got, test.egress)
 		}
 	}
 }

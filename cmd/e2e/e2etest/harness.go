@@ -50,7 +50,7 @@ func Build(folder, name string) (string, error) {
 		return filepath.Join(built, name), nil
 	}
 	path := filepath.Join(folder, name)
-	build := exec.Command("go", "build", "-ldflags=-w", "-o", path, "drawbridge/cmd/"+name)
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "drawbridge/cmd/"+name)
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", name, err, output)
 	}
