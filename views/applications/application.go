@@ -267,7 +267,10 @@ func taskTable(tasks []application.TaskEntry) ui.TableProps[application.TaskEntr
 		RowID:   func(t application.TaskEntry) string { return "task-" + t.UID.String() },
 		Rows:    tasks,
 		Columns: []ui.Column[application.TaskEntry]{
-			{Title: "Status", Class: "w-state", Chip: taskChip},
+			{
+				Title: "Status", Class: "w-state",
+				Chip: func(t application.TaskEntry) ui.ChipProps { return ui.TaskChip(string(t.Status)) },
+			},
 			{Title: "Task", Header: true, Cell: taskTitleCell},
 			{
 				Title: "Created", Class: "w-time end",
@@ -280,5 +283,3 @@ func taskTable(tasks []application.TaskEntry) ui.TableProps[application.TaskEntr
 		},
 	}
 }
-
-func taskChip(t application.TaskEntry) ui.ChipProps { return ui.TaskChip(string(t.Status)) }

@@ -17,7 +17,16 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 		RowID:   func(w loan.Waiting) string { return fmt.Sprintf("draw-%d", w.ID) },
 		Rows:    rows,
 		Columns: []ui.Column[loan.Waiting]{
-			{Title: "State", Class: "w-state w-status", Chip: deskChip},
+			{
+				Title: "State", Class: "w-state w-status",
+				Chip: func(w loan.Waiting) ui.ChipProps {
+					chip := ui.FundingChip(string(w.Status))
+					if w.Overdue {
+						chip.Icon, chip.Word, chip.Tone = "triangle-alert", chip.Word+", overdue", ui.Bad
+					}
+					return chip
+				},
+			},
 			{Title: "Borrower", Header: true, Class: "w-sixth", Cell: deskNameCell},
 			{Title: "Next step", Class: "col-a wrap", Cell: deskStepCell},
 			{
@@ -39,14 +48,6 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 			},
 		},
 	}
-}
-
-// deskChip tells the state of a draw, and that it is overdue.
-func deskChip(w loan.Waiting) ui.ChipProps {
-	if w.Overdue {
-		return ui.ChipProps{Icon: "triangle-alert", Word: DrawWord(w.Status) + ", overdue", Tone: ui.Bad}
-	}
-	return ui.FundingChip(string(w.Status))
 }
 
 func toWord(to lending.FundingStatus) string { return strings.ToLower(DrawWord(to)) }

@@ -32,7 +32,10 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 		RowID:   func(s loan.Summary) string { return "l-" + s.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[loan.Summary]{
-			{Title: "State", Class: "w-state w-loan", Chip: loanChip},
+			{
+				Title: "State", Class: "w-state w-loan",
+				Chip: func(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) },
+			},
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
 			{
 				Title: "Partner", Class: "col-c w-place",
@@ -47,20 +50,16 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 				Title: "Drawn", Class: "col-b w-amount end", Named: true,
 				Money: func(s loan.Summary) *lending.Money { return &s.Drawn },
 			},
-			{Title: "Balance", Class: "col-b w-amount end", Named: true, Money: balance},
+			{
+				Title: "Balance", Class: "col-b w-amount end", Named: true,
+				Money: func(s loan.Summary) *lending.Money { return new(s.Amount.Sub(s.Drawn)) },
+			},
 			{
 				Title: "Opened", Class: "w-time w-day end",
 				Time: func(s loan.Summary) time.Time { return s.OpenedAt },
 			},
 		},
 	}
-}
-
-func loanChip(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) }
-
-func balance(s loan.Summary) *lending.Money {
-	left := s.Amount.Sub(s.Drawn)
-	return &left
 }
 
 // nextDraw says which draw is under way, or which comes next.

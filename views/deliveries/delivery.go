@@ -141,7 +141,11 @@ func forPartner(detail delivery.Detail) string {
 		text.WriteString(strings.TrimSpace(why.Summary) + "\n")
 		answered := detail.Attempts[len(detail.Attempts)-1].ResponseBody
 		if len(answered) > 0 && utf8.Valid(answered) {
-			fmt.Fprintf(&text, "Body of the last answer:\n%s\n", ui.Visible(cut(string(answered))))
+			quoted := strings.TrimSpace(string(answered))
+			if len(answered) > maxQuoted {
+				quoted = strings.ToValidUTF8(string(answered[:maxQuoted]), "") + " …"
+			}
+			fmt.Fprintf(&text, "Body of the last answer:\n%s\n", ui.Visible(quoted))
 		}
 	}
 	return text.String()
@@ -149,14 +153,6 @@ func forPartner(detail delivery.Detail) string {
 
 // maxQuoted is how much of an answer is quoted to the partner, in bytes.
 const maxQuoted = 2 << 10
-
-// cut keeps the beginning of a text.
-func cut(text string) string {
-	if len(text) <= maxQuoted {
-		return strings.TrimSpace(text)
-	}
-	return strings.ToValidUTF8(text[:maxQuoted], "") + " …"
-}
 
 // resendTable lists the deliveries that re-send one.
 func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {

@@ -88,7 +88,22 @@ func explanation(detail email.Detail) ui.Diagnosis {
 				"server for its message id.",
 		}
 	case email.StateFailed:
-		return failedExplanation(detail, last)
+		switch {
+		case detail.OutcomeUnknown:
+			return ui.Diagnosis{
+				Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
+				Next: "Ask the recipient before you re-send it: they may get it twice.",
+			}
+		case last.Outcome == email.OutcomePermanent:
+			return ui.Diagnosis{
+				Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
+				Next: "Check the address with the recipient; the server's answer says what it minds.",
+			}
+		}
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "It was not sent", Text: ui.Sentence(detail.Reason),
+			Next: "See that the mail server works again, then re-send it.",
+		}
 	case email.StateSuppressed:
 		return ui.Diagnosis{
 			Tone: ui.Mute, Title: "It was held back and is never sent", Text: ui.Sentence(detail.Reason),
@@ -141,25 +156,6 @@ func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
 	return ui.Diagnosis{
 		Tone: ui.Warn, Title: "It was not accepted yet and is tried again by itself",
 		Text: lastWord(last), Next: "Wait, unless every e-mail waits: then look at the mail server.",
-	}
-}
-
-func failedExplanation(detail email.Detail, last email.Attempt) ui.Diagnosis {
-	switch {
-	case detail.OutcomeUnknown:
-		return ui.Diagnosis{
-			Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
-			Next: "Ask the recipient before you re-send it: they may get it twice.",
-		}
-	case last.Outcome == email.OutcomePermanent:
-		return ui.Diagnosis{
-			Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
-			Next: "Check the address with the recipient; the server's answer says what it minds.",
-		}
-	}
-	return ui.Diagnosis{
-		Tone: ui.Bad, Title: "It was not sent", Text: ui.Sentence(detail.Reason),
-		Next: "See that the mail server works again, then re-send it.",
 	}
 }
 

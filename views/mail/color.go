@@ -91,16 +91,14 @@ func (c rgb) foreground() rgb {
 func (c rgb) towards(end, ground rgb) rgb {
 	const steps = 20
 	for i := range steps {
-		if mixed := c.mix(end, float64(i)/steps); contrast(mixed, ground) >= readable {
+		share := float64(i) / steps
+		part := func(from, to uint8) uint8 {
+			return uint8(math.Round(float64(from)*(1-share) + float64(to)*share))
+		}
+		mixed := rgb{part(c.R, end.R), part(c.G, end.G), part(c.B, end.B)}
+		if contrast(mixed, ground) >= readable {
 			return mixed
 		}
 	}
 	return end
-}
-
-func (c rgb) mix(other rgb, share float64) rgb {
-	part := func(a, b uint8) uint8 {
-		return uint8(math.Round(float64(a)*(1-share) + float64(b)*share))
-	}
-	return rgb{part(c.R, other.R), part(c.G, other.G), part(c.B, other.B)}
 }

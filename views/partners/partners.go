@@ -217,7 +217,15 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 			{Title: "State", Class: "w-state", Chip: Client.chip},
 			{Title: "Client id", Header: true, Cell: clientIDCell},
 			{Title: "Secret", Class: "col-b w-place", Cell: clientSecretCell},
-			{Title: "Acts for", Class: "col-b w-place", Text: actsFor},
+			{
+				Title: "Acts for", Class: "col-b w-place",
+				Text: func(c Client) string {
+					if len(c.Names) == 1 {
+						return c.Names[0]
+					}
+					return ui.Plural(len(c.Names), "merchant", "merchants")
+				},
+			},
 			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: clientUsedCell},
 			{
 				Title: "Created", Class: "w-time end",
@@ -285,14 +293,6 @@ func (c ClientDetail) rotation() string {
 		return paths.LenderRotate
 	}
 	return paths.ClientRotate
-}
-
-// actsFor names the one merchant of a client, or counts them.
-func actsFor(c Client) string {
-	if len(c.Names) == 1 {
-		return c.Names[0]
-	}
-	return ui.Plural(len(c.Names), "merchant", "merchants")
 }
 
 func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscription.Subscription] {

@@ -16,7 +16,10 @@ func RequestTable(rows []apilog.Request) ui.TableProps[apilog.Request] {
 		RowID:   func(r apilog.Request) string { return "r-" + r.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[apilog.Request]{
-			{Title: "Answer", Class: "w-code", Chip: requestChip},
+			{
+				Title: "Answer", Class: "w-code",
+				Chip: func(r apilog.Request) ui.ChipProps { return ui.AnswerChip(r.Status) },
+			},
 			{Title: "Request", Header: true, Cell: requestNameCell},
 			{Title: "Error", Class: "col-b w-place", Cell: requestErrorCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: requestPartnerCell},
@@ -31,8 +34,6 @@ func RequestTable(rows []apilog.Request) ui.TableProps[apilog.Request] {
 		},
 	}
 }
-
-func requestChip(r apilog.Request) ui.ChipProps { return ui.AnswerChip(r.Status) }
 
 // answer is what the answer said, in words.
 func answer(r apilog.Request) string {

@@ -67,7 +67,7 @@ func Request(r apilog.Request, curl string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Chip(requestChip(r)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Chip(ui.AnswerChip(r.Status)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

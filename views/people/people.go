@@ -33,17 +33,10 @@ func Table(rows []operator.User) ui.TableProps[operator.User] {
 			{Title: "Second factor", Class: "col-b w-state", Named: true, Cell: factorCell},
 			{
 				Title: "Last sign-in", Class: "w-time end", Named: true,
-				Time: func(u operator.User) time.Time { return moment(u.LastSignInAt) },
+				Time: func(u operator.User) time.Time { return ui.Value(u.LastSignInAt) },
 			},
 		},
 	}
-}
-
-func moment(at *time.Time) time.Time {
-	if at == nil {
-		return time.Time{}
-	}
-	return *at
 }
 
 // RoleHint says what each role may do.

@@ -249,7 +249,7 @@ func OncePassword(u operator.User, password string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Time(moment(u.PasswordExpiresAt)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Time(ui.Value(u.PasswordExpiresAt)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -478,7 +478,7 @@ func Detail(u operator.User, sessions []operator.Session, self bool, current uui
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.Time(moment(u.PasswordChangedAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Time(ui.Value(u.PasswordChangedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -501,7 +501,7 @@ func Detail(u operator.User, sessions []operator.Session, self bool, current uui
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = ui.Time(moment(u.PasswordExpiresAt)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Time(ui.Value(u.PasswordExpiresAt)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -163,7 +163,7 @@ func Health(h health.Health, probe health.ProbeRecord, changes []health.ProbeCha
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = ui.Time(lastSuccess(h)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Time(ui.Value(h.LastSuccess)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

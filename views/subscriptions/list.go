@@ -70,30 +70,20 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 			{Title: "Success, 24 hours", Class: "col-a w-spark", Cell: sparkCell},
 			{
 				Title: "95 % within", Class: "col-c col-d w-rate end",
-				Text: func(r Listed) string { return took(r.Health.P95()) },
+				Text: func(r Listed) string {
+					if took := r.Health.P95(); took != 0 {
+						return ui.Duration(took)
+					}
+					return ""
+				},
 			},
 			{
 				Title: "Last success", Class: "col-b w-time end", Named: true,
-				Time: func(r Listed) time.Time { return lastSuccess(r.Health) },
+				Time: func(r Listed) time.Time { return ui.Value(r.Health.LastSuccess) },
 			},
 			{Title: "Action", Class: "col-a w-count end", Cell: actionCell},
 		},
 	}
-}
-
-// took is a time to answer, empty for none.
-func took(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return ui.Duration(d)
-}
-
-func lastSuccess(h health.Health) time.Time {
-	if h.LastSuccess == nil {
-		return time.Time{}
-	}
-	return *h.LastSuccess
 }
 
 // successRate is the share of attempts that succeeded, or a word where there is none.

@@ -64,24 +64,25 @@ func prettyJSON(body string) ([]token, bool) {
 	if err := json.Indent(&out, []byte(trimmed), "", "  "); err != nil {
 		return nil, false
 	}
-	return tokenize(out.String()), true
-}
-
-// tokenize cuts valid JSON text. Joined, the tokens are the text again.
-func tokenize(text string) []token {
+	// Joined, the tokens are the text again.
 	var tokens []token
-	for text != "" {
+	for text := out.String(); text != ""; {
 		length, class := nextToken(text)
 		tokens = append(tokens, token{class, text[:length]})
 		text = text[length:]
 	}
-	return tokens
+	return tokens, true
 }
 
 func nextToken(text string) (length int, class string) {
 	switch first := text[0]; {
 	case first == '"':
-		length = stringEnd(text)
+		for length = 1; length < len(text) && text[length] != '"'; length++ {
+			if text[length] == '\\' {
+				length++
+			}
+		}
+		length = min(length+1, len(text))
 		if strings.HasPrefix(text[length:], ":") {
 			return length, "j-key"
 		}
@@ -101,17 +102,4 @@ func nextToken(text string) (length int, class string) {
 // span returns how much of text consists of the given characters.
 func span(text, of string) int {
 	return len(text) - len(strings.TrimLeft(text, of))
-}
-
-// stringEnd returns the length of the string literal at the start of text.
-func stringEnd(text string) int {
-	for at := 1; at < len(text); at++ {
-		switch text[at] {
-		case '\\':
-			at++
-		case '"':
-			return at + 1
-		}
-	}
-	return len(text)
 }

@@ -177,30 +177,6 @@ func group(title string, folded bool, sections ...Section) NavGroup {
 	return made
 }
 
-// navigation orders the rail for a role: what its people need many times a day comes
-// first, what they need once a week is folded.
-func navigation(role string) []NavGroup {
-	groups := []NavGroup{
-		group("", false, SectionOverview, SectionAttention, SectionApplications, SectionLoans,
-			SectionDesk, SectionSubscriptions, SectionPartners),
-		group("Traffic", false, SectionDeliveries, SectionEvents, SectionBulks, SectionEmails,
-			SectionRequests),
-	}
-	reference := []Section{sectionDocs, SectionProducts, SectionEmailSamples}
-	if role == supportRole {
-		groups = []NavGroup{
-			group("", false, SectionOverview, SectionAttention, SectionApplications, SectionDeliveries,
-				SectionEvents, SectionEmails, SectionRequests),
-			group("Partners", false, SectionPartners, SectionSubscriptions, SectionBulks, SectionLoans,
-				SectionDesk),
-		}
-	}
-	return append(groups,
-		group("Administration", true, SectionPeople, SectionSystems, SectionAudit, SectionQueues,
-			SectionSystem, SectionSettings),
-		group("Reference", true, reference...))
-}
-
 // supportRole is the role whose people answer partners.
 const supportRole = "support"
 
@@ -209,18 +185,37 @@ var adminSections = map[Section]bool{
 	SectionPeople: true, SectionSettings: true, SectionSystems: true,
 }
 
-// NavigationFor lists the pages that a user of a role may open.
+// NavigationFor lists the pages that a user of a role may open: what its people need many
+// times a day comes first, what they need once a week is folded.
 func NavigationFor(role string) []NavGroup {
-	var groups []NavGroup
-	for _, group := range navigation(role) {
+	groups := []NavGroup{
+		group("", false, SectionOverview, SectionAttention, SectionApplications, SectionLoans,
+			SectionDesk, SectionSubscriptions, SectionPartners),
+		group("Traffic", false, SectionDeliveries, SectionEvents, SectionBulks, SectionEmails,
+			SectionRequests),
+	}
+	if role == supportRole {
+		groups = []NavGroup{
+			group("", false, SectionOverview, SectionAttention, SectionApplications, SectionDeliveries,
+				SectionEvents, SectionEmails, SectionRequests),
+			group("Partners", false, SectionPartners, SectionSubscriptions, SectionBulks, SectionLoans,
+				SectionDesk),
+		}
+	}
+	groups = append(groups,
+		group("Administration", true, SectionPeople, SectionSystems, SectionAudit, SectionQueues,
+			SectionSystem, SectionSettings),
+		group("Reference", true, sectionDocs, SectionProducts, SectionEmailSamples))
+	var open []NavGroup
+	for _, group := range groups {
 		group.Items = slices.DeleteFunc(group.Items, func(item NavItem) bool {
 			return adminSections[item.section] && role != "admin"
 		})
 		if len(group.Items) > 0 {
-			groups = append(groups, group)
+			open = append(open, group)
 		}
 	}
-	return groups
+	return open
 }
 
 // pageTitle joins the page's and the product's name.

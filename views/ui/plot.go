@@ -114,16 +114,12 @@ func busiest(bars []Bar) int {
 	return highest
 }
 
-func classesOf(series []Series) []string {
-	classes := make([]string, len(series))
-	for i, one := range series {
-		classes[i] = "plot-" + string(one.Tone)
-	}
-	return classes
-}
-
 func (p BarPlotProps) parts() []plotBar {
-	return stack(p.Bars, classesOf(p.Series), plotWidth, plotHeight, p.axis())
+	var classes []string
+	for _, one := range p.Series {
+		classes = append(classes, "plot-"+string(one.Tone))
+	}
+	return stack(p.Bars, classes, plotWidth, plotHeight, p.axis())
 }
 
 // summary says the plot in one sentence.

@@ -50,15 +50,13 @@ func machineSecond(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
 // zones are those to choose from, west to east.
-func zones() []string {
-	return []string{
-		"Pacific/Honolulu", "America/Anchorage", "America/Los_Angeles", "America/Phoenix",
-		"America/Denver", "America/Chicago", "America/Mexico_City", "America/New_York",
-		"America/Toronto", "America/Bogota", "America/Puerto_Rico", "America/Sao_Paulo",
-		"Europe/London", "Europe/Berlin", "Europe/Madrid", "Europe/Paris", "Europe/Warsaw",
-		"Africa/Lagos", "Africa/Johannesburg", "Asia/Dubai", "Asia/Kolkata", "Asia/Manila",
-		"Asia/Singapore", "Asia/Tokyo", "Australia/Sydney",
-	}
+var zones = []string{
+	"Pacific/Honolulu", "America/Anchorage", "America/Los_Angeles", "America/Phoenix",
+	"America/Denver", "America/Chicago", "America/Mexico_City", "America/New_York",
+	"America/Toronto", "America/Bogota", "America/Puerto_Rico", "America/Sao_Paulo",
+	"Europe/London", "Europe/Berlin", "Europe/Madrid", "Europe/Paris", "Europe/Warsaw",
+	"Africa/Lagos", "Africa/Johannesburg", "Asia/Dubai", "Asia/Kolkata", "Asia/Manila",
+	"Asia/Singapore", "Asia/Tokyo", "Australia/Sydney",
 }
 
 // options are the choices of the menu; the browser's own needs script.
@@ -69,7 +67,7 @@ func (z Zone) options() []Option {
 	}
 	found := []Option{{Value: "auto:" + z.Name, Label: auto}, {Value: "UTC", Label: "UTC"}}
 	known := z.Auto || z.Name == "" || z.Name == "UTC"
-	for _, name := range zones() {
+	for _, name := range zones {
 		found = append(found, Option{Value: name, Label: name})
 		known = known || name == z.Name
 	}
