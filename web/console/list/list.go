@@ -115,6 +115,23 @@ func Keyset[R any](
 	}
 }
 
+// Filtered is the source of the rows that match a filter: load gets it with a place and a
+// limit.
+func Filtered[F, R any](
+	filter F,
+	load func(context.Context, F, postgres.Cursor, int) ([]R, postgres.Cursor, error),
+	count func(context.Context, F, int) (int, error),
+) Source[R] {
+	return Source[R]{
+		Load: Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]R, postgres.Cursor, error) {
+			return load(ctx, filter, from, limit)
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) { return count(ctx, filter, limit) },
+	}
+}
+
 // Engine serves lists.
 type Engine struct {
 	*action.Engine
@@ -161,7 +178,10 @@ type lister[R any] struct {
 // show answers with one page of the list.
 func (l lister[R]) show(ctx echo.Context) error {
 	v := l.read(ctx, ctx.QueryParams())
-	if l.Read(v); l.Live != nil && !page.IsFragment(ctx) && v.gotZone() {
+	l.Read(v)
+	// A time without a zone means another moment to somebody else: the filter has given it one.
+	zoned := v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"]
+	if l.Live != nil && !page.IsFragment(ctx) && len(v.Wrong) == 0 && zoned {
 		return ctx.Redirect(http.StatusSeeOther, v.href("cursor", ctx.QueryParam("cursor")))
 	}
 	status := http.StatusOK
@@ -197,8 +217,17 @@ func (l lister[R]) around(
 ) (props ui.ListProps, err error) {
 	request := ctx.Request().Context()
 	props = ui.ListProps{
-		Path: l.Path, Intro: l.Intro, Buttons: l.buttons(v), Search: l.Search,
+		Path: l.Path, Intro: l.Intro, Buttons: l.Buttons, Search: l.Search,
 		Tabs: v.tabs(l.Tabs), Region: region,
+	}
+	switch {
+	case l.File == nil:
+	case l.File.ByLink:
+		props.Buttons = ui.ButtonsWith(
+			ui.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
+	default:
+		props.Buttons = ui.ButtonsWith(
+			ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
 	}
 	if region.Unavailable != nil {
 		return props, nil // what else there is to choose from comes from the database, too
@@ -221,17 +250,6 @@ func (l lister[R]) around(
 		props.Views, err = l.namedFilters(ctx, v)
 	}
 	return props, err
-}
-
-// buttons are those beside the title, with that of the file.
-func (l lister[R]) buttons(v *Values) templ.Component {
-	switch {
-	case l.File == nil:
-		return l.Buttons
-	case l.File.ByLink:
-		return ui.ButtonsWith(ui.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
-	}
-	return ui.ButtonsWith(ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
 }
 
 // region loads one page of rows.
@@ -260,7 +278,10 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 		}
 		region.Summary = all.in(l.One, l.Many)
 		if l.SummaryBelow {
-			region.Summary, region.Order = "", join(region.Summary, l.Order)
+			region.Summary, region.Order = "", region.Summary
+			if l.Order != "" {
+				region.Order += ", " + l.Order
+			}
 		}
 	}
 	region.Rows, region.Table = len(rows), ui.Table(l.Table(rows))
@@ -284,7 +305,11 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 // empty is what is shown in place of rows: why nothing matches the filter, or that
 // there is nothing at all.
 func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
-	if !v.narrowed(l.Tabs) {
+	narrowed := len(v.texts)
+	if l.Tabs.Default != "" && v.texts[l.Tabs.Name] != "" {
+		narrowed-- // such a tab is a list of its own
+	}
+	if narrowed == 0 {
 		return l.Empty, l.EmptyBody
 	}
 	none := l.NoMatch
@@ -295,13 +320,6 @@ func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
 		none.Href, none.Action = l.Path, "Clear all filters"
 	}
 	return none, nil
-}
-
-func join(summary, order string) string {
-	if order == "" {
-		return summary
-	}
-	return summary + ", " + order
 }
 
 // withQuery is a path under a filter.

@@ -2,9 +2,7 @@ package list
 
 import (
 	"context"
-	"net/url"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -36,16 +34,6 @@ const (
 	modeTail mode = "tail"
 )
 
-func modeOf(query url.Values) mode {
-	switch {
-	case query.Get("tail") != "":
-		return modeTail
-	case query.Get("news") != "":
-		return modeNews
-	}
-	return modeRead
-}
-
 // live sets the addresses that keep a page up to date. Except in the tail,
 // they hold on to the rows that are shown: what is newer is counted, and moves
 // nothing.
@@ -73,7 +61,12 @@ func (l lister[R]) live(
 	first := place.IsZero() || v.mode == modeNews
 	if first && place.IsZero() && len(rows) > 0 {
 		place = l.Live.Place(rows[0])
-		place.UID = successor(place.UID)
+		// The least identifier above the row's: a list from there begins with the row itself.
+		for i := len(place.UID) - 1; i >= 0; i-- {
+			if place.UID[i]++; place.UID[i] != 0 {
+				break
+			}
+		}
 	}
 	switch {
 	case v.mode == modeTail:
@@ -86,18 +79,6 @@ func (l lister[R]) live(
 	}
 	live.StreamURL, live.PollURL = withQuery(l.Live.Path, query), withQuery(l.Path, query)
 	return live, nil
-}
-
-// successor returns the least identifier above uid, so that a list from there
-// begins with uid itself.
-func successor(uid uuid.UUID) uuid.UUID {
-	for i := len(uid) - 1; i >= 0; i-- {
-		uid[i]++
-		if uid[i] != 0 {
-			break
-		}
-	}
-	return uid
 }
 
 // stream sends the rows as they change.

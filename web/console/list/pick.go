@@ -52,7 +52,8 @@ func (e *Engine) pick(
 ) ([]ui.Option, *ui.Picker, error) {
 	kind := search.Kind(asked.Kind)
 	owner, _ := uuid.Parse(asked.Owner) // of all when there is none
-	found, err := e.Things.Pick(ctx, kind, cut(asked.Text), owner, offered)
+	sought := strings.ToValidUTF8(asked.Text[:min(len(asked.Text), maxSought)], "")
+	found, err := e.Things.Pick(ctx, kind, sought, owner, offered)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,10 +85,6 @@ func (e *Engine) pick(
 	}
 	asked.Shown, asked.Total = len(found.Choices), found.Total
 	return options, &asked, nil
-}
-
-func cut(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxSought)], "")
 }
 
 // PickRoute answers a picker while somebody types.

@@ -16,10 +16,38 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// SaveRoute is where readers keep filters under a name.
+// SaveRoute is where readers keep filters under a name, or remove one that is kept. They are
+// the reader's own preference, which no audit log is about.
 func (e *Engine) SaveRoute() page.Route {
-	return page.Post(paths.SavedViews, "console.savedViews", operator.RoleSupport,
-		e.Post(e.saveView))
+	save := func(ctx echo.Context) (action.Change, error) {
+		path := ctx.FormValue("path")
+		if !e.saved[path] {
+			return action.Change{}, lending.Invalid("path", "there is no list at %.60q", path)
+		}
+		query, err := url.ParseQuery(ctx.FormValue("filter"))
+		if err != nil {
+			return action.Change{}, errUnreadable()
+		}
+		user, views := page.User(ctx), operator.SavedViews{DB: e.Operators.DB}
+		outcome := operator.Outcome{Target: withQuery(path, query)}
+		return action.Change{
+			Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+				remove := ctx.FormValue("remove")
+				if remove == "" {
+					err := views.Save(request, tx, user.UID, operator.SavedView{
+						Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
+					})
+					return outcome, page.Worded(err, map[string]string{"name": "The name"})
+				}
+				uid, err := uuid.Parse(remove)
+				if err != nil {
+					return outcome, lending.Invalid("remove", "%.60q is no id of a view", remove)
+				}
+				return outcome, views.Delete(request, tx, user.UID, uid)
+			},
+		}, nil
+	}
+	return page.Post(paths.SavedViews, "console.savedViews", operator.RoleSupport, e.Post(save))
 }
 
 // namedFilters are the filters of a list that have a name: everybody's, the reader's
@@ -54,37 +82,6 @@ func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*ui.NamedFilters, 
 		bar.Links = append(bar.Links, tail)
 	}
 	return bar, nil
-}
-
-// saveView keeps a list's filter under a name, or removes one that is kept. It
-// is the reader's own preference, which no audit log is about.
-func (e *Engine) saveView(ctx echo.Context) (action.Change, error) {
-	path := ctx.FormValue("path")
-	if !e.saved[path] {
-		return action.Change{}, lending.Invalid("path", "there is no list at %.60q", path)
-	}
-	query, err := url.ParseQuery(ctx.FormValue("filter"))
-	if err != nil {
-		return action.Change{}, errUnreadable()
-	}
-	user, views := page.User(ctx), operator.SavedViews{DB: e.Operators.DB}
-	outcome := operator.Outcome{Target: withQuery(path, query)}
-	return action.Change{
-		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			remove := ctx.FormValue("remove")
-			if remove == "" {
-				err := views.Save(request, tx, user.UID, operator.SavedView{
-					Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
-				})
-				return outcome, page.Worded(err, map[string]string{"name": "The name"})
-			}
-			uid, err := uuid.Parse(remove)
-			if err != nil {
-				return outcome, lending.Invalid("remove", "%.60q is no id of a view", remove)
-			}
-			return outcome, views.Delete(request, tx, user.UID, uid)
-		},
-	}, nil
 }
 
 func errUnreadable() error {

@@ -99,8 +99,14 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	zone, _ := l.Zone(ctx)
 	v := &Values{
 		Now: l.DB.Now(), Zone: zone, User: page.User(ctx), Wrong: map[string]string{}, path: l.Path,
-		texts: map[string]string{}, asked: query, place: query.Get("cursor"), mode: modeOf(query),
+		texts: map[string]string{}, asked: query, place: query.Get("cursor"),
 		tab: l.Tabs.Name, specs: map[string]Filter{}, pick: l.Pick,
+	}
+	switch {
+	case query.Get("tail") != "":
+		v.mode = modeTail
+	case query.Get("news") != "":
+		v.mode = modeNews
 	}
 	for _, filter := range l.Filters {
 		v.specs[filter.Name] = filter
@@ -201,15 +207,6 @@ func (v *Values) Query() url.Values {
 	return query
 }
 
-// narrowed tells whether a filter is in force.
-func (v *Values) narrowed(tabs Tabs) bool {
-	count := len(v.texts)
-	if tabs.Default != "" && v.texts[tabs.Name] != "" {
-		count--
-	}
-	return count > 0
-}
-
 // href is the list under the filter with one parameter changed, or without it when
 // the value is empty.
 func (v *Values) href(name, value string) string {
@@ -219,13 +216,6 @@ func (v *Values) href(name, value string) string {
 		query.Set(name, value)
 	}
 	return withQuery(v.path, query)
-}
-
-// gotZone tells, once the filter is read, whether the address had a time without a zone,
-// which means another moment to somebody else.
-func (v *Values) gotZone() bool {
-	return len(v.Wrong) == 0 &&
-		(v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"])
 }
 
 // Local writes a time of the filter as a control of the reader's zone has it, and as
