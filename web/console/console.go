@@ -134,7 +134,18 @@ type Console struct {
 func New(options Options) (*Console, error) {
 	c := &Console{Options: options}
 	site, err := page.NewSite(page.Options{
-		DB: options.DB, Operators: options.Operators, Badges: c.badges,
+		DB: options.DB, Operators: options.Operators,
+		// Deliveries that failed within a day and were not made good, and open alerts.
+		Badges: func(ctx context.Context) (failing, alerts int, err error) {
+			failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
+				State: delivery.StateFailed, Open: true, Since: options.DB.Now().Add(-recent),
+			}, maxBadge)
+			if err != nil {
+				return 0, 0, err
+			}
+			alerts, err = c.Attention.Count(ctx, attention.Filter{State: attention.Waiting}, maxBadge)
+			return failing, alerts, err
+		},
 		PublicURL: options.PublicURL, Environment: options.Environment, Version: options.Version,
 		Currency:    options.Currency,
 		Development: options.Development != nil, Status: options.Status, LiveEvery: options.LiveEvery,
@@ -149,19 +160,6 @@ func New(options Options) (*Console, error) {
 	}
 	c.routes = c.Mount(c.assemble(), c.Changes.Once)
 	return c, nil
-}
-
-// badges counts what the rail shows: deliveries that failed within a day and were not made
-// good, and open alerts.
-func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
-	failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
-		State: delivery.StateFailed, Open: true, Since: c.Options.DB.Now().Add(-recent),
-	}, maxBadge)
-	if err != nil {
-		return 0, 0, err
-	}
-	alerts, err = c.Attention.Count(ctx, attention.Filter{State: attention.Waiting}, maxBadge)
-	return failing, alerts, err
 }
 
 const (

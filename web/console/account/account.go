@@ -54,7 +54,7 @@ func (f *Feature) Routes() []page.Route {
 			f.Reauthenticated(f.Post(f.removeFactor))),
 		page.Post(paths.RecoveryCodes, "console.recoveryCodes", support,
 			f.Reauthenticated(f.recoveryCodes)),
-		page.Post(paths.SessionEnd, "console.session.end", support, f.Post(f.endSession)),
+		page.Post(paths.SessionEnd, "console.session.end", support, f.Post(f.endSessions)),
 		page.Post(paths.SessionsEnd, "console.sessions.end", support, f.Post(f.endSessions)),
 	}
 	if f.Provider == nil {
@@ -105,9 +105,15 @@ func own(
 	}
 }
 
-// endSession signs the viewer out of one of their other sessions.
-func (f *Feature) endSession(ctx echo.Context) (action.Change, error) {
-	user := page.User(ctx)
+// endSessions signs the viewer out of the session that the path names, or everywhere else.
+func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
+	user, here := page.User(ctx), page.Session(ctx)
+	if ctx.Path() == paths.SessionsEnd {
+		return own(ctx, "user.sessions_end", "You are signed out everywhere else.",
+			func(ctx context.Context, tx *postgres.Tx) error {
+				return f.Operators.EndSessions(ctx, tx, user.UID, here.UID)
+			}), nil
+	}
 	session, err := page.SessionUID(ctx)
 	if err != nil {
 		return action.Change{}, err
@@ -115,15 +121,6 @@ func (f *Feature) endSession(ctx echo.Context) (action.Change, error) {
 	return own(ctx, "user.session_end", "That session has ended.",
 		func(ctx context.Context, tx *postgres.Tx) error {
 			return f.Operators.EndSession(ctx, tx, user.UID, session)
-		}), nil
-}
-
-// endSessions signs the viewer out everywhere else.
-func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
-	user, session := page.User(ctx), page.Session(ctx)
-	return own(ctx, "user.sessions_end", "You are signed out everywhere else.",
-		func(ctx context.Context, tx *postgres.Tx) error {
-			return f.Operators.EndSessions(ctx, tx, user.UID, session.UID)
 		}), nil
 }
 

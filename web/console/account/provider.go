@@ -65,27 +65,20 @@ func (f *Feature) toProvider(ctx echo.Context) error {
 	return f.showToGuest(ctx, http.StatusOK, account.ToProvider(f.Provider.Name, address))
 }
 
-// departed reads what the browser has kept, and takes it away; without it, the ticket
-// is one that nothing belongs to.
-func (f *Feature) departed(ctx echo.Context) departure {
-	var leaving departure
-	cookie, err := ctx.Cookie(f.CookieName(departureCookie))
-	if err != nil {
-		return leaving
-	}
-	ctx.SetCookie(f.Cookie(departureCookie, "", -time.Second))
-	plain, err := f.Operators.Keys.Open(
-		cookie.Value, departureTable, departureColumn, departureRow)
-	if err != nil || json.Unmarshal(plain, &leaving) != nil {
-		return departure{}
-	}
-	return leaving
-}
-
 // fromProvider lets in whom the provider vouches for.
 func (f *Feature) fromProvider(ctx echo.Context) error {
-	request, leaving := ctx.Request().Context(), f.departed(ctx)
-	here := page.User(ctx)
+	request, here := ctx.Request().Context(), page.User(ctx)
+	// What the browser has kept is taken away; without it, the ticket is one that nothing
+	// belongs to.
+	var leaving departure
+	if cookie, err := ctx.Cookie(f.CookieName(departureCookie)); err == nil {
+		ctx.SetCookie(f.Cookie(departureCookie, "", -time.Second))
+		plain, err := f.Operators.Keys.Open(
+			cookie.Value, departureTable, departureColumn, departureRow)
+		if err != nil || json.Unmarshal(plain, &leaving) != nil {
+			leaving = departure{}
+		}
+	}
 	if here.Email != "" && leaving.Session != page.Session(ctx).UID {
 		// Signed in meanwhile, by another page: the provider was not asked for a proof.
 		return ctx.Redirect(http.StatusSeeOther, page.SafeNext(leaving.Next))
@@ -107,22 +100,13 @@ func (f *Feature) fromProvider(ctx echo.Context) error {
 		return lending.NewError(lending.CodeForbidden,
 			"The provider knows you as somebody else. Sign out first to change.")
 	}
-	visit := operator.Session{
-		Method: operator.MethodProvider, ProvedAt: provedAt(identity, f.DB.Now()),
+	visit := operator.Session{Method: operator.MethodProvider, ProvedAt: identity.ProvedAt}
+	if now := f.DB.Now(); visit.ProvedAt.After(now) {
+		visit.ProvedAt = now // when the provider asked cannot be in the future
+	} else if visit.ProvedAt.IsZero() {
+		visit.ProvedAt = time.Unix(0, 0) // long ago when it does not say
 	}
 	return f.admit(ctx, user, visit, leaving.Next)
-}
-
-// provedAt is when the provider asked, but not in the future; long ago when it does
-// not say.
-func provedAt(identity operator.Identity, now time.Time) time.Time {
-	switch {
-	case identity.ProvedAt.IsZero():
-		return time.Unix(0, 0)
-	case identity.ProvedAt.After(now):
-		return now
-	}
-	return identity.ProvedAt
 }
 
 // admitIdentity finds or makes the user of an identity.

@@ -45,7 +45,14 @@ func (f *Feature) begin(
 	if err != nil {
 		return err
 	}
-	f.keepDevice(ctx, user.Email)
+	// The browser is known when it signs in to the account again.
+	kept := f.Operators.NewDevice(user.Email, f.visitor(ctx, user.Email).Known)
+	if kept != "" {
+		//nolint:gosec // it sets every attribute
+		cookie := f.Cookie(operator.DeviceCookie(user.Email), kept, operator.DeviceLife)
+		cookie.SameSite = http.SameSiteStrictMode
+		ctx.SetCookie(cookie)
+	}
 	return f.keep(ctx, user, session)
 }
 
@@ -56,18 +63,6 @@ func (f *Feature) visitor(ctx echo.Context, email string) operator.Visitor {
 		visitor.Known = f.Operators.Device(email, cookie.Value)
 	}
 	return visitor
-}
-
-// keepDevice lets the browser be known when it signs in to an account again.
-func (f *Feature) keepDevice(ctx echo.Context, email string) {
-	kept := f.Operators.NewDevice(email, f.visitor(ctx, email).Known)
-	if kept == "" {
-		return
-	}
-	//nolint:gosec // it sets every attribute
-	cookie := f.Cookie(operator.DeviceCookie(email), kept, operator.DeviceLife)
-	cookie.SameSite = http.SameSiteStrictMode
-	ctx.SetCookie(cookie)
 }
 
 // keep lets the browser go on with a session under a new token.
@@ -83,19 +78,5 @@ func (f *Feature) keep(ctx echo.Context, user operator.User, session operator.Se
 	}
 	f.Sessions.Put(request, page.SessionID, session.UID.String())
 	f.Sessions.Put(request, page.SessionCredential, user.Credential)
-	return nil
-}
-
-// wait keeps who has given the right password until the code comes.
-func (f *Feature) wait(ctx echo.Context, user operator.User, visit operator.Session) error {
-	request := ctx.Request().Context()
-	if err := f.Sessions.RenewToken(request); err != nil {
-		return err
-	}
-	f.Sessions.Put(request, sessionWaiting, user.UID.String())
-	f.Sessions.Put(request, sessionWaitingFor, user.Credential)
-	f.Sessions.Put(request, sessionWaitingAt, f.DB.Now().Unix())
-	f.Sessions.Put(request, sessionWaitingBy, string(visit.Method))
-	f.Sessions.Put(request, sessionWaitingProof, visit.ProvedAt.Unix())
 	return nil
 }

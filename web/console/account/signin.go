@@ -90,15 +90,22 @@ func refusedProof(ctx echo.Context, err error) (text string, refused bool) {
 	return refusal.Message, true
 }
 
-// admit lets in who has shown the first factor, or asks for the second.
+// admit lets in who has shown the first factor, or asks for the second, for whose code the
+// session keeps who they are.
 func (f *Feature) admit(
 	ctx echo.Context, user operator.User, visit operator.Session, next string,
 ) error {
 	next = page.SafeNext(next)
 	if user.SecondFactor {
-		if err := f.wait(ctx, user, visit); err != nil {
+		request := ctx.Request().Context()
+		if err := f.Sessions.RenewToken(request); err != nil {
 			return err
 		}
+		f.Sessions.Put(request, sessionWaiting, user.UID.String())
+		f.Sessions.Put(request, sessionWaitingFor, user.Credential)
+		f.Sessions.Put(request, sessionWaitingAt, f.DB.Now().Unix())
+		f.Sessions.Put(request, sessionWaitingBy, string(visit.Method))
+		f.Sessions.Put(request, sessionWaitingProof, visit.ProvedAt.Unix())
 		return ctx.Redirect(http.StatusSeeOther, paths.Where(paths.SignInCode, "next", next))
 	}
 	if err := f.begin(ctx, user, visit, map[string]any{"by": visit.Method}); err != nil {

@@ -49,17 +49,15 @@ var states = []string{
 
 // list is the e-mail log.
 func (f *Feature) list() list.Spec[email.Email] {
-	tabs, kinds := []ui.Option{{Label: "All"}}, []ui.Option{{Label: "All kinds"}}
-	for _, state := range states {
-		word := emails.Chip(state, false).Word
+	tabs := list.Options("All", states, func(state string) string {
 		if state == stateUnknown {
-			word = emails.Chip(string(email.StateFailed), true).Word
+			return emails.Chip(string(email.StateFailed), true).Word
 		}
-		tabs = append(tabs, ui.Option{Value: state, Label: word})
-	}
-	for _, kind := range email.Kinds() {
-		kinds = append(kinds, ui.Option{Value: string(kind), Label: ui.EmailKind(string(kind))})
-	}
+		return emails.Chip(state, false).Word
+	})
+	kinds := list.Options("All kinds", email.Kinds(), func(kind email.Kind) string {
+		return ui.EmailKind(string(kind))
+	})
 	return list.Spec[email.Email]{
 		Name: "console.emails", Path: paths.Emails, Role: operator.RoleSupport, Place: place,
 		Intro: "Every e-mail to a borrower or an operator, and what became of it.",

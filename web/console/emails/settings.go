@@ -28,7 +28,17 @@ func (f *Feature) settings() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			user, typed := page.User(ctx).Email, typedSettings(ctx)
+			user := page.User(ctx).Email
+			typed := email.Settings{
+				LenderName:   strings.TrimSpace(ctx.FormValue("lender_name")),
+				PrimaryColor: strings.ToLower(strings.TrimSpace(ctx.FormValue("primary_color"))),
+				AccentColor:  strings.ToLower(strings.TrimSpace(ctx.FormValue("accent_color"))),
+				ReplyTo:      strings.TrimSpace(ctx.FormValue("reply_to")),
+				// Addresses may be parted by anything that people put between them.
+				AlertTo: strings.FieldsFunc(ctx.FormValue("alert_to"), func(r rune) bool {
+					return unicode.IsSpace(r) || r == ',' || r == ';'
+				}),
+			}
 			page.AllowFrames(ctx)
 			return action.Form{
 				Place: place.Under(paths.Emails, "E-mail settings"), Fields: settingsForm(stored),
@@ -37,32 +47,26 @@ func (f *Feature) settings() action.Spec {
 					Done:      "Saved. New e-mails use these settings from now on.",
 					Unchanged: "Nothing was changed.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						return saveSettings(ctx, tx, typed, user)
+						before, err := email.LoadSettings(ctx, tx)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
+						if err := email.SaveSettings(ctx, tx, typed, user); err != nil {
+							return operator.Outcome{}, err
+						}
+						after, err := email.LoadSettings(ctx, tx)
+						if err != nil || reflect.DeepEqual(before, after) {
+							return operator.Outcome{Target: paths.MailSettings}, err
+						}
+						return operator.Did(paths.MailSettings, operator.Entry{
+							Action: "mail_settings.update", SubjectKind: "mail_settings", Subject: "mail",
+							Before: recorded(before), After: recorded(after),
+						}), nil
 					},
 				},
 			}, nil
 		},
 	}
-}
-
-func saveSettings(
-	ctx context.Context, tx *postgres.Tx, settings email.Settings, actor string,
-) (operator.Outcome, error) {
-	before, err := email.LoadSettings(ctx, tx)
-	if err != nil {
-		return operator.Outcome{}, err
-	}
-	if err := email.SaveSettings(ctx, tx, settings, actor); err != nil {
-		return operator.Outcome{}, err
-	}
-	after, err := email.LoadSettings(ctx, tx)
-	if err != nil || reflect.DeepEqual(before, after) {
-		return operator.Outcome{Target: paths.MailSettings}, err
-	}
-	return operator.Did(paths.MailSettings, operator.Entry{
-		Action: "mail_settings.update", SubjectKind: "mail_settings", Subject: "mail",
-		Before: recorded(before), After: recorded(after),
-	}), nil
 }
 
 // recorded is how the audit log writes settings.
@@ -108,19 +112,5 @@ func settingsForm(stored email.Settings) ui.AskForm {
 				Value: strings.Join(stored.AlertTo, "\n"), Rows: 4, MaxLength: 6000,
 			},
 		},
-	}
-}
-
-// typedSettings reads the form. Addresses may be parted by anything that people put
-// between them.
-func typedSettings(ctx echo.Context) email.Settings {
-	return email.Settings{
-		LenderName:   strings.TrimSpace(ctx.FormValue("lender_name")),
-		PrimaryColor: strings.ToLower(strings.TrimSpace(ctx.FormValue("primary_color"))),
-		AccentColor:  strings.ToLower(strings.TrimSpace(ctx.FormValue("accent_color"))),
-		ReplyTo:      strings.TrimSpace(ctx.FormValue("reply_to")),
-		AlertTo: strings.FieldsFunc(ctx.FormValue("alert_to"), func(r rune) bool {
-			return unicode.IsSpace(r) || r == ',' || r == ';'
-		}),
 	}
 }

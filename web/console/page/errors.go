@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,8 +25,11 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	status := s.Status(lending.ErrorCode(err))
 	shown := ui.Fault{
 		Environment: s.Environment, Theme: s.Preference(ctx, "theme"), Status: status,
-		Title: errorTitle(status, err), Text: ErrorText(err),
+		Title: cmp.Or(errorTitles[status], "Something went wrong"), Text: ErrorText(err),
 		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
+	}
+	if status == http.StatusInternalServerError && errors.Is(err, secret.ErrUnknownKey) {
+		shown.Title = "A key is missing"
 	}
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
@@ -82,30 +86,17 @@ func (s *Site) errorFrame(ctx echo.Context, place Place, status int) ui.Frame {
 	return s.plainFrame(ctx, place)
 }
 
-func errorTitle(status int, err error) string {
-	switch status {
-	case http.StatusNotFound:
-		return "There is nothing here"
-	case http.StatusForbidden:
-		return "You may not do this"
-	case http.StatusUnauthorized:
-		return "You are signed out"
-	case http.StatusConflict:
-		return "This cannot be done now"
-	case http.StatusTooManyRequests:
-		return "Too often"
-	case http.StatusInternalServerError:
-		if errors.Is(err, secret.ErrUnknownKey) {
-			return "A key is missing"
-		}
-	case http.StatusRequestEntityTooLarge:
-		return "The form is too large"
-	case http.StatusServiceUnavailable:
-		return "The database does not answer"
-	case http.StatusMethodNotAllowed, http.StatusBadRequest:
-		return "The request is not right"
-	}
-	return "Something went wrong"
+// errorTitles say what an error is by its status.
+var errorTitles = map[int]string{
+	http.StatusNotFound:              "There is nothing here",
+	http.StatusForbidden:             "You may not do this",
+	http.StatusUnauthorized:          "You are signed out",
+	http.StatusConflict:              "This cannot be done now",
+	http.StatusTooManyRequests:       "Too often",
+	http.StatusRequestEntityTooLarge: "The form is too large",
+	http.StatusServiceUnavailable:    "The database does not answer",
+	http.StatusMethodNotAllowed:      "The request is not right",
+	http.StatusBadRequest:            "The request is not right",
 }
 
 // missingKey is what to do about a value that no key opens.
@@ -163,15 +154,6 @@ func listAbove(path string) (found above, rest string) {
 		}
 	}
 	return above{}, ""
-}
-
-// noSuch says that a path's id names nothing.
-func noSuch(path string) string {
-	list, _ := listAbove(path)
-	if list.thing == "" {
-		return "There is nothing with this id. The link may be cut off"
-	}
-	return "There is no such " + list.thing + ". The link may be cut off"
 }
 
 // Worded puts the labels of a form, as a sentence mentions them, in place of the API's

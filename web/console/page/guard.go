@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -61,14 +62,25 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 			return lending.NewError(lending.CodeForbidden,
 				"Your role, %s, may not do this. Ask somebody with the role %s.", signed.Role, needed)
 		}
-		if path := RequiredStep(signed); path != "" && !allowedBefore[ctx.Path()] {
-			return askForStep(ctx, path)
+		step := RequiredStep(signed)
+		switch {
+		case step == "" || allowedBefore[ctx.Path()]:
+			return handler(ctx)
+		case IsFragment(ctx) || isStream(ctx.Request()):
+			return lending.NewError(lending.CodeForbidden,
+				"Something has to be done before the console opens. Reload the page.")
 		}
-		return handler(ctx)
+		return ctx.Redirect(http.StatusSeeOther, step)
 	})
 	return func(ctx echo.Context) error {
 		s.strictHeaders(ctx.Response().Header())
-		s.noteChange(ctx)
+		// The cookie goes with the answer to a form, for as long as the replica may be behind,
+		// where there is one.
+		if most := s.DB.MostLag(); most > 0 && IsSent(ctx) {
+			ctx.Response().Before(func() {
+				ctx.SetCookie(s.Cookie(changedCookie, "1", most+time.Second))
+			})
+		}
 		request := ctx.Request()
 		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
 		return guarded(ctx)
@@ -198,15 +210,6 @@ func RequiredStep(signed operator.Signed) string {
 		return paths.SecondFactor
 	}
 	return ""
-}
-
-// askForStep sends a person to the page where they have something to do first.
-func askForStep(ctx echo.Context, path string) error {
-	if IsFragment(ctx) || isStream(ctx.Request()) {
-		return lending.NewError(lending.CodeForbidden,
-			"Something has to be done before the console opens. Reload the page.")
-	}
-	return ctx.Redirect(http.StatusSeeOther, path)
 }
 
 // Reauthenticated lets a handler run only when the user has shown a moment ago who

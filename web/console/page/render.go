@@ -90,15 +90,30 @@ func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
 	}
 }
 
+// zipFrom is the size from which a page is worth compressing, in bytes.
+const zipFrom = 4 << 10
+
 // Render writes a whole page or a fragment. Nothing is sent before the
 // component is rendered to its end, so that an error can still be answered, and that
 // of a request whose context has ended, too.
+//
+// The HTML is compressed where the browser takes it. Answers to forms may show a new
+// secret, whose length alone could tell something: they never are.
 func Render(ctx echo.Context, status int, component templ.Component) error {
-	html, err := HTML(context.WithoutCancel(ctx.Request().Context()), component)
+	request, header := ctx.Request(), ctx.Response().Header()
+	html, err := HTML(context.WithoutCancel(request.Context()), component)
 	if err != nil {
 		return err
 	}
-	return send(ctx, status, html)
+	html = slim(withTokens(html))
+	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if request.Method == http.MethodGet && len(html) >= zipFrom && compress.Accepted(request) {
+		if zipped := compress.Gzip(html); zipped != nil {
+			header.Set(echo.HeaderContentEncoding, "gzip")
+			html = zipped
+		}
+	}
+	return ctx.HTMLBlob(status, html)
 }
 
 // HTML renders a component.
@@ -108,24 +123,6 @@ func HTML(ctx context.Context, component templ.Component) ([]byte, error) {
 		return nil, fmt.Errorf("rendering a page: %w", err)
 	}
 	return html.Bytes(), nil
-}
-
-// zipFrom is the size from which a page is worth compressing, in bytes.
-const zipFrom = 4 << 10
-
-// send writes HTML, compressed where the browser takes it. Answers to forms may
-// show a new secret, whose length alone could tell something: they never are.
-func send(ctx echo.Context, status int, html []byte) error {
-	html = slim(withTokens(html))
-	request, header := ctx.Request(), ctx.Response().Header()
-	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if request.Method == http.MethodGet && len(html) >= zipFrom && compress.Accepted(request) {
-		if zipped := compress.Gzip(html); zipped != nil {
-			header.Set(echo.HeaderContentEncoding, "gzip")
-			html = zipped
-		}
-	}
-	return ctx.HTMLBlob(status, html)
 }
 
 // TokenField is the hidden field by which a form is known: one that is sent twice

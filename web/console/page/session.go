@@ -115,16 +115,6 @@ func (s *Site) MayLag(handler echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// noteChange leaves the cookie with the answer to a form, for as long as the replica may be
-// behind, where there is one.
-func (s *Site) noteChange(ctx echo.Context) {
-	if most := s.DB.MostLag(); most > 0 && IsSent(ctx) {
-		ctx.Response().Before(func() {
-			ctx.SetCookie(s.Cookie(changedCookie, "1", most+time.Second))
-		})
-	}
-}
-
 // CookieName adds the prefix by which browsers hold a cookie to this host and
 // to TLS; they refuse it over plain http.
 func (s *Site) CookieName(name string) string {

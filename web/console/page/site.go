@@ -159,8 +159,12 @@ func UID(ctx echo.Context) (uuid.UUID, error) {
 	text := ctx.Param("uid")
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != 36 {
+		none := "is nothing with this id"
+		if list, _ := listAbove(ctx.Request().URL.Path); list.thing != "" {
+			none = "is no such " + list.thing
+		}
 		return uuid.Nil, lending.NewError(lending.CodeNotFound,
-			"%s", noSuch(ctx.Request().URL.Path))
+			"There %s. The link may be cut off", none)
 	}
 	return uid, nil
 }

@@ -32,7 +32,16 @@ func slim(html []byte) []byte {
 			break
 		}
 		slimmed, html = append(slimmed, html[:start]...), html[start:]
-		end := tagEnd(html)
+		end, quote := 0, byte(0)
+		for ; end < len(html) && (quote != 0 || html[end] != '>'); end++ {
+			switch b := html[end]; {
+			case b == quote:
+				quote = 0
+			case quote == 0 && (b == '"' || b == '\''):
+				quote = b
+			}
+		}
+		end = min(end+1, len(html))
 		tag := html[:end]
 		if !slices.ContainsFunc(impliedEnds, func(of []byte) bool { return bytes.Equal(tag, of) }) {
 			slimmed = appendTag(slimmed, tag)
@@ -43,24 +52,6 @@ func slim(html []byte) []byte {
 		}
 	}
 	return append(slimmed, html...)
-}
-
-// tagEnd is where the tag that html begins with ends.
-func tagEnd(html []byte) int {
-	quoted := byte(0)
-	for i, b := range html {
-		switch {
-		case quoted != 0:
-			if b == quoted {
-				quoted = 0
-			}
-		case b == '"' || b == '\'':
-			quoted = b
-		case b == '>':
-			return i + 1
-		}
-	}
-	return len(html)
 }
 
 // appendTag writes a tag without the quotes that it does not need.

@@ -75,7 +75,9 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 			return nil
 		}
 		if bytes.Equal(html, sent) {
-			connected = out.idle()
+			// A sign of life now and then: an event, since the page hears no comment and takes a
+			// longer silence for a dead connection.
+			connected = time.Since(out.last) < keepAlive || out.write([]byte("event: alive\ndata:\n\n"))
 			continue
 		}
 		sent = html
@@ -91,18 +93,9 @@ type eventWriter struct {
 	last       time.Time
 }
 
-// idle sends a sign of life when it is time for one: an event, since the page
-// hears no comment and takes a longer silence for a dead connection. Like
-// message, it returns false when the browser is gone.
-func (w *eventWriter) idle() bool {
-	if time.Since(w.last) < keepAlive {
-		return true
-	}
-	return w.write([]byte("event: alive\ndata:\n\n"))
-}
-
-// message sends HTML as one event. Line ends part the lines of an event, so a
-// carriage return that belongs to the content goes as a character reference.
+// message sends HTML as one event, and returns false when the browser is gone. Line ends part
+// the lines of an event, so a carriage return that belongs to the content goes as a character
+// reference.
 func (w *eventWriter) message(html []byte) bool {
 	html = bytes.ReplaceAll(withTokens(html), []byte("\r"), []byte("&#13;"))
 	html = bytes.ReplaceAll(html, []byte("\n"), []byte("\ndata: "))

@@ -31,7 +31,7 @@ func (f *Feature) Routes() []page.Route {
 		page.Post(paths.PersonSessions, "console.person.sessions.end", admin,
 			f.Reauthenticated(f.Post(f.endSessions))),
 		page.Post(paths.PersonSession, "console.person.session.end", admin,
-			f.Reauthenticated(f.Post(f.endSession))))
+			f.Reauthenticated(f.Post(f.endSessions))))
 	return append(routes, f.Actions(f.invite())...)
 }
 

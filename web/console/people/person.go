@@ -34,7 +34,29 @@ func (f *Feature) invite() action.Spec {
 			var user operator.User
 			var password secret.String
 			return action.Form{
-				Place: place.Under(paths.People, "Invite somebody"), Fields: inviteForm(),
+				Place: place.Under(paths.People, "Invite somebody"),
+				Fields: ui.AskForm{
+					Title: "Invite somebody", Action: paths.PersonNew, Cancel: paths.People,
+					Submit: "Invite", NoReason: true,
+					Says: []string{"You get a password to pass on. It works for seven days, and only to " +
+						"choose another one."},
+					Controls: []ui.Control{
+						{
+							Name: "email", Label: "E-mail", Thing: "the address", Type: "email", MaxLength: 254,
+							Hint:     "They sign in with it. With OpenID Connect it must be the provider's.",
+							Required: true, Autocomplete: "off", Autofocus: true,
+						},
+						{
+							Name: "name", Label: "Name", Thing: "the name", MaxLength: 200, Required: true,
+							Autocomplete: "off",
+						},
+						{
+							Kind: ui.ControlSelect, Name: "role", Label: "Role", Thing: "the role",
+							Hint: people.RoleHint, Value: string(operator.RoleSupport),
+							Options: people.RoleOptions(),
+						},
+					},
+				},
 				Change: action.Change{
 					Do: func(ctx context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 						if user, password, err = f.Operators.Invite(ctx, tx, request); err != nil {
@@ -48,31 +70,6 @@ func (f *Feature) invite() action.Spec {
 				},
 				Show: func(ctx echo.Context) error { return f.showPassword(ctx, user, password) },
 			}, nil
-		},
-	}
-}
-
-func inviteForm() ui.AskForm {
-	return ui.AskForm{
-		Title: "Invite somebody", Action: paths.PersonNew, Cancel: paths.People, Submit: "Invite",
-		NoReason: true,
-		Says: []string{
-			"You get a password to pass on. It works for seven days, and only to choose another one.",
-		},
-		Controls: []ui.Control{
-			{
-				Name: "email", Label: "E-mail", Thing: "the address", Type: "email", MaxLength: 254,
-				Hint:     "They sign in with it. With OpenID Connect it must be the provider's.",
-				Required: true, Autocomplete: "off", Autofocus: true,
-			},
-			{
-				Name: "name", Label: "Name", Thing: "the name", MaxLength: 200, Required: true,
-				Autocomplete: "off",
-			},
-			{
-				Kind: ui.ControlSelect, Name: "role", Label: "Role", Thing: "the role",
-				Hint: people.RoleHint, Value: string(operator.RoleSupport), Options: people.RoleOptions(),
-			},
 		},
 	}
 }
@@ -190,22 +187,20 @@ func (f *Feature) resetFactor(ctx echo.Context) (action.Change, error) {
 		})
 }
 
-// endSessions signs a user out everywhere.
+// endSessions signs a user out of the session that the path names, or everywhere.
 func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
+	if ctx.Path() == paths.PersonSession {
+		session, err := page.SessionUID(ctx)
+		if err != nil {
+			return action.Change{}, err
+		}
+		return f.other(ctx, "user.session_end", "That session has ended.",
+			func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error) {
+				return user, f.Operators.EndSession(ctx, tx, user.UID, session)
+			})
+	}
 	return f.other(ctx, "user.sessions_end", "They are signed out everywhere.",
 		func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error) {
 			return user, f.Operators.EndSessions(ctx, tx, user.UID)
-		})
-}
-
-// endSession signs a user out of one session.
-func (f *Feature) endSession(ctx echo.Context) (action.Change, error) {
-	session, err := page.SessionUID(ctx)
-	if err != nil {
-		return action.Change{}, err
-	}
-	return f.other(ctx, "user.session_end", "That session has ended.",
-		func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error) {
-			return user, f.Operators.EndSession(ctx, tx, user.UID, session)
 		})
 }
