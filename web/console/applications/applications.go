@@ -14,7 +14,6 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
-	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
@@ -57,10 +56,7 @@ var (
 
 // applications lists applications.
 func (f *Feature) applications() list.Spec[application.Summary] {
-	tabs := []ui.Option{{Label: "All"}}
-	for _, status := range lending.AllApplicationStatuses() {
-		tabs = append(tabs, ui.Option{Value: string(status), Label: string(status)})
-	}
+	tabs := list.Options("All", lending.AllApplicationStatuses(), nil)
 	return list.Spec[application.Summary]{
 		Name: "console.applications", Path: paths.Applications, Role: operator.RoleSupport,
 		Place: applicationsPlace,
@@ -71,14 +67,7 @@ func (f *Feature) applications() list.Spec[application.Summary] {
 			{
 				Name: "q", Label: "Id, reference, e-mail or disbursement", Chip: "Search ", Max: 254,
 			},
-			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
-			{
-				Name: "merchant", Label: "Merchant", Kind: list.Choice,
-				Pick: search.Merchant, Options: list.Any("All merchants"),
-			},
+			list.Partner, list.Merchant,
 		},
 		Read:  f.readApplications,
 		Table: ui.ApplicationTable,
@@ -121,17 +110,11 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 	if application.CheckSearch(filter.Search) != nil {
 		v.Wrong["q"] = "This cannot be searched for: it is too long."
 	}
-	return list.Source[application.Summary]{
-		Load: list.Keyset(func(
-			ctx context.Context, from postgres.Cursor, limit int,
-		) ([]application.Summary, postgres.Cursor, error) {
-			filter := filter // the count reads it meanwhile
-			filter.Cursor, filter.Limit = from, limit
-			found, err := f.Applications.List(ctx, filter)
-			return found.Applications, found.Next, err
-		}),
-		Count: func(ctx context.Context, limit int) (int, error) {
-			return f.Applications.Count(ctx, filter, limit)
-		},
-	}
+	return list.Filtered(filter, func(
+		ctx context.Context, filter application.Filter, from postgres.Cursor, limit int,
+	) ([]application.Summary, postgres.Cursor, error) {
+		filter.Cursor, filter.Limit = from, limit
+		found, err := f.Applications.List(ctx, filter)
+		return found.Applications, found.Next, err
+	}, f.Applications.Count)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -46,7 +47,11 @@ var changes = map[string]change{
 		},
 	},
 	"accept": {
-		action: "application.accept_offer", ask: changing.askAcceptance, basis: changing.selection,
+		action: "application.accept_offer", ask: changing.askAcceptance,
+		basis: func(c changing) string {
+			return fmt.Sprintf("%s with %s selected", c.now.Status,
+				cmp.Or(c.now.SelectedProductCode, "nothing"))
+		},
 	},
 	"document": {
 		action: "application.document", ask: changing.askDocument, basis: changing.documents,
@@ -57,9 +62,21 @@ var changes = map[string]change{
 		action: "task.status", ask: changing.askTaskStatus, ofTask: true,
 		basis: func(c changing) string { return string(c.now.Task.Status) },
 	},
-	"funding": {action: "draw.status", ask: changing.askFunding, basis: changing.funding},
-	"amount":  {action: "application.amount", ask: changing.askAmount, basis: changing.offers},
-	"terms":   {action: "application.terms", ask: changing.askTerms, basis: changing.offers},
+	"funding": {
+		action: "draw.status", ask: changing.askFunding,
+		basis: func(c changing) string { // where the money of the draw stands
+			if c.now.Loan != nil {
+				for _, draw := range c.now.Loan.Disbursements {
+					if strconv.FormatInt(draw.ID, 10) == c.get("draw") {
+						return string(draw.Status)
+					}
+				}
+			}
+			return ""
+		},
+	},
+	"amount": {action: "application.amount", ask: changing.askAmount, basis: changing.offers},
+	"terms":  {action: "application.terms", ask: changing.askTerms, basis: changing.offers},
 }
 
 // changing is what somebody wants to change, and how things stand.

@@ -174,18 +174,6 @@ func (c changing) askTaskStatus() (asked, error) {
 	}, nil
 }
 
-// funding writes where the money of the draw stands that the change is about.
-func (c changing) funding() string {
-	if c.now.Loan != nil {
-		for _, draw := range c.now.Loan.Disbursements {
-			if strconv.FormatInt(draw.ID, 10) == c.get("draw") {
-				return string(draw.Status)
-			}
-		}
-	}
-	return ""
-}
-
 // fundings are what becomes of a draw by its next status: what that is called, what it
 // means, and the event that tells it.
 var fundings = map[lending.FundingStatus]struct {

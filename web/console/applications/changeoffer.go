@@ -13,14 +13,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// selection writes which product is selected, and in which status.
-func (c changing) selection() string {
-	if c.now.SelectedProductCode == "" {
-		return string(c.now.Status) + " with nothing selected"
-	}
-	return string(c.now.Status) + " with " + c.now.SelectedProductCode + " selected"
-}
-
 func (c changing) askAcceptance() (asked, error) {
 	switch {
 	case c.now.Status.IsFinal():

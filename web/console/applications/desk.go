@@ -10,7 +10,6 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/search"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -24,19 +23,19 @@ var deskAges = []string{"1", "4", "8", "16", "40"}
 // desk lists the draws whose money is under way, with what has to be done about each, and
 // those of any other state with what was given as evidence.
 func (f *Feature) desk() list.Spec[loan.Waiting] {
-	tabs := []ui.Option{{Label: "Under way"}}
-	for _, state := range lending.AllFundingStatuses() {
-		tabs = append(tabs, ui.Option{Value: string(state), Label: applications.DrawWord(state)})
-	}
-	ages := []ui.Option{{Label: "Any age"}}
-	for _, hours := range deskAges {
-		ages = append(ages, ui.Option{Value: hours, Label: hours + " business hours or more"})
-	}
+	tabs := list.Options("Under way", lending.AllFundingStatuses(), applications.DrawWord)
+	ages := list.Options("Any age", deskAges, func(hours string) string {
+		return hours + " business hours or more"
+	})
 	return list.Spec[loan.Waiting]{
 		Name: "console.desk", Path: paths.Desk, Role: operator.RoleSupport,
-		Place:   page.Place{Section: ui.SectionDesk, Title: "Draw desk"},
-		IntroOf: f.deskIntro,
-		One:     "draw", Many: "draws", Order: "Oldest request first",
+		Place: page.Place{Section: ui.SectionDesk, Title: "Draw desk"},
+		IntroOf: func(context.Context) (string, error) {
+			cutoff := f.Loans.Calendar.NextCutoff(f.DB.Now())
+			return "Draws whose money is under way, and what has to be done about each. The next " +
+				"cut-off for transfers is on " + cutoff.Format("Monday, 2 January, at 15:04 MST") + ".", nil
+		},
+		One: "draw", Many: "draws", Order: "Oldest request first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
 			{
@@ -44,18 +43,7 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 				Options: []ui.Option{{Label: "Overdue or not"}, {Value: "yes", Label: "Overdue"}},
 			},
 			{Name: "age", Label: "In its state for", Kind: list.Choice, Options: ages},
-			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
-			{
-				Name: "merchant", Label: "Merchant", Kind: list.Choice,
-				Pick: search.Merchant, Options: list.Any("All merchants"),
-			},
-			{
-				Name: "product", Label: "Product", Kind: list.Choice,
-				Pick: search.Product, Options: list.Any("All products"),
-			},
+			list.Partner, list.Merchant, list.Product,
 		},
 		Read:  f.readDesk,
 		Table: applications.DeskTable,
@@ -77,16 +65,19 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 				"product", "gross_amount", "net_amount", "reference", "method", "effective_date", "reason",
 				"next_step",
 			},
-			Cells: deskCells,
+			Cells: func(w loan.Waiting) []string {
+				said := w.Evidence()
+				return []string{
+					list.CellNumber(w.ID), w.ApplicationUID.String(), string(w.Status),
+					list.CellTime(w.RequestedAt), list.CellTime(w.Since), fmt.Sprintf("%.2f", w.Age.Hours()),
+					strconv.FormatBool(w.Overdue), list.CellTime(w.Due), w.Borrower, w.PartnerName,
+					w.MerchantName, w.ProductCode, w.Gross.String(), w.Net.String(),
+					page.Value(said.Reference), page.Value(said.Method), page.Value(said.EffectiveDate),
+					page.Value(said.Reason), w.NextStep,
+				}
+			},
 		},
 	}
-}
-
-// deskIntro says until when transfers leave today.
-func (f *Feature) deskIntro(context.Context) (string, error) {
-	cutoff := f.Loans.Calendar.NextCutoff(f.DB.Now())
-	return "Draws whose money is under way, and what has to be done about each. The next " +
-		"cut-off for transfers is on " + cutoff.Format("Monday, 2 January, at 15:04 MST") + ".", nil
 }
 
 func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
@@ -96,28 +87,10 @@ func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
 		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), ProductUID: v.UID("product"),
 		Age: time.Duration(hours) * time.Hour, Overdue: v.Is("overdue"),
 	}
-	return list.Source[loan.Waiting]{
-		Load: list.Keyset(func(
-			ctx context.Context, from postgres.Cursor, limit int,
-		) ([]loan.Waiting, postgres.Cursor, error) {
-			filter := filter // the count reads it meanwhile
-			filter.Cursor, filter.Limit = from, limit
-			return f.Loans.Desk(ctx, filter)
-		}),
-		Count: func(ctx context.Context, limit int) (int, error) {
-			return f.Loans.CountDesk(ctx, filter, limit)
-		},
-	}
-}
-
-func deskCells(w loan.Waiting) []string {
-	said := w.Evidence()
-	return []string{
-		list.CellNumber(w.ID), w.ApplicationUID.String(), string(w.Status),
-		list.CellTime(w.RequestedAt), list.CellTime(w.Since), fmt.Sprintf("%.2f", w.Age.Hours()),
-		strconv.FormatBool(w.Overdue), list.CellTime(w.Due), w.Borrower, w.PartnerName,
-		w.MerchantName, w.ProductCode, w.Gross.String(), w.Net.String(),
-		page.Value(said.Reference), page.Value(said.Method), page.Value(said.EffectiveDate),
-		page.Value(said.Reason), w.NextStep,
-	}
+	return list.Filtered(filter, func(
+		ctx context.Context, filter loan.DeskFilter, from postgres.Cursor, limit int,
+	) ([]loan.Waiting, postgres.Cursor, error) {
+		filter.Cursor, filter.Limit = from, limit
+		return f.Loans.Desk(ctx, filter)
+	}, f.Loans.CountDesk)
 }

@@ -8,7 +8,6 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/search"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -18,17 +17,10 @@ import (
 
 // loans lists loans with their draws under way.
 func (f *Feature) loans() list.Spec[loan.Summary] {
-	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range loan.ListStates() {
-		tabs = append(tabs, ui.Option{
-			Value: string(state), Label: applications.LoanChip(string(state)).Word,
-		})
-	}
-	drawOptions := []ui.Option{{Label: "Any or none"}}
-	for _, state := range lending.AllFundingStatuses() {
-		drawOptions = append(drawOptions,
-			ui.Option{Value: string(state), Label: applications.DrawWord(state)})
-	}
+	tabs := list.Options("All", loan.ListStates(), func(state loan.ListState) string {
+		return applications.LoanChip(string(state)).Word
+	})
+	draws := list.Options("Any or none", lending.AllFundingStatuses(), applications.DrawWord)
 	return list.Spec[loan.Summary]{
 		Name: "console.loans", Path: paths.Loans, Role: operator.RoleSupport,
 		Place: page.Place{Section: ui.SectionLoans, Title: "Loans and draws"},
@@ -36,20 +28,24 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 		One:   "loan", Many: "loans", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
+			list.Partner, list.Product,
 			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
-			{
-				Name: "product", Label: "Product", Kind: list.Choice,
-				Pick: search.Product, Options: list.Any("All products"),
-			},
-			{
-				Name: "draw", Label: "Has a draw that is", Kind: list.Choice, Options: drawOptions,
+				Name: "draw", Label: "Has a draw that is", Kind: list.Choice, Options: draws,
 				Thing: "state of a draw",
 			},
 		},
-		Read:  f.readLoans,
+		Read: func(v *list.Values) list.Source[loan.Summary] {
+			return list.Filtered(loan.ListFilter{
+				State:      list.OneOf(v, "state", loan.ListStates()),
+				PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
+				Draw: list.OneOf(v, "draw", lending.AllFundingStatuses()),
+			}, func(
+				ctx context.Context, filter loan.ListFilter, from postgres.Cursor, limit int,
+			) ([]loan.Summary, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				return f.Loans.List(ctx, filter)
+			}, f.Loans.Count)
+		},
 		Table: applications.LoanTable,
 		NoMatch: ui.EmptyProps{
 			Title: "No loan matches these filters", Text: "Choose another state, partner, product or draw.",
@@ -66,37 +62,15 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				"loan_amount", "drawn_amount", "pending_disbursement_id", "pending_amount", "next_stage",
 				"next_amount",
 			},
-			Cells: loanCells,
+			Cells: func(s loan.Summary) []string {
+				return []string{
+					s.UID.String(), list.CellTime(s.OpenedAt), string(s.State()),
+					strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
+					s.ProductCode, s.Amount.String(), s.Drawn.String(),
+					list.CellNumber(page.Value(s.PendingID)), list.CellMoney(s.Pending),
+					list.CellNumber(int64(page.Value(s.NextStage))), list.CellMoney(s.Scheduled),
+				}
+			},
 		},
-	}
-}
-
-func (f *Feature) readLoans(v *list.Values) list.Source[loan.Summary] {
-	filter := loan.ListFilter{
-		State:      list.OneOf(v, "state", loan.ListStates()),
-		PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
-		Draw: list.OneOf(v, "draw", lending.AllFundingStatuses()),
-	}
-	return list.Source[loan.Summary]{
-		Load: list.Keyset(func(
-			ctx context.Context, from postgres.Cursor, limit int,
-		) ([]loan.Summary, postgres.Cursor, error) {
-			filter := filter // the count reads it meanwhile
-			filter.Cursor, filter.Limit = from, limit
-			return f.Loans.List(ctx, filter)
-		}),
-		Count: func(ctx context.Context, limit int) (int, error) {
-			return f.Loans.Count(ctx, filter, limit)
-		},
-	}
-}
-
-func loanCells(s loan.Summary) []string {
-	return []string{
-		s.UID.String(), list.CellTime(s.OpenedAt), string(s.State()),
-		strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
-		s.ProductCode, s.Amount.String(), s.Drawn.String(), list.CellNumber(page.Value(s.PendingID)),
-		list.CellMoney(s.Pending), list.CellNumber(int64(page.Value(s.NextStage))),
-		list.CellMoney(s.Scheduled),
 	}
 }

@@ -34,7 +34,35 @@ func (f *Feature) newProduct() action.Spec {
 		Path: paths.ProductNew, Shown: "console.product.new", Sent: "console.product.create",
 		Role: operator.RoleAdmin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			form := productForm()
+			line := func(name, label, hint string, limit int) ui.Control {
+				return ui.Control{
+					Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true,
+					Autocomplete: "off",
+				}
+			}
+			preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
+			preview.Required, preview.Value = false, "10000.00"
+			form := ui.AskForm{
+				Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
+				Submit: "Create and offer it", Preview: paths.ProductNew,
+				PreviewLabel: "Preview the stages",
+				Says: []string{
+					"Decisions offer it from now on. Applications that are decided, and their loans, are " +
+						"not affected. Its terms can never be changed; it can only be taken off offer.",
+				},
+				Controls: []ui.Control{
+					line("code", "Code", `Letters, digits, "-", "_" and "."; partners see it.`, 60),
+					line("name", "Name", "", 200),
+					line("term", "Term in months", "For example 120.", 4),
+					line("rate", "Interest rate in percent", "A year, for example 7.99.", 8),
+					line("fee", "Merchant fee in percent", "Of each draw, for example 3.75.", 8),
+					line("schedule", "Schedule", "Shares of the draws, in percent, such as 40,40,20. "+
+						"They must add up to exactly 100.", 500),
+					line("min", "Lends at least", "For example 1000.00.", 20),
+					line("max", "Lends at most", "For example 100000.00.", 20),
+					overdueControl("16"), preview,
+				},
+			}
 			if ctx.QueryParam("schedule") != "" || ctx.QueryParam("code") != "" {
 				form = action.Typed(ctx, form)
 			}
@@ -57,37 +85,6 @@ func (f *Feature) newProduct() action.Spec {
 					},
 				},
 			}, nil
-		},
-	}
-}
-
-func productForm() ui.AskForm {
-	line := func(name, label, hint string, limit int) ui.Control {
-		return ui.Control{
-			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true, Autocomplete: "off",
-		}
-	}
-	preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
-	preview.Required, preview.Value = false, "10000.00"
-	return ui.AskForm{
-		Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
-		Submit: "Create and offer it", Preview: paths.ProductNew, PreviewLabel: "Preview the stages",
-		Says: []string{
-			"Decisions offer it from now on. Applications that are decided, and their loans, are not " +
-				"affected. Its terms can never be changed; it can only be taken off offer.",
-		},
-		Controls: []ui.Control{
-			line("code", "Code", "Letters, digits, \"-\", \"_\" and \".\"; partners see it.", 60),
-			line("name", "Name", "", 200),
-			line("term", "Term in months", "For example 120.", 4),
-			line("rate", "Interest rate in percent", "A year, for example 7.99.", 8),
-			line("fee", "Merchant fee in percent", "Of each draw, for example 3.75.", 8),
-			line("schedule", "Schedule", "Shares of the draws, in percent, such as 40,40,20. They must "+
-				"add up to exactly 100.", 500),
-			line("min", "Lends at least", "For example 1000.00.", 20),
-			line("max", "Lends at most", "For example 100000.00.", 20),
-			overdueControl("16"),
-			preview,
 		},
 	}
 }

@@ -123,7 +123,19 @@ func entry(ctx context.Context, m application.Moment) applications.Entry {
 	case m.Kind == application.MomentCall:
 		wordCall(&shown, m)
 	case m.Kind == application.MomentEmail:
-		wordEmail(&shown, m)
+		shown.Title = "E-mail " + m.Name
+		if slices.Contains([]string{"welcome", "stipulation", "task"}, m.Name) {
+			shown.Title = ui.Capital(m.Name) + " e-mail"
+		}
+		chip := emails.Chip(m.State, false)
+		shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
+		shown.Text = "to " + m.Party
+		if m.Text != "" {
+			shown.Text += ": " + m.Text
+		}
+		if m.Again {
+			shown.Tag = "re-send"
+		}
 	case m.Kind == application.MomentOperator:
 		shown.Title, shown.Text = m.Name, "by "+m.Party
 		if m.Text != "" {
@@ -135,29 +147,21 @@ func entry(ctx context.Context, m application.Moment) applications.Entry {
 		shown.Code = m.Name
 		shown.Text = eventText(ctx, m)
 		shown.Href = paths.To(paths.Event, m.ID)
-	default:
-		wordOwn(ctx, &shown, m)
-	}
-	return shown
-}
-
-// wordOwn words what no event tells.
-func wordOwn(ctx context.Context, shown *applications.Entry, m application.Moment) {
-	switch m.Name {
-	case application.NameCreated:
+	case m.Name == application.NameCreated:
 		shown.Title = "Application created"
 		shown.Text = applications.SourceWord(lending.Source(m.State))
-	case application.NameCertificate:
+	case m.Name == application.NameCertificate:
 		shown.Title = "Completion certificate stored"
 		shown.Text = ui.Plural(m.Count, "file", "files")
 		shown.Href = "#certificate-" + m.ID
-	case application.NameDraw:
+	case m.Name == application.NameDraw:
 		shown.Title = "Draw #" + m.ID + " requested"
 		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(ctx, *m.Amount), m.Party)
 		shown.Href = "#draw-" + m.ID
 	default:
-		wordStep(ctx, shown, m)
+		wordStep(ctx, &shown, m)
 	}
+	return shown
 }
 
 // wordStep words how the money of a draw moved on, with what was said about it.
@@ -198,7 +202,8 @@ func wordCall(shown *applications.Entry, m application.Moment) {
 	}
 	shown.Title, shown.Href = m.Name+" "+operation, paths.To(paths.Request, m.ID)
 	shown.Chip, shown.Tone = &chip, chip.Tone
-	parts := []string{"by " + m.Party, took(m)}
+	took := ui.Duration(time.Duration(m.DurationUS) * time.Microsecond)
+	parts := []string{"by " + m.Party, took}
 	if m.ErrorClass != "" {
 		parts = append(parts, m.ErrorClass)
 	}
@@ -209,28 +214,6 @@ func wordCall(shown *applications.Entry, m application.Moment) {
 	shown.Text = strings.Join(parts, " · ")
 	if m.Again {
 		shown.Tag = "repeated"
-	}
-}
-
-func took(m application.Moment) string {
-	return ui.Duration(time.Duration(m.DurationUS) * time.Microsecond)
-}
-
-func wordEmail(shown *applications.Entry, m application.Moment) {
-	switch m.Name {
-	case "welcome", "stipulation", "task":
-		shown.Title = ui.Capital(m.Name) + " e-mail"
-	default:
-		shown.Title = "E-mail " + m.Name
-	}
-	chip := emails.Chip(m.State, false)
-	shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
-	shown.Text = "to " + m.Party
-	if m.Text != "" {
-		shown.Text += ": " + m.Text
-	}
-	if m.Again {
-		shown.Tag = "re-send"
 	}
 }
 

@@ -44,9 +44,9 @@ func (f *Feature) Routes() []page.Route {
 		page.Get(paths.BulkItems, "console.bulk.items", support, f.items),
 		page.Post(paths.BulkOptions, "console.bulk.options", support, f.amend),
 		page.Post(paths.BulkConfirm, "console.bulk.confirm", support, f.confirm),
-		page.Post(paths.BulkPause, "console.bulk.pause", support, f.move("pause", f.pause)),
-		page.Post(paths.BulkResume, "console.bulk.resume", support, f.move("resume", f.resume)),
-		page.Post(paths.BulkCancel, "console.bulk.cancel", support, f.move("cancel", f.cancel)),
+		page.Post(paths.BulkPause, "console.bulk.pause", support, f.move("pause")),
+		page.Post(paths.BulkResume, "console.bulk.resume", support, f.move("resume")),
+		page.Post(paths.BulkCancel, "console.bulk.cancel", support, f.move("cancel")),
 	)
 }
 
@@ -54,13 +54,10 @@ var place = page.Place{Section: ui.SectionBulks, Title: "Bulk re-sends"}
 
 // bulks lists the bulk re-sends.
 func (f *Feature) bulks() list.Spec[resend.Resend] {
-	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range []resend.State{ // what goes on first
+	tabs := list.Options("All", []resend.State{ // what goes on first
 		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
 		resend.StateCancelled,
-	} {
-		tabs = append(tabs, ui.Option{Value: string(state), Label: bulk.Chip(string(state)).Word})
-	}
+	}, func(state resend.State) string { return bulk.Chip(string(state)).Word })
 	return list.Spec[resend.Resend]{
 		Name: "console.bulks", Path: paths.Bulks, Role: operator.RoleSupport, Place: place,
 		Intro: "Many deliveries sent again at once: planned, confirmed, paced, and each with its " +
@@ -68,19 +65,12 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 		One: "bulk re-send", Many: "bulk re-sends", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Read: func(v *list.Values) list.Source[resend.Resend] {
-			filter := resend.Filter{State: resend.State(v.Text("state"))}
-			return list.Source[resend.Resend]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]resend.Resend, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					return f.Webhooks.Bulk.List(ctx, filter)
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.Bulk.Count(ctx, filter, limit)
-				},
-			}
+			return list.Filtered(resend.Filter{State: resend.State(v.Text("state"))}, func(
+				ctx context.Context, filter resend.Filter, from postgres.Cursor, limit int,
+			) ([]resend.Resend, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				return f.Webhooks.Bulk.List(ctx, filter)
+			}, f.Webhooks.Bulk.Count)
 		},
 		Table: bulk.Table, Buttons: bulk.StartButton(),
 		NoMatch: ui.EmptyProps{

@@ -170,24 +170,9 @@ func itemRow(item resend.Item) bulk.ItemRow {
 	return row
 }
 
-func (f *Feature) pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	return "Paused. What was sent goes on.", f.Webhooks.Bulk.Pause(ctx, tx, uid)
-}
-
-func (f *Feature) resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	return "Resumed.", f.Webhooks.Bulk.Resume(ctx, tx, uid)
-}
-
-func (f *Feature) cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	count, err := f.Webhooks.Bulk.Cancel(ctx, tx, uid)
-	return "Cancelled: " + ui.Plural(count, "delivery was", "deliveries were") + " withdrawn.", err
-}
-
-// move is the handler of a change of state, which the audit log calls name and which
-// says what it did. Under htmx the page stays and shows what follows.
-func (f *Feature) move(
-	name string, do func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error),
-) echo.HandlerFunc {
+// move is the handler of a change of state, which the audit log calls so: pause, resume or
+// cancel. Under htmx the page stays and shows what follows.
+func (f *Feature) move(name string) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		uid, err := page.UID(ctx)
 		if err != nil {
@@ -199,8 +184,17 @@ func (f *Feature) move(
 		}
 		done := ""
 		changed := change(name, uid,
-			func(request context.Context, tx *postgres.Tx, _ *operator.Entry) (err error) {
-				done, err = do(request, tx, uid)
+			func(request context.Context, tx *postgres.Tx, _ *operator.Entry) error {
+				switch name {
+				case "pause":
+					done = "Paused. What was sent goes on."
+					return f.Webhooks.Bulk.Pause(request, tx, uid)
+				case "resume":
+					done = "Resumed."
+					return f.Webhooks.Bulk.Resume(request, tx, uid)
+				}
+				count, err := f.Webhooks.Bulk.Cancel(request, tx, uid)
+				done = "Cancelled: " + ui.Plural(count, "delivery was", "deliveries were") + " withdrawn."
 				return err
 			})
 		if before.State == resend.StateDraft { // nothing stays of one that is discarded
@@ -259,21 +253,17 @@ func (f *Feature) items(ctx echo.Context) error {
 			filter.After, more = next, next > 0
 			rows := make([][]string, 0, len(items))
 			for _, item := range items {
-				rows = append(rows, itemCells(item))
+				row, status := itemRow(item), ""
+				if row.HTTPStatus != 0 {
+					status = strconv.Itoa(row.HTTPStatus)
+				}
+				rows = append(rows, []string{
+					strconv.Itoa(row.Position), row.State, row.Skip, row.Event, row.Status, row.EventUID,
+					row.Occurred.UTC().Format(time.RFC3339Nano), row.Application,
+					item.SubscriptionUID.String(), row.URL, row.Old, row.New, status, row.ErrorClass,
+				})
 			}
 			return rows, err
 		},
 	})
-}
-
-func itemCells(item resend.Item) []string {
-	row, status := itemRow(item), ""
-	if row.HTTPStatus != 0 {
-		status = strconv.Itoa(row.HTTPStatus)
-	}
-	return []string{
-		strconv.Itoa(row.Position), row.State, row.Skip, row.Event, row.Status, row.EventUID,
-		row.Occurred.UTC().Format(time.RFC3339Nano), row.Application,
-		item.SubscriptionUID.String(), row.URL, row.Old, row.New, status, row.ErrorClass,
-	}
 }

@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"context"
-	"time"
 
 	resend "drawbridge/internal/webhook/bulk"
 
@@ -34,12 +33,8 @@ func scopeWords(ctx context.Context, scope resend.Scope) []string {
 	for _, uid := range scope.Subscriptions {
 		words = append(words, "Subscription "+uid.String())
 	}
-	return append(words, rangeWords(ui.ZoneOf(ctx), from, until)...)
-}
-
-func rangeWords(zone *time.Location, from, until time.Time) []string {
 	const layout = "2006-01-02 15:04:05 MST"
-	var words []string
+	zone := ui.ZoneOf(ctx)
 	if !from.IsZero() {
 		words = append(words, "from "+from.In(zone).Format(layout))
 	}

@@ -65,13 +65,10 @@ var place = page.Place{Section: ui.SectionDeliveries, Title: "Deliveries"}
 
 // deliveries lists the delivery log.
 func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
-	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range []delivery.State{ // what needs a human first
+	tabs := list.Options("All", []delivery.State{ // what needs a human first
 		delivery.StateFailed, delivery.StateRetrying, delivery.StatePending,
 		delivery.StateDelivered, delivery.StateCancelled,
-	} {
-		tabs = append(tabs, ui.Option{Value: string(state), Label: ui.DeliveryChip(state).Word})
-	}
+	}, func(state delivery.State) string { return ui.DeliveryChip(state).Word })
 	return list.Spec[delivery.Delivery]{
 		Name: "console.deliveries", Path: paths.Deliveries, Role: operator.RoleSupport, Place: place,
 		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
@@ -80,24 +77,19 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 		Filters: f.filters(),
 		Read: func(v *list.Values) list.Source[delivery.Delivery] {
 			filter := readFilter(v)
-			return list.Source[delivery.Delivery]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]delivery.Delivery, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					found, err := f.Webhooks.Deliveries.List(ctx, filter)
-					return found.Deliveries, found.Next, err
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.Deliveries.Count(ctx, filter, limit)
-				},
-				Newer: func(ctx context.Context, from postgres.Cursor, limit int) (int, error) {
-					newer := filter
-					newer.Cursor = from
-					return f.Webhooks.Deliveries.CountNewer(ctx, newer, limit)
-				},
+			source := list.Filtered(filter, func(
+				ctx context.Context, filter delivery.Filter, from postgres.Cursor, limit int,
+			) ([]delivery.Delivery, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				found, err := f.Webhooks.Deliveries.List(ctx, filter)
+				return found.Deliveries, found.Next, err
+			}, f.Webhooks.Deliveries.Count)
+			source.Newer = func(ctx context.Context, from postgres.Cursor, limit int) (int, error) {
+				newer := filter
+				newer.Cursor = from
+				return f.Webhooks.Deliveries.CountNewer(ctx, newer, limit)
 			}
+			return source
 		},
 		Table: deliveries.Table,
 		NoMatch: ui.EmptyProps{
@@ -136,12 +128,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 }
 
 func (f *Feature) filters() []list.Filter {
-	classes := []ui.Option{{Label: "Any or none"}}
-	for _, class := range sender.ErrorClasses() {
-		classes = append(classes, ui.Option{
-			Value: string(class), Label: deliveries.ErrorClassWord(class),
-		})
-	}
+	classes := list.Options("Any or none", sender.ErrorClasses(), deliveries.ErrorClassWord)
 	either := func(both string) []ui.Option {
 		return []ui.Option{
 			{Label: both}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
@@ -221,8 +208,18 @@ func readFilter(v *list.Values) delivery.Filter {
 		EventUID: v.UID("event_uid"), Since: v.Time("since"), Until: v.Time("until"),
 		Limit: list.PageSize,
 	}
-	if from := rangeStart(v); from.After(filter.Since) {
-		filter.Since = from
+	lengths := map[string]time.Duration{
+		"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour,
+	}
+	known := append([]string{"today"}, slices.Sorted(maps.Keys(lengths))...)
+	if length := list.OneOf(v, "range", known); length != "" { // it ends now
+		from, now := v.Now.Add(-lengths[length]), v.Now.In(v.Zone)
+		if length == "today" {
+			from = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone)
+		}
+		if from.After(filter.Since) {
+			filter.Since = from.UTC()
+		}
 	}
 	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
 		v.Wrong["until"] = "The end must come after the beginning."
@@ -240,23 +237,6 @@ func readFilter(v *list.Values) delivery.Filter {
 		v.Wrong["code"] = "This is not an HTTP status; write one such as 503, or a class such as 5xx."
 	}
 	return filter
-}
-
-// rangeStart is the beginning of a time range that ends now, zero for none.
-func rangeStart(v *list.Values) time.Time {
-	lengths := map[string]time.Duration{
-		"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour,
-	}
-	known := append([]string{"today"}, slices.Sorted(maps.Keys(lengths))...)
-	switch value := list.OneOf(v, "range", known); value {
-	case "":
-		return time.Time{}
-	case "today":
-		now := v.Now.In(v.Zone)
-		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone).UTC()
-	default:
-		return v.Now.Add(-lengths[value]).UTC()
-	}
 }
 
 // cells are a delivery's line of the file; times are in UTC.

@@ -33,7 +33,15 @@ func (f *Feature) failures(ctx echo.Context) error {
 	all := delivery.Filter{
 		SubscriptionUID: uid, State: delivery.StateFailed, Open: true, Test: new(false),
 	}
-	shown.Filter = ofKind(ctx, all)
+	shown.Filter = all // what the address names narrows it, unless it is no kind of failure
+	class := sender.ErrorClass(ctx.QueryParam("error"))
+	if slices.Contains(sender.ErrorClasses(), class) {
+		shown.Filter.ErrorClass = class
+	}
+	status, err := strconv.Atoi(ctx.QueryParam("code"))
+	if err == nil && status >= 100 && status <= 999 {
+		shown.Filter.HTTPStatus = status
+	}
 	shown.Groups, err = f.Webhooks.Deliveries.FailureGroups(request, all, deliveries.MaxFailures)
 	if err != nil {
 		return err
@@ -57,20 +65,6 @@ func (f *Feature) failures(ctx echo.Context) error {
 		Under(paths.Subscriptions, shown.Subscription.Label()).
 		Under(paths.To(paths.Subscription, uid.String()), "What fails")
 	return f.Show(ctx, http.StatusOK, here, deliveries.FailuresPage(shown))
-}
-
-// ofKind narrows failures to the kind that the address names. What is no kind of failure
-// narrows nothing.
-func ofKind(ctx echo.Context, filter delivery.Filter) delivery.Filter {
-	if class := sender.ErrorClass(ctx.QueryParam("error")); slices.Contains(
-		sender.ErrorClasses(), class) {
-		filter.ErrorClass = class
-	}
-	status, err := strconv.Atoi(ctx.QueryParam("code"))
-	if err == nil && status >= 100 && status <= 999 {
-		filter.HTTPStatus = status
-	}
-	return filter
 }
 
 // newest is the newest delivery that matches, with its attempts; nil for none.

@@ -47,10 +47,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 			{
 				Name: "kind", Label: "Event", Kind: list.Choice, Options: list.EventKinds(), Thing: "event",
 			},
-			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
+			list.Partner,
 			{
 				Name: "merchant", Label: "Merchant", Kind: list.Hidden,
 				Pick: search.Merchant, Options: list.Any("All merchants"),
@@ -66,19 +63,13 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				ApplicationUID: v.UID("application"),
 			}
 			filter.Since, filter.Until = v.Span()
-			return list.Source[delivery.EventRecord]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]delivery.EventRecord, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					found, err := f.Webhooks.Deliveries.Events(ctx, filter)
-					return found.Events, found.Next, err
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.Deliveries.CountEvents(ctx, filter, limit)
-				},
-			}
+			return list.Filtered(filter, func(
+				ctx context.Context, filter delivery.EventFilter, from postgres.Cursor, limit int,
+			) ([]delivery.EventRecord, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				found, err := f.Webhooks.Deliveries.Events(ctx, filter)
+				return found.Events, found.Next, err
+			}, f.Webhooks.Deliveries.CountEvents)
 		},
 		Table: events.Table,
 		NoMatch: ui.EmptyProps{
