@@ -24,11 +24,9 @@ var alertsPlace = page.Place{Section: ui.SectionAttention, Title: "Needs attenti
 
 // alerts lists what needs a human.
 func (f *Feature) alerts() list.Spec[attention.Item] {
-	kinds := []ui.Option{{Label: "Anything"}}
-	for _, kind := range attention.Kinds() {
-		kinds = append(kinds,
-			ui.Option{Value: string(kind), Label: ui.AttentionKind(string(kind))})
-	}
+	kinds := list.Options("Anything", attention.Kinds(), func(kind attention.Kind) string {
+		return ui.AttentionKind(string(kind))
+	})
 	return list.Spec[attention.Item]{
 		Name: "console.attention", Path: paths.Attention, Role: operator.RoleSupport,
 		Place: alertsPlace,
@@ -47,7 +45,27 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 				{Label: "Anybody"}, {Value: "me", Label: "Me"}, {Value: "nobody", Label: "Nobody"},
 			}},
 		},
-		Read: f.readAlerts,
+		Read: func(v *list.Values) list.Source[attention.Item] {
+			filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
+			states := []attention.State{attention.Asleep, attention.Closed, "all"}
+			if filter.State = list.OneOf(v, "state", states); filter.State == "" {
+				filter.State = attention.Waiting
+			} else if filter.State == "all" {
+				filter.State = ""
+			}
+			switch list.OneOf(v, "owner", []string{"me", "nobody"}) {
+			case "me":
+				filter.Owner = v.User.Email
+			case "nobody":
+				filter.Unowned = true
+			}
+			return list.Filtered(filter, func(
+				ctx context.Context, filter attention.Filter, from postgres.Cursor, limit int,
+			) ([]attention.Item, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				return f.Attention.List(ctx, filter)
+			}, f.Attention.Count)
+		},
 		Table: func(items []attention.Item) ui.TableProps[attention.Item] {
 			return operations.AlertTable(items, f.DB.Now())
 		},
@@ -59,34 +77,6 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 			Icon: "circle-check", Title: "Nothing needs you",
 			Text: "Failed deliveries, failing endpoints, expiring certificates, overdue deliveries " +
 				"and failed e-mails appear here by themselves.",
-		},
-	}
-}
-
-func (f *Feature) readAlerts(v *list.Values) list.Source[attention.Item] {
-	filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
-	states := []attention.State{attention.Asleep, attention.Closed, "all"}
-	if filter.State = list.OneOf(v, "state", states); filter.State == "" {
-		filter.State = attention.Waiting
-	} else if filter.State == "all" {
-		filter.State = ""
-	}
-	switch list.OneOf(v, "owner", []string{"me", "nobody"}) {
-	case "me":
-		filter.Owner = v.User.Email
-	case "nobody":
-		filter.Unowned = true
-	}
-	return list.Source[attention.Item]{
-		Load: list.Keyset(func(
-			ctx context.Context, from postgres.Cursor, limit int,
-		) ([]attention.Item, postgres.Cursor, error) {
-			filter := filter // the count reads it meanwhile
-			filter.Cursor, filter.Limit = from, limit
-			return f.Attention.List(ctx, filter)
-		}),
-		Count: func(ctx context.Context, limit int) (int, error) {
-			return f.Attention.Count(ctx, filter, limit)
 		},
 	}
 }

@@ -21,13 +21,10 @@ var auditPlace = page.Place{Section: ui.SectionAudit, Title: "Audit log"}
 
 // audit lists who did what.
 func (f *Feature) audit() list.Spec[operator.Record] {
-	kinds := []ui.Option{{Label: "Any kind"}}
-	for _, kind := range []string{
+	kinds := list.Options("Any kind", []string{
 		"application", "client", "delivery", "email", "mail_settings", "merchant", "partner",
 		"product", "queue", "job", "settings", "subscription", "user",
-	} {
-		kinds = append(kinds, ui.Option{Value: kind, Label: operations.KindWord(kind)})
-	}
+	}, operations.KindWord)
 	return list.Spec[operator.Record]{
 		Name: "console.audit", Path: paths.Audit, Role: operator.RoleSupport, Place: auditPlace,
 		Intro: "Who did what, when, and from which address. Nothing in it can be changed or deleted.",
@@ -125,25 +122,20 @@ func (f *Feature) auditEntry(ctx echo.Context) error {
 			continue
 		}
 		for _, side := range []*string{&differences[i].Before, &differences[i].After} {
-			if *side, err = f.namePartner(request, *side); err != nil {
+			uid, err := uuid.Parse(*side)
+			if err != nil {
+				continue
+			}
+			found, err := f.Partners.Partner(request, uid)
+			switch {
+			case lending.ErrorCode(err) == lending.CodeNotFound: // retention has removed it
+			case err != nil:
 				return err
+			default:
+				*side = found.Name + ", " + *side
 			}
 		}
 	}
 	place := auditPlace.Under(paths.Audit, operations.ActionWords(record.Action))
 	return f.Show(ctx, http.StatusOK, place, operations.AuditEntry(record, differences))
-}
-
-// namePartner puts a partner's name before its id. Retention may have removed the
-// partner.
-func (f *Feature) namePartner(ctx context.Context, text string) (string, error) {
-	uid, err := uuid.Parse(text)
-	if err != nil {
-		return text, nil //nolint:nilerr // it is no id
-	}
-	found, err := f.Partners.Partner(ctx, uid)
-	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return text, nil
-	}
-	return found.Name + ", " + text, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/attention"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/health"
@@ -116,7 +115,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	numbers.Outcomes, numbers.Latency = outcomePlot(steps, chosen), latencyPlot(steps, chosen)
+	numbers.Outcomes, numbers.Latency = plots(steps, chosen)
 	numbers.Splits = chosen.splits()
 	if chosen.by != "" {
 		parts, err := f.Webhooks.Health.Failures(ctx, chosen.since, chosen.until, chosen.hours().step,
@@ -127,12 +126,9 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 		numbers.Outcomes = failurePlot(parts, chosen.hours())
 	}
 	numbers.Figures = figures(steps, before, chosen)
-	failed, err := f.failedTile(ctx, chosen)
-	if err != nil {
+	if err := f.addTiles(ctx, chosen, backlog, waiting, &numbers); err != nil {
 		return numbers, err
 	}
-	numbers.Now = append([]ui.Tile{failed},
-		stateTiles(backlog, numbers.Activity, waiting, numbers.At)...)
 	numbers.DrawWord = func(state string) string {
 		return applications.DrawWord(lending.FundingStatus(state))
 	}
@@ -217,9 +213,12 @@ func parts(steps []health.TrafficStep) []health.Counts {
 	return found
 }
 
-// failedTile counts what failed in the time and was not made good since, which is what
-// its list shows.
-func (f *Feature) failedTile(ctx context.Context, chosen span) (ui.Tile, error) {
+// addTiles adds the numbers of this moment, after what failed in the time chosen and was not
+// made good since, which is what its list shows.
+func (f *Feature) addTiles(
+	ctx context.Context, chosen span, backlog health.Backlog, waiting int,
+	numbers *operations.Numbers,
+) error {
 	filter := delivery.Filter{
 		State: delivery.StateFailed, Open: true, Test: new(false),
 		Since: chosen.since.Truncate(time.Minute),
@@ -227,23 +226,20 @@ func (f *Feature) failedTile(ctx context.Context, chosen span) (ui.Tile, error) 
 	if !chosen.live {
 		filter.Until = chosen.until
 	}
-	count, err := f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
-	return alarm(ui.Tile{
-		Label: "Failed", Note: chosen.label, Icon: "circle-x",
-		Href: chosen.deliveries(delivery.StateFailed) + "&open=yes&test=no",
-	}, count), err
-}
-
-// stateTiles are the numbers of this moment.
-func stateTiles(
-	backlog health.Backlog, activity fleet.Activity, waiting int, now time.Time,
-) []ui.Tile {
-	oldest := "nothing is due"
+	failed, err := f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
+	if err != nil {
+		return err
+	}
+	oldest, activity := "nothing is due", numbers.Activity
 	if backlog.OldestDue != nil {
 		oldest = "oldest due " + ui.Duration(
-			max(now.Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
+			max(numbers.At.Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
 	}
-	return []ui.Tile{
+	numbers.Now = []ui.Tile{
+		alarm(ui.Tile{
+			Label: "Failed", Note: chosen.label, Icon: "circle-x",
+			Href: chosen.deliveries(delivery.StateFailed) + "&open=yes&test=no",
+		}, failed),
 		{
 			Label: "Waiting", Value: operations.UpTo(backlog.Waiting), Note: oldest, Icon: "clock",
 			Tone: ui.Calm,
@@ -267,6 +263,7 @@ func stateTiles(
 			Href: paths.Where(paths.Emails, "state", "failed"),
 		}, activity.MailsFailed),
 	}
+	return nil
 }
 
 // alarm fills in a number that should be zero.
@@ -278,8 +275,11 @@ func alarm(tile ui.Tile, count int) ui.Tile {
 	return tile
 }
 
-func outcomePlot(steps []health.TrafficStep, chosen span) ui.BarPlotProps {
-	plot := ui.BarPlotProps{
+// plots draw, step by step, what became of deliveries and how long answers took.
+func plots(
+	steps []health.TrafficStep, chosen span,
+) (outcomes ui.BarPlotProps, latency ui.LinePlotProps) {
+	outcomes = ui.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
 		Unit: "deliveries",
 		Series: []ui.Series{
@@ -287,12 +287,27 @@ func outcomePlot(steps []health.TrafficStep, chosen span) ui.BarPlotProps {
 			{Name: "Delivered", Tone: ui.Good},
 		},
 	}
+	latency = ui.LinePlotProps{
+		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
+		Empty: "No answer in this time",
+		Series: []ui.Series{
+			{Name: "Median", Tone: ui.Good},
+			{Name: "95 % within", Tone: ui.Calm},
+			{Name: "99 % within", Tone: ui.Odd},
+		},
+	}
 	for _, step := range steps {
-		plot.Bars = append(plot.Bars, ui.Bar{
+		outcomes.Bars = append(outcomes.Bars, ui.Bar{
 			Start: step.Start, Values: []int{step.Failed, step.Delivered},
 		})
+		bar := ui.Bar{Start: step.Start}
+		for _, share := range []float64{0.5, 0.95, 0.99} {
+			took := step.Latency.Percentile(share)
+			bar.Values = append(bar.Values, int((took+time.Millisecond-1)/time.Millisecond))
+		}
+		latency.Bars = append(latency.Bars, bar)
 	}
-	return plot
+	return outcomes, latency
 }
 
 // partTones are the colours of the parts of a plot, the last one that of all others.
@@ -320,27 +335,6 @@ func failurePlot(parts []health.FailurePart, chosen span) ui.BarPlotProps {
 		for step, count := range part.Steps {
 			plot.Bars[step].Values[i] = count
 		}
-	}
-	return plot
-}
-
-func latencyPlot(steps []health.TrafficStep, chosen span) ui.LinePlotProps {
-	plot := ui.LinePlotProps{
-		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
-		Empty: "No answer in this time",
-		Series: []ui.Series{
-			{Name: "Median", Tone: ui.Good},
-			{Name: "95 % within", Tone: ui.Calm},
-			{Name: "99 % within", Tone: ui.Odd},
-		},
-	}
-	for _, step := range steps {
-		bar := ui.Bar{Start: step.Start}
-		for _, share := range []float64{0.5, 0.95, 0.99} {
-			took := step.Latency.Percentile(share)
-			bar.Values = append(bar.Values, int((took+time.Millisecond-1)/time.Millisecond))
-		}
-		plot.Bars = append(plot.Bars, bar)
 	}
 	return plot
 }

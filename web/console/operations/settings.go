@@ -170,7 +170,26 @@ func (f *Feature) healthSettings() action.Spec {
 		Sent: "console.settings.health.submit", Role: operator.RoleAdmin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			now, err := f.Webhooks.Health.LoadSettings(ctx.Request().Context())
-			form := healthForm(now)
+			form := ui.AskForm{
+				Title: "When a subscription counts as failing", Submit: "Save",
+				Action: paths.SettingsHealth, Cancel: paths.Settings,
+				Says: []string{
+					"A subscription fails once nothing has succeeded for this long and at least this many " +
+						"events were tried. The operators get one e-mail then and one when it recovers; " +
+						"sending goes on, unless the subscription is set to pause.",
+				},
+				Controls: []ui.Control{
+					{
+						Name: "failing_minutes", Label: "Minutes without a success", Type: "number",
+						Value: strconv.Itoa(now.FailingMinutes), Required: true,
+						Hint: "1440 is a day. A subscription may have its own.",
+					},
+					{
+						Name: "failing_events", Label: "Events tried at least", Type: "number",
+						Value: strconv.Itoa(now.FailingEvents), Required: true,
+					},
+				},
+			}
 			return action.Form{
 				Place: settingsPlace.Under(paths.Settings, form.Title), Fields: form,
 				Change: action.Change{
@@ -200,29 +219,6 @@ func (f *Feature) healthSettings() action.Spec {
 					},
 				},
 			}, err
-		},
-	}
-}
-
-func healthForm(now health.Settings) ui.AskForm {
-	return ui.AskForm{
-		Title: "When a subscription counts as failing", Submit: "Save",
-		Action: paths.SettingsHealth, Cancel: paths.Settings,
-		Says: []string{
-			"A subscription fails once nothing has succeeded for this long and at least this many " +
-				"events were tried. The operators get one e-mail then and one when it recovers; " +
-				"sending goes on, unless the subscription is set to pause.",
-		},
-		Controls: []ui.Control{
-			{
-				Name: "failing_minutes", Label: "Minutes without a success", Type: "number",
-				Value: strconv.Itoa(now.FailingMinutes), Required: true,
-				Hint: "1440 is a day. A subscription may have its own.",
-			},
-			{
-				Name: "failing_events", Label: "Events tried at least", Type: "number",
-				Value: strconv.Itoa(now.FailingEvents), Required: true,
-			},
 		},
 	}
 }

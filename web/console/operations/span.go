@@ -51,14 +51,6 @@ var spanFilters = []list.Filter{
 func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	v := f.Values(ctx, spanFilters...)
 	by := list.OneOf(v, "by", []health.Split{health.ByEndpoint, health.ByError})
-	chosen := f.readTime(v)
-	if chosen.by = by; by != "" {
-		chosen.query.Set("by", string(by))
-	}
-	return chosen, v
-}
-
-func (f *Feature) readTime(v *list.Values) span {
 	since, until, now := v.Time("since"), v.Time("until"), v.Now.UTC()
 	own := !since.IsZero() || !until.IsZero()
 	if own && until.IsZero() || until.After(now) {
@@ -73,6 +65,13 @@ func (f *Feature) readTime(v *list.Values) span {
 	case now.Sub(since) > health.HoursKept:
 		v.Wrong["since"] = "Numbers are kept for 400 days."
 	}
+	query := v.Query()
+	query.Del("range")
+	query.Del("by")
+	chosen := span{
+		since: since, until: until, live: v.Text("until") == "", label: "the time chosen",
+		step: stepOf(until.Sub(since), now.Sub(since)), query: query,
+	}
 	if !own || len(v.Wrong) > 0 {
 		found := ranges[1]
 		for _, one := range ranges {
@@ -80,19 +79,16 @@ func (f *Feature) readTime(v *list.Values) span {
 				found = one
 			}
 		}
-		return span{
+		chosen = span{
 			since: now.Add(-found.length), until: now, name: found.name, label: found.label,
 			live: true, step: stepOf(found.length, found.length),
 			query: url.Values{"range": {found.name}},
 		}
 	}
-	query := v.Query()
-	query.Del("range")
-	query.Del("by")
-	return span{
-		since: since, until: until, live: v.Text("until") == "", label: "the time chosen",
-		step: stepOf(until.Sub(since), now.Sub(since)), query: query,
+	if chosen.by = by; by != "" {
+		chosen.query.Set("by", string(by))
 	}
+	return chosen, v
 }
 
 // stepOf chooses a step that makes about a hundred bars, of those that are kept

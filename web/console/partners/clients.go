@@ -123,9 +123,24 @@ func (f *Feature) newClient() action.Spec {
 				Place: placeOf(owner).Under(fields.Cancel, fields.Title), Fields: fields,
 				Change: action.Change{
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						request, err := readClient(owner.UID, values["merchant"], values.Get("kind") == "group")
-						if err != nil {
-							return operator.Outcome{}, err
+						request := partner.NewClient{
+							PartnerUID: owner.UID, Group: values.Get("kind") == "group",
+						}
+						for _, text := range values["merchant"] {
+							uid, err := uuid.Parse(text)
+							if err != nil {
+								return operator.Outcome{}, lending.Invalid("merchant",
+									`"merchant" is none of the list; choose again`)
+							}
+							request.MerchantUIDs = append(request.MerchantUIDs, uid)
+						}
+						switch count := len(request.MerchantUIDs); {
+						case count == 0:
+							return operator.Outcome{}, lending.Invalid("merchant",
+								`"merchant" is empty: tick at least one merchant`)
+						case count > 1 && !request.Group:
+							return operator.Outcome{}, lending.Invalid("merchant",
+								`"merchant" must be exactly one merchant unless the client is a group`)
 						}
 						issued, err = f.Partners.CreateClient(ctx, tx, request)
 						return operator.Did(paths.To(paths.Client, issued.ClientID), operator.Entry{
@@ -185,25 +200,6 @@ func (f *Feature) clientFields(
 			choice,
 		},
 	}, err
-}
-
-func readClient(owner uuid.UUID, merchants []string, group bool) (partner.NewClient, error) {
-	request := partner.NewClient{PartnerUID: owner, Group: group}
-	for _, text := range merchants {
-		uid, err := uuid.Parse(text)
-		if err != nil {
-			return request, lending.Invalid("merchant", `"merchant" is none of the list; choose again`)
-		}
-		request.MerchantUIDs = append(request.MerchantUIDs, uid)
-	}
-	switch {
-	case len(request.MerchantUIDs) == 0:
-		return request, lending.Invalid("merchant", `"merchant" is empty: tick at least one merchant`)
-	case len(request.MerchantUIDs) > 1 && !group:
-		return request, lending.Invalid("merchant",
-			`"merchant" must be exactly one merchant unless the client is a group`)
-	}
-	return request, nil
 }
 
 // showSecret is the one page that has a secret, with a command that asks the API for

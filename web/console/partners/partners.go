@@ -101,18 +101,12 @@ func (f *Feature) partners() list.Spec[partner.Summary] {
 			if len(filter.Name) > maxName {
 				v.Wrong["name"] = "This cannot be searched for: it is too long."
 			}
-			return list.Source[partner.Summary]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]partner.Summary, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					return f.Partners.Summaries(ctx, filter)
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Partners.CountPartners(ctx, filter, limit)
-				},
-			}
+			return list.Filtered(filter, func(
+				ctx context.Context, filter partner.Filter, from postgres.Cursor, limit int,
+			) ([]partner.Summary, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				return f.Partners.Summaries(ctx, filter)
+			}, f.Partners.CountPartners)
 		},
 		Table: view.Table, Buttons: view.NewPartner(), EmptyBody: view.NoPartners(),
 		NoMatch: ui.EmptyProps{

@@ -12,7 +12,6 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/search"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -24,14 +23,8 @@ var requestsPlace = page.Place{Section: ui.SectionRequests, Title: "API requests
 
 // requests lists what partners asked of the API.
 func (f *Feature) requests() list.Spec[apilog.Request] {
-	codes := []ui.Option{{Label: "Any, or none"}}
-	for _, code := range lending.Codes() {
-		codes = append(codes, ui.Option{Value: string(code), Label: string(code)})
-	}
-	methods := []ui.Option{{Label: "Any"}}
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
-		methods = append(methods, ui.Option{Value: method, Label: method})
-	}
+	codes := list.Options("Any, or none", lending.Codes(), nil)
+	methods := list.Options("Any", []string{http.MethodGet, http.MethodPost, http.MethodPut}, nil)
 	text := func(name, label string) list.Filter {
 		return list.Filter{Name: name, Label: label, Max: 255}
 	}
@@ -54,10 +47,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 			{Name: "application", Label: "Application or loan", Chip: "Application ", Max: 255},
 			{Name: "client", Label: "Client id", Chip: "Client ", Max: 255},
 			text("key", "Idempotency key"),
-			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
+			list.Partner,
 			{Name: "merchant", Label: "Merchant id", Chip: "Merchant ", Max: 255},
 			{Name: "code", Label: "Error", Kind: list.Choice, Options: codes, Thing: "error"},
 			{Name: "method", Label: "Method", Kind: list.Choice, Options: methods},
@@ -75,19 +65,13 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 				RequestID:      v.Text("request"), IdempotencyKey: v.Text("key"),
 			}
 			filter.Since, filter.Until = v.Span()
-			return list.Source[apilog.Request]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]apilog.Request, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					found, err := f.Requests.List(ctx, filter)
-					return found.Requests, found.Next, err
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Requests.Count(ctx, filter, limit)
-				},
-			}
+			return list.Filtered(filter, func(
+				ctx context.Context, filter apilog.Filter, from postgres.Cursor, limit int,
+			) ([]apilog.Request, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				found, err := f.Requests.List(ctx, filter)
+				return found.Requests, found.Next, err
+			}, f.Requests.Count)
 		},
 		Table: view.RequestTable,
 		NoMatch: ui.EmptyProps{
@@ -127,7 +111,7 @@ func requestCells(r apilog.Request) []string {
 	}
 }
 
-// request shows one request.
+// request shows one request, and as a command to ask the same again.
 func (f *Feature) request(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -137,32 +121,30 @@ func (f *Feature) request(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	place := requestsPlace.Under(paths.Requests, found.Method+" "+found.Path)
-	return f.Show(ctx, http.StatusOK, place, view.Request(found, f.curl(found)))
-}
-
-// curl writes the request as a command. Secret and body are variables of the
-// shell, which the reader sets; they are not kept.
-func (f *Feature) curl(r apilog.Request) string {
-	lines := []string{
-		"curl -i -X " + quoted(r.Method) + " " + quoted(strings.TrimRight(f.PublicURL, "/")+r.Path),
-		"-H " + quoted("x-service-client-id: "+r.ClientID),
+	// The command's secret and body are variables of the shell, which the reader sets; they are
+	// not kept.
+	curl := []string{
+		"curl -i -X " + quoted(found.Method) + " " +
+			quoted(strings.TrimRight(f.PublicURL, "/")+found.Path),
+		"-H " + quoted("x-service-client-id: "+found.ClientID),
 		`-H "x-service-client-secret: $SECRET"`,
 	}
-	if r.MerchantUID != uuid.Nil {
-		lines = append(lines, "-H "+quoted("x-service-merchant-uid: "+r.MerchantUID.String()))
+	if found.MerchantUID != uuid.Nil {
+		curl = append(curl, "-H "+quoted("x-service-merchant-uid: "+found.MerchantUID.String()))
 	}
-	if r.IdempotencyKey != "" {
-		lines = append(lines, `-H "idempotency-key: $NEW_KEY"`)
+	if found.IdempotencyKey != "" {
+		curl = append(curl, `-H "idempotency-key: $NEW_KEY"`)
 	}
 	switch {
-	case r.BytesIn == 0 || r.Method == http.MethodGet:
-	case strings.HasSuffix(r.Route, "request-draw") || strings.HasSuffix(r.Route, "cert-upload"):
-		lines = append(lines, `-F "metadata=$METADATA"`)
+	case found.BytesIn == 0 || found.Method == http.MethodGet:
+	case strings.HasSuffix(found.Route, "request-draw"),
+		strings.HasSuffix(found.Route, "cert-upload"):
+		curl = append(curl, `-F "metadata=$METADATA"`)
 	default:
-		lines = append(lines, `-H 'content-type: application/json'`, `--data "$BODY"`)
+		curl = append(curl, `-H 'content-type: application/json'`, `--data "$BODY"`)
 	}
-	return strings.Join(lines, " \\\n  ")
+	place := requestsPlace.Under(paths.Requests, found.Method+" "+found.Path)
+	return f.Show(ctx, http.StatusOK, place, view.Request(found, strings.Join(curl, " \\\n  ")))
 }
 
 // quoted is one word of a shell, whatever is in it.

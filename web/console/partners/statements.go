@@ -47,18 +47,12 @@ func (f *Feature) statements() list.Spec[statement.Summary] {
 				v.Wrong["date"] = "This is not a day; days look like 2026-11-20."
 				filter.Date = ""
 			}
-			return list.Source[statement.Summary]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]statement.Summary, postgres.Cursor, error) {
-					filter := filter // the count reads it meanwhile
-					filter.Cursor, filter.Limit = from, limit
-					return f.Statements.List(ctx, filter)
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Statements.Count(ctx, filter, limit)
-				},
-			}
+			return list.Filtered(filter, func(
+				ctx context.Context, filter statement.Filter, from postgres.Cursor, limit int,
+			) ([]statement.Summary, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				return f.Statements.List(ctx, filter)
+			}, f.Statements.Count)
 		},
 		Table: view.StatementTable,
 		NoMatch: ui.EmptyProps{

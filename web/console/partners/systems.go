@@ -46,13 +46,48 @@ func (f *Feature) systems() list.Spec[partner.Client] {
 // system shows one of the lender's systems.
 func (f *Feature) system(ctx echo.Context) error { return f.showClient(ctx, ofLender) }
 
+// scopeLabels say what each scope allows.
+var scopeLabels = map[partner.Scope]string{
+	partner.ScopeRead:         "Read applications and disbursements",
+	partner.ScopeApplications: "Move applications, change amounts and terms",
+	partner.ScopeDocuments:    "Record the loan documents, download certificates",
+	partner.ScopeTasks:        "Add, complete and cancel tasks",
+	partner.ScopeFunding:      "Read the work list, and say that money moved",
+}
+
 // newSystem issues credentials to one of the lender's systems and shows the secret, this once.
 func (f *Feature) newSystem() action.Spec {
 	return action.Spec{
 		Path: paths.LenderNew, Shown: "console.lender.new", Sent: "console.lender.issue", Role: admin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			values, err := ctx.FormParams()
-			fields, issued := systemFields(), partner.Issued{}
+			var scopes []ui.Option
+			for _, scope := range partner.Scopes() {
+				scopes = append(scopes, ui.Option{Value: string(scope), Label: scopeLabels[scope]})
+			}
+			fields, issued := ui.AskForm{
+				Title: "Issue credentials for a system", Action: paths.LenderNew, Cancel: paths.Lender,
+				Wide: true, Submit: "Issue client id and secret",
+				Says: []string{
+					"The system sends the id and the secret with every request to the lender API. The " +
+						"secret is shown once, on the next page.",
+				},
+				Controls: []ui.Control{
+					{
+						Name: "name", Label: "Name", MaxLength: 100, Required: true, Autocomplete: "off",
+						Autofocus: true, Hint: "What the audit log calls it, such as payments.",
+					},
+					{
+						Kind: ui.ControlChecks, Name: "scope", Label: "May", Options: scopes,
+						Hint: "As little as it needs. Who can say that money moved decides what partners " +
+							"are told.",
+					},
+					{
+						Name: "from", Label: "Calls from", MaxLength: 1000, Autocomplete: "off",
+						Hint: "Networks such as 203.0.113.0/24, with spaces between them. Empty for anywhere.",
+					},
+				},
+			}, partner.Issued{}
 			return action.Form{
 				Place: systemsPlace.Under(paths.Lender, fields.Title), Fields: fields,
 				Change: action.Change{
@@ -77,45 +112,6 @@ func (f *Feature) newSystem() action.Spec {
 						issued.Credentials)
 				},
 			}, err
-		},
-	}
-}
-
-// scopeLabels say what each scope allows.
-var scopeLabels = map[partner.Scope]string{
-	partner.ScopeRead:         "Read applications and disbursements",
-	partner.ScopeApplications: "Move applications, change amounts and terms",
-	partner.ScopeDocuments:    "Record the loan documents, download certificates",
-	partner.ScopeTasks:        "Add, complete and cancel tasks",
-	partner.ScopeFunding:      "Read the work list, and say that money moved",
-}
-
-func systemFields() ui.AskForm {
-	scopes := ui.Control{
-		Kind: ui.ControlChecks, Name: "scope", Label: "May",
-		Hint: "As little as it needs. Who can say that money moved decides what partners are told.",
-	}
-	for _, scope := range partner.Scopes() {
-		scopes.Options = append(scopes.Options,
-			ui.Option{Value: string(scope), Label: scopeLabels[scope]})
-	}
-	return ui.AskForm{
-		Title: "Issue credentials for a system", Action: paths.LenderNew, Cancel: paths.Lender,
-		Wide: true, Submit: "Issue client id and secret",
-		Says: []string{
-			"The system sends the id and the secret with every request to the lender API. The secret " +
-				"is shown once, on the next page.",
-		},
-		Controls: []ui.Control{
-			{
-				Name: "name", Label: "Name", MaxLength: 100, Required: true, Autocomplete: "off",
-				Autofocus: true, Hint: "What the audit log calls it, such as payments.",
-			},
-			scopes,
-			{
-				Name: "from", Label: "Calls from", MaxLength: 1000, Autocomplete: "off",
-				Hint: "Networks such as 203.0.113.0/24, with spaces between them. Empty for anywhere.",
-			},
 		},
 	}
 }

@@ -71,9 +71,25 @@ func settingTexts(form subscriptions.Form) []string {
 	if form.Standard {
 		standard = "yes"
 	}
+	// Headers are told apart without showing what may be a credential.
+	var headers []string
+	for _, header := range form.Headers {
+		if header.Name == "" && header.Value == "" {
+			continue
+		}
+		text := header.Value
+		if !header.Plain {
+			text = "hidden value"
+			if header.Value != "" {
+				text = "another hidden value"
+			}
+		}
+		headers = append(headers, strings.ToLower(header.Name)+": "+text)
+	}
 	return []string{
 		form.URL, merchants, strings.Join(chosenEvents(form), ", "),
-		subscriptions.AuthWord(sender.Auth(form.Auth)), headersText(form),
+		subscriptions.AuthWord(sender.Auth(form.Auth)),
+		cmp.Or(strings.Join(headers, ", "), "none"),
 		cmp.Or(form.Rate, "no limit"), failing, cmp.Or(form.AlertEmail, "none"),
 		cmp.Or(form.Name, "none"), cmp.Or(form.Retry, "those of all"), standard,
 	}
@@ -99,57 +115,33 @@ func mergeForms(
 			Setting: name, Base: before[i], Theirs: now[i], Yours: yours[i],
 		}
 		if yours[i] == before[i] {
-			takeSetting(name, typed, theirs)
 			change.Yours = ""
+			switch name {
+			case "URL":
+				typed.URL = theirs.URL
+			case "Merchants":
+				typed.AllMerchants, typed.Merchants = theirs.AllMerchants, theirs.Merchants
+			case "Events":
+				typed.AllEvents, typed.Events = theirs.AllEvents, theirs.Events
+			case "Authentication":
+				typed.Auth, typed.SecretMode = theirs.Auth, theirs.SecretMode
+			case "Headers":
+				typed.Headers = theirs.Headers
+			case "Rate":
+				typed.Rate = theirs.Rate
+			case "When it fails":
+				typed.PauseWhenFailing = theirs.PauseWhenFailing
+			case "Alert e-mail":
+				typed.AlertEmail = theirs.AlertEmail
+			case "Name":
+				typed.Name = theirs.Name
+			case "Delays before attempts 2 and 3":
+				typed.Retry = theirs.Retry
+			case "Standard Webhooks":
+				typed.Standard = theirs.Standard
+			}
 		}
 		changes = append(changes, change)
 	}
 	return changes
-}
-
-// takeSetting takes over a setting from another form.
-func takeSetting(name string, to *subscriptions.Form, from subscriptions.Form) {
-	switch name {
-	case "URL":
-		to.URL = from.URL
-	case "Merchants":
-		to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
-	case "Events":
-		to.AllEvents, to.Events = from.AllEvents, from.Events
-	case "Authentication":
-		to.Auth, to.SecretMode = from.Auth, from.SecretMode
-	case "Headers":
-		to.Headers = from.Headers
-	case "Rate":
-		to.Rate = from.Rate
-	case "When it fails":
-		to.PauseWhenFailing = from.PauseWhenFailing
-	case "Alert e-mail":
-		to.AlertEmail = from.AlertEmail
-	case "Name":
-		to.Name = from.Name
-	case "Delays before attempts 2 and 3":
-		to.Retry = from.Retry
-	case "Standard Webhooks":
-		to.Standard = from.Standard
-	}
-}
-
-// headersText tells headers apart without showing what may be a credential.
-func headersText(form subscriptions.Form) string {
-	var lines []string
-	for _, header := range form.Headers {
-		if header.Name == "" && header.Value == "" {
-			continue
-		}
-		text := header.Value
-		if !header.Plain {
-			text = "hidden value"
-			if header.Value != "" {
-				text = "another hidden value"
-			}
-		}
-		lines = append(lines, strings.ToLower(header.Name)+": "+text)
-	}
-	return cmp.Or(strings.Join(lines, ", "), "none")
 }

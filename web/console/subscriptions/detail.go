@@ -100,15 +100,35 @@ func (f *Feature) tab(
 	}
 	switch shown.Tab {
 	case subscriptions.TabConfiguration:
-		shown.Body, err = f.configuration(request, shown)
+		found, err := f.Partners.MerchantNames(request, s.Merchants)
+		var names []string
+		for _, merchant := range s.Merchants {
+			names = append(names, found[merchant])
+		}
+		shown.Body = subscriptions.Configuration(s, owner.Name, names)
+		return shown, err
 	case subscriptions.TabSecret:
 		shown.Body = f.secretTab(s, secret)
 	case subscriptions.TabVersions:
 		shown.Body, err = f.versions(ctx, s)
 	case subscriptions.TabHealth:
-		shown.Body, err = f.healthTab(request, s)
+		lately, err := f.health(request, day, uid)
+		if err != nil {
+			return shown, err
+		}
+		probe, changes, err := f.Webhooks.Health.LastProbe(request, uid)
+		shown.Body = subscriptions.Health(lately[uid], probe, changes, f.DB.Now())
+		return shown, err
 	default:
-		shown.Body, err = f.activity(request, s)
+		loaded, err := f.Webhooks.Deliveries.List(request, delivery.Filter{
+			SubscriptionUID: uid, Limit: recentRows,
+		})
+		if err != nil {
+			return shown, err
+		}
+		lately, err := f.health(request, errorDays, uid)
+		shown.Body = subscriptions.Activity(s, loaded.Deliveries, lately[uid].Errors)
+		return shown, err
 	}
 	return shown, err
 }
@@ -184,44 +204,6 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 		shown.Banner.Tone = ui.Bad
 	}
 	return nil
-}
-
-// activity is what was sent lately, and what went wrong.
-func (f *Feature) activity(
-	ctx context.Context, s subscription.Subscription,
-) (templ.Component, error) {
-	loaded, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
-		SubscriptionUID: s.UID, Limit: recentRows,
-	})
-	if err != nil {
-		return nil, err
-	}
-	health, err := f.health(ctx, errorDays, s.UID)
-	return subscriptions.Activity(s, loaded.Deliveries, health[s.UID].Errors), err
-}
-
-// configuration is what the subscription sends and how.
-func (f *Feature) configuration(
-	ctx context.Context, shown subscriptions.Page,
-) (templ.Component, error) {
-	found, err := f.Partners.MerchantNames(ctx, shown.Merchants)
-	var names []string
-	for _, uid := range shown.Merchants {
-		names = append(names, found[uid])
-	}
-	return subscriptions.Configuration(shown.Subscription, shown.PartnerName, names), err
-}
-
-// healthTab is how sending goes, and what the probes find.
-func (f *Feature) healthTab(
-	ctx context.Context, s subscription.Subscription,
-) (templ.Component, error) {
-	health, err := f.health(ctx, day, s.UID)
-	if err != nil {
-		return nil, err
-	}
-	probe, changes, err := f.Webhooks.Health.LastProbe(ctx, s.UID)
-	return subscriptions.Health(health[s.UID], probe, changes, f.DB.Now()), err
 }
 
 // versions lists the versions, and compares the two that the address names.

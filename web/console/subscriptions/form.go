@@ -149,26 +149,22 @@ func (f editor) readForm(
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
 		form.StoredAuth, form.HeadersUnknown = string(current.Auth), current.HeadersUnknown
 		stored = current.Merchants
-		form.Unshown = notShown(stored, parseUIDs(values["merchant_shown"]...))
+		// Stored merchants that the form did not show stay as they are. A form that says nothing
+		// of what it showed had all of them.
+		if shown := parseUIDs(values["merchant_shown"]...); len(shown) > 0 {
+			seen := make(map[uuid.UUID]bool, len(shown))
+			for _, uid := range shown {
+				seen[uid] = true
+			}
+			form.Unshown = slices.DeleteFunc(slices.Clone(stored),
+				func(uid uuid.UUID) bool { return seen[uid] })
+		}
 	}
 	form.PartnerSought = strings.TrimSpace(values.Get("partner" + ui.SoughtSuffix))
 	form.MerchantSought = strings.TrimSpace(values.Get("merchant" + ui.SoughtSuffix))
 	err = f.addChoices(ctx.Request().Context(), &form, values["event"],
 		parseUIDs(values["merchant"]...), stored)
 	return form, err
-}
-
-// notShown are the stored merchants that a form did not show, and saving it leaves as
-// they are. One that says nothing of what it showed had all of them.
-func notShown(stored, shown []uuid.UUID) []uuid.UUID {
-	if len(shown) == 0 {
-		return nil
-	}
-	seen := make(map[uuid.UUID]bool, len(shown))
-	for _, uid := range shown {
-		seen[uid] = true
-	}
-	return slices.DeleteFunc(slices.Clone(stored), func(uid uuid.UUID) bool { return seen[uid] })
 }
 
 // parseUIDs are the ids among texts.

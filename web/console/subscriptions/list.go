@@ -9,7 +9,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/search"
 	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
@@ -28,12 +27,9 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 		subscription.StateFailing, subscription.StateActive, subscription.StatePaused,
 		subscription.StateDeleted,
 	}
-	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range states {
-		tabs = append(tabs, ui.Option{
-			Value: string(state), Label: ui.SubscriptionChip(string(state)).Word,
-		})
-	}
+	tabs := list.Options("All", states, func(state subscription.State) string {
+		return ui.SubscriptionChip(string(state)).Word
+	})
 	return list.Spec[subscriptions.Listed]{
 		Name: "console.subscriptions", Path: paths.Subscriptions, Role: operator.RoleSupport,
 		Place: place, Saved: true, Buttons: subscriptions.NewButton(),
@@ -41,38 +37,17 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 		One:   "subscription", Many: "subscriptions", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
-			{
-				Name: "partner", Label: "Partner", Kind: list.Choice,
-				Pick: search.Partner, Options: list.Any("All partners"),
-			},
-			{
-				Name: "event", Label: "Receives", Kind: list.Choice, Options: list.EventKinds(),
-			},
+			list.Partner,
+			{Name: "event", Label: "Receives", Kind: list.Choice, Options: list.EventKinds()},
 			{Name: "host", Label: "Part of the host", Chip: "Host contains ", Max: 253},
 		},
-		Read:  f.read(states),
-		Table: subscriptions.Table, EmptyBody: subscriptions.None(),
-		NoMatch: ui.EmptyProps{
-			Title: "No subscription matches these filters",
-			Text:  "Remove a filter. Deleted subscriptions are listed under their own state.",
-		},
-	}
-}
-
-// read reads the filter of the list. Its rows come with how sending to them goes.
-func (f *Feature) read(
-	states []subscription.State,
-) func(*list.Values) list.Source[subscriptions.Listed] {
-	return func(v *list.Values) list.Source[subscriptions.Listed] {
-		filter := subscription.SummaryFilter{
-			State: list.OneOf(v, "state", states), PartnerUID: v.UID("partner"),
-			Event: list.OneOf(v, "event", lending.AllEventKinds()), Host: v.Text("host"),
-		}
-		return list.Source[subscriptions.Listed]{
-			Load: list.Keyset(func(
-				ctx context.Context, from postgres.Cursor, limit int,
-			) ([]subscriptions.Listed, postgres.Cursor, error) {
-				filter := filter // the count reads it meanwhile
+		Read: func(v *list.Values) list.Source[subscriptions.Listed] {
+			return list.Filtered(subscription.SummaryFilter{
+				State: list.OneOf(v, "state", states), PartnerUID: v.UID("partner"),
+				Event: list.OneOf(v, "event", lending.AllEventKinds()), Host: v.Text("host"),
+			}, func(
+				ctx context.Context, filter subscription.SummaryFilter, from postgres.Cursor, limit int,
+			) (rows []subscriptions.Listed, next postgres.Cursor, err error) {
 				filter.Cursor, filter.Limit = from, limit
 				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter)
 				if err != nil {
@@ -83,18 +58,19 @@ func (f *Feature) read(
 					uids = append(uids, summary.UID)
 				}
 				state, err := f.health(ctx, day, uids...)
-				var rows []subscriptions.Listed
 				for _, summary := range summaries {
 					rows = append(rows, subscriptions.Listed{
 						Summary: summary, Health: state[summary.UID],
 					})
 				}
 				return rows, next, err
-			}),
-			Count: func(ctx context.Context, limit int) (int, error) {
-				return f.Webhooks.Subscriptions.CountSummaries(ctx, filter, limit)
-			},
-		}
+			}, f.Webhooks.Subscriptions.CountSummaries)
+		},
+		Table: subscriptions.Table, EmptyBody: subscriptions.None(),
+		NoMatch: ui.EmptyProps{
+			Title: "No subscription matches these filters",
+			Text:  "Remove a filter. Deleted subscriptions are listed under their own state.",
+		},
 	}
 }
 

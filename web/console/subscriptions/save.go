@@ -165,10 +165,7 @@ func (f editor) save(
 		return f.showWrong(ctx, form, err, rows)
 	}
 	var made saved
-	change := f.subscribing(ctx, form, settings, &made)
-	if current != nil {
-		change = f.amending(ctx, form, settings, *current, &made)
-	}
+	change := f.saving(ctx, form, settings, current, &made)
 	if warning != "" {
 		change.Done += " " + page.Sentence(warning)
 		change.Unchanged += " " + page.Sentence(warning)
@@ -201,30 +198,27 @@ func (s saved) path() string {
 	return paths.SubscriptionTab(s.UID.String(), tab)
 }
 
-// subscribing makes the subscription that the form asks for.
-func (f editor) subscribing(
-	ctx echo.Context, form subscriptions.Form, settings subscription.Settings, made *saved,
-) action.Change {
-	return action.Change{
-		Done: "Created. Send a test event to see whether it works.",
-		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-			partnerUID, err := uuid.Parse(form.Partner)
-			if err != nil {
-				return operator.Outcome{},
-					lending.Invalid("partner", "Choose the partner whose events are sent.")
-			}
-			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Subscribe(
-				request, tx, partnerUID, settings, page.User(ctx).Email)
-			return did(made.path(), "create", made.Subscription, nil, made.Audited()), err
-		},
-	}
-}
-
-// amending changes a subscription to what the form says.
-func (f editor) amending(
+// saving makes the subscription that the form asks for, or changes the one before to it.
+func (f editor) saving(
 	ctx echo.Context, form subscriptions.Form, settings subscription.Settings,
-	before subscription.Subscription, made *saved,
+	before *subscription.Subscription, made *saved,
 ) action.Change {
+	by := page.User(ctx).Email
+	if before == nil {
+		return action.Change{
+			Done: "Created. Send a test event to see whether it works.",
+			Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+				partnerUID, err := uuid.Parse(form.Partner)
+				if err != nil {
+					return operator.Outcome{},
+						lending.Invalid("partner", "Choose the partner whose events are sent.")
+				}
+				made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Subscribe(
+					request, tx, partnerUID, settings, by)
+				return did(made.path(), "create", made.Subscription, nil, made.Audited()), err
+			},
+		}
+	}
 	patch := subscription.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
 		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: subscription.DefaultOverlap,
@@ -239,11 +233,11 @@ func (f editor) amending(
 		Unchanged: "Nothing was changed.",
 		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Amend(
-				request, tx, before.UID, patch, page.User(ctx).Email)
+				request, tx, before.UID, patch, by)
 			if err != nil || made.Version == before.Version {
 				return operator.Outcome{Target: made.path()}, err
 			}
-			return did(made.path(), "update", before, before.Audited(), made.Audited()), nil
+			return did(made.path(), "update", *before, before.Audited(), made.Audited()), nil
 		},
 	}
 }

@@ -155,35 +155,31 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 	case err != nil:
 		return err
 	}
-	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
-		subscriptions.SecretTab{Match: matchNotice(found)})
-}
-
-// matchNotice words the answer to a comparison.
-func matchNotice(found subscription.SecretMatch) *ui.Notice {
+	match := ui.Notice{
+		Tone: ui.Bad, Title: "No match",
+		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
+			"rotate it.",
+	}
 	switch {
 	case found.Match == secret.MatchCurrent:
-		return &ui.Notice{
+		match = ui.Notice{
 			Tone: ui.Good, Title: "This is the current secret",
 			Text: "If the partner's check still fails, look at how it reads the body: the bytes as " +
 				"they arrived, before any JSON parser.",
 		}
 	case found.Match == secret.MatchPrevious && found.PreviousEnded:
-		return &ui.Notice{
+		match = ui.Notice{
 			Tone: ui.Bad, Title: "This is the previous secret, and its overlap has ended",
 			Text: "Nothing is signed with it any more. The partner has to change over to the current one.",
 		}
 	case found.Match == secret.MatchPrevious:
-		return &ui.Notice{
+		match = ui.Notice{
 			Tone: ui.Warn, Title: "This is the previous secret",
 			Text: "It signs in x-hmac-signature-previous until " +
 				page.Value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
 				". The partner has to change over to the current one by then.",
 		}
 	}
-	return &ui.Notice{
-		Tone: ui.Bad, Title: "No match",
-		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
-			"rotate it.",
-	}
+	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
+		subscriptions.SecretTab{Match: &match})
 }

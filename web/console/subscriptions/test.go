@@ -74,7 +74,18 @@ func (f *Feature) showTest(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := f.awaitTest(ctx, current)
+	waiting, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
+	defer cancel()
+	ticker := time.NewTicker(f.LiveEvery / 10)
+	defer ticker.Stop()
+	result, err := f.lookAtTest(ctx, current)
+	for err == nil && !result.State.IsFinal() && len(result.Attempts) == 0 && waiting.Err() == nil {
+		select {
+		case <-waiting.Done():
+		case <-ticker.C:
+			result, err = f.lookAtTest(ctx, current)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -85,27 +96,6 @@ func (f *Feature) showTest(ctx echo.Context) error {
 	form.Place.Live = !result.State.IsFinal()
 	return f.Show(ctx, http.StatusOK, form.Place,
 		subscriptions.Test(form.Fields, current, owner, &result))
-}
-
-// awaitTest looks at a test event until it has an outcome or patience ends.
-func (f *Feature) awaitTest(
-	ctx echo.Context, s subscription.Subscription,
-) (delivery.Detail, error) {
-	request, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
-	defer cancel()
-	ticker := time.NewTicker(f.LiveEvery / 10)
-	defer ticker.Stop()
-	for {
-		result, err := f.lookAtTest(ctx, s)
-		if err != nil || result.State.IsFinal() || len(result.Attempts) > 0 {
-			return result, err
-		}
-		select {
-		case <-request.Done():
-			return result, nil
-		case <-ticker.C:
-		}
-	}
 }
 
 // streamTest streams the result as it changes.
