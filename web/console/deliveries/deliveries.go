@@ -208,18 +208,15 @@ func readFilter(v *list.Values) delivery.Filter {
 		EventUID: v.UID("event_uid"), Since: v.Time("since"), Until: v.Time("until"),
 		Limit: list.PageSize,
 	}
-	lengths := map[string]time.Duration{
-		"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour,
+	now := v.Now.In(v.Zone)
+	starts := map[string]time.Time{ // of the ranges, which end now
+		"1h": now.Add(-time.Hour), "24h": now.Add(-24 * time.Hour),
+		"7d": now.Add(-7 * 24 * time.Hour), "30d": now.Add(-30 * 24 * time.Hour),
+		"today": time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone),
 	}
-	known := append([]string{"today"}, slices.Sorted(maps.Keys(lengths))...)
-	if length := list.OneOf(v, "range", known); length != "" { // it ends now
-		from, now := v.Now.Add(-lengths[length]), v.Now.In(v.Zone)
-		if length == "today" {
-			from = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone)
-		}
-		if from.After(filter.Since) {
-			filter.Since = from.UTC()
-		}
+	from := starts[list.OneOf(v, "range", slices.Collect(maps.Keys(starts)))]
+	if from.After(filter.Since) {
+		filter.Since = from.UTC()
 	}
 	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
 		v.Wrong["until"] = "The end must come after the beginning."
