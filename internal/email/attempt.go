@@ -66,19 +66,27 @@ func listAttempts(
 	return rows, nil
 }
 
-func insertAttempt(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int, server string,
-) error {
-	_, err := tx.ExecContext(ctx, `
+// depart writes the attempt down before anything is sent.
+func (c *Courier) depart(
+	ctx context.Context, tx *postgres.Tx, row bodyRow,
+) (*passage, error) {
+	to, err := headerAddress("", row.ToAddress)
+	if err != nil {
+		return nil, err
+	}
+	uid, number := row.EmailUID, row.AttemptCount+1
+	_, err = tx.ExecContext(ctx, `
 		WITH counted AS (
 			UPDATE emails SET attempt_count = $2 WHERE email_uid = $1 AND attempt_count <> $2
 		)
 		INSERT INTO email_attempts (email_uid, number, started_at, server)
-		VALUES ($1, $2, $3, $4)`, uid, number, tx.Now, server)
+		VALUES ($1, $2, $3, $4)`, uid, number, tx.Now, c.Sender.server.Address())
 	if err != nil {
-		return fmt.Errorf("beginning attempt %d of e-mail %s: %w", number, uid, err)
+		return nil, fmt.Errorf("beginning attempt %d of e-mail %s: %w", number, uid, err)
 	}
-	return nil
+	return &passage{row: row, number: number, envelope: Envelope{
+		From: wirePath(c.From), To: wirePath(to), Message: row.Source,
+	}}, nil
 }
 
 // closeAbandoned ends an attempt whose process died, or was frozen for so long
@@ -102,17 +110,22 @@ func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcom
 	return outcome, nil
 }
 
-// markHandedOver reports false when the attempt is not this process's any more.
-func markHandedOver(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int,
-) (bool, error) {
-	result, err := tx.ExecContext(ctx, `
-		UPDATE email_attempts
-		   SET handed_over_at = $3
-		 WHERE email_uid = $1
-		   AND number = $2
-		   AND outcome IS NULL`, uid, number, tx.Now)
-	return affected(result, err, "handing over", uid, number)
+// handOver commits that the message is about to be ended. When it returns an
+// error, the message must not be.
+func (c *Courier) handOver(ctx context.Context, uid uuid.UUID, number int) error {
+	return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		result, err := tx.ExecContext(ctx, `
+			UPDATE email_attempts
+			   SET handed_over_at = $3
+			 WHERE email_uid = $1
+			   AND number = $2
+			   AND outcome IS NULL`, uid, number, tx.Now)
+		ours, err := affected(result, err, "handing over", uid, number)
+		if err == nil && !ours {
+			err = errSuperseded
+		}
+		return err
+	})
 }
 
 // finishAttempt reports false when the attempt was ended by another process.

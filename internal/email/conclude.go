@@ -12,22 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// record stores what an attempt came to, however long the database is away: after
-// a 250 that is not stored, nobody would know that the mail was sent.
-func (c *Courier) record(ctx context.Context, trip *passage, receipt Receipt) error {
-	err := postgres.Persist(ctx, "the outcome of an e-mail", func(ctx context.Context) error {
-		return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			return c.conclude(ctx, tx, trip, receipt)
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("recording that attempt %d of e-mail %s ended as %s: %w",
-			trip.number, trip.row.EmailUID, receipt.Outcome, err)
-	}
-	return nil
-}
-
-// conclude writes the attempt's end, the mail's state and the next job at once.
+// conclude writes the attempt's end, the mail's state and the next job at once. A server
+// that refuses us stops every mail, one that takes mail ends that.
 func (c *Courier) conclude(
 	ctx context.Context, tx *postgres.Tx, trip *passage, receipt Receipt,
 ) error {
@@ -39,8 +25,15 @@ func (c *Courier) conclude(
 	if err != nil || !ours {
 		return err
 	}
-	if waits, err := c.heed(ctx, tx, trip, receipt); err != nil || waits {
-		return err
+	switch {
+	case receipt.Outcome == OutcomeRefused:
+		return c.stop(ctx, tx, trip.row, receipt)
+	case receipt.Stage == StageData, receipt.Stage == StageHandOver,
+		receipt.Stage == StageRecipient && receipt.Code != 0:
+		// The server took us for a sender and judged this mail by itself, or took it.
+		if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
+			return fmt.Errorf("noting that the mail server takes mail: %w", err)
+		}
 	}
 	decided := c.decide(trip.tries(), receipt)
 	if decided.State == StateQueued {
@@ -89,7 +82,10 @@ func (c *Courier) exhausted(last string) verdict {
 // one, so that the retry does not depend on the queue's own bookkeeping.
 func (c *Courier) again(ctx context.Context, tx *postgres.Tx, trip *passage) error {
 	uid := trip.row.EmailUID
-	due := tx.Now.Add(jitter(c.retry()[trip.tries()-1]))
+	// Up to a tenth more, so that the mails of an outage do not all come back in the same second.
+	wait := c.retry()[trip.tries()-1]
+	spread := rand.Int64N(int64(wait)/10 + 1) //nolint:gosec // nobody gains by guessing it
+	due := tx.Now.Add(wait + time.Duration(spread))
 	_, err := tx.ExecContext(ctx,
 		`UPDATE emails SET next_attempt_at = $2 WHERE email_uid = $1`, uid, due)
 	if err != nil {
@@ -124,11 +120,4 @@ func (c *Courier) retry() []time.Duration {
 		return DefaultRetry()
 	}
 	return c.Retry
-}
-
-// jitter adds up to a tenth, so that the mails of an outage do not all come
-// back in the same second.
-func jitter(wait time.Duration) time.Duration {
-	spread := rand.Int64N(int64(wait)/10 + 1) //nolint:gosec // nobody gains by guessing it
-	return wait + time.Duration(spread)
 }

@@ -3,10 +3,9 @@ package email
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/mail"
 	"time"
-
-	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
 )
@@ -93,11 +92,31 @@ func (c *Courier) Deliver(ctx context.Context, job SendArgs) (Report, error) {
 		receipt := c.Sender.Send(ctx, trip.envelope, func(ctx context.Context) error {
 			return c.handOver(ctx, job.EmailUID, trip.number)
 		})
-		if err := c.record(ctx, trip, receipt); err != nil {
-			return Report{}, err
+		// However long the database is away: after a 250 that is not stored, nobody would
+		// know that the mail was sent.
+		err := postgres.Persist(ctx, "the outcome of an e-mail", func(ctx context.Context) error {
+			return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				return c.conclude(ctx, tx, trip, receipt)
+			})
+		})
+		if err != nil {
+			return Report{}, fmt.Errorf("recording that attempt %d of e-mail %s ended as %s: %w",
+				trip.number, job.EmailUID, receipt.Outcome, err)
 		}
 	}
-	return report.load(context.WithoutCancel(ctx), c.DB, job.EmailUID, trip)
+	ctx = context.WithoutCancel(ctx)
+	report.Email, err = find(ctx, c.DB, job.EmailUID)
+	if err != nil || trip == nil {
+		return report, err
+	}
+	attempts, err := listAttempts(ctx, c.DB, job.EmailUID)
+	if err != nil {
+		return Report{}, err
+	}
+	if trip.number <= len(attempts) {
+		report.Attempt = &attempts[trip.number-1]
+	}
+	return report, nil
 }
 
 // begin decides what is to be done. It returns nil when no attempt is to be
@@ -152,52 +171,4 @@ func (c *Courier) keeps(kind Kind) *verdict {
 		return &verdict{State: StateNotSent, Reason: reasonNoServer}
 	}
 	return nil
-}
-
-// depart writes the attempt down before anything is sent.
-func (c *Courier) depart(
-	ctx context.Context, tx *postgres.Tx, row bodyRow,
-) (*passage, error) {
-	to, err := headerAddress("", row.ToAddress)
-	if err != nil {
-		return nil, err
-	}
-	number := row.AttemptCount + 1
-	err = insertAttempt(ctx, tx, row.EmailUID, number, c.Sender.server.Address())
-	if err != nil {
-		return nil, err
-	}
-	return &passage{row: row, number: number, envelope: Envelope{
-		From: wirePath(c.From), To: wirePath(to), Message: row.Source,
-	}}, nil
-}
-
-// handOver commits that the message is about to be ended. When it returns an
-// error, the message must not be.
-func (c *Courier) handOver(ctx context.Context, uid uuid.UUID, number int) error {
-	return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		ours, err := markHandedOver(ctx, tx, uid, number)
-		if err == nil && !ours {
-			err = errSuperseded
-		}
-		return err
-	})
-}
-
-// load reads what the job left behind.
-func (r Report) load(
-	ctx context.Context, db *postgres.DB, uid uuid.UUID, trip *passage,
-) (Report, error) {
-	var err error
-	if r.Email, err = find(ctx, db, uid); err != nil || trip == nil {
-		return r, err
-	}
-	attempts, err := listAttempts(ctx, db, uid)
-	if err != nil {
-		return Report{}, err
-	}
-	if trip.number <= len(attempts) {
-		r.Attempt = &attempts[trip.number-1]
-	}
-	return r, nil
 }

@@ -22,9 +22,21 @@ func (c *Courier) prepare(
 		return err
 	}
 	if row.HTML == "" { // a re-send brings the text of the first mail with it
-		if err := c.render(ctx, row, settings); err != nil {
-			return err
+		draft := Draft{
+			EmailUID:       row.EmailUID,
+			ApplicationUID: row.ApplicationUID.UUID,
+			Kind:           row.Kind,
+			ToName:         row.ToName,
+			Settings:       settings,
 		}
+		if err := json.Unmarshal(row.Params, &draft.Params); err != nil {
+			return fmt.Errorf("reading the facts of e-mail %s: %w", row.EmailUID, err)
+		}
+		content, err := c.Render(ctx, draft)
+		if err != nil {
+			return fmt.Errorf("rendering e-mail %s: %w", row.EmailUID, err)
+		}
+		row.Subject, row.HTML, row.Text = content.Subject, content.HTML, content.Text
 	}
 	row.MessageID = newMessageID(c.From)
 	row.Source, err = c.source(row, settings, tx.Now)
@@ -45,25 +57,6 @@ func (c *Courier) prepare(
 	if err != nil {
 		return fmt.Errorf("keeping the text of e-mail %s: %w", row.EmailUID, err)
 	}
-	return nil
-}
-
-func (c *Courier) render(ctx context.Context, row *bodyRow, settings Settings) error {
-	draft := Draft{
-		EmailUID:       row.EmailUID,
-		ApplicationUID: row.ApplicationUID.UUID,
-		Kind:           row.Kind,
-		ToName:         row.ToName,
-		Settings:       settings,
-	}
-	if err := json.Unmarshal(row.Params, &draft.Params); err != nil {
-		return fmt.Errorf("reading the facts of e-mail %s: %w", row.EmailUID, err)
-	}
-	content, err := c.Render(ctx, draft)
-	if err != nil {
-		return fmt.Errorf("rendering e-mail %s: %w", row.EmailUID, err)
-	}
-	row.Subject, row.HTML, row.Text = content.Subject, content.HTML, content.Text
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/textproto"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -89,7 +90,8 @@ func (r Receipt) ended(stage Stage, err error) Receipt {
 			r.Outcome = OutcomePermanent
 		}
 		// 421 announces that the server closes the connection.
-		r.reusable = !stage.opening() && answer.Code >= 400 && answer.Code != 421
+		opening := []Stage{StageConnect, StageTLS, StageGreeting, StageAuth}
+		r.reusable = !slices.Contains(opening, stage) && answer.Code >= 400 && answer.Code != 421
 	case errors.Is(err, context.Canceled):
 		r.Error, r.Outcome = explain(err), OutcomeInterrupted
 	default:
@@ -106,21 +108,6 @@ func (r Receipt) cut(err error) Receipt {
 	r = r.ended(StageData, err)
 	r.reusable = false // half a message is on its way
 	return r
-}
-
-// interrupted fills in that this side stopped before the message ended.
-func (r Receipt) interrupted(err error) Receipt {
-	r.Stage, r.Outcome, r.Error = StageData, OutcomeInterrupted, explain(err)
-	return r
-}
-
-func (s Stage) opening() bool {
-	switch s {
-	case StageConnect, StageTLS, StageGreeting, StageAuth:
-		return true
-	case StageSender, StageRecipient, StageData, StageHandOver:
-	}
-	return false
 }
 
 // Summary is one line for support staff: the answer, or what went wrong.

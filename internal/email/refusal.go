@@ -27,16 +27,3 @@ func (r Receipt) refusesUs(err error) bool {
 	}
 	return false
 }
-
-// takesMail tells whether the server took us for a sender and judged this mail by
-// itself, or took it.
-func (r Receipt) takesMail() bool {
-	switch r.Stage {
-	case StageRecipient:
-		return r.Code != 0 && r.Outcome != OutcomeRefused
-	case StageData, StageHandOver:
-		return true
-	case StageConnect, StageTLS, StageGreeting, StageAuth, StageSender:
-	}
-	return false
-}

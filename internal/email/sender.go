@@ -71,20 +71,14 @@ type Sender struct {
 // NewSender returns a sender that connects when it is first used. Certificates
 // are checked against the system's roots, or those of SSL_CERT_FILE.
 func NewSender(server Server, limits Limits) *Sender {
-	return &Sender{server: server, limits: limits, hello: helloName()}
-}
-
-// helloName is the machine's name, where it is one that may stand in EHLO.
-func helloName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "localhost"
+	hello := "localhost"
+	if name, err := os.Hostname(); err == nil {
+		// Only a name that may stand in EHLO.
+		if ascii, err := domains.ToASCII(name); err == nil && ascii != "" {
+			hello = strings.ToLower(ascii)
+		}
 	}
-	ascii, err := domains.ToASCII(name)
-	if err != nil || ascii == "" {
-		return "localhost"
-	}
-	return strings.ToLower(ascii)
+	return &Sender{server: server, limits: limits, hello: hello}
 }
 
 // Send makes one attempt. It calls handOver when the message was transmitted
@@ -155,7 +149,8 @@ func (s *Sender) acquire(ctx context.Context) (*session, error) {
 		if kept == nil {
 			return dial(ctx, s.server, s.hello, s.limits)
 		}
-		if kept.fresh(ctx) {
+		// Reset also ends a transaction that was left half done.
+		if within(ctx, kept.conn, kept.limits.Command, kept.client.Reset) == nil {
 			return kept, nil
 		}
 		_ = kept.conn.Close() // it is broken already

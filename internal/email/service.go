@@ -3,9 +3,7 @@ package email
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -201,17 +199,4 @@ func (s *Service) enqueue(
 		return fmt.Errorf("queueing attempt %d of e-mail %s: %w", args.Attempt, args.EmailUID, err)
 	}
 	return nil
-}
-
-// paramsJSON is never null, so that reading it back needs no special case.
-func paramsJSON(params map[string]string) ([]byte, error) {
-	storable := make(map[string]string, len(params))
-	for name, value := range params {
-		storable[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
-	}
-	text, err := json.Marshal(storable)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the facts of an e-mail: %w", err)
-	}
-	return text, nil
 }

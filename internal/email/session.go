@@ -91,30 +91,21 @@ func (s *session) open(ctx context.Context, server Server, hello string) error {
 	if err := s.client.Hello(hello); err != nil {
 		return &stageError{StageGreeting, err}
 	}
-	if err := s.encrypt(server, config); err != nil {
-		return &stageError{StageTLS, err}
+	if !server.ImplicitTLS {
+		// A password never crosses the network in the clear: with credentials, STARTTLS must be.
+		if offered, _ := s.client.Extension("STARTTLS"); offered {
+			if err := s.client.StartTLS(config); err != nil {
+				return &stageError{StageTLS, err}
+			}
+		} else if server.User != "" {
+			return &stageError{StageTLS, errNoStartTLS}
+		}
 	}
 	if server.User == "" {
 		return nil
 	}
 	if err := s.signIn(server); err != nil {
 		return &stageError{StageAuth, err}
-	}
-	return nil
-}
-
-// encrypt uses STARTTLS where it is offered. A password never crosses the
-// network in the clear, so with credentials it must be.
-func (s *session) encrypt(server Server, config *tls.Config) error {
-	if server.ImplicitTLS {
-		return nil
-	}
-	offered, _ := s.client.Extension("STARTTLS")
-	switch {
-	case offered:
-		return s.client.StartTLS(config)
-	case server.User != "":
-		return errNoStartTLS
 	}
 	return nil
 }
@@ -146,12 +137,16 @@ func (s *session) transact(
 ) Receipt {
 	s.carried++
 	receipt := Receipt{TLS: s.encryption()}
+	size := ""
+	if offered, _ := s.client.Extension("SIZE"); offered { // so that it refuses early (RFC 1870)
+		size = fmt.Sprintf(" SIZE=%d", len(envelope.Message))
+	}
 	for _, step := range []struct {
 		stage  Stage
 		expect int
 		line   string
 	}{
-		{StageSender, 2, "MAIL FROM:" + envelope.From + s.size(envelope)},
+		{StageSender, 2, "MAIL FROM:" + envelope.From + size},
 		{StageRecipient, 2, "RCPT TO:" + envelope.To},
 		{StageData, 354, "DATA"},
 	} {
@@ -176,7 +171,8 @@ func (s *session) transact(
 		return receipt.cut(err)
 	}
 	if err := handOver(ctx); err != nil {
-		return receipt.interrupted(err)
+		receipt.Stage, receipt.Outcome, receipt.Error = StageData, OutcomeInterrupted, explain(err)
+		return receipt
 	}
 	// Committing the hand-over took a moment, in which the server may have gone.
 	if err := s.settle(ctx, time.Millisecond); err != nil {
@@ -251,27 +247,12 @@ func (s *session) command(expect int, line string) error {
 	return err
 }
 
-// size announces the length to servers that want to know, so that they refuse
-// what is too long before it is transmitted (RFC 1870).
-func (s *session) size(envelope Envelope) string {
-	if offered, _ := s.client.Extension("SIZE"); !offered {
-		return ""
-	}
-	return fmt.Sprintf(" SIZE=%d", len(envelope.Message))
-}
-
 func (s *session) encryption() string {
 	state, ok := s.client.TLSConnectionState()
 	if !ok {
 		return ""
 	}
 	return tls.VersionName(state.Version)
-}
-
-// fresh tells whether an idle session still works, and ends a transaction that
-// was left half done.
-func (s *session) fresh(ctx context.Context) bool {
-	return within(ctx, s.conn, s.limits.Command, s.client.Reset) == nil
 }
 
 // quit says goodbye, but does not wait long for an answer.

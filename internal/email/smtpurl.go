@@ -50,7 +50,7 @@ func ParseServer(rawURL string) (Server, error) {
 	if server.Host == "" || strings.ContainsFunc(server.Host, notHost) {
 		return Server{}, errors.New("must name the mail server's host")
 	}
-	if server.Port, err = readPort(parsed.Port(), server.defaultPort()); err != nil {
+	if err := server.readPort(parsed.Port()); err != nil {
 		return Server{}, err
 	}
 	return server, nil
@@ -72,25 +72,22 @@ func (s *Server) readUser(user *url.Userinfo) error {
 	return nil
 }
 
-func (s *Server) defaultPort() int {
+func (s *Server) readPort(text string) error {
 	switch {
+	case text != "":
+		port, err := strconv.Atoi(text)
+		if err != nil || port < 1 || port > 65535 {
+			return errors.New("must name a port from 1 to 65535")
+		}
+		s.Port = port
 	case s.ImplicitTLS:
-		return portTLS
+		s.Port = portTLS
 	case s.User != "":
-		return portSubmission
+		s.Port = portSubmission
+	default:
+		s.Port = portRelay
 	}
-	return portRelay
-}
-
-func readPort(text string, otherwise int) (int, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil || port < 1 || port > 65535 {
-		return 0, errors.New("must name a port from 1 to 65535")
-	}
-	return port, nil
+	return nil
 }
 
 // notHost finds what neither a host name nor an IP address holds.

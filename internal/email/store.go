@@ -133,8 +133,10 @@ func FindResendable(
 // Get returns a mail with its text, attempts and re-sends. db is a pool or a
 // transaction. It returns NOT_FOUND for an unknown uid.
 func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {
-	row, err := findBody(ctx, db, uid)
-	if err != nil {
+	var row bodyRow
+	err := sqlx.GetContext(ctx, db, &row,
+		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1`, uid)
+	if err = notFound(err, uid); err != nil {
 		return Detail{}, err
 	}
 	detail, err := row.detail()
@@ -199,14 +201,7 @@ const bodyColumns = columns + `,
 	coalesce(message_id, '') AS message_id,
 	rendered_at`
 
-func findBody(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (bodyRow, error) {
-	var row bodyRow
-	err := sqlx.GetContext(ctx, db, &row,
-		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1`, uid)
-	return row, notFound(err, uid)
-}
-
-// lockBody is findBody, and keeps others from changing the row until tx ends.
+// lockBody loads a whole row, and keeps others from changing the row until tx ends.
 func lockBody(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (bodyRow, error) {
 	var row bodyRow
 	err := tx.GetContext(ctx, &row,
@@ -235,9 +230,14 @@ func notFound(err error, uid uuid.UUID) error {
 func insertEmail(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, message Message,
 ) (bool, error) {
-	params, err := paramsJSON(message.Params)
+	// Never null, so that reading it back needs no special case.
+	facts := make(map[string]string, len(message.Params))
+	for name, value := range message.Params {
+		facts[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
+	}
+	params, err := json.Marshal(facts)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("encoding the facts of an e-mail: %w", err)
 	}
 	state, reason := StateQueued, ""
 	if message.Paused {

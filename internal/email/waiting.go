@@ -104,24 +104,6 @@ func (c *Courier) hold(
 	return true, nil
 }
 
-// heed draws from an attempt what it says of the mail server as such: one that
-// refuses us stops every mail, one that takes mail ends that. It reports whether
-// the mail waits.
-func (c *Courier) heed(
-	ctx context.Context, tx *postgres.Tx, trip *passage, receipt Receipt,
-) (waits bool, err error) {
-	if receipt.Outcome == OutcomeRefused {
-		return true, c.stop(ctx, tx, trip.row, receipt)
-	}
-	if !receipt.takesMail() {
-		return false, nil
-	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
-		return false, fmt.Errorf("noting that the mail server takes mail: %w", err)
-	}
-	return false, nil
-}
-
 // stop notes that the server refuses us, and lets the mail wait with the others.
 // What is refused again although others went through comes back ever later: each
 // time it makes the others wait.
