@@ -59,27 +59,23 @@ func OpenBucket(rawURL string) (Bucket, error) {
 	}
 	switch parsed.Scheme {
 	case "file":
-		return openFolder(parsed)
+		if parsed.Host != "" || !filepath.IsAbs(parsed.Path) || parsed.RawQuery != "" {
+			return nil, errors.New("bucket URL: a folder is written file:///absolute/path")
+		}
+		//nolint:gosec // the operator chooses the folder
+		if err := os.MkdirAll(parsed.Path, 0o700); err != nil {
+			return nil, fmt.Errorf("creating bucket folder: %w", err)
+		}
+		root, err := os.OpenRoot(parsed.Path)
+		if err != nil {
+			return nil, fmt.Errorf("opening bucket folder: %w", err)
+		}
+		return &folder{root: root}, nil
 	case "s3":
 		return openS3(parsed)
 	}
 	return nil, fmt.Errorf("bucket URL: scheme %q is not supported, use file:///folder or s3://bucket",
 		parsed.Scheme)
-}
-
-func openFolder(location *url.URL) (Bucket, error) {
-	if location.Host != "" || !filepath.IsAbs(location.Path) || location.RawQuery != "" {
-		return nil, errors.New("bucket URL: a folder is written file:///absolute/path")
-	}
-	//nolint:gosec // the operator chooses the folder
-	if err := os.MkdirAll(location.Path, 0o700); err != nil {
-		return nil, fmt.Errorf("creating bucket folder: %w", err)
-	}
-	root, err := os.OpenRoot(location.Path)
-	if err != nil {
-		return nil, fmt.Errorf("opening bucket folder: %w", err)
-	}
-	return &folder{root: root}, nil
 }
 
 // Probe writes, reads and removes a small object, and so tells whether the

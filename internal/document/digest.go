@@ -36,33 +36,25 @@ func (d *formDigest) add(name string, fields ...string) {
 
 // values are the form's hashes, by the oldest encoding first.
 func (d *formDigest) values() [][sha256.Size]byte {
-	return [][sha256.Size]byte{d.inOrder(), d.byName()}
-}
-
-// inOrder is the encoding of release 0.1.0, in which the order of all parts counts.
-func (d *formDigest) inOrder() [sha256.Size]byte {
-	fields := []string{"form 1"}
+	// The encoding of release 0.1.0, in which the order of all parts counts.
+	inOrder := []string{"form 1"}
 	for _, entry := range d.entries {
-		fields = append(fields, entry.fields[0])
+		inOrder = append(inOrder, entry.fields[0])
 		if entry.fields[0] == "part" {
-			fields = append(fields, entry.name)
+			inOrder = append(inOrder, entry.name)
 		}
-		fields = append(fields, entry.fields[1:]...)
+		inOrder = append(inOrder, entry.fields[1:]...)
 	}
-	return sumOf(fields...)
-}
-
-// byName leaves out the order of parts with different names: a client that builds
-// its form from a map repeats it in another one.
-func (d *formDigest) byName() [sha256.Size]byte {
+	// This one leaves out the order of parts with different names: a client that builds its
+	// form from a map repeats it in another one.
 	sorted := slices.Clone(d.entries)
 	slices.SortStableFunc(sorted, func(a, b digestEntry) int { return cmp.Compare(a.name, b.name) })
-	fields := []string{"form 2"}
+	byName := []string{"form 2"}
 	for _, entry := range sorted {
 		sum := sumOf(append(slices.Clone(entry.fields), entry.name)...)
-		fields = append(fields, string(sum[:]))
+		byName = append(byName, string(sum[:]))
 	}
-	return sumOf(fields...)
+	return [][sha256.Size]byte{sumOf(inOrder...), sumOf(byName...)}
 }
 
 // sumOf hashes the fields, each preceded by its length, so that no two sequences

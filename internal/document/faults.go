@@ -2,10 +2,8 @@ package document
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 
 	"drawbridge/internal/lending"
 )
@@ -63,15 +61,4 @@ func byteCount(n int64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// storageError is what the partner gets when the disk is full or the bucket
-// does not answer; the cause is for the log.
-func storageError(cause error) error {
-	code := lending.CodeInternal
-	if errors.Is(cause, syscall.ENOSPC) {
-		code = lending.CodeUnavailable
-	}
-	return lending.NewError(code, "The files could not be stored just now, "+
-		"and nothing of the request took effect; send it again later").WithCause(cause)
 }

@@ -28,7 +28,11 @@ const accepted = "accepted are PDF, DOC, DOCX, JPG, JPEG, PNG, WEBP, XLS and XLS
 const headSize = 4 << 10
 
 var jpeg = kind{
-	label: "a JPEG image", contentType: "image/jpeg", family: "image/jpeg", confirm: isJPEG,
+	label: "a JPEG image", contentType: "image/jpeg", family: "image/jpeg",
+	confirm: func(head []byte, _ *io.SectionReader) bool {
+		// A segment stands right behind the start of the image.
+		return len(head) > 3 && head[2] == 0xFF && head[3] >= 0xC0 && head[3] < 0xFF
+	},
 }
 
 // kinds are the accepted types by extension in lower case.
@@ -45,7 +49,7 @@ var kinds = map[string]kind{
 		label: "a Word document",
 		contentType: "application/vnd.openxmlformats-officedocument." +
 			"wordprocessingml.document",
-		family: "application/zip", confirm: isDOCX,
+		family: "application/zip", confirm: isPackage("word/"),
 	},
 	".jpg":  jpeg,
 	".jpeg": jpeg,
@@ -62,7 +66,7 @@ var kinds = map[string]kind{
 	".xlsx": {
 		label:       "an Excel workbook",
 		contentType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-		family:      "application/zip", confirm: isXLSX,
+		family:      "application/zip", confirm: isPackage("xl/"),
 	},
 }
 
@@ -133,11 +137,6 @@ func isPDF(head []byte, _ *io.SectionReader) bool {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// isJPEG requires a segment right behind the start of the image.
-func isJPEG(head []byte, _ *io.SectionReader) bool {
-	return len(head) > 3 && head[2] == 0xFF && head[3] >= 0xC0 && head[3] < 0xFF
-}
 
 // isPNG requires the image header to be the first chunk, with a size in it.
 func isPNG(head []byte, _ *io.SectionReader) bool {

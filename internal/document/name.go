@@ -37,18 +37,13 @@ func cleanName(name string) string {
 		}
 		stem = "document"
 	}
-	return strings.TrimSpace(shorten(stem, maxName-len(extension)) + extension)
-}
-
-// shorten cuts s to at most limit bytes, between two characters.
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+	if limit := maxName - len(extension); len(stem) > limit {
+		for !utf8.RuneStart(stem[limit]) { // cut between two characters
+			limit--
+		}
+		stem = stem[:limit]
 	}
-	for !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
+	return strings.TrimSpace(stem + extension)
 }
 
 // ContentDisposition returns the header value with which a document is

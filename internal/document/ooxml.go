@@ -15,37 +15,35 @@ const (
 	maxContentTypes = 1 << 20
 )
 
-func isDOCX(_ []byte, content *io.SectionReader) bool { return isPackage(content, "word/") }
-
-func isXLSX(_ []byte, content *io.SectionReader) bool { return isPackage(content, "xl/") }
-
-// isPackage reports whether a zip is an Office Open XML package whose parts lie
-// in folder. The directory at the end of the zip decides, as it does for the
+// isPackage confirms that a zip is an Office Open XML package whose parts lie in
+// folder. The directory at the end of the zip decides, as it does for the
 // programs that open it; the local headers that a detection from the front sees
 // may say something else.
-func isPackage(content *io.SectionReader, folder string) bool {
-	if countEntries(content) > maxZipEntries {
-		return false
-	}
-	archive, err := zip.NewReader(content, content.Size())
-	if err != nil {
-		return false
-	}
-	var manifest *zip.File
-	parts := false
-	for _, file := range archive.File {
-		if foreign(file.Name, folder) {
+func isPackage(folder string) func([]byte, *io.SectionReader) bool {
+	return func(_ []byte, content *io.SectionReader) bool {
+		if countEntries(content) > maxZipEntries {
 			return false
 		}
-		parts = parts || strings.HasPrefix(file.Name, folder) && file.UncompressedSize64 > 0
-		if file.Name == "[Content_Types].xml" {
-			if manifest != nil {
-				return false // two readers might not agree on which one counts
-			}
-			manifest = file
+		archive, err := zip.NewReader(content, content.Size())
+		if err != nil {
+			return false
 		}
+		var manifest *zip.File
+		parts := false
+		for _, file := range archive.File {
+			if foreign(file.Name, folder) {
+				return false
+			}
+			parts = parts || strings.HasPrefix(file.Name, folder) && file.UncompressedSize64 > 0
+			if file.Name == "[Content_Types].xml" {
+				if manifest != nil {
+					return false // two readers might not agree on which one counts
+				}
+				manifest = file
+			}
+		}
+		return parts && manifest != nil && isManifest(manifest)
 	}
-	return parts && manifest != nil && isManifest(manifest)
 }
 
 // foreign reports whether an entry belongs to another kind of zip: the other

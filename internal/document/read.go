@@ -10,6 +10,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"strings"
+	"syscall"
 
 	"drawbridge/internal/lending"
 )
@@ -81,7 +82,13 @@ func ReadForm(
 	err := r.readBody(contentType)
 	if err != nil && !errors.Is(err, errStop) {
 		if lending.ErrorCode(err) == lending.CodeInternal && ctx.Err() == nil {
-			err = storageError(err)
+			// The disk is full, or the bucket does not answer; the cause is for the log.
+			code := lending.CodeInternal
+			if errors.Is(err, syscall.ENOSPC) {
+				code = lending.CodeUnavailable
+			}
+			err = lending.NewError(code, "The files could not be stored just now, "+
+				"and nothing of the request took effect; send it again later").WithCause(err)
 		}
 		return nil, errors.Join(err, r.form.Discard(ctx))
 	}
