@@ -184,9 +184,11 @@ func (s *Service) removeBatch(
 		if err := shieldHolds(ctx, tx); err != nil {
 			return err
 		}
-		mark, err := markOf(ctx, tx, m.name)
-		if err != nil {
-			return err
+		mark := time.Unix(0, 0).UTC()
+		err := tx.GetContext(ctx, &mark,
+			`SELECT done_until FROM retention_progress WHERE matter = $1 FOR UPDATE`, m.name)
+		if err != nil && !postgres.IsNoRows(err) {
+			return fmt.Errorf("loading the mark of %s: %w", m.name, err)
 		}
 		var rows []place
 		if err := tx.SelectContext(ctx, &rows, m.next, mark, cutoff, bodyBatch); err != nil {
@@ -200,7 +202,16 @@ func (s *Service) removeBatch(
 		if !done {
 			next = rows[len(rows)-1].At.Add(time.Microsecond)
 		}
-		return moveMark(ctx, tx, m.name, next)
+		// Never back: longer retention does not bring bodies back.
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO retention_progress AS p (matter, done_until)
+			VALUES ($1, $2)
+			ON CONFLICT (matter) DO UPDATE
+			   SET done_until = greatest(p.done_until, excluded.done_until)`, m.name, next)
+		if err != nil {
+			return fmt.Errorf("moving the mark of %s: %w", m.name, err)
+		}
+		return nil
 	})
 	return count, done, err
 }
@@ -237,33 +248,6 @@ func clearRows(ctx context.Context, tx *postgres.Tx, m matter, rows []place) (in
 		return 0, fmt.Errorf("noting what had to stay: %w", err)
 	}
 	return int(count), nil
-}
-
-// markOf is the time before which a matter is done with.
-func markOf(ctx context.Context, tx *postgres.Tx, name string) (time.Time, error) {
-	var mark time.Time
-	err := tx.GetContext(ctx, &mark,
-		`SELECT done_until FROM retention_progress WHERE matter = $1 FOR UPDATE`, name)
-	if postgres.IsNoRows(err) {
-		return time.Unix(0, 0).UTC(), nil
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("loading the mark of %s: %w", name, err)
-	}
-	return mark, nil
-}
-
-// moveMark never moves it back: longer retention does not bring bodies back.
-func moveMark(ctx context.Context, tx *postgres.Tx, name string, to time.Time) error {
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO retention_progress AS p (matter, done_until)
-		VALUES ($1, $2)
-		ON CONFLICT (matter) DO UPDATE
-		   SET done_until = greatest(p.done_until, excluded.done_until)`, name, to)
-	if err != nil {
-		return fmt.Errorf("moving the mark of %s: %w", name, err)
-	}
-	return nil
 }
 
 // removeLeftovers clears events whose deliveries have ended since, with the

@@ -40,8 +40,9 @@ func (s *Service) removeBulks(ctx context.Context, cutoff time.Time) (removed in
 	}
 }
 
-// removeBulkBatch removes the next lines of a bulk re-send that is due. It tells
-// whether that was all of it, or whether none is due any more.
+// removeBulkBatch removes the next lines of a bulk re-send that is due, and with the
+// last of them the rest. It tells whether that was all of it, or whether none is due
+// any more.
 func (s *Service) removeBulkBatch(
 	ctx context.Context, cutoff time.Time,
 ) (whole, done bool, err error) {
@@ -60,34 +61,30 @@ func (s *Service) removeBulkBatch(
 		if err != nil {
 			return fmt.Errorf("choosing the next one: %w", err)
 		}
-		whole, err = clearBulk(ctx, tx, bulk)
-		return err
+		result, err := tx.ExecContext(ctx, `
+			DELETE FROM bulk_resend_items
+			 WHERE bulk_uid = $1
+			   AND position IN (
+			       SELECT position
+			         FROM bulk_resend_items
+			        WHERE bulk_uid = $1
+			        ORDER BY position
+			        LIMIT $2)`, bulk, bulkBatch)
+		if err != nil {
+			return fmt.Errorf("removing lines of %s: %w", bulk, err)
+		}
+		lines, err := result.RowsAffected()
+		if err != nil || lines == bulkBatch {
+			return err
+		}
+		for _, table := range []string{"bulk_resend_lanes", "bulk_resends"} {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE bulk_uid = $1`, bulk)
+			if err != nil {
+				return fmt.Errorf("removing %s: %w", bulk, err)
+			}
+		}
+		whole = true
+		return nil
 	})
 	return whole, done, err
-}
-
-// clearBulk removes lines of a bulk re-send, and with the last of them the rest.
-func clearBulk(ctx context.Context, tx *postgres.Tx, bulk uuid.UUID) (whole bool, err error) {
-	result, err := tx.ExecContext(ctx, `
-		DELETE FROM bulk_resend_items
-		 WHERE bulk_uid = $1
-		   AND position IN (
-		       SELECT position
-		         FROM bulk_resend_items
-		        WHERE bulk_uid = $1
-		        ORDER BY position
-		        LIMIT $2)`, bulk, bulkBatch)
-	if err != nil {
-		return false, fmt.Errorf("removing lines of %s: %w", bulk, err)
-	}
-	lines, err := result.RowsAffected()
-	if err != nil || lines == bulkBatch {
-		return false, err
-	}
-	for _, table := range []string{"bulk_resend_lanes", "bulk_resends"} {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE bulk_uid = $1`, bulk); err != nil {
-			return false, fmt.Errorf("removing %s: %w", bulk, err)
-		}
-	}
-	return true, nil
 }

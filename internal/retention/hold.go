@@ -48,7 +48,8 @@ func (s *Service) Place(
 		RETURNING `+holdColumns, application, reason, by, tx.Now)
 	switch {
 	case postgres.IsForeignKey(err, ""):
-		return Hold{}, errNoApplication(application)
+		return Hold{}, lending.NewError(lending.CodeNotFound,
+			"no application has the id %s", application)
 	case postgres.IsUnique(err, "application_holds_in_force"):
 		return Hold{}, lending.NewError(lending.CodeInvalidState,
 			"application %s is under a legal hold already", application)
@@ -117,8 +118,4 @@ func checkReason(reason string) error {
 	var faults lending.Faults
 	faults.Text("reason", reason, maxReason)
 	return faults.Err()
-}
-
-func errNoApplication(uid uuid.UUID) error {
-	return lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
 }

@@ -95,8 +95,18 @@ func (s *Service) removeMonths(
 
 // removeMonth tells whether it removed anything.
 func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
-	if ready, err := s.isBare(ctx, m); err != nil || !ready {
-		return false, err
+	// Until every body that may go was removed, a re-send could still be made of its events.
+	var bare bool
+	err := s.DB.GetContext(ctx, &bare, `
+		SELECT count(*) = 2
+		  FROM retention_progress
+		 WHERE matter IN ('events', 'attempts')
+		   AND done_until >= $1`, m.end)
+	if err != nil {
+		return false, fmt.Errorf("looking how far bodies were removed: %w", err)
+	}
+	if !bare {
+		return false, nil
 	}
 	if err := s.dropKept(ctx, m); err != nil {
 		return false, err
@@ -110,21 +120,6 @@ func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
 		worthwhile, err = s.exchangeSoon(ctx, m, generation)
 	}
 	return worthwhile && err == nil, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
-}
-
-// isBare tells whether every body of the month was removed that may be. Until
-// then a re-send could still be made of its events.
-func (s *Service) isBare(ctx context.Context, m month) (bool, error) {
-	var bare bool
-	err := s.DB.GetContext(ctx, &bare, `
-		SELECT count(*) = 2
-		  FROM retention_progress
-		 WHERE matter IN ('events', 'attempts')
-		   AND done_until >= $1`, m.end)
-	if err != nil {
-		return false, fmt.Errorf("looking how far bodies were removed: %w", err)
-	}
-	return bare, nil
 }
 
 // survivors are the statements that fill the new tables, in the order in which

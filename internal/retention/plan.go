@@ -76,9 +76,16 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 		return plan, err
 	}
 	for _, m := range months {
-		planned, err := s.planMonth(ctx, m)
+		planned, table := MonthPlan{Month: m.String()}, m.partition("deliveries")
+		err := s.DB.QueryRowContext(ctx, fmt.Sprintf(`
+			SELECT greatest(c.reltuples, 0)::bigint,
+			       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+held+`)),
+			       (SELECT count(*) FROM %[1]s WHERE state IN ('pending', 'retrying'))
+			  FROM pg_class c
+			 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
+		).Scan(&planned.Deliveries, &planned.Held, &planned.Open)
 		if err != nil {
-			return plan, err
+			return plan, fmt.Errorf("looking at %s: %w", m, err)
 		}
 		plan.Months = append(plan.Months, planned)
 	}
@@ -91,20 +98,4 @@ func due(table, column, name string) string {
 		SELECT done_until FROM retention_progress WHERE matter = %s), 'epoch')
 		AND (application_uid IS NULL OR application_uid NOT IN (%s))`,
 		table, column, column, pq.QuoteLiteral(name), held)
-}
-
-func (s *Service) planMonth(ctx context.Context, m month) (MonthPlan, error) {
-	plan := MonthPlan{Month: m.String()}
-	table := m.partition("deliveries")
-	err := s.DB.QueryRowContext(ctx, fmt.Sprintf(`
-		SELECT greatest(c.reltuples, 0)::bigint,
-		       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+held+`)),
-		       (SELECT count(*) FROM %[1]s WHERE state IN ('pending', 'retrying'))
-		  FROM pg_class c
-		 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
-	).Scan(&plan.Deliveries, &plan.Held, &plan.Open)
-	if err != nil {
-		return plan, fmt.Errorf("looking at %s: %w", m, err)
-	}
-	return plan, nil
 }
