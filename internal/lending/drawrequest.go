@@ -69,15 +69,10 @@ func optionalMoney(faults *Faults, values map[string]string, part string) *Money
 		return nil
 	}
 	if _, err := ParseMoney(text); errors.Is(err, ErrMoneyRange) {
-		// Well written and above every bound of a draw, which then answers.
-		amount := aboveAllMoney()
-		return &amount
+		// Well written and above all that can be read, so above every bound of a draw, which
+		// then answers.
+		return &Money{decimal.New(1, moneyIntegerDigits)}
 	}
 	amount := faults.Money(part, text)
 	return &amount
-}
-
-// aboveAllMoney is more than any amount that ParseMoney reads.
-func aboveAllMoney() Money {
-	return Money{decimal.New(1, moneyIntegerDigits)}
 }

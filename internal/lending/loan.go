@@ -172,13 +172,6 @@ func (l Loan) withoutRevision(at int, before *Money) Loan {
 	return l
 }
 
-// withAmount returns the loan with a new approved amount.
-func (l Loan) withAmount(amount Money) Loan {
-	l.Amount, l.OriginalAmount = amount, amount
-	l.Stages = l.stagesFor(amount)
-	return l
-}
-
 // stagesFor computes the stages not yet drawn afresh: each takes its share of
 // the amount, the last the amount less everything before it. Where what was
 // drawn under an older amount leaves less than nothing, the last is 0.00.
@@ -219,10 +212,3 @@ func (l Loan) isDrawn(stage Stage) bool {
 }
 
 func (l Loan) isLast(stage Stage) bool { return stage.Number == len(l.Stages) }
-
-// isExhausted reports whether no stage is left, so that another amount would
-// have no stage to be paid out by.
-func (l Loan) isExhausted() bool {
-	_, left := l.NextStage()
-	return !left || l.IsCompleted()
-}

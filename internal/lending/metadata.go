@@ -116,8 +116,9 @@ func (r *metadataReader) value(path string, depth int) error {
 	}
 	if delimiter == '{' {
 		err = r.members(path, depth)
-	} else {
-		err = r.elements(path, depth)
+	}
+	for err == nil && delimiter == '[' && r.decoder.More() {
+		err = r.value(path+"[]", depth+1)
 	}
 	if err != nil {
 		return err
@@ -140,15 +141,6 @@ func (r *metadataReader) members(path string, depth int) error {
 		}
 		seen[key] = true
 		if err := r.value(member, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *metadataReader) elements(path string, depth int) error {
-	for r.decoder.More() {
-		if err := r.value(path+"[]", depth+1); err != nil {
 			return err
 		}
 	}
@@ -226,7 +218,7 @@ func storableEscapes(raw []byte) bool {
 		switch {
 		case unit == 0 || isLowSurrogate(unit):
 			return false
-		case isHighSurrogate(unit):
+		case unit >= 0xD800 && unit <= 0xDBFF: // a high surrogate
 			if !bytes.HasPrefix(raw[i+1:], []byte(`\u`)) || !isLowSurrogate(hexUnit(raw[i+3:])) {
 				return false
 			}
@@ -241,7 +233,5 @@ func hexUnit(digits []byte) uint64 {
 	unit, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
 	return unit
 }
-
-func isHighSurrogate(unit uint64) bool { return unit >= 0xD800 && unit <= 0xDBFF }
 
 func isLowSurrogate(unit uint64) bool { return unit >= 0xDC00 && unit <= 0xDFFF }

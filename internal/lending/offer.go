@@ -124,9 +124,12 @@ func (a Approval) ChangeAmount(amount Money) (OfferChange, error) {
 	if err := a.checkOffers(); err != nil {
 		return OfferChange{}, err
 	}
-	if a.Loan != nil && a.Loan.isExhausted() {
-		return OfferChange{}, NewError(CodeInvalidState,
-			"the approved amount cannot change any more: the last stage of the loan is drawn")
+	if a.Loan != nil {
+		// Without a stage left, another amount would have none to be paid out by.
+		if _, left := a.Loan.NextStage(); !left || a.Loan.IsCompleted() {
+			return OfferChange{}, NewError(CodeInvalidState,
+				"the approved amount cannot change any more: the last stage of the loan is drawn")
+		}
 	}
 	if err := a.checkAmount(amount); err != nil {
 		return OfferChange{}, err
@@ -200,26 +203,23 @@ func (a Approval) change(edit func(*Offer)) OfferChange {
 		edit(offer)
 	}
 	updated, _ := SelectedOffer(a.Offers, previous.ProductUID)
-	return OfferChange{
+	changed := OfferChange{
 		Changed:  !slices.EqualFunc(before, a.Offers, Offer.Equal),
 		Offers:   a.Offers,
 		Previous: previous,
 		Updated:  updated,
-		Loan:     a.loanUnder(updated),
 	}
-}
-
-// loanUnder returns the open loan under the terms of the offer.
-func (a Approval) loanUnder(offer Offer) *Loan {
 	if a.Loan == nil {
-		return nil
+		return changed
 	}
 	loan := *a.Loan
-	loan.FeePercent = offer.MerchantFeePercentage
-	if !loan.OriginalAmount.Equal(offer.ApprovedAmount) {
-		loan = loan.withAmount(offer.ApprovedAmount)
+	loan.FeePercent = updated.MerchantFeePercentage
+	if amount := updated.ApprovedAmount; !loan.OriginalAmount.Equal(amount) {
+		loan.Amount, loan.OriginalAmount = amount, amount
+		loan.Stages = loan.stagesFor(amount)
 	}
-	return &loan
+	changed.Loan = &loan
+	return changed
 }
 
 // Equal reports whether both offers say the same.

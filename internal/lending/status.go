@@ -194,22 +194,19 @@ func move[S ~string](table []transition[S], subject string, from, to S) (bool, e
 	if from == to {
 		return false, nil
 	}
-	if !slices.Contains(next(table, from), to) {
-		return false, forbiddenMove(subject, from, to, next(table, from))
+	allowed := next(table, from)
+	if slices.Contains(allowed, to) {
+		return true, nil
 	}
-	return true, nil
-}
-
-func forbiddenMove[S ~string](subject string, from, to S, allowed []S) error {
 	origin := "in status " + string(from)
 	if from == "" {
 		origin = "not sent yet"
 	}
 	if len(allowed) == 0 {
-		return NewError(CodeInvalidState, "%s %s cannot become %s: that status is final",
+		return false, NewError(CodeInvalidState, "%s %s cannot become %s: that status is final",
 			subject, origin, string(to))
 	}
-	return NewError(CodeInvalidState, "%s %s cannot become %s, only %s",
+	return false, NewError(CodeInvalidState, "%s %s cannot become %s, only %s",
 		subject, origin, string(to), JoinNames(allowed))
 }
 
