@@ -12,6 +12,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -127,10 +128,17 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 		c.Env = Development
 	}
 	for _, variable := range table {
-		if variable.rule == nil {
+		value := valueOf(getenv, variable.Name, c.Env)
+		if variable.rule == nil || value == "" {
 			continue
 		}
-		if err := variable.set(&c, valueOf(getenv, variable.Name, c.Env)); err != nil {
+		read, err := variable.rule(value, variable.tag)
+		// One that is no value is there, too, if it has the type: that it is wrong is said
+		// once, and nothing takes it for empty.
+		if read != nil {
+			reflect.ValueOf(&c).Elem().FieldByIndex(variable.index).Set(reflect.ValueOf(read))
+		}
+		if err != nil {
 			faults = append(faults, fmt.Sprintf("%s %s", variable.Name, err))
 		}
 	}

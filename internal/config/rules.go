@@ -44,7 +44,21 @@ var rules = map[string]rule{
 		}
 		return readDuration(value, least, most)
 	},
-	"delays": readDelays,
+	"delays": func(value string, _ reflect.StructTag) (any, error) {
+		parts := strings.Split(value, ",")
+		if len(parts) != 2 {
+			return nil, fmt.Errorf("is %q; it must be two durations, such as 1m,10m", value)
+		}
+		var delays []time.Duration
+		for _, part := range parts {
+			delay, err := readDuration(strings.TrimSpace(part), 0, 24*time.Hour)
+			if err != nil {
+				return nil, err
+			}
+			delays = append(delays, delay)
+		}
+		return delays, nil
+	},
 	"ratio": func(value string, _ reflect.StructTag) (any, error) {
 		ratio, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(ratio >= 0 && ratio <= 1) {
@@ -52,11 +66,54 @@ var rules = map[string]rule{
 		}
 		return ratio, nil
 	},
-	"roles":    func(value string, _ reflect.StructTag) (any, error) { return ParseRoles(value) },
-	"networks": readNetworks,
-	"names":    readNames,
-	"domains":  readDomains,
-	"listen":   readListen,
+	"roles": func(value string, _ reflect.StructTag) (any, error) { return ParseRoles(value) },
+	// In CIDR form, separated by commas.
+	"networks": func(value string, _ reflect.StructTag) (any, error) {
+		var networks []netip.Prefix
+		for text := range strings.SplitSeq(value, ",") {
+			prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+			if err != nil {
+				return nil, fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
+			}
+			networks = append(networks, prefix.Masked())
+		}
+		return networks, nil
+	},
+	"names": func(value string, _ reflect.StructTag) (any, error) {
+		var names []string
+		for name := range strings.SplitSeq(value, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if !fullName.MatchString(name) {
+				return names, fmt.Errorf(
+					"holds %q; it must be a full name such as bridge.lender.example", name)
+			}
+			names = append(names, name)
+		}
+		return names, nil
+	},
+	"domains": func(value string, _ reflect.StructTag) (any, error) {
+		var domains []string
+		for name := range strings.SplitSeq(value, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if strings.ContainsAny(name, "@ /:*") {
+				return nil, fmt.Errorf("names %q; it must hold domains such as lender.example", name)
+			}
+			if name != "" {
+				domains = append(domains, name)
+			}
+		}
+		return domains, nil
+	},
+	"listen": func(value string, _ reflect.StructTag) (any, error) {
+		_, port, err := net.SplitHostPort(value)
+		if err != nil {
+			return nil, fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return nil, fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
+		}
+		return value, nil
+	},
 	"loopback": func(value string, _ reflect.StructTag) (any, error) { // a profile shows memory
 		address, err := netip.ParseAddrPort(value)
 		if err != nil || !address.Addr().IsLoopback() {
@@ -72,9 +129,45 @@ var rules = map[string]rule{
 		}
 		return value, nil
 	},
-	"currency": readCurrency,
-	"path":     readPath,
-	"origin":   readOrigin,
+	// Its amounts are exact to the hundredth, as all amounts of the service are.
+	"currency": func(value string, _ reflect.StructTag) (any, error) {
+		unit, err := currency.ParseISO(value)
+		if err != nil || unit.String() != value || unit == currency.XXX || unit == currency.XTS {
+			return nil, fmt.Errorf("is %q; it must be a code of ISO 4217 such as USD", value)
+		}
+		if decimals, _ := currency.Standard.Rounding(unit); decimals != 2 {
+			return nil, fmt.Errorf("is %q, whose amounts have no hundredths; amounts here do", value)
+		}
+		return value, nil
+	},
+	"path": func(value string, _ reflect.StructTag) (any, error) {
+		trimmed := strings.TrimRight(value, "/")
+		if trimmed == "" {
+			return "", nil
+		}
+		parsed, err := url.Parse(trimmed)
+		if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
+			strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
+			return nil, fmt.Errorf("is %q; it must be a plain path such as /api", value)
+		}
+		for _, taken := range []string{"/console", "/docs", "/static"} {
+			if trimmed == taken || strings.HasPrefix(trimmed, taken+"/") {
+				return nil, fmt.Errorf("is %q, which the service itself uses", value)
+			}
+		}
+		return trimmed, nil
+	},
+	"origin": func(value string, _ reflect.StructTag) (any, error) {
+		parsed, err := url.Parse(value)
+		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+			return nil, fmt.Errorf("is %q; it must be an origin such as https://drawbridge.example", value)
+		}
+		if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
+			parsed.User != nil {
+			return nil, fmt.Errorf("is %q; an origin has no user, path, query or fragment", value)
+		}
+		return parsed.Scheme + "://" + parsed.Host, nil
+	},
 	"issuer": func(value string, _ reflect.StructTag) (any, error) {
 		issuer, err := url.Parse(value)
 		if err != nil || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" ||
@@ -97,7 +190,16 @@ var rules = map[string]rule{
 		}
 		return zone, nil
 	},
-	"holidays": readHolidays,
+	// The value names a file.
+	"holidays": func(value string, _ reflect.StructTag) (any, error) {
+		file, err := os.Open(value)
+		if err != nil {
+			return nil, fmt.Errorf("names a file that cannot be read: %w", err)
+		}
+		defer file.Close()
+		days, err := calendar.ReadHolidays(file)
+		return days, prefixed("names "+value, err)
+	},
 	"hours": func(value string, _ reflect.StructTag) (any, error) {
 		hours, err := calendar.ParseHours(value)
 		return hours, prefixed("is wrong", err)
@@ -106,8 +208,17 @@ var rules = map[string]rule{
 		clock, err := calendar.ParseClock(value)
 		return clock, prefixed("is wrong", err)
 	},
-	"postgres":  readPostgres,
-	"standby":   readStandby,
+	"postgres": readPostgres,
+	// Of several servers, each might be behind by another time, and what is read later be older.
+	"standby": func(value string, tag reflect.StructTag) (any, error) {
+		read, err := readPostgres(value, tag)
+		text, _ := read.(string)
+		address, wrong := url.Parse(text)
+		if err == nil && wrong == nil && strings.Contains(address.Query().Get("host"), ",") {
+			return value, errors.New("must name one server")
+		}
+		return read, err
+	},
 	"smtp":      server("smtp://user:password@host:587", "smtp", "smtps"),
 	"collector": server("http://collector.internal:4318", "http", "https"),
 }
@@ -158,18 +269,6 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	return parsed.String(), nil
 }
 
-// readStandby reads the URL of one server. Of several, each might be behind by another time,
-// and what is read later be older.
-func readStandby(value string, tag reflect.StructTag) (any, error) {
-	read, err := readPostgres(value, tag)
-	text, _ := read.(string)
-	address, wrong := url.Parse(text)
-	if err == nil && wrong == nil && strings.Contains(address.Query().Get("host"), ",") {
-		return value, errors.New("must name one server")
-	}
-	return read, err
-}
-
 // splitHosts parts a list such as a:5432,b into hosts and ports.
 func splitHosts(list string) (hosts, ports string, err error) {
 	var names, numbers []string
@@ -200,17 +299,6 @@ func server(example string, schemes ...string) rule {
 	}
 }
 
-// readHolidays reads the file that the value names.
-func readHolidays(value string, _ reflect.StructTag) (any, error) {
-	file, err := os.Open(value)
-	if err != nil {
-		return nil, fmt.Errorf("names a file that cannot be read: %w", err)
-	}
-	defer file.Close()
-	days, err := calendar.ReadHolidays(file)
-	return days, prefixed("names "+value, err)
-}
-
 // prefixed puts words before an error that quotes what is wrong.
 func prefixed(words string, err error) error {
 	if err == nil {
@@ -219,104 +307,8 @@ func prefixed(words string, err error) error {
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-func readListen(value string, _ reflect.StructTag) (any, error) {
-	_, port, err := net.SplitHostPort(value)
-	if err != nil {
-		return nil, fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return nil, fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
-	}
-	return value, nil
-}
-
-func readOrigin(value string, _ reflect.StructTag) (any, error) {
-	parsed, err := url.Parse(value)
-	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return nil, fmt.Errorf("is %q; it must be an origin such as https://drawbridge.example", value)
-	}
-	if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
-		parsed.User != nil {
-		return nil, fmt.Errorf("is %q; an origin has no user, path, query or fragment", value)
-	}
-	return parsed.Scheme + "://" + parsed.Host, nil
-}
-
-func readPath(value string, _ reflect.StructTag) (any, error) {
-	trimmed := strings.TrimRight(value, "/")
-	if trimmed == "" {
-		return "", nil
-	}
-	parsed, err := url.Parse(trimmed)
-	if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
-		strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
-		return nil, fmt.Errorf("is %q; it must be a plain path such as /api", value)
-	}
-	for _, taken := range []string{"/console", "/docs", "/static"} {
-		if trimmed == taken || strings.HasPrefix(trimmed, taken+"/") {
-			return nil, fmt.Errorf("is %q, which the service itself uses", value)
-		}
-	}
-	return trimmed, nil
-}
-
-// readNetworks reads networks in CIDR form, separated by commas.
-func readNetworks(value string, _ reflect.StructTag) (any, error) {
-	var networks []netip.Prefix
-	for text := range strings.SplitSeq(value, ",") {
-		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil {
-			return nil, fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
-		}
-		networks = append(networks, prefix.Masked())
-	}
-	return networks, nil
-}
-
 // fullName is a full name in plain ASCII, without a wildcard.
 var fullName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
-
-func readNames(value string, _ reflect.StructTag) (any, error) {
-	var names []string
-	for name := range strings.SplitSeq(value, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if !fullName.MatchString(name) {
-			return names, fmt.Errorf("holds %q; it must be a full name such as bridge.lender.example", name)
-		}
-		names = append(names, name)
-	}
-	return names, nil
-}
-
-func readDomains(value string, _ reflect.StructTag) (any, error) {
-	var domains []string
-	for name := range strings.SplitSeq(value, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if strings.ContainsAny(name, "@ /:*") {
-			return nil, fmt.Errorf("names %q; it must hold domains such as lender.example", name)
-		}
-		if name != "" {
-			domains = append(domains, name)
-		}
-	}
-	return domains, nil
-}
-
-func readDelays(value string, _ reflect.StructTag) (any, error) {
-	parts := strings.Split(value, ",")
-	if len(parts) != 2 {
-		return nil, fmt.Errorf("is %q; it must be two durations, such as 1m,10m", value)
-	}
-	var delays []time.Duration
-	for _, part := range parts {
-		delay, err := readDuration(strings.TrimSpace(part), 0, 24*time.Hour)
-		if err != nil {
-			return nil, err
-		}
-		delays = append(delays, delay)
-	}
-	return delays, nil
-}
 
 func readDuration(value string, least, most time.Duration) (time.Duration, error) {
 	duration, err := time.ParseDuration(value)
@@ -327,17 +319,4 @@ func readDuration(value string, least, most time.Duration) (time.Duration, error
 		return 0, fmt.Errorf("holds %s; it must be from %s to %s", value, least, most)
 	}
 	return duration, nil
-}
-
-// readCurrency reads the code of a currency whose amounts are exact to the hundredth, as
-// all amounts of the service are.
-func readCurrency(value string, _ reflect.StructTag) (any, error) {
-	unit, err := currency.ParseISO(value)
-	if err != nil || unit.String() != value || unit == currency.XXX || unit == currency.XTS {
-		return nil, fmt.Errorf("is %q; it must be a code of ISO 4217 such as USD", value)
-	}
-	if decimals, _ := currency.Standard.Rounding(unit); decimals != 2 {
-		return nil, fmt.Errorf("is %q, whose amounts have no hundredths; amounts here do", value)
-	}
-	return value, nil
 }

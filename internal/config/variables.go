@@ -94,19 +94,6 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// set puts a value into its field. One that is no value is there, too, if it has the
-// type: that it is wrong is said once, and nothing takes it for empty.
-func (v Variable) set(c *Config, value string) error {
-	if value == "" {
-		return nil
-	}
-	read, err := v.rule(value, v.tag)
-	if read != nil {
-		reflect.ValueOf(c).Elem().FieldByIndex(v.index).Set(reflect.ValueOf(read))
-	}
-	return err
-}
-
 // valueOf returns the value of a variable, or its default in env.
 func valueOf(getenv func(string) string, name string, env Env) string {
 	if value := strings.TrimSpace(getenv(name)); value != "" {
