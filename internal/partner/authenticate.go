@@ -159,11 +159,24 @@ func (s *Service) ask(
 		return credential{}, err
 	}
 	if !found.accepts(presented.Secret, now) || !found.allows(presented.Address) {
-		return credential{}, errUnauthorized()
+		return credential{}, lending.NewError(lending.CodeUnauthorized,
+			"missing or invalid client credentials: send x-service-client-id and "+
+				"x-service-client-secret as they were issued")
 	}
 	if !found.noted(now) {
-		if err := s.noteUse(ctx, who.client, now); err != nil {
-			return credential{}, err
+		// Of many requests that find the note old at the same moment one writes; the others
+		// skip the locked row rather than queue behind it.
+		_, err := s.DB.ExecContext(ctx, `
+			UPDATE clients
+			   SET last_used_at = $2
+			 WHERE client_id = (
+			        SELECT client_id
+			          FROM clients
+			         WHERE client_id = $1
+			           AND (last_used_at IS NULL OR last_used_at <= $3)
+			           FOR NO KEY UPDATE SKIP LOCKED)`, who.client, now, now.Add(-useResolution))
+		if err != nil {
+			return credential{}, fmt.Errorf("noting the use of client %s: %w", who.client, err)
 		}
 		found.LastUsedAt = &now
 	}
@@ -208,24 +221,6 @@ func (s *Service) credential(
 // noted tells whether the client's last use was written down within the last minute.
 func (c credential) noted(now time.Time) bool {
 	return c.LastUsedAt != nil && now.Sub(*c.LastUsedAt) < useResolution
-}
-
-// noteUse writes down that the client was used. Of many requests that find the note old at
-// the same moment one writes; the others skip the locked row rather than queue behind it.
-func (s *Service) noteUse(ctx context.Context, id string, now time.Time) error {
-	_, err := s.DB.ExecContext(ctx, `
-		UPDATE clients
-		   SET last_used_at = $2
-		 WHERE client_id = (
-		        SELECT client_id
-		          FROM clients
-		         WHERE client_id = $1
-		           AND (last_used_at IS NULL OR last_used_at <= $3)
-		           FOR NO KEY UPDATE SKIP LOCKED)`, id, now, now.Add(-useResolution))
-	if err != nil {
-		return fmt.Errorf("noting the use of client %s: %w", id, err)
-	}
-	return nil
 }
 
 // parseMerchant reads the header's value; without one the UUID is not valid.

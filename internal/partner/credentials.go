@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"drawbridge/internal/lending"
 )
 
 // The prefixes let people, and scanners for leaked secrets, tell what they see.
@@ -107,10 +105,4 @@ func matches(given [sha256.Size]byte, stored []byte) bool {
 		stored = make([]byte, sha256.Size)
 	}
 	return subtle.ConstantTimeCompare(given[:], stored) == 1 && exists
-}
-
-func errUnauthorized() error {
-	return lending.NewError(lending.CodeUnauthorized,
-		"missing or invalid client credentials: send x-service-client-id and "+
-			"x-service-client-secret as they were issued")
 }
