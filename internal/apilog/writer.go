@@ -159,23 +159,14 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	// The end of the process does not cut a batch off; its deadline does.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := w.cover(ctx, batch); err != nil {
-		return err
+	if !batch[len(batch)-1].At.Before(w.covered) { // once a day
+		from := batch[0].At
+		if _, err := makePartitions(ctx, w.db, from, partitionsAhead); err != nil {
+			return err
+		}
+		w.covered = from.UTC().Truncate(24*time.Hour).AddDate(0, 0, partitionsAhead+1)
 	}
 	return store(ctx, w.db, batch)
-}
-
-// cover sees to the partitions of a batch, once a day.
-func (w *Writer) cover(ctx context.Context, batch []Entry) error {
-	if batch[len(batch)-1].At.Before(w.covered) {
-		return nil
-	}
-	from := batch[0].At
-	if _, err := makePartitions(ctx, w.db, from, partitionsAhead); err != nil {
-		return err
-	}
-	w.covered = from.UTC().Truncate(24*time.Hour).AddDate(0, 0, partitionsAhead+1)
-	return nil
 }
 
 // MakePartitions makes the daily partitions from today on and returns how many
@@ -309,8 +300,21 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	dropped := 0
 	var faults []error
 	for _, day := range days {
-		if bare, err := s.isBare(ctx, day); err != nil || bare {
-			faults = append(faults, err)
+		var bare bool // of all but what is under a legal hold
+		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
+			SELECT EXISTS (SELECT FROM %[1]s)
+			       AND NOT EXISTS (
+			           SELECT
+			             FROM %[1]s r
+			            WHERE r.application_uid IS NULL
+			               OR NOT EXISTS (SELECT
+			                                FROM application_holds h
+			                               WHERE h.application_uid = r.application_uid
+			                                 AND h.released_at IS NULL))`, pq.QuoteIdentifier(day)))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("looking what of %s is under a hold: %w", day, err))
+		}
+		if err != nil || bare {
 			continue
 		}
 		if err := s.dropDay(ctx, day); err != nil {
@@ -322,25 +326,7 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	return dropped, errors.Join(faults...)
 }
 
-// isBare tells whether a day holds nothing but what is under a legal hold.
-func (s *Service) isBare(ctx context.Context, day string) (bool, error) {
-	var bare bool
-	err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
-		SELECT EXISTS (SELECT FROM %[1]s)
-		       AND NOT EXISTS (
-		           SELECT
-		             FROM %[1]s r
-		            WHERE r.application_uid IS NULL
-		               OR NOT EXISTS (SELECT
-		                                FROM application_holds h
-		                               WHERE h.application_uid = r.application_uid
-		                                 AND h.released_at IS NULL))`, pq.QuoteIdentifier(day)))
-	if err != nil {
-		return false, fmt.Errorf("looking what of %s is under a hold: %w", day, err)
-	}
-	return bare, nil
-}
-
+// dropDay drops a day, and makes it again with what of it is under a legal hold.
 func (s *Service) dropDay(ctx context.Context, day string) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
@@ -364,24 +350,19 @@ func (s *Service) dropDay(ctx context.Context, day string) error {
 		if _, err = tx.ExecContext(ctx, `DROP TABLE `+pq.QuoteIdentifier(day)); err != nil {
 			return err
 		}
-		return s.putBack(ctx, tx)
-	})
-}
-
-// putBack makes a day that was dropped again if some of it is under a legal
-// hold, with these rows alone.
-func (s *Service) putBack(ctx context.Context, tx *postgres.Tx) error {
-	var at *time.Time
-	if err := tx.GetContext(ctx, &at, `SELECT min(at) FROM held_requests`); err != nil || at == nil {
-		return err
-	}
-	for _, statement := range []string{
-		`SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests`,
-		`INSERT INTO api_requests SELECT * FROM held_requests`,
-	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("keeping what is under a hold: %w", err)
+		var at *time.Time
+		err = tx.GetContext(ctx, &at, `SELECT min(at) FROM held_requests`)
+		if err != nil || at == nil {
+			return err
 		}
-	}
-	return nil
+		for _, statement := range []string{
+			`SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests`,
+			`INSERT INTO api_requests SELECT * FROM held_requests`,
+		} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("keeping what is under a hold: %w", err)
+			}
+		}
+		return nil
+	})
 }
