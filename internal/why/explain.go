@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
@@ -74,9 +72,10 @@ func together(lines []Line) string {
 		case Failed, Paused, Waiting, Cancelled, NotHappened, NotKept, Nobody:
 		}
 	}
+	alike := !slices.ContainsFunc(lines, func(l Line) bool { return l.Outcome != first.Outcome })
 	asked := len(lines) - silent
 	switch {
-	case asked == 0 && sameOutcome(lines):
+	case asked == 0 && alike:
 		return fmt.Sprintf("happened and went to none of %d endpoints. %s", len(lines), first.Sentence)
 	case asked == 0:
 		return fmt.Sprintf("happened and went to none of %d endpoints, for different reasons",
@@ -86,10 +85,6 @@ func together(lines []Line) string {
 	}
 	return fmt.Sprintf("arrived at %s. At %s: %s", of(arrived, asked),
 		first.Label(), lowerFirst(first.Sentence))
-}
-
-func sameOutcome(lines []Line) bool {
-	return !slices.ContainsFunc(lines, func(l Line) bool { return l.Outcome != lines[0].Outcome })
 }
 
 func of(count, all int) string {
@@ -107,7 +102,13 @@ func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:
 // lineOf words one endpoint's verdict and what became of its delivery.
 func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 	line := Line{SubscriptionUID: verdict.SubscriptionUID, Endpoint: verdict.Endpoint}
-	made := deliveryOf(verdict.DeliveryUID, deliveries)
+	var made *delivery.Delivery
+	for i := range deliveries {
+		if verdict.DeliveryUID != nil && deliveries[i].UID == *verdict.DeliveryUID {
+			made = &deliveries[i]
+			break
+		}
+	}
 	switch verdict.Verdict {
 	case delivery.VerdictSent, delivery.VerdictWaiting:
 		if made != nil {
@@ -136,17 +137,6 @@ func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 	line.tell(*made, verdict.State == "paused" && !made.State.IsFinal())
 	line.Sentence += "; it was replayed by hand, since " + passedOver
 	return line
-}
-
-func deliveryOf(uid *uuid.UUID, deliveries []delivery.Delivery) *delivery.Delivery {
-	if uid == nil {
-		return nil
-	}
-	at := slices.IndexFunc(deliveries, func(d delivery.Delivery) bool { return d.UID == *uid })
-	if at < 0 {
-		return nil
-	}
-	return &deliveries[at]
 }
 
 // tell words where a delivery stands.
