@@ -46,9 +46,19 @@ func (s *Service) compose(
 	for _, draw := range draws {
 		contents[draw.MerchantUID].enter(draw, on, references[draw.ApplicationUID])
 	}
-	events, err := eventsOf(ctx, tx, on, merchants)
+	var events []eventRow
+	// The index of events is by partner.
+	err = tx.SelectContext(ctx, &events, `
+		SELECT e.event_uid, e.merchant_uid, e.application_uid, e.sequence, e.kind, e.subject,
+		       e.reference, e.status, e.occurred_at
+		  FROM merchants m
+		  JOIN events e ON e.partner_uid = m.partner_uid AND e.merchant_uid = m.merchant_uid
+		 WHERE m.merchant_uid = ANY ($1)
+		   AND e.occurred_at >= $2
+		   AND e.occurred_at < $3
+		 ORDER BY e.occurred_at, e.event_uid`, pq.Array(merchants), on.Begins, on.Ends)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listing the events of %s: %w", on.date(), err)
 	}
 	for _, row := range events {
 		of := contents[row.MerchantUID]
@@ -129,26 +139,6 @@ func (r eventRow) event() event {
 		ApplicationUID: r.ApplicationUID, ExternalReference: r.Reference, Status: r.Status,
 		Timestamp: lending.FormatTimestamp(r.OccurredAt), Deliveries: []delivery{},
 	}
-}
-
-func eventsOf(
-	ctx context.Context, tx *postgres.Tx, on day, merchants []uuid.UUID,
-) ([]eventRow, error) {
-	var rows []eventRow
-	// The index of events is by partner.
-	err := tx.SelectContext(ctx, &rows, `
-		SELECT e.event_uid, e.merchant_uid, e.application_uid, e.sequence, e.kind, e.subject,
-		       e.reference, e.status, e.occurred_at
-		  FROM merchants m
-		  JOIN events e ON e.partner_uid = m.partner_uid AND e.merchant_uid = m.merchant_uid
-		 WHERE m.merchant_uid = ANY ($1)
-		   AND e.occurred_at >= $2
-		   AND e.occurred_at < $3
-		 ORDER BY e.occurred_at, e.event_uid`, pq.Array(merchants), on.Begins, on.Ends)
-	if err != nil {
-		return nil, fmt.Errorf("listing the events of %s: %w", on.date(), err)
-	}
-	return rows, nil
 }
 
 // addDeliveries says of every event what became of it at each subscription.

@@ -190,8 +190,6 @@ type Summary struct {
 // Date is the business day.
 func (s Summary) Date() string { return s.Day.Format(time.DateOnly) }
 
-func (s Summary) place() postgres.Cursor { return postgres.Cursor{At: s.Day, UID: s.MerchantUID} }
-
 // conditions are those of the filter over statements s.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
@@ -228,7 +226,9 @@ func (s *Service) List(ctx context.Context, filter Filter) ([]Summary, postgres.
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing statements: %w", err)
 	}
-	found, next := postgres.Page(found, filter.Limit, Summary.place)
+	found, next := postgres.Page(found, filter.Limit, func(s Summary) postgres.Cursor {
+		return postgres.Cursor{At: s.Day, UID: s.MerchantUID}
+	})
 	return found, next, nil
 }
 
