@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
-	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
@@ -64,7 +63,14 @@ func (s *Service) attach(
 	if !input.Metadata.IsZero() {
 		metadata = string(input.Metadata.JSON())
 	}
-	files := columnsOfFiles(input.Files)
+	var uids, names, types, hashes, keys pq.StringArray
+	var sizes pq.Int64Array
+	for _, file := range input.Files {
+		uids = append(uids, file.UID.String())
+		names, sizes = append(names, file.Name), append(sizes, file.Size)
+		types, hashes = append(types, file.ContentType), append(hashes, file.SHA256)
+		keys = append(keys, file.Key)
+	}
 	_, err := tx.ExecContext(ctx, `
 		WITH certificate AS (
 			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
@@ -77,31 +83,11 @@ func (s *Service) attach(
 		SELECT $1, file.*
 		  FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::text[])
 		       WITH ORDINALITY AS file`,
-		certificate, uid, metadata, tx.Now,
-		files.uids, files.names, files.sizes, files.types, files.hashes, files.keys)
+		certificate, uid, metadata, tx.Now, uids, names, sizes, types, hashes, keys)
 	if err != nil {
 		return uuid.NullUUID{}, fmt.Errorf("inserting a certificate of loan %s: %w", uid, err)
 	}
 	return uuid.NullUUID{UUID: certificate, Valid: true}, nil
-}
-
-// fileColumns are files as array parameters, one entry per file.
-type fileColumns struct {
-	uids, names, types, hashes, keys pq.StringArray
-	sizes                            pq.Int64Array
-}
-
-func columnsOfFiles(files []document.File) fileColumns {
-	var columns fileColumns
-	for _, file := range files {
-		columns.uids = append(columns.uids, file.UID.String())
-		columns.names = append(columns.names, file.Name)
-		columns.sizes = append(columns.sizes, file.Size)
-		columns.types = append(columns.types, file.ContentType)
-		columns.hashes = append(columns.hashes, file.SHA256)
-		columns.keys = append(columns.keys, file.Key)
-	}
-	return columns
 }
 
 // IsReferenced tells whether a stored object belongs to a certificate; objects

@@ -169,12 +169,6 @@ func (s *Service) waiting(row waitingRow, now time.Time) Waiting {
 	w.Age = s.Calendar.Between(w.Since, now)
 	w.Due = s.Calendar.Add(w.Since, time.Duration(row.OverdueHours)*time.Hour)
 	w.Overdue = !w.Due.After(now)
-	w.NextStep = s.nextStep(w, now)
-	return w
-}
-
-// nextStep says who has to do what about a draw.
-func (s *Service) nextStep(w Waiting, now time.Time) string {
 	step := "Wait for the bank: mark it as settled once the money has arrived, or as cancelled " +
 		"if it never left."
 	if w.Status == lending.FundingRequested {
@@ -194,5 +188,6 @@ func (s *Service) nextStep(w Waiting, now time.Time) string {
 	if w.Overdue {
 		step = "Overdue since " + w.Due.Format("2006-01-02 15:04 MST") + ". " + step
 	}
-	return step
+	w.NextStep = step
+	return w
 }

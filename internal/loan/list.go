@@ -149,12 +149,6 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 	return count, nil
 }
 
-// excludesItself tells whether no loan can match: one with a draw under way is
-// pending and nothing else.
-func (f ListFilter) excludesItself() bool {
-	return f.Draw.IsPending() && f.State != "" && f.State != ListPending
-}
-
 // where renders the filter as a WHERE clause and its arguments.
 func (f ListFilter) where() (string, []any) {
 	var c postgres.Conditions
@@ -180,8 +174,8 @@ func (f ListFilter) where() (string, []any) {
 		        WHERE d.application_uid = l.application_uid
 		          AND d.status = ` + pq.QuoteLiteral(string(f.Draw)) + `)`)
 	}
-	if f.excludesItself() {
-		c.Add(`false`)
+	if f.Draw.IsPending() && f.State != "" && f.State != ListPending {
+		c.Add(`false`) // a loan with a draw under way is pending and nothing else
 	}
 	if !f.Cursor.IsZero() {
 		c.Add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
