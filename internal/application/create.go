@@ -20,8 +20,17 @@ import (
 func (s *Service) Create(
 	ctx context.Context, tx *postgres.Tx, request NewApplication,
 ) (Application, error) {
-	if err := s.checkNew(ctx, tx, request); err != nil {
+	if err := email.CheckAddressOf("borrower.email", request.Borrower.Email); err != nil {
 		return Application{}, err
+	}
+	if request.ProductUID != nil {
+		active, err := isActiveProduct(ctx, tx, *request.ProductUID)
+		if err == nil && !active {
+			err = lending.ProductNotFound()
+		}
+		if err != nil {
+			return Application{}, err
+		}
 	}
 	uid := postgres.NewUID(tx.Now)
 	communications := request.Source.InitialCommunications()
@@ -50,20 +59,6 @@ func (s *Service) Create(
 	return load(ctx, tx, Caller{}, uid, ``)
 }
 
-func (s *Service) checkNew(ctx context.Context, tx *postgres.Tx, request NewApplication) error {
-	if err := email.CheckAddressOf("borrower.email", request.Borrower.Email); err != nil {
-		return err
-	}
-	if request.ProductUID == nil {
-		return nil
-	}
-	active, err := isActiveProduct(ctx, tx, *request.ProductUID)
-	if err == nil && !active {
-		return lending.ProductNotFound()
-	}
-	return err
-}
-
 // Get returns an application with its offers. Error: NOT_FOUND.
 func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Application, error) {
 	return load(ctx, s.DB, caller, uid, ``)
@@ -77,7 +72,10 @@ func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Applic
 func (s *Service) RunDecision(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
 ) (Application, error) {
-	app, err := lockNamed(ctx, tx, caller, uid)
+	app, err := lock(ctx, tx, caller, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		err = lending.ApplicationNotFound() // the uid comes from a body
+	}
 	if err != nil {
 		return Application{}, err
 	}

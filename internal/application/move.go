@@ -51,9 +51,11 @@ func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app *Applicatio
 	if !due || app.LoanOpen {
 		return nil
 	}
-	schedule, err := productSchedule(ctx, tx, offer.ProductUID)
+	var schedule lending.Schedule // also of a product that is no longer offered
+	err := tx.GetContext(ctx, &schedule,
+		`SELECT schedule FROM products WHERE product_uid = $1`, offer.ProductUID)
 	if err != nil {
-		return err
+		return fmt.Errorf("loading the schedule of product %s: %w", offer.ProductUID, err)
 	}
 	app.LoanOpen = true
 	return s.Loans.Open(ctx, tx, app.UID, offer, schedule)

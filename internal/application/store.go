@@ -89,18 +89,6 @@ func lock(
 	return load(ctx, tx, caller, uid, lockRows)
 }
 
-// lockNamed is lock for a uid that a body names: the error is
-// APPLICATION_NOT_FOUND.
-func lockNamed(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
-) (Application, error) {
-	app, err := lock(ctx, tx, caller, uid)
-	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return Application{}, lending.ApplicationNotFound()
-	}
-	return app, err
-}
-
 func load(
 	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string,
 ) (Application, error) {
@@ -263,20 +251,6 @@ func saveOffers(
 		return fmt.Errorf("saving the offers of application %s: %w", uid, err)
 	}
 	return nil
-}
-
-// productSchedule loads the schedule by which a product is paid out, also of
-// one that is no longer offered.
-func productSchedule(
-	ctx context.Context, db querier, uid string,
-) (lending.Schedule, error) {
-	var schedule lending.Schedule
-	err := db.GetContext(ctx, &schedule,
-		`SELECT schedule FROM products WHERE product_uid = $1`, uid)
-	if err != nil {
-		return nil, fmt.Errorf("loading the schedule of product %s: %w", uid, err)
-	}
-	return schedule, nil
 }
 
 // isActiveProduct tells whether the product exists and is offered.
