@@ -228,7 +228,27 @@ func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) erro
 		if err := noteReach(ctx, tx, record); err != nil {
 			return err
 		}
-		return noteCertificate(ctx, tx, record)
+		if record.Expires.IsZero() {
+			return nil // nothing was seen of the certificate
+		}
+		subject := record.Subscription.String()
+		ends := record.Expires.UTC().Format("2006-01-02 15:04 UTC")
+		one := finding{
+			kind: KindCertificate, subject: subject, of: record.Subscription, severity: Warning,
+			count: 1, total: true, since: record.At, seen: record.At,
+			detail: "The certificate ends on " + ends + ", in " +
+				strconv.Itoa(int(record.Expires.Sub(tx.Now)/(24*time.Hour))) + " days.",
+		}
+		switch sender.CertificateWarning(record.Expires, tx.Now) {
+		case 0:
+			return settle(ctx, tx, KindCertificate, subject, "The certificate was renewed.")
+		case -1:
+			one.severity, one.detail = Problem, "The certificate expired on "+ends+"."
+		case 1:
+			one.severity, one.detail = Problem, "The certificate ends on "+ends+", within a day."
+		}
+		_, err := raise(ctx, tx, one)
+		return err
 	})
 }
 
@@ -245,30 +265,5 @@ func noteReach(ctx context.Context, tx *postgres.Tx, record health.ProbeRecord) 
 		detail: record.Error, count: record.Failures, total: true,
 		since: record.At, seen: record.At,
 	})
-	return err
-}
-
-func noteCertificate(ctx context.Context, tx *postgres.Tx, record health.ProbeRecord) error {
-	subject := record.Subscription.String()
-	if record.Expires.IsZero() {
-		return nil // nothing was seen of it
-	}
-	days := sender.CertificateWarning(record.Expires, tx.Now)
-	ends := record.Expires.UTC().Format("2006-01-02 15:04 UTC")
-	one := finding{
-		kind: KindCertificate, subject: subject, of: record.Subscription, severity: Warning,
-		count: 1, total: true, since: record.At, seen: record.At,
-		detail: "The certificate ends on " + ends + ", in " +
-			strconv.Itoa(int(record.Expires.Sub(tx.Now)/(24*time.Hour))) + " days.",
-	}
-	switch days {
-	case 0:
-		return settle(ctx, tx, KindCertificate, subject, "The certificate was renewed.")
-	case -1:
-		one.severity, one.detail = Problem, "The certificate expired on "+ends+"."
-	case 1:
-		one.severity, one.detail = Problem, "The certificate ends on "+ends+", within a day."
-	}
-	_, err := raise(ctx, tx, one)
 	return err
 }

@@ -186,24 +186,17 @@ func (s *Service) keepDesk(
 				return err
 			}
 		}
-		return settleOthers(ctx, tx, kind, subjects, gone)
+		_, err = tx.ExecContext(ctx, `
+			UPDATE attention_items
+			   SET closed_at = $3,
+			       closed_by = 'system',
+			       note = $4
+			 WHERE kind = $1
+			   AND subject <> ALL ($2)
+			   AND closed_at IS NULL`, string(kind), pq.Array(subjects), tx.Now, gone)
+		if err != nil {
+			return fmt.Errorf("closing what is done of %s: %w", kind, err)
+		}
+		return nil
 	})
-}
-
-// settleOthers closes the open items of a kind but those of the subjects.
-func settleOthers(
-	ctx context.Context, tx *postgres.Tx, kind Kind, subjects []string, why string,
-) error {
-	_, err := tx.ExecContext(ctx, `
-		UPDATE attention_items
-		   SET closed_at = $3,
-		       closed_by = 'system',
-		       note = $4
-		 WHERE kind = $1
-		   AND subject <> ALL ($2)
-		   AND closed_at IS NULL`, string(kind), pq.Array(subjects), tx.Now, why)
-	if err != nil {
-		return fmt.Errorf("closing what is done of %s: %w", kind, err)
-	}
-	return nil
 }

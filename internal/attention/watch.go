@@ -69,14 +69,9 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 	if err != nil || !opened {
 		return err
 	}
-	return s.alertUsedUp(ctx, tx, trouble.Delivery)
-}
-
-// alertUsedUp tells of the first delivery that failed for good; the next mail
-// comes only after the item was closed. While a subscription is failing the
-// operators know already.
-func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	told, err := s.Webhooks.Health.DescribeFailure(ctx, tx, uid)
+	// The first delivery that failed for good is told of; the next mail comes only after the
+	// item was closed. While a subscription is failing the operators know already.
+	told, err := s.Webhooks.Health.DescribeFailure(ctx, tx, trouble.Delivery)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return nil // gone with an old partition
 	}
@@ -88,7 +83,7 @@ func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUI
 		email.ParamSubscriptionUID: told.Subscription.String(),
 		email.ParamSubscription:    told.SubscriptionName,
 		email.ParamURL:             told.URL,
-		email.ParamDeliveryUID:     uid.String(),
+		email.ParamDeliveryUID:     trouble.Delivery.String(),
 		email.ParamEvent:           told.Event,
 		email.ParamApplicationUID:  told.Application,
 		email.ParamLastError:       told.Error,
@@ -125,7 +120,31 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 		if err != nil || !changed {
 			return err
 		}
-		if err := s.announce(ctx, tx, change); err != nil {
+		err = operator.Audit(ctx, tx, operator.Entry{
+			Actor: health.System, Action: "subscription." + string(change.To),
+			SubjectKind: "subscription", Subject: change.Subscription.String(),
+			Reason: fmt.Sprintf("%d attempts failed since %s", change.Failures,
+				change.Since.UTC().Format(time.RFC3339)),
+			Before: map[string]any{"state": change.From}, After: map[string]any{"state": change.To},
+		})
+		if err != nil {
+			return err
+		}
+		kind := email.KindSubscriptionFailing
+		if change.To == subscription.StateActive {
+			kind = email.KindSubscriptionRecovered
+		}
+		err = s.Emails.ScheduleAlert(ctx, tx, kind, map[string]string{
+			email.ParamPartnerName:     change.PartnerName,
+			email.ParamSubscriptionUID: change.Subscription.String(),
+			email.ParamSubscription:    change.SubscriptionName,
+			email.ParamURL:             change.URL,
+			email.ParamSince:           change.Since.UTC().Format(time.RFC3339),
+			email.ParamFailures:        strconv.Itoa(change.Failures),
+			email.ParamLastError:       change.LastError,
+			email.ParamPaused:          strconv.FormatBool(change.To == subscription.StatePaused),
+		}, also(change.AlertEmail)...)
+		if err != nil {
 			return err
 		}
 		if change.To == subscription.StateActive {
@@ -146,34 +165,4 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 		return nil // deleted meanwhile
 	}
 	return err
-}
-
-// announce audits a change and mails it.
-func (s *Service) announce(
-	ctx context.Context, tx *postgres.Tx, change health.StateChange,
-) error {
-	err := operator.Audit(ctx, tx, operator.Entry{
-		Actor: health.System, Action: "subscription." + string(change.To),
-		SubjectKind: "subscription", Subject: change.Subscription.String(),
-		Reason: fmt.Sprintf("%d attempts failed since %s", change.Failures,
-			change.Since.UTC().Format(time.RFC3339)),
-		Before: map[string]any{"state": change.From}, After: map[string]any{"state": change.To},
-	})
-	if err != nil {
-		return err
-	}
-	kind := email.KindSubscriptionFailing
-	if change.To == subscription.StateActive {
-		kind = email.KindSubscriptionRecovered
-	}
-	return s.Emails.ScheduleAlert(ctx, tx, kind, map[string]string{
-		email.ParamPartnerName:     change.PartnerName,
-		email.ParamSubscriptionUID: change.Subscription.String(),
-		email.ParamSubscription:    change.SubscriptionName,
-		email.ParamURL:             change.URL,
-		email.ParamSince:           change.Since.UTC().Format(time.RFC3339),
-		email.ParamFailures:        strconv.Itoa(change.Failures),
-		email.ParamLastError:       change.LastError,
-		email.ParamPaused:          strconv.FormatBool(change.To == subscription.StatePaused),
-	}, also(change.AlertEmail)...)
 }
