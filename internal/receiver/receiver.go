@@ -202,7 +202,15 @@ func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 		Event: header.Get("x-drawbridge-event"), Attempt: header.Get("x-drawbridge-attempt"),
 		Test: header.Get("x-drawbridge-test") == "true", Check: r.check(header, body),
 	}
-	got.identify(body)
+	var payload struct {
+		Application string `json:"application_id"`
+		Status      string `json:"status"`
+		Timestamp   string `json:"timestamp"`
+	}
+	if json.Unmarshal(body, &payload) == nil { // a body that is something else names no event
+		got.Application, got.Status = payload.Application, payload.Status
+		got.Timestamp = payload.Timestamp
+	}
 	got.Duplicate = r.duplicate(got)
 	got.Answer = r.answer(got)
 	r.received = append(r.received, got)
@@ -210,19 +218,6 @@ func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 		r.received = r.received[1:]
 	}
 	return got, r.mode
-}
-
-// identify reads what names the event; a body that is something else names none.
-func (got *Received) identify(body []byte) {
-	var payload struct {
-		Application string `json:"application_id"`
-		Status      string `json:"status"`
-		Timestamp   string `json:"timestamp"`
-	}
-	if json.Unmarshal(body, &payload) == nil {
-		got.Application, got.Status = payload.Application, payload.Status
-		got.Timestamp = payload.Timestamp
-	}
 }
 
 // answer is the status for a request.
