@@ -156,8 +156,12 @@ func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
 // them, their loans, and e-mails.
 func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
 	applications := p.Deliveries/perApplication + spareApplications
+	// How long applications live, of whom few may be under way at the end of the span: their
+	// events would be missing in the total. Where almost all become loans there are more of
+	// them than it takes.
+	lifetime := min(1, tx.Now.Sub(since).Hours()/24/60)
 	if p.Ended {
-		applications = p.Deliveries / perLoan
+		applications, lifetime = p.Deliveries/perLoan, 1
 	}
 	events := p.Deliveries - p.Deliveries/perResend
 	return run(ctx, tx, []step{
@@ -171,7 +175,7 @@ func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 		{"products", makeProducts, []any{since}},
 		{"scaffold", makeScaffold, nil},
 		{"what happens", makeLife, []any{
-			events, tx.Now.Add(-settled), p.Ended, p.lifetime(tx.Now.Sub(since)),
+			events, tx.Now.Add(-settled), p.Ended, lifetime,
 		}},
 		{"scaffold's index", indexLife, nil},
 		{"loans", makeLoans, []any{tx.Now}},
@@ -197,25 +201,6 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 	})
 }
 
-// lifetime is how long applications live, of whom few may be under way at the end of the
-// span: their events would be missing in the total. Where almost all become loans there
-// are more of them than it takes.
-func (p Plan) lifetime(span time.Duration) float64 {
-	if p.Ended {
-		return 1
-	}
-	return min(1, span.Hours()/24/60)
-}
-
-// failingSince is since when endpoints lose everything that do: for some days of half a
-// year, where there is little traffic in a day, and for some hours of what is looked at.
-func (p Plan) failingSince(since, now time.Time) time.Time {
-	if p.Ended {
-		return now.Add(-now.Sub(since) / 100)
-	}
-	return now.Add(-now.Sub(since) / 40)
-}
-
 // deliver makes one batch of events, deliveries and attempts, after those made.
 func (p Plan) deliver(
 	ctx context.Context, db *postgres.DB, since time.Time, made, count int,
@@ -234,13 +219,19 @@ func (p Plan) deliver(
 		if err != nil && !postgres.IsForbidden(err) {
 			return fmt.Errorf("leaving out checks: %w", err)
 		}
+		// Since when endpoints lose everything that do: for some days of half a year, where
+		// there is little traffic in a day, and for some hours of what is looked at.
+		failing := tx.Now.Sub(since) / 40
+		if p.Ended {
+			failing = tx.Now.Sub(since) / 100
+		}
 		resends := count / perResend
 		return run(ctx, tx,
 			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
 			step{"places in the feed", lockFeed, nil},
 			step{"deliveries", makeDeliveries, []any{
 				made - made/perResend, count - resends, tx.Now, failed, again, p.Ended,
-				p.failingSince(since, tx.Now),
+				tx.Now.Add(-failing),
 			}},
 			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
 		)
