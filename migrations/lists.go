@@ -204,9 +204,3 @@ func (i partitionedIndex) missing(ctx context.Context, db *sql.DB) ([]string, er
 	}
 	return found, rows.Err()
 }
-
-// listsText is what the migration does, for the hash of the schema.
-func listsText() string {
-	return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes,
-		filterIndexes, plainFilterIndexes)
-}

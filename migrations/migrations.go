@@ -54,7 +54,8 @@ func Hash() string {
 		}
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
 	}
-	fmt.Fprintf(sum, "river %d %s", riverVersion, listsText())
+	fmt.Fprintf(sum, "river %d %s", riverVersion, fmt.Sprint(listTables, searchIndexes,
+		applicationIndexes, listIndexes, filterIndexes, plainFilterIndexes))
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
@@ -180,8 +181,10 @@ func withProvider(db *sql.DB, use func(*goose.Provider) error) error {
 func newProvider(db *sql.DB, options ...goose.ProviderOption) (*goose.Provider, error) {
 	options = append(options,
 		goose.WithDisableGlobalRegistry(true),
+		// Down, -1 takes back every version of the queue, its own bookkeeping included.
 		goose.WithGoMigrations(goose.NewGoMigration(1,
-			&goose.GoFunc{RunDB: riverUp}, &goose.GoFunc{RunDB: riverDown}),
+			&goose.GoFunc{RunDB: riverMigrate(rivermigrate.DirectionUp, riverVersion)},
+			&goose.GoFunc{RunDB: riverMigrate(rivermigrate.DirectionDown, -1)}),
 			goose.NewGoMigration(listsVersion,
 				&goose.GoFunc{RunDB: listsUp}, &goose.GoFunc{RunDB: listsDown}),
 			goose.NewGoMigration(filtersVersion,
@@ -194,29 +197,23 @@ func newProvider(db *sql.DB, options ...goose.ProviderOption) (*goose.Provider, 
 	return provider, nil
 }
 
-func riverUp(ctx context.Context, db *sql.DB) error {
-	return riverMigrate(ctx, db, rivermigrate.DirectionUp, riverVersion)
-}
-
-func riverDown(ctx context.Context, db *sql.DB) error {
-	// -1 takes back every version, the queue's own bookkeeping included.
-	return riverMigrate(ctx, db, rivermigrate.DirectionDown, -1)
-}
-
+// riverMigrate brings the queue's tables to a version of theirs.
 func riverMigrate(
-	ctx context.Context, db *sql.DB, direction rivermigrate.Direction, target int,
-) error {
-	migrator, err := rivermigrate.New(riverdatabasesql.New(db), &rivermigrate.Config{
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return fmt.Errorf("reading the queue's migrations: %w", err)
+	direction rivermigrate.Direction, target int,
+) func(ctx context.Context, db *sql.DB) error {
+	return func(ctx context.Context, db *sql.DB) error {
+		migrator, err := rivermigrate.New(riverdatabasesql.New(db), &rivermigrate.Config{
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			return fmt.Errorf("reading the queue's migrations: %w", err)
+		}
+		options := &rivermigrate.MigrateOpts{TargetVersion: target}
+		if _, err := migrator.Migrate(ctx, direction, options); err != nil {
+			return fmt.Errorf("migrating the queue: %w", err)
+		}
+		return nil
 	}
-	options := &rivermigrate.MigrateOpts{TargetVersion: target}
-	if _, err := migrator.Migrate(ctx, direction, options); err != nil {
-		return fmt.Errorf("migrating the queue: %w", err)
-	}
-	return nil
 }
 
 func stepName(source *goose.Source) string {
