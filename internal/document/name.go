@@ -62,26 +62,21 @@ func ContentDisposition(name string) string {
 		return r
 	}, name)
 	header := `attachment; filename="` + plain + `"`
-	if plain != name {
-		header += "; filename*=UTF-8''" + percentEncode(name)
+	if plain == name {
+		return header
 	}
-	return header
-}
-
-// percentEncode escapes every byte that RFC 8187 does not let stand.
-func percentEncode(s string) string {
 	const hex = "0123456789ABCDEF"
-	var out strings.Builder
-	for i := range len(s) {
-		c := s[i]
+	var encoded strings.Builder
+	for i := range len(name) {
+		c := name[i]
 		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' ||
-			strings.IndexByte("!#$&+-.^_`|~", c) >= 0 {
-			out.WriteByte(c)
+			strings.IndexByte("!#$&+-.^_`|~", c) >= 0 { // what RFC 8187 lets stand
+			encoded.WriteByte(c)
 			continue
 		}
-		out.WriteByte('%')
-		out.WriteByte(hex[c>>4])
-		out.WriteByte(hex[c&0xF])
+		encoded.WriteByte('%')
+		encoded.WriteByte(hex[c>>4])
+		encoded.WriteByte(hex[c&0xF])
 	}
-	return out.String()
+	return header + "; filename*=UTF-8''" + encoded.String()
 }
