@@ -24,7 +24,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
@@ -158,7 +157,10 @@ const batchSize = 200
 func (s *Service) Rotate(ctx context.Context) (Report, error) {
 	var done Report
 	for _, column := range Columns() {
-		if err := s.rotateColumn(ctx, column, &done); err != nil {
+		err := s.read(ctx, column, s.Keys.Current(), func(batch []value) error {
+			return s.replace(ctx, column, batch, &done)
+		})
+		if err != nil {
 			return done, fmt.Errorf("sealing %s again: %w", column, err)
 		}
 	}
@@ -174,33 +176,35 @@ type value struct {
 	sealed string
 }
 
-func (s *Service) rotateColumn(ctx context.Context, column Column, done *Report) error {
-	return s.read(ctx, column, s.Keys.Current(), func(batch []value) error {
-		return s.replace(ctx, column, batch, done)
-	})
-}
-
 // read hands the values of a column to use, a batch at a time, without those
 // of the key that except names.
 func (s *Service) read(
 	ctx context.Context, column Column, except string, use func(batch []value) error,
 ) error {
+	var key []string
+	for _, name := range column.Key {
+		key = append(key, pq.QuoteIdentifier(name)+"::text")
+	}
 	//nolint:sqlclosecheck // closed below; the linter does not know sqlx's rows
 	rows, err := s.DB.QueryxContext(ctx, fmt.Sprintf(`
 		SELECT ARRAY[%s], %s
 		  FROM %s
 		 WHERE %[2]s IS NOT NULL
 		   AND (split_part(%[2]s, '.', 2) <> $1 OR $1 = '')`,
-		castAll(column.Key), pq.QuoteIdentifier(column.Name), pq.QuoteIdentifier(column.Table)),
-		except)
+		strings.Join(key, ", "), pq.QuoteIdentifier(column.Name),
+		pq.QuoteIdentifier(column.Table)), except)
 	if err != nil {
 		return fmt.Errorf("reading values: %w", err)
 	}
 	defer rows.Close()
 	for {
-		batch, err := nextBatch(rows)
-		if err != nil {
-			return err
+		var batch []value
+		for len(batch) < batchSize && rows.Next() {
+			var next value
+			if err := rows.Scan((*pq.StringArray)(&next.key), &next.sealed); err != nil {
+				return fmt.Errorf("reading a value: %w", err)
+			}
+			batch = append(batch, next)
 		}
 		if len(batch) == 0 {
 			return rows.Err()
@@ -211,34 +215,26 @@ func (s *Service) read(
 	}
 }
 
-// castAll lists columns as text.
-func castAll(names []string) string {
-	var casts []string
-	for _, name := range names {
-		casts = append(casts, pq.QuoteIdentifier(name)+"::text")
-	}
-	return strings.Join(casts, ", ")
-}
-
-func nextBatch(rows *sqlx.Rows) ([]value, error) {
-	var batch []value
-	for len(batch) < batchSize && rows.Next() {
-		var next value
-		if err := rows.Scan((*pq.StringArray)(&next.key), &next.sealed); err != nil {
-			return nil, fmt.Errorf("reading a value: %w", err)
-		}
-		batch = append(batch, next)
-	}
-	return batch, nil
-}
-
-// replace writes a batch. A value that somebody changed since it was read is
-// left to them: it was sealed then, by the key that their process has in front.
+// replace seals the values of a batch with the current key and writes those that
+// opened. A value that somebody changed since it was read is left to them: it was
+// sealed then, by the key that their process has in front.
 func (s *Service) replace(
 	ctx context.Context, column Column, batch []value, done *Report,
 ) error {
-	fresh, failed := s.resealAll(column, batch)
-	done.Failed = append(done.Failed, failed...)
+	fresh := make(map[string]string, len(batch)) // by the old form
+	for _, old := range batch {
+		plain, err := s.Keys.Open(old.sealed, column.BoundTable, column.BoundName, old.key[0])
+		if err != nil {
+			why := "it is damaged or was moved from another row"
+			if errors.Is(err, secret.ErrUnknownKey) {
+				why = "its key is not in DRAWBRIDGE_SECRETS_KEY"
+			}
+			done.Failed = append(done.Failed,
+				fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why))
+			continue
+		}
+		fresh[old.sealed] = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])
+	}
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -283,32 +279,6 @@ func swap(
 	}
 	count, err := result.RowsAffected()
 	return int(count), err
-}
-
-// resealAll seals the values of a batch with the current key, by their old form.
-// Versions of one subscription may share a value; each form is opened once.
-func (s *Service) resealAll(
-	column Column, batch []value,
-) (fresh map[string]string, failed []string) {
-	fresh = make(map[string]string, len(batch))
-	for _, old := range batch {
-		plain, err := s.Keys.Open(old.sealed, column.BoundTable, column.BoundName, old.key[0])
-		if err != nil {
-			failed = append(failed,
-				fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why(err)))
-			continue
-		}
-		fresh[old.sealed] = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])
-	}
-	return fresh, failed
-}
-
-// why says what is wrong with a value in a few words.
-func why(err error) string {
-	if errors.Is(err, secret.ErrUnknownKey) {
-		return "its key is not in DRAWBRIDGE_SECRETS_KEY"
-	}
-	return "it is damaged or was moved from another row"
 }
 
 // Used lists the ids of the keys that values name, sorted.
