@@ -35,14 +35,6 @@ type Entry struct {
 	PerSubject bool
 }
 
-// limitedSubject is the subject whose entries count, empty for all.
-func (e Entry) limitedSubject() string {
-	if e.PerSubject {
-		return e.Subject
-	}
-	return ""
-}
-
 // Audit writes entries in the transaction of what they tell about.
 func Audit(ctx context.Context, tx *postgres.Tx, entries ...Entry) error {
 	if len(entries) == 0 {

@@ -135,7 +135,13 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 		for _, place := range wanted[:taken] {
 			<-place
 		}
-		h.returnMemory()
+		// The memory of hashes goes back to the system a little later, once for all until then.
+		if h.returning.CompareAndSwap(false, true) {
+			time.AfterFunc(memoryReturn, func() {
+				h.returning.Store(false) // before: what ends meanwhile asks again
+				debug.FreeOSMemory()
+			})
+		}
 	}
 	for _, place := range wanted {
 		select {
@@ -157,15 +163,4 @@ func errBusy(cause error) error {
 	return lending.NewError(lending.CodeUnavailable,
 		"Too many people sign in at this moment. Wait a few seconds and try again.").
 		WithCause(cause)
-}
-
-// returnMemory gives the memory of hashes back to the system a little later, once
-// for all until then.
-func (h *Hasher) returnMemory() {
-	if h.returning.CompareAndSwap(false, true) {
-		time.AfterFunc(memoryReturn, func() {
-			h.returning.Store(false) // before: what ends meanwhile asks again
-			debug.FreeOSMemory()
-		})
-	}
 }

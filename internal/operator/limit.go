@@ -33,6 +33,10 @@ func CheckLimit(
 		entry.Action+" "+entry.Actor); err != nil {
 		return fmt.Errorf("waiting for other uses of %s: %w", entry.Action, err)
 	}
+	subject := "" // of all
+	if entry.PerSubject {
+		subject = entry.Subject
+	}
 	var uses []time.Time
 	err := tx.SelectContext(ctx, &uses, `
 		SELECT at
@@ -42,7 +46,7 @@ func CheckLimit(
 		   AND at > $3
 		   AND ($5 = '' OR subject = $5)
 		 ORDER BY at DESC
-		 LIMIT $4`, entry.Actor, entry.Action, tx.Now.Add(-window), limit, entry.limitedSubject())
+		 LIMIT $4`, entry.Actor, entry.Action, tx.Now.Add(-window), limit, subject)
 	if err != nil {
 		return fmt.Errorf("counting uses of %s: %w", entry.Action, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -136,18 +137,14 @@ func (p *Provider) Finish(
 	if err != nil {
 		return Identity{}, errProvider(err)
 	}
-	if ticket.Again && !askedBetween(identity.ProvedAt, ticket.Begun, now) {
+	asked := identity.ProvedAt // by another clock
+	if ticket.Again && (asked.IsZero() || asked.Before(ticket.Begun.Add(-providerSkew)) ||
+		asked.After(now.Add(providerSkew))) {
 		return Identity{}, lending.NewError(lending.CodeUnauthorized,
 			"The provider did not say that it asked you again (auth_time). Confirm with your "+
 				"password, or ask whoever runs the provider to send it.")
 	}
 	return identity, nil
-}
-
-// askedBetween tells whether the provider asked in a span of time; clocks may differ.
-func askedBetween(asked, begun, now time.Time) bool {
-	return !asked.IsZero() && !asked.Before(begun.Add(-providerSkew)) &&
-		!asked.After(now.Add(providerSkew))
 }
 
 // identityOf reads who a token is about.
@@ -203,17 +200,6 @@ func (p *Provider) exchange(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// welcomes tells whether an address may sign in without an invitation.
-func (p *Provider) welcomes(email string) bool {
-	_, domain, _ := strings.Cut(email, "@")
-	for _, allowed := range p.Domains {
-		if strings.EqualFold(domain, allowed) {
-			return true
-		}
-	}
-	return false
-}
-
 // Admit returns the user that an identity belongs to: the one who has signed in
 // with it before, else the invited one with its verified address, which is
 // theirs from then on, else a new one of a welcome domain. Created tells the
@@ -230,8 +216,24 @@ func (s *Service) Admit(
 	if err != nil {
 		return User{}, false, fmt.Errorf("looking for a user of the provider: %w", err)
 	}
-	if len(known) == 0 && identity.Verified && provider.welcomes(identity.Email) {
-		if user, err = s.createProvided(ctx, tx, identity); err != nil {
+	_, domain, _ := strings.Cut(identity.Email, "@")
+	welcome := slices.ContainsFunc(provider.Domains, func(allowed string) bool {
+		return strings.EqualFold(domain, allowed)
+	})
+	if len(known) == 0 && identity.Verified && welcome {
+		_, err = s.Create(ctx, tx, NewUser{
+			Email: identity.Email, Name: identity.Name, Role: RoleSupport,
+			Password: secret.NewToken("").Reveal(), // which nobody knows
+		})
+		if lending.ErrorCode(err) == lending.CodeValidation {
+			// The address belongs to somebody with another account there.
+			return User{}, false, lending.NewError(lending.CodeUnauthorized,
+				"This address belongs to another account. Ask an admin.").WithCause(err)
+		}
+		if err == nil {
+			user, err = findByEmail(ctx, tx, identity.Email)
+		}
+		if err != nil {
 			return User{}, false, err
 		}
 		known, created = []User{user}, true
@@ -247,24 +249,4 @@ func (s *Service) Admit(
 		return User{}, false, fmt.Errorf("noting who %s is at the provider: %w", identity.Email, err)
 	}
 	return known[0], created, nil
-}
-
-// createProvided adds a user of a welcome domain, with a password that nobody
-// knows.
-func (s *Service) createProvided(
-	ctx context.Context, tx *postgres.Tx, identity Identity,
-) (User, error) {
-	_, err := s.Create(ctx, tx, NewUser{
-		Email: identity.Email, Name: identity.Name, Role: RoleSupport,
-		Password: secret.NewToken("").Reveal(),
-	})
-	if lending.ErrorCode(err) == lending.CodeValidation {
-		// The address belongs to somebody with another account there.
-		return User{}, lending.NewError(lending.CodeUnauthorized,
-			"This address belongs to another account. Ask an admin.").WithCause(err)
-	}
-	if err != nil {
-		return User{}, err
-	}
-	return findByEmail(ctx, tx, identity.Email)
 }

@@ -243,11 +243,15 @@ func (f SecondFactors) Check(
 	}
 	code = cleanCode(code)
 	recovered = len(code) != codeDigits.Length()
-	used := f.useCode
+	var ok bool
 	if recovered {
-		used = f.useRecovery
+		ok, err = f.spend(ctx, `
+			UPDATE recovery_codes SET used_at = $3
+			 WHERE user_uid = $1 AND code_hash = $2 AND used_at IS NULL`,
+			user.UID, hashCode(user.UID, code), f.users.DB.Now())
+	} else {
+		ok, err = f.useCode(ctx, user, code)
 	}
-	ok, err := used(ctx, user, code)
 	if err != nil {
 		return false, err
 	}
@@ -261,29 +265,28 @@ func (f SecondFactors) Check(
 // useCode spends a code of the app: the guard lets one of two requests with the
 // same code through.
 func (f SecondFactors) useCode(ctx context.Context, user User, code string) (bool, error) {
-	row, found, err := f.load(ctx, user)
-	if err != nil || !found || row.ConfirmedAt == nil || f.users.Keys == nil {
-		return false, err
+	var rows []factor
+	err := f.users.DB.SelectContext(ctx, &rows, `
+		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
+		user.UID)
+	if err != nil {
+		return false, fmt.Errorf("loading the second factor of %s: %w", user.Email, err)
 	}
-	plain, err := f.users.Keys.Open(row.Sealed, sealTable, sealColumn, user.UID.String())
+	if len(rows) == 0 || rows[0].ConfirmedAt == nil || f.users.Keys == nil {
+		return false, nil
+	}
+	plain, err := f.users.Keys.Open(rows[0].Sealed, sealTable, sealColumn, user.UID.String())
 	if err != nil {
 		return false, fmt.Errorf("reading the second factor of %s: %w", user.Email, err)
 	}
 	text := secret.New(string(plain))
-	step, ok := matchStep(text.Reveal(), code, f.users.DB.Now(), row.LastStep)
+	step, ok := matchStep(text.Reveal(), code, f.users.DB.Now(), rows[0].LastStep)
 	if !ok {
 		return false, nil
 	}
 	return f.spend(ctx, `
 		UPDATE second_factors SET last_step = $2 WHERE user_uid = $1 AND last_step < $2`,
 		user.UID, step)
-}
-
-func (f SecondFactors) useRecovery(ctx context.Context, user User, code string) (bool, error) {
-	return f.spend(ctx, `
-		UPDATE recovery_codes SET used_at = $3
-		 WHERE user_uid = $1 AND code_hash = $2 AND used_at IS NULL`,
-		user.UID, hashCode(user.UID, code), f.users.DB.Now())
 }
 
 // spend runs an update that only one caller can make.
@@ -297,20 +300,6 @@ func (f SecondFactors) spend(ctx context.Context, statement string, args ...any)
 		return false, fmt.Errorf("using a code: %w", err)
 	}
 	return count == 1, nil
-}
-
-func (f SecondFactors) load(ctx context.Context, user User) (factor, bool, error) {
-	var rows []factor
-	err := f.users.DB.SelectContext(ctx, &rows, `
-		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
-		user.UID)
-	if err != nil {
-		return factor{}, false, fmt.Errorf("loading the second factor of %s: %w", user.Email, err)
-	}
-	if len(rows) == 0 {
-		return factor{}, false, nil
-	}
-	return rows[0], true, nil
 }
 
 // matchStep returns the time step whose code this is: the present one or a

@@ -83,23 +83,15 @@ func (s *Service) SignIn(
 			"The e-mail address or the password is wrong.")
 	}
 	if renewed != "" {
-		if err := s.renewHash(ctx, user, hash, renewed); err != nil {
-			return User{}, err
+		// The password stays the same, and so do the sessions.
+		_, err := s.DB.ExecContext(ctx, `
+			UPDATE users SET password_hash = $3, credential = coalesce(credential, md5(password_hash))
+			 WHERE user_uid = $1 AND password_hash = $2`, user.UID, hash, renewed)
+		if err != nil {
+			return User{}, fmt.Errorf("renewing the hash of the password of %s: %w", user.Email, err)
 		}
 	}
 	return user, s.forgive(ctx, account)
-}
-
-// renewHash replaces the hash of a password that stays the same, and so do the
-// sessions.
-func (s *Service) renewHash(ctx context.Context, user User, hash, renewed string) error {
-	_, err := s.DB.ExecContext(ctx, `
-		UPDATE users SET password_hash = $3, credential = coalesce(credential, md5(password_hash))
-		 WHERE user_uid = $1 AND password_hash = $2`, user.UID, hash, renewed)
-	if err != nil {
-		return fmt.Errorf("renewing the hash of the password of %s: %w", user.Email, err)
-	}
-	return nil
 }
 
 // CheckPassword tells whether a signed-in user knows their password. The limit is
