@@ -47,6 +47,10 @@ func ParseServer(rawURL string) (Server, error) {
 	if err := server.readUser(parsed.User); err != nil {
 		return Server{}, err
 	}
+	// What neither a host name nor an IP address holds.
+	notHost := func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\@<>"`, r)
+	}
 	if server.Host == "" || strings.ContainsFunc(server.Host, notHost) {
 		return Server{}, errors.New("must name the mail server's host")
 	}
@@ -89,6 +93,3 @@ func (s *Server) readPort(text string) error {
 	}
 	return nil
 }
-
-// notHost finds what neither a host name nor an IP address holds.
-func notHost(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\@<>"`, r) }
