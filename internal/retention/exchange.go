@@ -50,8 +50,18 @@ func (s *Service) exchange(ctx context.Context, m month, holds generation) (bool
 			return err
 		}
 		for _, parent := range parents {
-			if err := swap(ctx, tx, m, parent, keep); err != nil {
-				return err
+			partition := pq.QuoteIdentifier(m.partition(parent))
+			statements := []string{`DROP TABLE IF EXISTS ` + partition}
+			if keep {
+				statements = append(statements,
+					fmt.Sprintf(`ALTER TABLE %s RENAME TO %s`, pq.QuoteIdentifier(m.kept(parent)), partition),
+					fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)`,
+						parent, partition, literal(m.begin), literal(m.end)))
+			}
+			for _, statement := range statements {
+				if _, err := tx.ExecContext(ctx, statement); err != nil {
+					return fmt.Errorf("exchanging %s: %w", m.partition(parent), err)
+				}
 			}
 		}
 		done = true
@@ -118,24 +128,6 @@ func copyOpenAgain(ctx context.Context, tx *postgres.Tx, m month) error {
 	} {
 		if _, err := tx.ExecContext(ctx, names.Replace(statement)); err != nil {
 			return fmt.Errorf("copying open deliveries again: %w", err)
-		}
-	}
-	return nil
-}
-
-// swap drops a month's partition and, with keep, puts the new table in its place.
-func swap(ctx context.Context, tx *postgres.Tx, m month, parent string, keep bool) error {
-	partition, kept := pq.QuoteIdentifier(m.partition(parent)), pq.QuoteIdentifier(m.kept(parent))
-	statements := []string{`DROP TABLE IF EXISTS ` + partition}
-	if keep {
-		statements = append(statements,
-			fmt.Sprintf(`ALTER TABLE %s RENAME TO %s`, kept, partition),
-			fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)`,
-				parent, partition, literal(m.begin), literal(m.end)))
-	}
-	for _, statement := range statements {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("exchanging %s: %w", m.partition(parent), err)
 		}
 	}
 	return nil

@@ -111,13 +111,24 @@ func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
 	if err := s.dropKept(ctx, m); err != nil {
 		return false, err
 	}
-	generation, err := s.copySurvivors(ctx, m)
+	var holds generation // that the copy goes by
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
+		if holds, err = generationOf(ctx, tx); err != nil {
+			return err
+		}
+		for _, table := range survivors {
+			if err := fill(ctx, tx, m, table.parent, table.fill); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return false, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
 	}
 	worthwhile, err := s.isWorthwhile(ctx, m)
 	if err == nil && worthwhile {
-		worthwhile, err = s.exchangeSoon(ctx, m, generation)
+		worthwhile, err = s.exchangeSoon(ctx, m, holds)
 	}
 	return worthwhile && err == nil, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
 }
@@ -152,24 +163,6 @@ var survivors = []struct{ parent, fill string }{
 		                        WHERE event_at >= $1
 		                          AND event_at < $2
 		                          AND (created_at < $1 OR created_at >= $2))`},
-}
-
-// copySurvivors makes the new tables and fills them. It returns the generation
-// of the holds that it went by.
-func (s *Service) copySurvivors(ctx context.Context, m month) (generation, error) {
-	var holds generation
-	err := s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-		if holds, err = generationOf(ctx, tx); err != nil {
-			return err
-		}
-		for _, table := range survivors {
-			if err := fill(ctx, tx, m, table.parent, table.fill); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return holds, err
 }
 
 func fill(ctx context.Context, tx *postgres.Tx, m month, parent, query string) error {
