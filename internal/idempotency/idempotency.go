@@ -22,6 +22,7 @@ package idempotency
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Store) Run(
 	run := use
 	if request.Key != "" {
 		run = func(tx *postgres.Tx) (Reply, error) {
-			return runKeyed(ctx, entry{tx: tx, request: request}, use)
+			return runKeyed(ctx, tx, request, use)
 		}
 	}
 	var reply Reply
@@ -87,20 +88,33 @@ func (s *Store) Run(
 }
 
 func runKeyed(
-	ctx context.Context, key entry, use func(tx *postgres.Tx) (Reply, error),
+	ctx context.Context, tx *postgres.Tx, request Request,
+	use func(tx *postgres.Tx) (Reply, error),
 ) (Reply, error) {
 	// The lock comes in a statement before the look-up: a statement sees what was
 	// committed before it began, so only then does whoever gets the lock see the
-	// reply of the one that had it.
-	locked, err := key.lock(ctx)
+	// reply of the one that had it. Its number is a hash: should two keys ever share
+	// one, then one request is answered with a conflict.
+	sum := hashFields("idempotency", request.ClientID, request.MerchantUID.String(), request.Key)
+	var locked bool
+	err := tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`,
+		int64(binary.BigEndian.Uint64(sum[:8])))
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, fmt.Errorf("locking an idempotency key: %w", err)
 	}
-	stored, found, err := key.find(ctx)
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case found && !key.request.Fingerprint.matches(stored.Fingerprint, stored.Encodings):
+	// Release 0.1.0 stored refusals too; they leave the key free.
+	var stored storedReply
+	err = tx.GetContext(ctx, &stored, `
+		SELECT fingerprint, encodings, status, body
+		  FROM idempotency_keys
+		 WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4
+		   AND status < 300`,
+		request.ClientID, request.MerchantUID, request.Key, tx.Now)
+	if err != nil && !postgres.IsNoRows(err) {
+		return Reply{}, fmt.Errorf("looking up an idempotency key: %w", err)
+	}
+	switch found := err == nil; {
+	case found && !request.Fingerprint.matches(stored.Fingerprint, stored.Encodings):
 		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
 			"this Idempotency-Key was used with another method, path or content; use a new one")
 	case found:
@@ -110,11 +124,11 @@ func runKeyed(
 		return Reply{}, lending.NewError(lending.CodeIdempotencyConflict,
 			"a request with this Idempotency-Key is still running; repeat it after that one ended")
 	}
-	reply, err := use(key.tx)
+	reply, err := use(tx)
 	if err != nil {
 		return Reply{}, err
 	}
-	return reply, key.save(ctx, reply)
+	return reply, request.save(ctx, tx, reply)
 }
 
 // Purge deletes up to limit expired replies and returns how many it deleted.
