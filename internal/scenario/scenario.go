@@ -95,9 +95,24 @@ func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Out
 	if err := p.apply(ctx); err != nil || wanted.Name == Declined {
 		return p.outcome, err
 	}
-	if err := p.open(ctx); err != nil {
+	product, err := uuid.Parse(p.product.UID)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("reading the product's uid: %w", err)
+	}
+	uid := p.outcome.ApplicationUID
+	err = s.Applications.AcceptOffer(ctx, tx, wanted.By, application.Acceptance{
+		ApplicationUID: uid, ProductUID: product,
+	})
+	if err != nil {
 		return Outcome{}, err
 	}
+	p.step("Accepted the offer of %s", p.product.Code)
+	app, err := s.Applications.Move(ctx, tx, wanted.By, uid, lending.StatusApproved)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p.outcome.HasLoan = app.LoanOpen
+	p.step("Moved to %s: the loan is open", app.Status)
 	draws := 0
 	switch wanted.Name {
 	case ThreeStages, Returned:
@@ -180,29 +195,6 @@ func (p *play) request() (application.NewApplication, error) {
 		request.Borrower.AnnualIncome = new(lending.Money)
 	}
 	return request, nil
-}
-
-// open accepts the offer and approves the application, which opens the loan.
-func (p *play) open(ctx context.Context) error {
-	product, err := uuid.Parse(p.product.UID)
-	if err != nil {
-		return fmt.Errorf("reading the product's uid: %w", err)
-	}
-	uid := p.outcome.ApplicationUID
-	err = p.Applications.AcceptOffer(ctx, p.tx, p.wanted.By, application.Acceptance{
-		ApplicationUID: uid, ProductUID: product,
-	})
-	if err != nil {
-		return err
-	}
-	p.step("Accepted the offer of %s", p.product.Code)
-	app, err := p.Applications.Move(ctx, p.tx, p.wanted.By, uid, lending.StatusApproved)
-	if err != nil {
-		return err
-	}
-	p.outcome.HasLoan = app.LoanOpen
-	p.step("Moved to %s: the loan is open", app.Status)
-	return nil
 }
 
 // draw requests the draw of a stage and settles it; in the scenario of a return its money comes
