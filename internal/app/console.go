@@ -26,6 +26,11 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 	if err != nil {
 		return console.Options{}, err
 	}
+	var development *console.Development
+	if s.Receiver != nil {
+		development = &console.Development{Receiver: s.Receiver, Sends: s.Settings.SMTPURL != ""}
+	}
+	bucket, _, _ := strings.Cut(blobURL(s.Settings), "://")
 	return console.Options{
 		DB:           s.DB,
 		Operators:    s.Operators,
@@ -34,7 +39,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Why:          s.Why,
 		Emails:       s.Emails,
 		Partners:     s.Partners,
-		Development:  s.development(),
+		Development:  development,
 		Snippets:     snippets,
 		Applications: s.Applications,
 		Loans:        s.Loans,
@@ -44,12 +49,16 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Attention:    s.Attention,
 		Fleet:        s.Fleet,
 		Restored:     s.Restored,
-		System:       s.systemFacts(),
-		BasePath:     s.Settings.BasePath,
-		Currency:     s.Settings.Currency,
-		Provider:     s.newProvider(),
-		Retention:    s.Retention,
-		Statements:   s.Statements,
+		System: console.SystemFacts{
+			KeyIDs: s.Keys.IDs(), MailServer: s.Settings.SMTPURL != "",
+			// Not its address, which may hold credentials.
+			Bucket: map[string]string{"file": "a folder", "s3": "an S3 bucket"}[bucket],
+		},
+		BasePath:   s.Settings.BasePath,
+		Currency:   s.Settings.Currency,
+		Provider:   s.newProvider(),
+		Retention:  s.Retention,
+		Statements: s.Statements,
 
 		Configuration: configRows(s.Effective),
 		Queues:        s.Queues(),
@@ -59,16 +68,6 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Version:       s.Version,
 		Status:        api.Status,
 	}, nil
-}
-
-// systemFacts are what the console shows of the configuration. A bucket's
-// address may hold credentials, so only its kind is shown.
-func (s *Services) systemFacts() console.SystemFacts {
-	kind, _, _ := strings.Cut(blobURL(s.Settings), "://")
-	return console.SystemFacts{
-		KeyIDs: s.Keys.IDs(), MailServer: s.Settings.SMTPURL != "",
-		Bucket: map[string]string{"file": "a folder", "s3": "an S3 bucket"}[kind],
-	}
 }
 
 // newProvider is the OpenID Connect provider of the settings, nil for none.
@@ -94,13 +93,4 @@ func configRows(settings []config.Setting) []operations.ConfigRow {
 		})
 	}
 	return rows
-}
-
-// development is what the console of a development server has besides; nil in
-// production.
-func (s *Services) development() *console.Development {
-	if s.Receiver == nil {
-		return nil
-	}
-	return &console.Development{Receiver: s.Receiver, Sends: s.Settings.SMTPURL != ""}
 }

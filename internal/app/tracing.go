@@ -35,8 +35,12 @@ func StartTracing(
 		otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))
 		return func() {}, nil
 	}
+	endpoint := settings.OTLPURL
+	if parsed, err := url.Parse(endpoint); err == nil && strings.Trim(parsed.Path, "/") == "" {
+		endpoint = parsed.JoinPath("v1", "traces").String() // where collectors listen
+	}
 	exporter, err := otlptracehttp.New(ctx,
-		otlptracehttp.WithEndpointURL(tracesURL(settings.OTLPURL)),
+		otlptracehttp.WithEndpointURL(endpoint),
 		otlptracehttp.WithTimeout(exportTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("preparing the traces: %w", err)
@@ -64,13 +68,4 @@ func StartTracing(
 			slog.WarnContext(ctx, "exporting the last traces", "error", err)
 		}
 	}, nil
-}
-
-// tracesURL adds the path that collectors listen at to an origin.
-func tracesURL(raw string) string {
-	parsed, err := url.Parse(raw)
-	if err == nil && strings.Trim(parsed.Path, "/") == "" {
-		return parsed.JoinPath("v1", "traces").String()
-	}
-	return raw
 }

@@ -11,7 +11,6 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
-	"drawbridge/internal/restore"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
 )
@@ -147,7 +146,11 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	defer ticker.Stop()
 	var said time.Time
 	for state.IsHeld() {
-		said = sayHeld(ctx, state, said)
+		if time.Since(said) >= holdReminder {
+			slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
+				"decide with drawbridge restore release", "held_at", state.HeldAt)
+			said = time.Now()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -161,13 +164,4 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 		state = now
 	}
 	return nil
-}
-
-func sayHeld(ctx context.Context, state restore.State, said time.Time) time.Time {
-	if time.Since(said) < holdReminder {
-		return said
-	}
-	slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
-		"decide with drawbridge restore release", "held_at", state.HeldAt)
-	return time.Now()
 }

@@ -23,9 +23,8 @@ const (
 // databaseCollector tells what all processes on one database share. Every
 // process tells the same, so a rule takes the maximum and not the sum.
 type databaseCollector struct {
-	db    *postgres.DB
-	fleet *fleet.Service
-	up    *prometheus.Desc
+	db *postgres.DB
+	up *prometheus.Desc
 
 	mu    sync.Mutex
 	taken time.Time
@@ -41,13 +40,6 @@ type databaseCount struct {
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("drawbridge_"+name, help, labels, nil)
-}
-
-func newDatabaseCollector(db *postgres.DB) *databaseCollector {
-	return &databaseCollector{
-		db: db, fleet: &fleet.Service{DB: db},
-		up: describe("database_up", "1 when the database answered this scrape, else 0."),
-	}
 }
 
 // databaseCounts are the statements of a scrape.
@@ -240,7 +232,7 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 		}
 		metrics = append(metrics, found...)
 	}
-	condition, err := c.fleet.Condition(ctx)
+	condition, err := (&fleet.Service{DB: c.db}).Condition(ctx)
 	if err != nil {
 		slog.WarnContext(ctx, "scraping the condition of the database", "error", err)
 	} else {

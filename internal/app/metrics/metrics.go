@@ -96,7 +96,10 @@ func New(watched Watched, version string) *Meters {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewDBStatsCollector(watched.DB.DB.DB, "drawbridge"),
-		newDatabaseCollector(watched.DB),
+		&databaseCollector{
+			db: watched.DB,
+			up: describe("database_up", "1 when the database answered this scrape, else 0."),
+		},
 	)
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_stored_total",
