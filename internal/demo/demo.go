@@ -307,8 +307,15 @@ func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage loanStage) error {
 		return err
 	}
 	for range stage.settled {
-		if err := d.drawAndSettle(tx, uid); err != nil {
+		made, err := d.Loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{})
+		if err != nil {
 			return err
+		}
+		for _, to := range []lending.FundingStatus{lending.FundingProcessing, lending.FundingSettled} {
+			change := lending.FundingChange{Status: to}
+			if _, _, err := d.Loans.MoveFunding(d.ctx, tx, anyone, made.ID, change); err != nil {
+				return err
+			}
 		}
 	}
 	if stage.pending {
@@ -326,23 +333,6 @@ func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage loanStage) error {
 func (d *demo) decide(tx *postgres.Tx, uid uuid.UUID) error {
 	_, err := d.Applications.RunDecision(d.ctx, tx, loan.Caller{}, uid)
 	return err
-}
-
-func (d *demo) drawAndSettle(tx *postgres.Tx, uid uuid.UUID) error {
-	anyone := loan.Caller{Name: "demo"}
-	made, err := d.Loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{})
-	if err != nil {
-		return err
-	}
-	for _, status := range []lending.FundingStatus{
-		lending.FundingProcessing, lending.FundingSettled,
-	} {
-		change := lending.FundingChange{Status: status}
-		if _, _, err := d.Loans.MoveFunding(d.ctx, tx, anyone, made.ID, change); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ensure returns the application with the reference, made and prepared in one

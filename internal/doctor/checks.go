@@ -138,10 +138,22 @@ func probeTemporary() error {
 
 // examineWayOut connects to endpoints as a delivery would, without a request.
 func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
-	if len(targets) == 0 {
-		var err error
-		if targets, err = newestEndpoints(ctx, s.Webhooks); err != nil {
-			return []Checkup{Failure("https", err, "")}
+	if len(targets) == 0 { // the newest subscriptions, one for each host
+		page, _, err := s.Webhooks.Subscriptions.List(ctx,
+			subscription.Filter{Limit: postgres.MaxPage})
+		if err != nil {
+			return []Checkup{Failure("https", fmt.Errorf("listing subscriptions: %w", err), "")}
+		}
+		var hosts []string
+		for _, subscribed := range page {
+			endpoint, err := url.Parse(subscribed.URL)
+			if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
+				continue
+			}
+			hosts, targets = append(hosts, endpoint.Host), append(targets, subscribed.URL)
+			if len(targets) == triedHosts {
+				break
+			}
 		}
 	}
 	if len(targets) == 0 {
@@ -183,24 +195,4 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Services, target str
 			"else at the endpoint."
 	}
 	return found
-}
-
-// newestEndpoints are the URLs of the newest subscriptions, one for each host.
-func newestEndpoints(ctx context.Context, webhooks *webhook.Services) ([]string, error) {
-	page, _, err := webhooks.Subscriptions.List(ctx, subscription.Filter{Limit: postgres.MaxPage})
-	if err != nil {
-		return nil, fmt.Errorf("listing subscriptions: %w", err)
-	}
-	var hosts, targets []string
-	for _, subscribed := range page {
-		endpoint, err := url.Parse(subscribed.URL)
-		if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
-			continue
-		}
-		hosts, targets = append(hosts, endpoint.Host), append(targets, subscribed.URL)
-		if len(targets) == triedHosts {
-			break
-		}
-	}
-	return targets, nil
 }

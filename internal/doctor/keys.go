@@ -25,7 +25,7 @@ func behind(ctx context.Context, s *app.Services, name string) (Checkup, bool) {
 	}, true
 }
 
-// examineKeys opens every sealed value with the configured keys.
+// examineKeys opens every sealed value with the configured keys, and says the worst.
 func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	if found, early := behind(ctx, s, "keys"); early {
 		return []Checkup{found}
@@ -35,11 +35,7 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 		return []Checkup{Failure("keys", err,
 			"Check that the user of DATABASE_URL may read the tables.")}
 	}
-	return []Checkup{judgeKeys(s.Keys.Current(), verified)}
-}
-
-// judgeKeys says what the opening of every value came to. The worst comes first.
-func judgeKeys(current string, verified sealed.Verification) Checkup {
+	current := s.Keys.Current()
 	found := Checkup{
 		Name: "keys", Finding: OK,
 		Detail: fmt.Sprintf("Nothing is sealed yet; the key is %s.", current),
@@ -68,7 +64,7 @@ func judgeKeys(current string, verified sealed.Verification) Checkup {
 		found.Remedy = "Once every process has " + current + " in front, " +
 			"run drawbridge secrets rotate-key; then older keys can go."
 	}
-	return found
+	return []Checkup{found}
 }
 
 // perKey lists counts by the id of a key.
@@ -97,26 +93,19 @@ func examineHold(ctx context.Context, s *app.Services) []Checkup {
 		return []Checkup{Failure("restore", err,
 			"Check that the user of DATABASE_URL may read the tables.")}
 	}
-	return []Checkup{judgeHold(held, copied)}
-}
-
-func judgeHold(held app.Held, copied bool) Checkup {
+	found := Checkup{Name: "restore", Finding: OK, Detail: "Nothing is held."}
 	switch {
 	case held.Held:
-		return Checkup{
-			Name: "restore", Finding: Failed,
-			Detail: fmt.Sprintf("Nothing is sent since %s: %s. %d deliveries and %d e-mails from "+
-				"before may have been sent already.", held.HeldAt.Format(time.RFC3339), *held.Reason,
-				held.Deliveries, held.Mails),
-			Remedy: "Decide what becomes of them: " + app.ReleaseCommand,
-		}
+		found.Finding = Failed
+		found.Detail = fmt.Sprintf("Nothing is sent since %s: %s. %d deliveries and %d e-mails from "+
+			"before may have been sent already.", held.HeldAt.Format(time.RFC3339), *held.Reason,
+			held.Deliveries, held.Mails)
+		found.Remedy = "Decide what becomes of them: " + app.ReleaseCommand
 	case copied:
-		return Checkup{
-			Name: "restore", Finding: Warning,
-			Detail: "The database is a copy or was restored; the next process that starts will hold " +
-				"everything.",
-			Remedy: "Start the processes, then look at drawbridge restore show and decide.",
-		}
+		found.Finding = Warning
+		found.Detail = "The database is a copy or was restored; the next process that starts will " +
+			"hold everything."
+		found.Remedy = "Start the processes, then look at drawbridge restore show and decide."
 	}
-	return Checkup{Name: "restore", Finding: OK, Detail: "Nothing is held."}
+	return []Checkup{found}
 }
