@@ -62,7 +62,6 @@ func OpenBucket(rawURL string) (Bucket, error) {
 		if parsed.Host != "" || !filepath.IsAbs(parsed.Path) || parsed.RawQuery != "" {
 			return nil, errors.New("bucket URL: a folder is written file:///absolute/path")
 		}
-		//nolint:gosec // the operator chooses the folder
 		if err := os.MkdirAll(parsed.Path, 0o700); err != nil {
 			return nil, fmt.Errorf("creating bucket folder: %w", err)
 		}

@@ -136,7 +136,7 @@ func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, er
 	var row bodyRow
 	err := sqlx.GetContext(ctx, db, &row,
 		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1`, uid)
-	if err = notFound(err, uid); err != nil {
+	if err := notFound(err, uid); err != nil {
 		return Detail{}, err
 	}
 	detail, err := row.detail()

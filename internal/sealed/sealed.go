@@ -185,7 +185,6 @@ func (s *Service) read(
 	for _, name := range column.Key {
 		key = append(key, pq.QuoteIdentifier(name)+"::text")
 	}
-	//nolint:sqlclosecheck // closed below; the linter does not know sqlx's rows
 	rows, err := s.DB.QueryxContext(ctx, fmt.Sprintf(`
 		SELECT ARRAY[%s], %s
 		  FROM %s
