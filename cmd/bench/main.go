@@ -28,8 +28,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -100,4 +102,168 @@ func parse(args []string) (*kong.Context, error) {
 		dashed[i] = arg
 	}
 	return parser.Parse(dashed)
+}
+
+// figuresCmd are the options of the table.
+type figuresCmd struct {
+	Quick   bool     `help:"Measure less, in about three minutes."`
+	Only    []string `help:"Run only these sections, comma separated: door, overload, latency, api, batch, feed, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
+	Out     string   `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
+	Profile string   `help:"Write a CPU profile of request-draw to a file." placeholder:"FILE"`
+	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
+}
+
+// Validate refuses sections that there are not.
+func (c *figuresCmd) Validate() error {
+	for _, name := range c.Only {
+		if !slices.Contains(sectionNames(), name) {
+			return fmt.Errorf("-only names %q; the sections are %s",
+				name, strings.Join(sectionNames(), ", "))
+		}
+	}
+	if c.Profile != "" && len(c.Only) > 0 && !slices.Contains(c.Only, "api") {
+		return errors.New("-profile needs the section api")
+	}
+	return nil
+}
+
+// Run measures and prints the table.
+func (c *figuresCmd) Run(w *world) error {
+	quiet, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("opening the sink of the logs: %w", err)
+	}
+	defer quiet.Close()
+	// The services log as in production, JSON to a file; nobody reads it here.
+	slog.SetDefault(slog.New(slog.NewJSONHandler(quiet, nil)))
+	b := &bench{
+		world: w, sizes: fullSizes, sections: c.Only, profile: c.Profile,
+		server: serverOptions{dir: c.Dir},
+	}
+	if c.Quick {
+		b.sizes = quickSizes
+	}
+	if err := b.measure(); err != nil {
+		return err
+	}
+	return errors.Join(b.report.print(w.out), b.report.write(c.Out))
+}
+
+// sizes say how much is measured.
+type sizes struct {
+	// rate is in events per second, seconds how long they come.
+	rate, seconds int
+	// operations is how often each call of the API is made, in so many rounds
+	// that take turns with the floor.
+	operations, rounds int
+	// settled is how many draws are settled by one request.
+	settled int
+	// published is the length of the feed, merchants whose it is.
+	published, merchants int
+	// events is the length of the backlog and of the stream.
+	events int
+	// endpoints is how many the many are.
+	endpoints int
+	// door is how many calls are made at the door as fast as they are answered.
+	door int
+	// beside is how many calls another client makes beside a crowd, twice.
+	beside int
+	// isolated is how many events are told beside sick endpoints, slow and slower
+	// how many per process to slow and to very slow ones.
+	isolated, slow, slower int
+	// hanging is how many deliveries wait at an endpoint that hangs.
+	hanging int
+	// waiting is the length of the long backlog, drained how much of it is
+	// measured, called for how many seconds the API is called meanwhile, and a third
+	// as long beside the empty start.
+	waiting, drained, called int
+	// starts is how often the program is started, visits how often a list of the
+	// console is asked for, beside so many seeded deliveries.
+	starts, visits, seeded int
+}
+
+var (
+	fullSizes = sizes{
+		rate: 50, seconds: 20, operations: 4000, rounds: 4, settled: 500, published: 5_000_000,
+		merchants: 1000, events: 20_000,
+		endpoints: 50, door: 8000, beside: 40, isolated: 5000, hanging: 50_000, slow: 6000, slower: 1200,
+		waiting: 500_000, drained: 40_000, called: 90,
+		starts: 7, visits: 60, seeded: 200_000,
+	}
+	quickSizes = sizes{
+		rate: 50, seconds: 4, operations: 800, rounds: 2, settled: 500, published: 200_000,
+		merchants: 1000, events: 2_000,
+		endpoints: 50, door: 2000, beside: 10, isolated: 800, hanging: 5000, slow: 1200, slower: 400,
+		waiting: 50_000, drained: 4_000, called: 3,
+		starts: 3, visits: 20, seeded: 20_000,
+	}
+)
+
+// sections are in the order of the table.
+var sections = []struct {
+	name string
+	run  func(b *bench, ctx context.Context) error
+}{
+	{"door", (*bench).door},
+	{"overload", (*bench).overload},
+	{"latency", (*bench).latency},
+	{"api", (*bench).api},
+	{"batch", (*bench).batch},
+	{"feed", (*bench).feed},
+	{"deliveries", (*bench).deliveries},
+	{"stream", (*bench).stream},
+	{"isolation", (*bench).isolation},
+	{"processes", (*bench).processes},
+	{"backlog500k", (*bench).backlog500k},
+	{"upload", (*bench).upload},
+	{"start", (*bench).start},
+	{"lists", (*bench).lists},
+}
+
+func sectionNames() []string {
+	names := make([]string, 0, len(sections))
+	for _, section := range sections {
+		names = append(names, section.name)
+	}
+	return names
+}
+
+// bench is a run: the server, what it measures and what it found.
+type bench struct {
+	*world
+
+	sizes sizes
+	// sections are the names of those to run, none for all.
+	sections []string
+	// profile is where the CPU profile of request-draw goes, empty for none.
+	profile string
+	server  serverOptions
+	cluster *cluster
+	report  report
+}
+
+// measure runs the chosen sections on a server that ends with them.
+func (b *bench) measure() (err error) {
+	var open ends
+	defer open.run(&err)
+	if b.cluster, err = startCluster(b.world, &open, b.server); err != nil {
+		return err
+	}
+	if b.report.Machine, err = describeMachine(b.ctx, b.cluster); err != nil {
+		return err
+	}
+	stolen, err := stolenClock()
+	if err != nil {
+		return err
+	}
+	for _, section := range sections {
+		if len(b.sections) > 0 && !slices.Contains(b.sections, section.name) {
+			continue
+		}
+		if err := section.run(b, b.ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w", section.name, err)
+		}
+	}
+	b.report.Machine.Stolen, err = stolen()
+	return err
 }
