@@ -64,7 +64,7 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 			return err
 		}
 		pages, err := drive(ctx, 1, b.sizes.visits, func(context.Context, int, int) error {
-			after := feed.Cursor(head - rand.Int64N(int64(b.sizes.published)))
+			after := feed.Cursor(head - 1 - rand.Int64N(int64(b.sizes.published)))
 			return made.do(call{
 				method: http.MethodGet, path: "/v2/events?limit=100&after=" + after.String() + reader.query,
 			})
@@ -88,7 +88,7 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 				        WHERE event_uid = f.event_uid
 				          AND occurred_at = f.occurred_at
 				       OFFSET 0) AS e
-				 ORDER BY f.position`, head-rand.Int64N(int64(b.sizes.published))))
+				 ORDER BY f.position`, head-1-rand.Int64N(int64(b.sizes.published))))
 		})
 		if err != nil {
 			return err

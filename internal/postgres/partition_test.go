@@ -12,6 +12,9 @@ import (
 func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+	if _, err := db.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	stuck, err := db.Beginx()
 	if err != nil {
 		t.Fatal(err)

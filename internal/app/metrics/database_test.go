@@ -123,7 +123,11 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 		}
 	}
 	want("workers", 0, 0)
-	want("partitions_ahead_months", 3, 12)
+	want("partitions_ahead_months", 1, 1)
+	if _, err := h.DB.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("partitions_ahead_months", 3, 3)
 	want("backup_age_seconds", 0, 0)
 	want("wal_archive_failing", 0, 0)
 	want("xid_age", 1, 2e8)
