@@ -9,7 +9,8 @@
 // of its tests. Its exit status is that of `go test`.
 //
 // Packages that match a pattern after -apart (several are parted by commas) run one after the
-// other, beside all the others: they wait more than they compute.
+// other, beside all the others: they wait more than they compute, and so the others leave the
+// processors to them.
 package main
 
 import (
@@ -50,14 +51,17 @@ func run(ctx context.Context, arguments []string, writer io.Writer) (int, error)
 	statuses, errs := make([]int, len(runs)), make([]error, len(runs))
 	var running sync.WaitGroup
 	for i, arguments := range runs {
-		running.Go(func() { statuses[i], errs[i] = test(ctx, result, arguments) })
+		running.Go(func() {
+			yields := i == 0 && len(runs) > 1
+			statuses[i], errs[i] = test(ctx, result, yields, arguments)
+		})
 	}
 	running.Wait()
 	return slices.Max(statuses), errors.Join(errs...)
 }
 
 // split returns the arguments of the runs in which the packages are tested: those from the first
-// that is named by its folder on, and one run where none is.
+// that is named by its folder on, and one run where none is. Of two the second is apart.
 func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	var flags, patterns []string
 	for _, argument := range arguments {
@@ -107,9 +111,13 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// test runs `go test` and returns its exit status.
-func test(ctx context.Context, result *tally, arguments []string) (int, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
+// test runs `go test`, at a low priority if it yields, and returns its exit status.
+func test(ctx context.Context, result *tally, yields bool, arguments []string) (int, error) {
+	line := append([]string{"go", "test", "-json"}, arguments...)
+	if yields {
+		line = append([]string{"nice", "-n", "10"}, line...)
+	}
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
