@@ -8,8 +8,8 @@
 // test and subtest counts once, and so does each package that failed outside
 // of its tests. Its exit status is that of `go test`.
 //
-// Packages that match a pattern after -apart (several are parted by commas) run one after the
-// other, beside all the others: they wait more than they compute, and so the others leave the
+// Packages that match a pattern after -apart (several are parted by commas) run two at a time
+// beside all the others: they wait more than they compute, and so the others leave the
 // processors to them.
 package main
 
@@ -82,10 +82,10 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var beside, inTurn []string
+	var beside, waiting []string
 	for _, name := range wanted {
 		if slices.Contains(alone, name) {
-			inTurn = append(inTurn, name)
+			waiting = append(waiting, name)
 		} else {
 			beside = append(beside, name)
 		}
@@ -94,8 +94,8 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	if len(beside) > 0 {
 		runs = append(runs, slices.Concat(flags, beside))
 	}
-	if len(inTurn) > 0 {
-		runs = append(runs, slices.Concat(flags, []string{"-p=1"}, inTurn))
+	if len(waiting) > 0 {
+		runs = append(runs, slices.Concat(flags, []string{"-p=2"}, waiting))
 	}
 	return runs, nil
 }
