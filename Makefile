@@ -34,7 +34,7 @@ postgres:
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
 	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
-	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all packages that start them
+	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all of cmd/e2e
 	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' \
 		./bin/withpostgres ./bin/testcount -apart ./cmd/bench,./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
 
