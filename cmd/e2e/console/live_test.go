@@ -25,6 +25,14 @@ func TestLivePageNoticesSilence(t *testing.T) {
 	do(t, browser,
 		chromedp.Navigate(s.URL+"/console/deliveries"),
 		chromedp.WaitVisible(chromedp.CSS(live)),
+	)
+	if moving := evaluate(t, browser, `document.getAnimations().filter((animation) =>
+		animation.effect.getComputedTiming().endTime === Infinity).map(
+		(animation) => animation.animationName).join(" ")`); moving != "" {
+		t.Errorf("a page that waits for news moves without end, which costs those who leave it open: %s",
+			moving)
+	}
+	do(t, browser,
 		chromedp.Evaluate[chromedp.Void](`
 			document.addEventListener("htmx:sse:after:connection",
 				() => document.body.dataset.again = "yes");

@@ -7,4 +7,10 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 3)) }
+func TestMain(m *testing.M) {
+	status := e2etest.Main(m, 3)
+	if chromium.close != nil {
+		chromium.close()
+	}
+	os.Exit(status)
+}

@@ -159,6 +159,7 @@ func keeps(folder string) chromedp.Action[chromedp.Void] {
 		_, err := cdp.Call(ctx, target, browser.SetDownloadBehavior,
 			browser.SetDownloadBehaviorParams{
 				Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder,
+				BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
 			})
 		return err
 	})
