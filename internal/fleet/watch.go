@@ -65,6 +65,7 @@ type Watch struct {
 	// next is when the jobs that run are to be read again if nobody dies, and dead are those who
 	// were when they were read last.
 	next time.Time
+	pace postgres.Pace
 	dead map[string]bool
 }
 
@@ -161,7 +162,7 @@ func (w *Watch) running(ctx context.Context) ([]run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the jobs that run: %w", err)
 	}
-	w.next = time.Now().Add(postgres.Rest(time.Since(began)))
+	w.next = time.Now().Add(w.pace.Rest(time.Since(began)))
 	return running, nil
 }
 

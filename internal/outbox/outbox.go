@@ -43,7 +43,7 @@ const (
 	leastGather, mostGather = time.Millisecond, 10 * time.Millisecond
 	// After another one the outbox is looked at as soon as something is told, soon
 	// again, since not every event is told of, and then less and less often.
-	leastLook, mostLook = 5 * time.Millisecond, 40 * time.Millisecond
+	leastLook, mostLook = 5 * time.Millisecond, 200 * time.Millisecond
 	// The pauses before the connection is made again that listens.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 	// afterFailure is how long nothing is tried after a failure, and stuckFor how long an
@@ -119,8 +119,8 @@ func (p *Publisher) Run(ctx context.Context) {
 	_ = listener.Listen(channel) // fails only once it is closed
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, p.lookNear) })
-	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, p.lookBehind) })
+	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, "late events", p.lookNear) })
+	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, "older events", p.lookBehind) })
 	look := leastLook
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -466,35 +466,33 @@ func (p *Publisher) first(
 }
 
 // lookNear looks for what took longer than usual to commit.
-func (p *Publisher) lookNear(ctx context.Context) {
+func (p *Publisher) lookNear(ctx context.Context) error {
 	p.mu.Lock()
 	from := p.end.veryLate.place
 	p.mu.Unlock()
-	p.look(ctx, from)
+	return p.look(ctx, from)
 }
 
 // lookBehind looks for all that waits behind the horizon.
-func (p *Publisher) lookBehind(ctx context.Context) { p.look(ctx, 0) }
+func (p *Publisher) lookBehind(ctx context.Context) error { return p.look(ctx, 0) }
 
 // look has the next round begin at what waits between a place and the horizon. Nobody waits
 // for it.
-func (p *Publisher) look(ctx context.Context, from int64) {
+func (p *Publisher) look(ctx context.Context, from int64) error {
 	p.mu.Lock()
 	known, before, but := p.end.known, p.end.from, p.stuck.applications
 	p.mu.Unlock()
 	if !known {
-		return
+		return nil
 	}
 	first, err := p.first(ctx, from, before, but)
 	if err != nil {
-		if ctx.Err() == nil {
-			slog.WarnContext(ctx, "publishing events", "error", err)
-		}
-		return
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end.from = min(p.end.from, first)
+	return nil
 }
 
 // Number gives their numbers to the events of some applications that are older than

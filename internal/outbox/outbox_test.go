@@ -241,13 +241,13 @@ func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		since int64
-		looks []func(*outbox.Publisher, context.Context)
+		looks []func(*outbox.Publisher, context.Context) error
 		// none is how many of the looks find nothing.
 		none int
 	}{
-		"by seconds": {-1, []func(*outbox.Publisher, context.Context){outbox.LookNear}, 0},
+		"by seconds": {-1, []func(*outbox.Publisher, context.Context) error{outbox.LookNear}, 0},
 		"by minutes": {
-			1, []func(*outbox.Publisher, context.Context){outbox.LookNear, outbox.LookBehind}, 1,
+			1, []func(*outbox.Publisher, context.Context) error{outbox.LookNear, outbox.LookBehind}, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +276,10 @@ func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 			h.Do(t, record(h, uid))
 			for i, look := range test.looks {
 				publish(0)
-				if look(publisher, t.Context()); i < test.none {
+				if err := look(publisher, t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if i < test.none {
 					publish(0)
 				}
 			}

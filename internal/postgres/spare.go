@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -75,24 +76,39 @@ func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 	return found.value, known, false
 }
 
-// Rest is how long to rest after something that took so long, for it to take a fiftieth of the
-// time at most; nothing after what is quick.
-func Rest(took time.Duration) time.Duration {
-	if took < spareFree {
+// Pace keeps what is looked for again and again to a fiftieth of the time, where looks are dear.
+// The zero value is ready, for one caller at a time.
+type Pace struct{ last time.Duration }
+
+// Rest is how long to rest after a look that took so long, nothing after a quick one. What took long
+// once may have waited, as for a database that fails over: the shorter of two looks in a row counts.
+func (p *Pace) Rest(took time.Duration) time.Duration {
+	dear := min(p.last, took)
+	p.last = took
+	if dear < spareFree {
 		return 0
 	}
-	return spareShare * took
+	return spareShare * dear
 }
 
-// Sparingly looks for something every so often until ctx ends, and in a fiftieth of the time at
-// most: beside an open transaction a look may pass by all that was there since it began.
-func Sparingly(ctx context.Context, every time.Duration, look func(ctx context.Context)) {
+// Sparingly looks every so often until ctx ends, and in a fiftieth of the time at most: beside an
+// open transaction a look may pass by all that was there since it began. It logs that a look for
+// what failed, which says nothing of what looking costs.
+func Sparingly(ctx context.Context, every time.Duration, what string, look func(context.Context) error) {
+	var pace Pace
 	for ctx.Err() == nil {
 		began := time.Now()
-		look(ctx)
+		err := look(ctx)
+		took := time.Since(began)
+		if err != nil {
+			took = 0
+			if ctx.Err() == nil {
+				slog.WarnContext(ctx, "looking for "+what, "error", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(every, Rest(time.Since(began)))):
+		case <-time.After(max(every, pace.Rest(took))):
 		}
 	}
 }

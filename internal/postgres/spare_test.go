@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,4 +108,64 @@ func TestSpareOfMany(t *testing.T) {
 		}
 		callers.Wait()
 	})
+}
+
+// TestSparingly: what takes long twice in a row is looked for in a fiftieth of the time. What took long
+// once, or failed however slowly, is looked for again at once: a database that fails over says
+// nothing of what a look costs, and what waits to be found meanwhile must not wait for minutes.
+func TestSparingly(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("away")
+	for name, test := range map[string]struct {
+		took []time.Duration
+		errs []error
+		want []time.Duration // between the end of one and the next
+	}{
+		"quick": {
+			took: []time.Duration{time.Millisecond, time.Millisecond},
+			want: []time.Duration{time.Second, time.Second},
+		},
+		"dear": {
+			took: []time.Duration{time.Second, 2 * time.Second, time.Second},
+			want: []time.Duration{time.Second, 50 * time.Second, 50 * time.Second},
+		},
+		"waited once": {
+			took: []time.Duration{time.Millisecond, 20 * time.Second, time.Millisecond},
+			want: []time.Duration{time.Second, time.Second, time.Second},
+		},
+		"failed": {
+			took: []time.Duration{10 * time.Second, 20 * time.Second, 20 * time.Second},
+			errs: []error{failed, failed, nil},
+			want: []time.Duration{time.Second, time.Second, time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				var rests []time.Duration
+				var ended time.Time
+				looks := 0
+				postgres.Sparingly(ctx, time.Second, "what is lost", func(context.Context) error {
+					if looks > 0 {
+						rests = append(rests, time.Since(ended))
+					}
+					if looks == len(test.took) {
+						cancel()
+						return nil
+					}
+					<-time.After(test.took[looks])
+					ended = time.Now()
+					looks++
+					if len(test.errs) > 0 {
+						return test.errs[looks-1]
+					}
+					return nil
+				})
+				if !slices.Equal(rests, test.want) {
+					t.Errorf("rested for %v, want %v", rests, test.want)
+				}
+			})
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -242,10 +241,8 @@ func (d *Driver) LookBehind(ctx context.Context) {
 	var looking sync.WaitGroup
 	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
 		looking.Go(func() {
-			postgres.Sparingly(ctx, lookEvery, func(ctx context.Context) {
-				if err := d.lookBehind(ctx, far); err != nil && ctx.Err() == nil {
-					slog.WarnContext(ctx, "looking for older jobs", "error", err)
-				}
+			postgres.Sparingly(ctx, lookEvery, "older jobs", func(ctx context.Context) error {
+				return d.lookBehind(ctx, far)
 			})
 		})
 	}

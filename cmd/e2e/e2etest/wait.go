@@ -32,7 +32,7 @@ func WaitForCount(t *testing.T, db *postgres.DB, n int, query string) {
 func Until(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
