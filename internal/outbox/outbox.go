@@ -201,7 +201,9 @@ func (p *Publisher) Drain(ctx context.Context) error {
 		if err != nil || !waiting {
 			return err
 		}
-		p.lookBehind(ctx)
+		if err := p.lookBehind(ctx); err != nil {
+			return err
+		}
 		pause(ctx, leastGather)
 	}
 }

@@ -80,8 +80,9 @@ func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 // The zero value is ready, for one caller at a time.
 type Pace struct{ last time.Duration }
 
-// Rest is how long to rest after a look that took so long, nothing after a quick one. What took long
-// once may have waited, as for a database that fails over: the shorter of two looks in a row counts.
+// Rest is how long to rest after a look that took so long, nothing after a quick one. What took
+// long once may have waited, as for a database that fails over: of two looks in a row the shorter
+// counts.
 func (p *Pace) Rest(took time.Duration) time.Duration {
 	dear := min(p.last, took)
 	p.last = took
@@ -94,7 +95,9 @@ func (p *Pace) Rest(took time.Duration) time.Duration {
 // Sparingly looks every so often until ctx ends, and in a fiftieth of the time at most: beside an
 // open transaction a look may pass by all that was there since it began. It logs that a look for
 // what failed, which says nothing of what looking costs.
-func Sparingly(ctx context.Context, every time.Duration, what string, look func(context.Context) error) {
+func Sparingly(
+	ctx context.Context, every time.Duration, what string, look func(context.Context) error,
+) {
 	var pace Pace
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -103,7 +106,7 @@ func Sparingly(ctx context.Context, every time.Duration, what string, look func(
 		if err != nil {
 			took = 0
 			if ctx.Err() == nil {
-				slog.WarnContext(ctx, "looking for "+what, "error", err)
+				slog.WarnContext(ctx, "looking for what waits", "what", what, "error", err)
 			}
 		}
 		select {

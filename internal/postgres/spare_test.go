@@ -110,8 +110,8 @@ func TestSpareOfMany(t *testing.T) {
 	})
 }
 
-// TestSparingly: what takes long twice in a row is looked for in a fiftieth of the time. What took long
-// once, or failed however slowly, is looked for again at once: a database that fails over says
+// TestSparingly: what takes long twice in a row is looked for in a fiftieth of the time. What took
+// long once, or failed however slowly, is looked for again at once: a database that fails over says
 // nothing of what a look costs, and what waits to be found meanwhile must not wait for minutes.
 func TestSparingly(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@
 //
 // Packages that match a pattern after -apart (several are parted by commas) run two at a time
 // beside all the others: they wait more than they compute, and so the others leave the
-// processors to them. Where there are both, those with the most code of tests begin, so that no
-// long one is left to run alone at the end.
+// processors to them. Of the others those with the most code of tests begin, so that no long one
+// is left to run alone at the end.
 package main
 
 import (
@@ -92,6 +92,7 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 			beside = append(beside, name)
 		}
 	}
+	slices.Sort(waiting)
 	var runs [][]string
 	if len(beside) > 0 {
 		runs = append(runs, slices.Concat(flags, beside))

@@ -19,26 +19,22 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// chromium is the one that all tests share, with a profile of its own: each has a window of its own in it,
+// chromium is the one that all tests share, with a profile of its own: each has a window in it,
 // whose cookies and storage no other sees. To start it takes four seconds of a processor.
-var chromium struct {
-	once    sync.Once
-	browser context.Context
-	err     error
-	close   func()
-}
+var chromium = sync.OnceValues(startChromium)
+
+// closeChromium ends it, where it was started.
+var closeChromium = func() {}
 
 // startChromium starts headless Chromium.
-func startChromium() {
+func startChromium() (context.Context, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		chromium.err = fmt.Errorf("tests need Chromium; make test installs it: %w", err)
-		return
+		return nil, fmt.Errorf("tests need Chromium; make test installs it: %w", err)
 	}
 	profile, err := os.MkdirTemp("", "drawbridge-chromium")
 	if err != nil {
-		chromium.err = err
-		return
+		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(profile),
@@ -51,12 +47,12 @@ func startChromium() {
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, closeBrowser := chromedp.NewContext(allocator)
-	chromium.close = func() {
+	closeChromium = func() {
 		closeBrowser()
 		stop()
 		_ = os.RemoveAll(profile)
 	}
-	chromium.browser, chromium.err = browser, chromedp.Do(browser)
+	return browser, chromedp.Do(browser)
 }
 
 // newBrowser opens a window in Chromium.
@@ -68,11 +64,11 @@ func newBrowser(t *testing.T) context.Context {
 // newBrowserWithin is newBrowser with a deadline for all that is done in it.
 func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
-	chromium.once.Do(startChromium)
-	if chromium.err != nil {
-		t.Fatalf("starting Chromium: %v", chromium.err)
+	browser, err := chromium()
+	if err != nil {
+		t.Fatalf("starting Chromium: %v", err)
 	}
-	window, closeWindow := chromedp.NewContext(chromium.browser, chromedp.WithNewBrowserContext())
+	window, closeWindow := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeWindow)
 	// The first call opens the window and must not have the deadline.
 	if err := chromedp.Do(window, onEveryPage(diary), focused()); err != nil {

@@ -9,8 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	status := e2etest.Main(m, 3)
-	if chromium.close != nil {
-		chromium.close()
-	}
+	closeChromium()
 	os.Exit(status)
 }
