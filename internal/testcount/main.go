@@ -10,12 +10,10 @@
 //
 // Packages that match a pattern after -apart (several are parted by commas) run two at a time
 // beside all the others: they wait more than they compute, and so the others leave the
-// processors to them. Of the others those with the most code of tests begin, so that no long one
-// is left to run alone at the end.
+// processors to them.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +90,6 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 			beside = append(beside, name)
 		}
 	}
-	slices.Sort(waiting)
 	var runs [][]string
 	if len(beside) > 0 {
 		runs = append(runs, slices.Concat(flags, beside))
@@ -103,29 +100,15 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	return runs, nil
 }
 
-// list returns the packages that match patterns, those with the largest files of tests first.
+// list returns the packages that match patterns.
 func list(ctx context.Context, patterns []string) ([]string, error) {
-	const format = `{{.ImportPath}}{{range .TestGoFiles}} {{$.Dir}}/{{.}}{{end}}` +
-		`{{range .XTestGoFiles}} {{$.Dir}}/{{.}}{{end}}`
-	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...)
 	command.Stderr = os.Stderr
 	output, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
-	var names []string
-	size := map[string]int64{}
-	for line := range strings.Lines(string(output)) {
-		name, files, _ := strings.Cut(strings.TrimSpace(line), " ")
-		names = append(names, name)
-		for file := range strings.FieldsSeq(files) {
-			if found, err := os.Stat(file); err == nil {
-				size[name] += found.Size()
-			}
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
-	return names, nil
+	return strings.Fields(string(output)), nil
 }
 
 // test runs `go test`, at a low priority if it yields, and returns its exit status.
