@@ -542,7 +542,7 @@ func TestFeedNeverSkips(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	group, members := s.NewGroup("Group", 4)
-	const writers, rounds, applications = 32, 10, 250
+	const writers, rounds, applications = 64, 12, 500
 	var merchants []string
 	var uids []uuid.UUID
 	for _, member := range members {

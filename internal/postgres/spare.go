@@ -94,7 +94,8 @@ func (p *Pace) Rest(took time.Duration) time.Duration {
 
 // Sparingly looks every so often until ctx ends, and in a fiftieth of the time at most: beside an
 // open transaction a look may pass by all that was there since it began. It logs that a look for
-// what failed, which says nothing of what looking costs.
+// what failed, and rests for as long as that took: it may be that the database is away, or that
+// looking takes longer than it may.
 func Sparingly(
 	ctx context.Context, every time.Duration, what string, look func(context.Context) error,
 ) {
@@ -102,16 +103,16 @@ func Sparingly(
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := look(ctx)
-		took := time.Since(began)
-		if err != nil {
-			took = 0
-			if ctx.Err() == nil {
-				slog.WarnContext(ctx, "looking for what waits", "what", what, "error", err)
-			}
+		if err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "looking for what waits", "what", what, "error", err)
+		}
+		rest := time.Since(began)
+		if err == nil {
+			rest = pace.Rest(rest)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(every, pace.Rest(took))):
+		case <-time.After(max(every, rest)):
 		}
 	}
 }

@@ -209,7 +209,7 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 // under it once, and then compares what was promised, recorded and received.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	events, kills, patience := int64(300), 3, 3*time.Minute
+	events, kills, patience := int64(600), 3, 3*time.Minute
 	if *chaos {
 		events, kills, patience = 20_000, 20, 6*time.Minute
 	}

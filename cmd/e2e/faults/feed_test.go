@@ -108,7 +108,7 @@ func (l *load) follow(ctx context.Context, known *ledgerOf, query, cursor string
 // server and the worker are killed: both end with the same bytes of the same events.
 func TestFeedAndWebhooksAgree(t *testing.T) {
 	t.Parallel()
-	events, kills := scaled(200, 10_000), scaled(2, 8)
+	events, kills := scaled(300, 10_000), scaled(2, 8)
 	told, fed := &ledgerOf{bodies: map[string]string{}}, &ledgerOf{bodies: map[string]string{}}
 	partner := httptest.NewServer(told.receive(t))
 	t.Cleanup(partner.Close)

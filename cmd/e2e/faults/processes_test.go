@@ -40,7 +40,7 @@ func committed(t *testing.T, db *postgres.DB, titles []string) []string {
 // and kills each of them under load.
 func TestSeveralProcesses(t *testing.T) {
 	t.Parallel()
-	events, rounds := scaled(200, 4000), scaled(1, 4)
+	events, rounds := scaled(400, 4000), scaled(1, 4)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 2))
@@ -96,7 +96,7 @@ func TestSeveralProcesses(t *testing.T) {
 // under load: every call that it took is answered, and every attempt recorded.
 func TestSeveralProcessesStop(t *testing.T) {
 	t.Parallel()
-	events := scaled(200, 4000)
+	events := scaled(400, 4000)
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	w := e2etest.New(t)
 	l := newLoad(w, r)
@@ -139,7 +139,7 @@ func TestSeveralProcessesStop(t *testing.T) {
 // takes it for dead and another worker goes on, and then wakes it.
 func TestFaultFrozenWorker(t *testing.T) {
 	t.Parallel()
-	events := scaled(200, 2000)
+	events := scaled(300, 2000)
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	w := e2etest.New(t)
 	l := newLoad(w, r)
@@ -191,7 +191,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 // end them, and stops Postgres in an orderly way, all under load.
 func TestFaultDatabaseConnections(t *testing.T) {
 	t.Parallel()
-	events := scaled(200, 4000)
+	events := scaled(400, 4000)
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	pg := newOwnPostgres(t)
 	w := e2etest.NewOn(t, pg.url())
