@@ -112,7 +112,7 @@ func TestSpareOfMany(t *testing.T) {
 
 // TestSparingly: what takes long twice in a row is looked for in a fiftieth of the time. What took
 // long once is looked for again at once, and what failed after as long as it took: a database that
-// fails over says nothing of what a look costs, and what waits to be found must not wait for minutes.
+// fails over says nothing of what a look costs, and what is to be found must not wait for minutes.
 func TestSparingly(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("away")
