@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,17 +49,29 @@ func TestDumpHoldsNoEchoedSecret(t *testing.T) {
 	s := w.Serve()
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	w.WaitForState(onlyDelivery(w), "delivered")
-	dump := w.Tool("pg_dump", w.Env["DATABASE_URL"])
-	if !strings.Contains(dump, hex.EncodeToString([]byte("you said "))) {
+	dump := readBytes(t, w.Tool("pg_dump", w.Env["DATABASE_URL"]))
+	if !strings.Contains(dump, "you said ") {
 		t.Fatal("the dump does not hold the answer")
 	}
 	for _, form := range append(forms(token), forms(key)...) {
-		for _, look := range []string{form, hex.EncodeToString([]byte(form))} {
-			if strings.Contains(dump, look) {
-				t.Errorf("the dump holds %q", look)
-			}
+		if at := strings.Index(dump, form); at >= 0 {
+			t.Errorf("the dump holds %q in %q", form, dump[max(at-100, 0):min(at+100, len(dump))])
 		}
 	}
+}
+
+// readBytes returns a dump with the values of type bytea as what they hold. Looked
+// for among their digits, "s3cr" is found wherever an id ends with 7367: the
+// digits of "7367-" hold those of "s3cr", shifted by half a byte.
+func readBytes(t *testing.T, dump string) string {
+	t.Helper()
+	return regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})+`).ReplaceAllStringFunc(dump, func(value string) string {
+		held, err := hex.DecodeString(value[len(`\\x`):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(held)
+	})
 }
 
 // onlyDelivery waits for a delivery and returns its uid.
