@@ -44,7 +44,7 @@ test: test-tools verify ## Run all tests with the race detector on a Postgres of
 .PHONY: test-tools
 test-tools:
 	@.ci/need gcc gcc libc6-dev
-	@.ci/need chromium chromium
+	@.ci/need chromium-headless-shell chromium-headless-shell || command -v chromium >/dev/null # which costs twice as much
 	@.ci/need curl curl ca-certificates
 	@.ci/need pg_dump postgresql
 	@.ci/need promtool prometheus
