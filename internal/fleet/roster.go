@@ -1,18 +1,54 @@
 package fleet
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // Roster are the jobs that this process works, by their keys: those that it vouches
 // for. The zero value is an empty one.
 type Roster struct {
-	mu   sync.Mutex
-	jobs map[int64]bool // whether a run is under way, else it ended
+	mu     sync.Mutex
+	jobs   map[int64]bool // whether a run is under way, else it ended
+	broken []fetch
 }
+
+// fetch is one whose answer was lost.
+type fetch struct {
+	queue       string
+	from, until time.Time
+}
+
+// fetchSlack is by how much the clock of this process may differ from the database's, by
+// which jobs are taken.
+const fetchSlack = time.Second
 
 // Work adds a job until the end of its run, which must be told once.
 func (r *Roster) Work(id int64) (end func()) {
 	r.set(id, true)
 	return func() { r.set(id, false) }
+}
+
+// Broke notes that a fetch was made in that time, by the database's clock, whose answer was
+// lost. A process makes one at a time of a queue, so what the queue gave it meanwhile it never
+// heard of.
+func (r *Roster) Broke(queue string, from, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = slices.DeleteFunc(r.broken, func(old fetch) bool {
+		return old.until.Before(from.Add(-2 * Lost)) // strays of that time have gone back
+	})
+	r.broken = append(r.broken, fetch{queue, from.Add(-fetchSlack), until.Add(fetchSlack)})
+}
+
+// broke tells whether a job was taken by a fetch whose answer was lost.
+func (r *Roster) broke(queue string, at time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.broken, func(lost fetch) bool {
+		return lost.queue == queue && !at.Before(lost.from) && !at.After(lost.until)
+	})
 }
 
 func (r *Roster) set(id int64, runs bool) {

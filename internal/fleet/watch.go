@@ -32,8 +32,10 @@ const (
 	// beating may keep the others from it.
 	deafLooks = int(2 * beatEvery / LookEvery)
 	// strayLooks are of a job that the queue gave to this process, which never heard
-	// of it: the queue's answer was lost.
-	strayLooks = int(Lost / LookEvery)
+	// of it: the queue's answer was lost. It is long, as the answer may yet come, and
+	// brokenLooks not, where it is known that it cannot.
+	strayLooks  = int(Lost / LookEvery)
+	brokenLooks = 1
 	// endedLooks are of a job whose run here ended. The queue writes that again and
 	// again, so it is long.
 	endedLooks = int(10 * time.Minute / LookEvery)
@@ -269,6 +271,8 @@ func (w *Watch) judge(running []run) []run {
 			continue
 		case one.Process == self && ended:
 			most = endedLooks
+		case one.Process == self && w.Working.broke(one.Queue, one.AttemptedAt):
+			most = brokenLooks
 		case one.Process == self:
 			most = strayLooks
 		case one.Queue == w.Deliveries:

@@ -164,6 +164,15 @@ func TestWatch(t *testing.T) {
 		},
 		{name: "own, ended long ago", queue: "webhook", owner: "ended", looks: 121, want: "available"},
 		{name: "own, never heard of", queue: "webhook", owner: "stray", looks: 13, want: "available"},
+		{name: "own, its answer lost", queue: "webhook", owner: "lost", looks: 2, want: "available"},
+		{
+			name: "own, not long enough", queue: "webhook", owner: "lost",
+			looks: 1, want: "running", attempt: 1,
+		},
+		{
+			name: "own, another's answer lost", queue: "webhook", owner: "other",
+			looks: 12, want: "running", attempt: 1,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,15 +184,20 @@ func TestWatch(t *testing.T) {
 				owner = w.others[0].UID.String()
 			case "dead":
 				owner = w.another(t).UID.String()
-			case "working", "ended", "stray":
+			case "working", "ended", "stray", "lost", "other":
 				owner = w.self.UID.String()
 			}
-			id, _ := w.claim(t, test.queue, owner)
+			id, at := w.claim(t, test.queue, owner)
 			switch test.owner {
 			case "working":
 				defer w.Working.Work(id)()
 			case "ended":
 				w.Working.Work(id)()
+			case "lost":
+				w.Working.Broke(test.queue, at, at)
+			case "other":
+				w.Working.Broke("email", at, at)
+				w.Working.Broke(test.queue, at.Add(time.Minute), at.Add(2*time.Minute))
 			}
 			if test.also != "" {
 				w.exec(t, test.also)

@@ -59,9 +59,22 @@ func newBoundConnector(
 // Driver returns that of lib/pq.
 func (c *boundConnector) Driver() driver.Driver { return c.modes[0].Driver() }
 
-// Connect opens a connection.
+// Connect opens a connection, when the breaker lets it.
 func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	defer Waiting(ctx)()
+	var made driver.Conn
+	err := c.health.breaker.connect(ctx, func() error {
+		var err error
+		made, err = c.connect(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, &ConnectionError{err}
+	}
+	return made, nil
+}
+
+func (c *boundConnector) connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	era := c.health.Era()
@@ -77,7 +90,7 @@ func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	making.settle()
 	if err != nil {
-		return nil, &ConnectionError{err}
+		return nil, err
 	}
 	inner, ok := made.(pqConn)
 	if !ok {

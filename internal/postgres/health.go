@@ -22,7 +22,8 @@ type health struct {
 	// standby tells that the server is meant to let nobody write.
 	standby bool
 	// full tells that the server found no room for what was written last.
-	full atomic.Bool
+	full    atomic.Bool
+	breaker breaker
 }
 
 // Era counts how often the server turned out to be one that lets nobody write.

@@ -184,6 +184,15 @@ func (db *DB) Timeout() time.Duration { return db.timeout }
 // made in an earlier one lead to the wrong server.
 func (db *DB) Era() int64 { return db.health.Era() }
 
+// Reachable returns once the database can be reached as far as is known, for those who make
+// connections of their own, or why it cannot be.
+func (db *DB) Reachable(ctx context.Context) error {
+	if db.health.breaker.closed() {
+		return nil
+	}
+	return db.PingContext(ctx)
+}
+
 // URL is the data source that the pool connects to, for the queue's own driver.
 func (db *DB) URL() string { return db.url }
 

@@ -29,6 +29,10 @@ import (
 type Driver struct {
 	*riverpgxv5.Driver
 
+	// Broke is told of fetches that failed, if it is set: from when on, by the database's clock,
+	// and until when the queue may have given away jobs of which nobody heard.
+	Broke func(queue string, from, until time.Time)
+
 	pool *pgxpool.Pool
 	now  func() time.Time
 
@@ -101,6 +105,9 @@ func (e *executor) JobGetAvailable(
 		}
 	}
 	if err != nil {
+		if e.driver.Broke != nil {
+			e.driver.Broke(params.Queue, began, e.driver.now())
+		}
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}
 	e.driver.end(params, found, known, began)

@@ -79,6 +79,30 @@ func tally(jobs []*rivertype.JobRow) string {
 	return fmt.Sprint(counts[1:])
 }
 
+// TestFetchTellsThatItBroke: when the answer to a fetch is lost, whoever vouches for jobs is told
+// which queue may have given some away, and when.
+func TestFetchTellsThatItBroke(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	var told []string
+	began := f.db.Now()
+	f.driver.Broke = func(queue string, from, until time.Time) {
+		if from.Before(began) || until.Before(from) || until.After(f.db.Now()) {
+			t.Errorf("told of a fetch from %s until %s, want after %s", from, until, began)
+		}
+		told = append(told, queue)
+	}
+	f.fetch(t.Context(), t, 10)
+	f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+	            WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	params := &riverdriver.JobGetAvailableParams{
+		ClientID: "tester", MaxAttemptedBy: 3, MaxToLock: 10, Queue: "hot",
+	}
+	if _, err := f.executor.JobGetAvailable(t.Context(), params); err == nil || fmt.Sprint(told) != "[hot]" {
+		t.Errorf("a fetch over a connection that was ended: %v, told of %s", err, told)
+	}
+}
+
 // TestFetchTakesEveryJobOnce works a backlog of several priorities off, first ones first,
 // with jobs that come meanwhile, late and handed back.
 func TestFetchTakesEveryJobOnce(t *testing.T) {

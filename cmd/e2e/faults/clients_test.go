@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,24 +131,30 @@ func TestReadersThatNeverRead(t *testing.T) {
 	}
 }
 
-// gauge reads a metric of the process.
-func gauge(t *testing.T, s *e2etest.Server, name string) float64 {
+// gauge reads metrics of the process, as they are at one moment, and returns their sum.
+func gauge(t *testing.T, s *e2etest.Server, names ...string) float64 {
 	t.Helper()
 	answer, err := http.Get(s.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if text, found := strings.CutPrefix(lines.Text(), name+" "); found {
-			value, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return value
+	sum := 0.0
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		at := slices.Index(names, name)
+		if at < 0 {
+			continue
 		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += value
+		names = slices.Delete(slices.Clone(names), at, at+1)
 	}
-	t.Fatalf("no metric %s", name)
-	return 0
+	if len(names) > 0 {
+		t.Fatalf("no metric %s", names)
+	}
+	return sum
 }
