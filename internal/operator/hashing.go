@@ -23,6 +23,9 @@ const (
 	// memoryReturn is how long after a hash its memory goes back to the system, with
 	// that of the others until then. Go would keep it for minutes.
 	memoryReturn = 5 * time.Second
+	// leastReturned is how many KiB a hash must take for that: it collects all that the process
+	// has allocated.
+	leastReturned = 1024
 )
 
 // standard is the hasher of every service that has none of its own. The option for
@@ -136,7 +139,7 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 			<-place
 		}
 		// The memory of hashes goes back to the system a little later, once for all until then.
-		if h.returning.CompareAndSwap(false, true) {
+		if h.params.Memory >= leastReturned && h.returning.CompareAndSwap(false, true) {
 			time.AfterFunc(memoryReturn, func() {
 				h.returning.Store(false) // before: what ends meanwhile asks again
 				debug.FreeOSMemory()
