@@ -35,7 +35,7 @@ postgres:
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
 	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
 	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all of cmd/e2e
-	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' \
+	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' GORACE="atexit_sleep_ms=50 $$GORACE" \
 		./bin/withpostgres ./bin/testcount -apart ./cmd/bench,./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
