@@ -4,8 +4,8 @@
 // command, a job) opens it with DB.InTx and passes the Tx down. Tx.Now is the
 // one time of the use case, so all of its rows agree. Driver errors are told
 // apart in errors.go and unavailable.go and nowhere else; patience.go says how long
-// a request may wait, bound.go holds connections to it; cursors for keyset pages are in
-// cursor.go. Sub-package pgserver runs a server for development and tests.
+// a request may wait, bound.go holds connections to it, breaker.go spares a server that refuses
+// them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a server for development and tests.
 package postgres
 
 import (
