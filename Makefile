@@ -31,6 +31,8 @@ build: vendor ## Build bin/drawbridge
 postgres:
 	@.ci/postgres
 
+# Without the folder in what is compiled, every clone uses what another one compiled.
+test: export GOFLAGS := -trimpath $(GOFLAGS)
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
 	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
