@@ -8,7 +8,7 @@
 // test and subtest counts once, and so does each package that failed outside
 // of its tests. Its exit status is that of `go test`.
 //
-// Packages that match a pattern after -apart (several are parted by commas) run two at a time
+// Packages that match a pattern after -apart (several are parted by commas) run one at a time
 // beside all the others: they wait more than they compute, and so the others leave the
 // processors to them.
 package main
@@ -95,7 +95,7 @@ func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 		runs = append(runs, slices.Concat(flags, beside))
 	}
 	if len(waiting) > 0 {
-		runs = append(runs, slices.Concat(flags, []string{"-p=2"}, waiting))
+		runs = append(runs, slices.Concat(flags, []string{"-p=1"}, waiting))
 	}
 	return runs, nil
 }
