@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -265,25 +266,30 @@ func (w *Watch) judge(running []run) []run {
 		}
 		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
 		runs[one] = w.runs[one] + 1
-		most := strangerLooks
-		switch here, ended := w.Working.state(one.ID); {
-		case one.Process == self && here:
-			continue
-		case one.Process == self && ended:
-			most = endedLooks
-		case one.Process == self && w.Working.broke(one.Queue, one.AttemptedAt):
-			most = brokenLooks
-		case one.Process == self:
-			most = strayLooks
-		case one.Queue == w.Deliveries:
-			most = int(w.DeliveryTime / LookEvery)
-		}
-		if runs[one] > most {
+		if runs[one] > w.most(one) {
 			lost = append(lost, one)
 		}
 	}
 	w.runs = runs
 	return lost
+}
+
+// most is in how many looks a run may be found that is this process's, or of nobody known.
+func (w *Watch) most(one run) int {
+	here, ended := w.Working.state(one.ID)
+	switch own := one.Process == w.Self.String(); {
+	case own && here:
+		return math.MaxInt
+	case own && ended:
+		return endedLooks
+	case own && w.Working.broke(one.Queue, one.AttemptedAt):
+		return brokenLooks
+	case own:
+		return strayLooks
+	case one.Queue == w.Deliveries:
+		return int(w.DeliveryTime / LookEvery)
+	}
+	return strangerLooks
 }
 
 // rescue hands runs back, unless they ended meanwhile. A delivery whose process

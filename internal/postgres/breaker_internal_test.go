@@ -89,7 +89,8 @@ func TestBreakerPassesByWhatHangs(t *testing.T) {
 		}
 		failing := func() time.Duration {
 			began := time.Now()
-			if err := b.connect(t.Context(), func() error { return errRefused }); !errors.Is(err, errRefused) {
+			err := b.connect(t.Context(), func() error { return errRefused })
+			if !errors.Is(err, errRefused) {
 				t.Errorf("it ended with %v", err)
 			}
 			return time.Since(began)

@@ -5,7 +5,8 @@
 // one time of the use case, so all of its rows agree. Driver errors are told
 // apart in errors.go and unavailable.go and nowhere else; patience.go says how long
 // a request may wait, bound.go holds connections to it, breaker.go spares a server that refuses
-// them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a server for development and tests.
+// them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a server for
+// development and tests.
 package postgres
 
 import (

@@ -98,7 +98,8 @@ func TestFetchTellsThatItBroke(t *testing.T) {
 	params := &riverdriver.JobGetAvailableParams{
 		ClientID: "tester", MaxAttemptedBy: 3, MaxToLock: 10, Queue: "hot",
 	}
-	if _, err := f.executor.JobGetAvailable(t.Context(), params); err == nil || fmt.Sprint(told) != "[hot]" {
+	_, err := f.executor.JobGetAvailable(t.Context(), params)
+	if err == nil || fmt.Sprint(told) != "[hot]" {
 		t.Errorf("a fetch over a connection that was ended: %v, told of %s", err, told)
 	}
 }

@@ -65,7 +65,8 @@ func TestDumpHoldsNoEchoedSecret(t *testing.T) {
 // digits of "7367-" hold those of "s3cr", shifted by half a byte.
 func readBytes(t *testing.T, dump string) string {
 	t.Helper()
-	return regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})+`).ReplaceAllStringFunc(dump, func(value string) string {
+	values := regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})+`)
+	return values.ReplaceAllStringFunc(dump, func(value string) string {
 		held, err := hex.DecodeString(value[len(`\\x`):])
 		if err != nil {
 			t.Fatal(err)
