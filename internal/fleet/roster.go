@@ -36,6 +36,13 @@ func (r *Roster) Work(id int64) (end func()) {
 func (r *Roster) Broke(queue string, from, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	again := slices.IndexFunc(r.broken, func(old fetch) bool {
+		return old.queue == queue && !old.until.Before(from)
+	})
+	if again >= 0 { // as while the database is away
+		r.broken[again].until = until.Add(fetchSlack)
+		return
+	}
 	r.broken = slices.DeleteFunc(r.broken, func(old fetch) bool {
 		return old.until.Before(from.Add(-2 * Lost)) // strays of that time have gone back
 	})

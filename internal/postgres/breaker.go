@@ -40,15 +40,12 @@ func (b *breaker) connect(ctx context.Context, try func() error) error {
 		if until.IsZero() {
 			break
 		}
-		rest := time.NewTimer(time.Until(until))
 		select {
 		case <-ctx.Done():
-			rest.Stop()
 			return context.Cause(ctx)
 		case <-changed:
-		case <-rest.C:
+		case <-time.After(time.Until(until)):
 		}
-		rest.Stop()
 	}
 	began := time.Now()
 	err := try()
@@ -84,7 +81,7 @@ func (b *breaker) begin(came time.Time) (time.Time, <-chan struct{}, error) {
 func (b *breaker) end(began time.Time, err error, gaveUp bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err == nil && b.failure == nil || gaveUp && b.failure == nil {
+	if b.failure == nil && (err == nil || gaveUp) {
 		return
 	}
 	now := time.Now()

@@ -20,7 +20,7 @@ func TestBreakerSparesAServerThatRefuses(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		most int
-	}{{0, 100}, {50 * time.Millisecond, 40}, {900 * time.Millisecond, 6}} {
+	}{{time.Millisecond, 100}, {50 * time.Millisecond, 40}, {900 * time.Millisecond, 6}} {
 		synctest.Test(t, func(t *testing.T) {
 			var b breaker
 			var mu sync.Mutex
