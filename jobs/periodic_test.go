@@ -3,13 +3,13 @@ package jobs_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 	"drawbridge/jobs"
 )
 
@@ -32,19 +32,13 @@ func TestChoresArePeriodic(t *testing.T) {
 		"tally_outcomes", "watch_health",
 	}
 	var kinds []string
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(time.Minute); len(kinds) < len(want); {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("a minute on (-want +got):\n%s", cmp.Diff(want, kinds))
-		}
+	waittest.Until(t, "every kind of periodic job was there", func() bool {
 		err := db.SelectContext(t.Context(), &kinds, `SELECT DISTINCT kind FROM river_job`)
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return len(kinds) >= len(want)
+	})
 	if err := client.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

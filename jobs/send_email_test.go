@@ -20,6 +20,7 @@ import (
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 	"drawbridge/jobs"
 )
 
@@ -96,22 +97,6 @@ func (m *mailroom) list(t *testing.T, state email.State) []email.Email {
 		t.Fatal(err)
 	}
 	return rows
-}
-
-// eventually waits for a condition in the database.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(emailtest.Patience)
-	defer deadline.Stop()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for !condition() {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func task(number int) email.Message {
@@ -214,7 +199,7 @@ func TestEveryKindArrives(t *testing.T) {
 			t.Errorf("%s is addressed to %v", kind, to)
 		}
 	}
-	eventually(t, "all mails are logged as sent", func() bool {
+	waittest.Until(t, "all mails are logged as sent", func() bool {
 		return len(room.list(t, email.StateSent)) == len(email.Kinds())
 	})
 }
@@ -236,7 +221,7 @@ func TestOutage(t *testing.T) {
 	}
 	room.schedule(t, messages...)
 	room.work(t)
-	eventually(t, "every mail was tried in vain", func() bool {
+	waittest.Until(t, "every mail was tried in vain", func() bool {
 		var untried int
 		err := room.db.GetContext(t.Context(), &untried,
 			`SELECT count(*) FROM emails WHERE attempt_count = 0`)
@@ -250,7 +235,7 @@ func TestOutage(t *testing.T) {
 	}
 	server.Start(t)
 	server.Wait(t, count)
-	eventually(t, "all mails are logged as sent", func() bool {
+	waittest.Until(t, "all mails are logged as sent", func() bool {
 		return len(room.list(t, email.StateSent)) == count
 	})
 	times := make(map[string]int)
@@ -278,7 +263,7 @@ func TestGreylisted(t *testing.T) {
 	room.work(t)
 	room.schedule(t, task(1))
 	server.Wait(t, 1)
-	eventually(t, "the mail is logged as sent", func() bool {
+	waittest.Until(t, "the mail is logged as sent", func() bool {
 		mails := room.list(t, email.StateSent)
 		return len(mails) == 1 && mails[0].AttemptCount == 3
 	})
@@ -290,7 +275,7 @@ func TestNotSent(t *testing.T) {
 	room := newMailroom(t, "")
 	room.work(t)
 	room.schedule(t, task(1))
-	eventually(t, "the mail is kept", func() bool {
+	waittest.Until(t, "the mail is kept", func() bool {
 		return len(room.list(t, email.StateNotSent)) == 1
 	})
 	mail, err := email.Get(t.Context(), room.db, room.list(t, "")[0].EmailUID)
@@ -317,14 +302,10 @@ func TestMailIsGone(t *testing.T) {
 	if _, err := client.Insert(t.Context(), args, nil); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case event := <-events:
-		var got email.SendArgs
-		if err := json.Unmarshal(event.Job.EncodedArgs, &got); err != nil || got != args {
-			t.Errorf("cancelled %s: %v", event.Job.EncodedArgs, err)
-		}
-	case <-time.After(emailtest.Patience):
-		t.Error("the job goes on")
+	event := waittest.Receive(t, "the end of the job", events)
+	var got email.SendArgs
+	if err := json.Unmarshal(event.Job.EncodedArgs, &got); err != nil || got != args {
+		t.Errorf("cancelled %s: %v", event.Job.EncodedArgs, err)
 	}
 }
 

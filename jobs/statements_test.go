@@ -1,7 +1,6 @@
 package jobs_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/uuid"
@@ -10,11 +9,11 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/app/apptest"
-	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/secret"
+	"drawbridge/internal/waittest"
 	"drawbridge/jobs"
 )
 
@@ -56,21 +55,15 @@ func newClerk(t *testing.T, db *postgres.DB, key string) *clerk {
 // wantRound waits until a round of statements has ended well.
 func (c *clerk) wantRound(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), emailtest.Patience)
-	defer cancel()
 	for {
-		select {
-		case round := <-c.rounds:
-			if round.Job.Kind != (jobs.FreezeStatementsArgs{}).Kind() {
-				continue
-			}
-			if round.Kind != river.EventKindJobCompleted {
-				t.Errorf("a round failed: %+v", round.Job.Errors)
-			}
-			return
-		case <-ctx.Done():
-			t.Fatal("no round of statements came to an end")
+		round := waittest.Receive(t, "the end of a round of statements", c.rounds)
+		if round.Job.Kind != (jobs.FreezeStatementsArgs{}).Kind() {
+			continue
 		}
+		if round.Kind != river.EventKindJobCompleted {
+			t.Errorf("a round failed: %+v", round.Job.Errors)
+		}
+		return
 	}
 }
 
@@ -105,7 +98,7 @@ func TestStatementsAreMadeOnce(t *testing.T) {
 	if _, err := second.client.Insert(t.Context(), jobs.FreezeStatementsArgs{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both processes make statements", func() bool {
+	waittest.Until(t, "both processes make statements", func() bool {
 		return setup.Count(t, `
 			SELECT count(*)
 			  FROM pg_stat_activity

@@ -2,7 +2,6 @@ package migrations_test
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -169,7 +168,7 @@ func TestMigrationGivesWay(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- migrations.Up(t.Context(), db.DB.DB) }()
-	waitForQueue(t, db)
+	pgtest.WaitForLock(t, db)
 	// Would wait for the reader's end, did the migration not give way.
 	call, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -186,22 +185,5 @@ func TestMigrationGivesWay(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Errorf("afterwards it ended with %v", err)
-	}
-}
-
-// waitForQueue waits until a migration stands in a queue for a lock.
-func waitForQueue(t *testing.T, db *postgres.DB) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for waiting := false; !waiting; {
-		err := db.GetContext(ctx, &waiting, `
-			SELECT EXISTS (SELECT 1 FROM pg_locks
-			                WHERE NOT granted AND mode = 'AccessExclusiveLock'
-			                  AND database = (SELECT oid FROM pg_database
-			                                   WHERE datname = current_database()))`)
-		if err != nil {
-			t.Fatal(fmt.Errorf("waiting for the migration: %w", err))
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/waittest"
 )
 
 // TestRefusalsNeedNoBody asks before it sends a body, as curl does, and gets a
@@ -153,7 +154,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 			}
 			statuses <- answer.Status
 		}()
-		until(t, "the call has come", func() bool {
+		waittest.Until(t, "the call has come", func() bool {
 			return s.Webhooks.Gate.InFlight()+s.Door.Waiting() > before
 		})
 	}
@@ -216,7 +217,7 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "all slow calls are inside", func() bool {
+	waittest.Until(t, "all slow calls are inside", func() bool {
 		return s.Webhooks.Gate.InFlight() == slow
 	})
 	answer := s.Do(apptest.Call{Method: http.MethodGet, Path: "/v2/application/" + uid.String()})
@@ -225,17 +226,5 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	}
 	if open := s.Webhooks.Gate.InFlight(); open < slow {
 		t.Errorf("it was answered once only %d of %d slow ones were left", open, slow)
-	}
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); <-poll.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came that %s", what)
-		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/waittest"
 )
 
 // documents is the form of a draw that completes.
@@ -457,12 +457,9 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 	inFlight := func(want int) {
 		t.Helper()
-		for limit := time.Now().Add(time.Minute); s.Webhooks.Gate.InFlight() != want; {
-			if time.Now().After(limit) {
-				t.Fatalf("%d calls in flight, want %d", s.Webhooks.Gate.InFlight(), want)
-			}
-			runtime.Gosched()
-		}
+		waittest.Until(t, fmt.Sprintf("%d calls are in flight", want), func() bool {
+			return s.Webhooks.Gate.InFlight() == want
+		})
 	}
 	inFlight(0)
 	done := make(chan error, 1)

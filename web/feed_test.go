@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/subscription"
 )
 
@@ -463,13 +464,9 @@ func TestExpiredCursorsNameTheOldestThatWorks(t *testing.T) {
 // waiting waits until so many calls wait for an event.
 func waiting(s *apptest.Server, count int) {
 	s.T.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for s.Feed.Waiting() != count {
-		if time.Now().After(deadline) {
-			s.T.Fatalf("%d calls wait, want %d", s.Feed.Waiting(), count)
-		}
-		<-time.After(time.Millisecond)
-	}
+	waittest.Until(s.T, fmt.Sprintf("%d calls wait", count), func() bool {
+		return s.Feed.Waiting() == count
+	})
 }
 
 // ask sends a call that waits, and returns where its answer comes.

@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
 
 // TestUnauthenticatedAreSampled floods the log with requests without credentials: a few of
@@ -96,14 +97,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 		t.Cleanup(func() { _ = again.Close() })
 		relay(again, target.Host)
 	})
-	deadline := time.After(time.Minute)
-	for writer.Stored() != many {
-		select {
-		case <-deadline:
-			t.Fatalf("%d are stored and %d dropped", writer.Stored(), writer.Dropped())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	waittest.Until(t, "all are stored", func() bool { return writer.Stored() == many })
 	end()
 	<-done
 	if got := len(list(t, db, apilog.Filter{})); got != many || writer.Dropped() != 0 {

@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/waittest"
 )
 
 // quick is DefaultLimits for servers that hang on purpose.
@@ -409,13 +410,8 @@ func TestIdleConnection(t *testing.T) {
 	if receipt := sender.Send(t.Context(), envelope(1), agree); receipt.Outcome != email.OutcomeSent {
 		t.Fatalf("%+v", receipt)
 	}
-	select {
-	case line := <-said:
-		if line != "QUIT" {
-			t.Errorf("the idle connection ended with %q", line)
-		}
-	case <-time.After(emailtest.Patience):
-		t.Error("the idle connection stays open")
+	if line := waittest.Receive(t, "the idle connection's end", said); line != "QUIT" {
+		t.Errorf("the idle connection ended with %q", line)
 	}
 }
 
@@ -435,11 +431,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		t.Fatalf("%+v", receipt)
 	}
 	sender.Close()
-	select {
-	case <-ended:
-	case <-time.After(emailtest.Patience):
-		t.Error("the connection stays open")
-	}
+	waittest.Receive(t, "the connection's end", ended)
 }
 
 func TestConcurrentSending(t *testing.T) {

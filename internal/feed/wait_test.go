@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/feed"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
 
 // TestAThousandWait fills the room for those who wait: one more is answered at once, all
@@ -36,12 +37,9 @@ func TestAThousandWait(t *testing.T) {
 	for range room {
 		waiting.Go(func() { ask() })
 	}
-	for deadline := time.Now().Add(time.Minute); service.Waiting() < room; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d wait, want %d", service.Waiting(), room)
-		}
-		<-time.After(time.Millisecond)
-	}
+	waittest.Until(t, "as many wait as there is room for", func() bool {
+		return service.Waiting() >= room
+	})
 	if page := ask(); len(page.Events) > 0 {
 		t.Errorf("one too many got %+v", page)
 	}

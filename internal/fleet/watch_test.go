@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
 
 // watched is a running job and the processes about it.
@@ -224,19 +225,7 @@ func (w *watched) dearLook(t *testing.T) {
 	}
 	var looking sync.WaitGroup
 	looking.Go(func() { w.look(t, 1) })
-	waitFor(t, func() bool {
-		var waiting bool
-		err := blocked.GetContext(t.Context(), &waiting, `
-			SELECT EXISTS (
-			    SELECT FROM pg_locks
-			     WHERE relation = 'river_job'::regclass
-			       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-			       AND NOT granted)`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return waiting
-	})
+	pgtest.WaitForLock(t, w.DB)
 	if _, err := blocked.ExecContext(t.Context(), `SELECT pg_sleep(1.5)`); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +241,7 @@ func TestWatchSparesWhatIsDear(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.sparing = true
-	waitFor(t, func() bool { // a busy machine may be slow to look
+	waittest.Until(t, "a look is quick, as on a busy machine not each is", func() bool {
 		w.watch.next = time.Time{}
 		began := time.Now()
 		w.look(t, 1)
@@ -410,12 +399,15 @@ func TestRunHoldsALock(t *testing.T) {
 		return pid
 	}
 	first := 0
-	waitFor(t, func() bool { first = holder(); return first != 0 })
+	waittest.Until(t, "the lock is held", func() bool { first = holder(); return first != 0 })
 	w.exec(t, `SELECT pg_terminate_backend($1)`, first)
-	waitFor(t, func() bool { now := holder(); return now != 0 && now != first })
+	waittest.Until(t, "the lock is held again", func() bool {
+		now := holder()
+		return now != 0 && now != first
+	})
 	cancel()
 	running.Wait()
-	waitFor(t, func() bool {
+	waittest.Until(t, "the lock is freed", func() bool {
 		var left int
 		err := w.DB.GetContext(t.Context(), &left, `
 			SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -425,18 +417,6 @@ func TestRunHoldsALock(t *testing.T) {
 		}
 		return left == 0
 	})
-}
-
-// waitFor waits until the condition holds.
-func waitFor(t *testing.T, holds func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatal("what the test waits for does not come")
-		}
-	}
 }
 
 // TestWatchBearsALostRow: a clock that jumps a day ahead makes processes forget each

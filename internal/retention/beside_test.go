@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/retention"
 )
 
@@ -153,17 +154,7 @@ func TestALongReadDelaysRetentionOnly(t *testing.T) {
 		}
 		reports <- report
 	}()
-	asked := func() bool {
-		return a.count(`
-			SELECT count(*)
-			  FROM pg_locks
-			 WHERE mode = 'AccessExclusiveLock'
-			   AND relation = 'events'::regclass
-			   AND NOT granted`) > 0
-	}
-	for tick := time.NewTicker(time.Millisecond); !asked(); {
-		<-tick.C
-	}
+	pgtest.WaitForLock(t, a.DB)
 	for nth := range 20 {
 		began := time.Now()
 		if err := a.publish(application, nth); err != nil {
@@ -211,16 +202,7 @@ func TestAHoldIsNeverTooLate(t *testing.T) {
 		// Batches of bodies and months wait for whoever places a hold.
 		_, _ = a.Run(t.Context())
 	}()
-	waiting := func() bool {
-		return a.count(`
-			SELECT count(*)
-			  FROM pg_locks
-			 WHERE relation = 'application_holds'::regclass
-			   AND NOT granted`) > 0
-	}
-	for tick := time.NewTicker(time.Millisecond); !waiting(); {
-		<-tick.C
-	}
+	pgtest.WaitForLock(t, a.DB)
 	if err := blocker.Commit(); err != nil {
 		t.Fatal(err)
 	}

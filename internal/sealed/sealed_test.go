@@ -198,19 +198,7 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 		}
 		reports <- report
 	}()
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-		var waiting int
-		if err := s.db.GetContext(t.Context(), &waiting, `
-			SELECT count(*)
-			  FROM pg_stat_activity
-			 WHERE datname = current_database()
-			   AND wait_event_type = 'Lock'`); err != nil {
-			t.Fatal(err)
-		}
-		if waiting > 0 {
-			break
-		}
-	}
+	pgtest.WaitForLock(t, s.db)
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}

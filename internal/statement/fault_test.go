@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/statement"
 )
 
@@ -147,7 +147,7 @@ func TestFrozenWhileItIsRead(t *testing.T) {
 				}
 				states <- state
 			}()
-			w.awaitLock()
+			pgtest.WaitForLock(t, w.DB)
 			freezing.MustExecContext(t.Context(), `
 				INSERT INTO statement_days (day, begins, ends, finished_at)
 				SELECT day + 1, ends, ends + interval '1 day', now()
@@ -164,19 +164,5 @@ func TestFrozenWhileItIsRead(t *testing.T) {
 				t.Errorf("found %q, want %q", state, way.state)
 			}
 		})
-	}
-}
-
-// awaitLock waits until a statement waits for a lock.
-func (w *world) awaitLock() {
-	w.t.Helper()
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-		if w.Count(w.t, `
-			SELECT count(*)
-			  FROM pg_stat_activity
-			 WHERE datname = current_database()
-			   AND wait_event_type = 'Lock'`) > 0 {
-			return
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // tally is an endpoint that counts how often each delivery arrives.
@@ -73,12 +74,10 @@ func TestBulkCommands(t *testing.T) {
 	w.JSON(&draft, "bulk", "pause", uid)
 	w.JSON(&draft, "bulk", "resume", uid)
 	w.Serve("--roles", "worker")
-	for deadline := time.Now().Add(30 * time.Second); draft.State != "finished"; {
-		if time.Now().After(deadline) {
-			t.Fatalf("not finished: %+v", draft)
-		}
+	waittest.Until(t, "the re-send is finished", func() bool {
 		w.JSON(&draft, "bulk", "show", uid)
-	}
+		return draft.State == "finished"
+	})
 	arrived, repeated := e.counts()
 	if draft.Counts.Delivered != 5 || arrived != 5 || repeated != 0 || draft.Plan != nil {
 		t.Errorf("%d arrived, %d repeatedly: %+v", arrived, repeated, draft)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -158,16 +159,11 @@ func (r *crawler) subscribe(url string) {
 // await waits until a query answers true.
 func (r *crawler) await(query string) {
 	r.T.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; {
+	waittest.Until(r.T, "it comes true: "+query, func() bool {
 		var holds bool
 		if err := r.db.Get(&holds, query); err != nil {
 			r.T.Fatal(err)
 		}
-		if holds {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.T.Fatalf("it does not come true: %s; the service logged %s", query, r.server.Logged())
-		}
-	}
+		return holds
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/internal/waittest"
 	"drawbridge/web/docs/contract"
 )
 
@@ -132,14 +133,9 @@ func readWire(reader *bufio.Reader) (RawRequest, error) {
 // Next waits for the next request.
 func (e *Endpoint) Next(t *testing.T) RawRequest {
 	t.Helper()
-	select {
-	case request := <-e.Requests:
-		CheckPayload(t, request)
-		return request
-	case <-time.After(time.Minute):
-		t.Fatal("no webhook arrived within a minute")
-		return RawRequest{}
-	}
+	request := waittest.Receive(t, "a webhook", e.Requests)
+	CheckPayload(t, request)
+	return request
 }
 
 // theContract is what partners were promised.

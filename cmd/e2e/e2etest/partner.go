@@ -8,7 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"time"
+
+	"drawbridge/internal/waittest"
 )
 
 // Send sends a request as the first demo client, its body in JSON unless it is nil, and returns
@@ -120,15 +121,11 @@ func send(t *testing.T, data Demo, method, url string, body content) *http.Respo
 // WaitForState polls the delivery until its state is the wanted one.
 func (w *Harness) WaitForState(uid, state string) DeliveryDetail {
 	w.T.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		var detail DeliveryDetail
+	var detail DeliveryDetail
+	waittest.Until(w.T, "delivery "+uid+" is "+state, func() bool {
+		detail = DeliveryDetail{}
 		w.JSON(&detail, "delivery", "show", uid)
-		if detail.State == state {
-			return detail
-		}
-		if time.Now().After(deadline) {
-			w.T.Fatalf("delivery %s is %s, not %s", uid, detail.State, state)
-		}
-	}
+		return detail.State == state
+	})
+	return detail
 }

@@ -3,6 +3,7 @@ package e2etest
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"drawbridge/internal/waittest"
 )
 
 // Server is a running service.
@@ -93,13 +96,14 @@ func (s *Server) Stop() int {
 // WaitForLog waits until the service has logged a text.
 func (s *Server) WaitForLog(text string) {
 	s.T.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !strings.Contains(s.Logged(), text) {
-		if time.Now().After(deadline) {
-			s.T.Fatalf("the service never logged %q but %s", text, s.Logged())
+	defer func() {
+		if s.T.Failed() {
+			s.T.Logf("the service logged %s", s.Logged())
 		}
-		<-time.After(20 * time.Millisecond)
-	}
+	}()
+	waittest.Until(s.T, fmt.Sprintf("the service has logged %q", text), func() bool {
+		return strings.Contains(s.Logged(), text)
+	})
 }
 
 // SignsIn tells whether a demo user gets into the console.

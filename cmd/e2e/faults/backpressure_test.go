@@ -11,6 +11,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // TestKilledWithDeliveriesHeld kills a process that holds deliveries back for an
@@ -46,7 +47,7 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 	group.Wait()
 	const inFlight = 40 // at most so many does a process send to one endpoint at a time
 	const heldOnes = `SELECT count(*) FROM deliveries WHERE held`
-	e2etest.Until(t, time.Minute, "deliveries are held back", func() bool {
+	waittest.Until(t, "deliveries are held back", func() bool {
 		return int64(count(t, db, heldOnes)) >= added.Load()-inFlight
 	})
 	s.Kill()
@@ -65,7 +66,7 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 
 	r.linger(0)
 	w.Serve()
-	e2etest.Until(t, time.Minute, "what was held is delivered", func() bool {
+	waittest.Until(t, "what was held is delivered", func() bool {
 		return count(t, db, delivered+` AND delivery_uid = ANY ($1)`, pq.Array(held)) == len(held)
 	})
 	for _, uid := range held {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // TestFaultBulkUnderKills sends many failed deliveries again while the processes that do it
@@ -34,7 +35,7 @@ func TestFaultBulkUnderKills(t *testing.T) {
 		"--count", strconv.Itoa(total))
 	for i := range kills {
 		point := (i + chance.IntN(2)) * total / (kills + 1)
-		e2etest.Until(t, 10*time.Minute, "the re-send has moved on", func() bool {
+		waittest.Within(t, 10*time.Minute, "the re-send has moved on", func() bool {
 			return r.deliveries() >= point
 		})
 		at := i % len(workers)
@@ -42,7 +43,7 @@ func TestFaultBulkUnderKills(t *testing.T) {
 		workers[at] = w.Serve("--roles", "worker")
 	}
 	db := w.Open(t)
-	e2etest.Until(t, 20*time.Minute, "the re-send is finished", func() bool {
+	waittest.Within(t, 20*time.Minute, "the re-send is finished", func() bool {
 		return count(t, db, `SELECT count(*) FROM bulk_resends WHERE state = 'finished'`) == 1
 	})
 	took := time.Since(began)

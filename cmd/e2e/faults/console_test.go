@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -36,7 +36,7 @@ func visit(t *testing.T, base string) *visitor {
 	v := &visitor{t: t, client: &http.Client{Jar: jar}, base: base}
 	t.Cleanup(v.client.CloseIdleConnections)
 	var answer *http.Response
-	e2etest.Until(t, time.Minute, "a sign-in is answered", func() bool {
+	waittest.Until(t, "a sign-in is answered", func() bool {
 		answer, err = v.client.PostForm(base+paths.SignIn,
 			url.Values{"email": {e2etest.DemoAdmin}, "password": {e2etest.DemoPassword}})
 		if err != nil {
@@ -87,7 +87,7 @@ func (v *visitor) says(path string, texts ...string) {
 			v.t.Logf("%s says: %s", path, page)
 		}
 	}()
-	e2etest.Until(v.t, time.Minute, fmt.Sprintf("%s says %q", path, texts), func() bool {
+	waittest.Until(v.t, fmt.Sprintf("%s says %q", path, texts), func() bool {
 		page = v.read(path)
 		return !slices.ContainsFunc(texts, func(text string) bool {
 			return !strings.Contains(page, text)

@@ -20,6 +20,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -108,7 +109,7 @@ func (b *borrowers) come(w wish) granted {
 					return
 				}
 				b.repeats.Add(1)
-				<-time.After(10 * time.Millisecond)
+				<-time.After(repeatAfter)
 			}
 		})
 	}
@@ -267,7 +268,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	}
 	const wishes = 13 // of each loan
 	for i := range kills {
-		e2etest.Until(t, 5*time.Minute, "loans have moved on", func() bool {
+		waittest.Until(t, "loans have moved on", func() bool {
 			return b.steps.Load() >= (i+1)*int64(loans)*wishes/(kills+1)
 		})
 		at := i % 2
@@ -280,7 +281,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	b.repeatAll()
 	db := w.Open(t)
 	checkLoans(t, db, loans)
-	waitUntilSettled(t, db, 2*time.Minute)
+	waitUntilSettled(t, db)
 	var drawEvents int
 	err := db.GetContext(t.Context(), &drawEvents, `
 		SELECT count(*)

@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 )
 
 // takeover is how soon after the promotion calls have to be confirmed again.
@@ -68,7 +69,7 @@ func newUnderLoad(t *testing.T, pg *pair) *underLoad {
 func (u *underLoad) draws() {
 	u.w.T.Helper()
 	u.loans = u.startLives()
-	e2etest.Until(u.w.T, time.Minute, "loans have moved on", func() bool {
+	waittest.Until(u.w.T, "loans have moved on", func() bool {
 		return u.steps.Load() >= 4*callers
 	})
 }
@@ -77,7 +78,7 @@ func (u *underLoad) draws() {
 func (u *underLoad) stranded() {
 	t := u.w.T
 	t.Helper()
-	e2etest.Until(t, time.Minute, "the process is not ready", func() bool {
+	waittest.Until(t, "the process is not ready", func() bool {
 		status, text := probe(u.s)
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "database")
 	})
@@ -94,7 +95,7 @@ func (u *underLoad) takesOver() {
 	u.promoted = time.Now()
 	u.promote()
 	before := u.accepted.Load() + u.steps.Load()
-	e2etest.Until(t, time.Minute, "a call is confirmed by the promoted server", func() bool {
+	waittest.Until(t, "a call is confirmed by the promoted server", func() bool {
 		return u.accepted.Load()+u.steps.Load() > before
 	})
 	after := time.Since(u.promoted)
@@ -103,7 +104,7 @@ func (u *underLoad) takesOver() {
 	if after > takeover {
 		t.Errorf("that is later than %s", takeover)
 	}
-	e2etest.Until(t, time.Minute, "the process is ready again", func() bool {
+	waittest.Until(t, "the process is ready again", func() bool {
 		status, _ := probe(u.s)
 		return status == http.StatusOK
 	})
@@ -113,7 +114,7 @@ func (u *underLoad) takesOver() {
 func (u *underLoad) settled() *postgres.DB {
 	u.tasks.Wait()
 	db := opened(u.w.T, u.standby)
-	waitUntilSettled(u.w.T, db, 3*time.Minute)
+	waitUntilSettled(u.w.T, db)
 	return db
 }
 
@@ -186,7 +187,7 @@ func TestFaultSwitchover(t *testing.T) {
 	u.takesOver()
 	promoted := u.nothingLost()
 	const attempts = `SELECT count(*) FROM attempts`
-	e2etest.Until(t, time.Minute, "the old primary has what the new one has", func() bool {
+	waittest.Until(t, "the old primary has what the new one has", func() bool {
 		return count(t, demoted, attempts) == count(t, promoted, attempts)
 	})
 }

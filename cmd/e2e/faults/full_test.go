@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // smallDisk is what the database of a full disk lies on: several times its size.
@@ -75,10 +76,10 @@ func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 
 	ballast := filepath.Join(pg.disk, "ballast")
 	fill(t, ballast)
-	e2etest.Until(t, 2*time.Minute, "a change is refused", func() bool {
+	waittest.Until(t, "a change is refused", func() bool {
 		return task() == http.StatusServiceUnavailable
 	})
-	e2etest.Until(t, time.Minute, "the process is not ready", func() bool {
+	waittest.Until(t, "the process is not ready", func() bool {
 		status, text := probe(s)
 		return status == http.StatusServiceUnavailable &&
 			strings.Contains(text, "the disk of the database is full")
@@ -94,7 +95,7 @@ func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	e2etest.Until(t, time.Minute, "the process is ready again", func() bool {
+	waittest.Until(t, "the process is ready again", func() bool {
 		status, _ := probe(s)
 		return status == http.StatusOK
 	})
@@ -114,7 +115,7 @@ func TestLivenessDoesNotFlap(t *testing.T) {
 		return func() bool { status, _ := probe(s); return status == want }
 	}
 	for range 2 {
-		e2etest.Until(t, time.Minute, "the process is ready", ready(http.StatusOK))
+		waittest.Until(t, "the process is ready", ready(http.StatusOK))
 		pg.stop(syscall.SIGQUIT)
 		for range 20 {
 			if !ready(http.StatusServiceUnavailable)() {
@@ -123,7 +124,7 @@ func TestLivenessDoesNotFlap(t *testing.T) {
 		}
 		pg.start()
 	}
-	e2etest.Until(t, time.Minute, "the process is ready again", ready(http.StatusOK))
+	waittest.Until(t, "the process is ready again", ready(http.StatusOK))
 }
 
 // watchLife asks the process until the end of the test whether it lives, which must be

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // TestFaultStoppedWhileTheDatabaseIsAway stops a process that knows outcomes which the
@@ -26,12 +27,12 @@ func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	l.getKnown(w.Open(t), s)
 	release, before := r.hold(), r.deliveries()
 	l.createTasks(tasks)
-	e2etest.Until(t, time.Minute, "all requests are under way", func() bool {
+	waittest.Until(t, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
 	})
 	pg.stop(syscall.SIGINT)
 	release()
-	e2etest.Until(t, time.Minute, "the outcomes are known and not written", func() bool {
+	waittest.Until(t, "the outcomes are known and not written", func() bool {
 		return strings.Count(s.Logged(), "trying on") >= tasks
 	})
 	asked := time.Now()
@@ -42,7 +43,7 @@ func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	pg.start()
 	w.Serve("--roles", "worker")
 	db := w.Open(t)
-	waitUntilSettled(t, db, 2*time.Minute)
+	waitUntilSettled(t, db)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown != tasks {
 		t.Errorf("%d outcomes went with the process: %+v", tasks, found)

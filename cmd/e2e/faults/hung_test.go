@@ -23,6 +23,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -212,7 +213,7 @@ func TestHungDatabase(t *testing.T) {
 			data := w.DemoData()
 			s := w.Serve()
 			a := &asker{t, data, visit(t, s.URL)}
-			e2etest.Until(t, time.Minute, "a loan is answered", func() bool {
+			waittest.Until(t, "a loan is answered", func() bool {
 				got, _ := a.ask(a.questions()[0])
 				return got.status == http.StatusOK
 			})
@@ -223,7 +224,7 @@ func TestHungDatabase(t *testing.T) {
 				t.Errorf("it logged no error: %s", logged)
 			}
 			resume()
-			e2etest.Until(t, time.Minute, "a loan and a page are answered again", func() bool {
+			waittest.Until(t, "a loan and a page are answered again", func() bool {
 				loan, _ := a.ask(a.questions()[0])
 				page, _ := a.ask(a.questions()[2])
 				return loan.status == http.StatusOK && page.status == http.StatusOK
@@ -307,7 +308,7 @@ func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	if err := syscall.Kill(server, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	e2etest.Until(t, 5*time.Minute, "Postgres has stopped", func() bool {
+	waittest.Until(t, "Postgres has stopped", func() bool {
 		return errors.Is(syscall.Kill(server, 0), syscall.ESRCH)
 	})
 	if err := pg.server.Stop(); err != nil {
@@ -333,7 +334,7 @@ func TestTLSIsUsedWhereOffered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e2etest.Until(t, time.Minute, "a connection is encrypted", func() bool {
+	waittest.Until(t, "a connection is encrypted", func() bool {
 		fresh, err := postgres.Open(t.Context(), bare(t, pg.url()))
 		if err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 )
 
 // faultTally is what a fault test found at its end.
@@ -55,9 +55,9 @@ func (d *ledgerDelivery) story() string {
 }
 
 // waitUntilSettled waits until every delivery has ended.
-func waitUntilSettled(t *testing.T, db *postgres.DB, limit time.Duration) {
+func waitUntilSettled(t *testing.T, db *postgres.DB) {
 	t.Helper()
-	e2etest.Until(t, limit, "every delivery has ended", func() bool {
+	waittest.Within(t, 15*time.Minute, "every delivery has ended", func() bool {
 		var open int
 		err := db.GetContext(t.Context(), &open, `
 			SELECT (SELECT count(*) FROM outbox)

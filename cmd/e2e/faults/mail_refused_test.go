@@ -13,6 +13,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 )
 
 // TestMailServerRefusesThenTakes runs the service beside a relay that refuses its
@@ -40,7 +41,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	db := w.Open(t)
 	l.createTasks(20)
 	const alerts = `SELECT count(*) FROM attention_items WHERE kind = 'mail_refused' AND closed_at `
-	e2etest.Until(t, e2etest.MailPatience, "every mail waits, and there is one alert", func() bool {
+	waittest.Until(t, "every mail waits, and there is one alert", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM emails
 		                      WHERE state = 'queued' AND waits_for = ''`) == 0 &&
 			countRows(t, db, alerts+`IS NULL`) == 1
@@ -59,7 +60,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e2etest.Until(t, e2etest.MailPatience, "every mail is sent, and the alert is closed", func() bool {
+	waittest.Until(t, "every mail is sent, and the alert is closed", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM emails WHERE state = 'sent'`) == waiting &&
 			countRows(t, db, alerts+`IS NULL`) == 0
 	})
@@ -120,7 +121,7 @@ func TestWelcomeComesFirst(t *testing.T) {
 	w.Serve("--roles", "worker")
 	subjects := map[string][]string{}
 	const queued = `SELECT count(*) FROM emails WHERE state = 'queued'`
-	e2etest.Until(t, e2etest.MailPatience, "every mail is sent", func() bool {
+	waittest.Until(t, "every mail is sent", func() bool {
 		return countRows(t, db, queued) == 0
 	})
 	for _, message := range relay.Messages() {

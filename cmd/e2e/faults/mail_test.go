@@ -12,6 +12,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -70,7 +71,7 @@ func (l *load) createTasks(n int) {
 // it makes one or two requests at a time.
 func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 	l.t.Helper()
-	e2etest.Until(l.t, time.Minute, "every worker knows the receiver", func() bool {
+	waittest.Until(l.t, "every worker knows the receiver", func() bool {
 		for _, s := range servers {
 			if gauge(l.t, s, "drawbridge_webhook_attempt_duration_seconds_count") == 0 {
 				l.createTasks(4)
@@ -79,12 +80,12 @@ func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 		}
 		return true
 	})
-	waitUntilSettled(l.t, db, time.Minute)
+	waitUntilSettled(l.t, db)
 }
 
 // passTime lets every retry of a mail fall due, as if the time until then had
 // passed, and waits until each was made.
-func passTime(t *testing.T, db *postgres.DB, limit time.Duration) {
+func passTime(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	before := map[string]int{}
 	for _, mail := range e2etest.Mails(t, db) {
@@ -100,7 +101,7 @@ func passTime(t *testing.T, db *postgres.DB, limit time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e2etest.Until(t, limit, "every retry was made", func() bool {
+	waittest.Until(t, "every retry was made", func() bool {
 		return !slices.ContainsFunc(e2etest.Mails(t, db), func(p e2etest.Mail) bool {
 			made, waited := before[p.UID]
 			return p.Running > 0 || waited && p.State == "queued" && p.Attempts == made
@@ -140,10 +141,10 @@ func TestFaultMailServer(t *testing.T) {
 	db := w.Open(t)
 
 	// The demo's own mails meet an outage that outlasts all their retries.
-	e2etest.WaitForMails(t, db, e2etest.MailPatience)
+	e2etest.WaitForMails(t, db)
 	queued := func(m e2etest.Mail) bool { return m.State == "queued" }
 	for slices.ContainsFunc(e2etest.Mails(t, db), queued) {
-		passTime(t, db, e2etest.MailPatience)
+		passTime(t, db)
 	}
 	suppressed := func(m e2etest.Mail) bool { return m.State == "suppressed" }
 	spent := slices.DeleteFunc(e2etest.Mails(t, db), suppressed)
@@ -157,20 +158,20 @@ func TestFaultMailServer(t *testing.T) {
 	v.says(at(paths.Email, spent[0].UID), "Failed", "Gave up after 11 attempts", "11 attempts")
 
 	l.createTasks(int(scaled(6, 10)))
-	e2etest.WaitForMails(t, db, e2etest.MailPatience)
+	e2etest.WaitForMails(t, db)
 	g := newProxyAt(t, address, hang(t))
 	if *chaos { // which takes as long as a greeting is waited for
-		passTime(t, db, e2etest.MailPatience)
+		passTime(t, db)
 	}
 	g.point(emailtest.NewScript(t, func(talk *emailtest.Talk) {
 		talk.Greet()
 		talk.Envelope()
 		talk.Hear() // the first line, and the rest is cut off
 	}).Address())
-	passTime(t, db, e2etest.MailPatience)
+	passTime(t, db)
 	server := emailtest.NewServer(t, emailtest.Options{})
 	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
-	passTime(t, db, e2etest.MailPatience)
+	passTime(t, db)
 	sent, failed := checkMails(t, db, server)
 	if failed < len(spent) || sent+failed != len(spent)+len(l.confirmed()) {
 		t.Errorf("%d mails were sent and %d failed, of %d and %d",
@@ -186,7 +187,7 @@ func TestFaultMailServer(t *testing.T) {
 			t.Errorf("the mail server is back: %+v", mail)
 		}
 	}
-	waitUntilSettled(t, db, e2etest.MailPatience)
+	waitUntilSettled(t, db)
 	found := audit(t, db, r, l.confirmed())
 	if found.delivered != found.events {
 		t.Errorf("the mail server held deliveries up: %+v", found)
@@ -223,18 +224,18 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 	api, victim := w.Serve("--roles", "api,console"), w.Serve("--roles", "worker")
 	l.use(api)
 	db := w.Open(t)
-	e2etest.WaitForMails(t, db, e2etest.MailPatience) // the demo's own mails
+	e2etest.WaitForMails(t, db) // the demo's own mails
 	g.point(script.Address())
 	g.cut()
 	l.createTasks(tasks)
-	e2etest.Until(t, e2etest.MailPatience, "every mail is under way", func() bool {
+	waittest.Until(t, "every mail is under way", func() bool {
 		return early.Load() == tasks-1 && late.Load() == 1
 	})
 	victim.Kill()
 	killed := time.Now()
 	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
 	heir := w.Serve("--roles", "worker")
-	e2etest.WaitForMails(t, db, e2etest.MailPatience)
+	e2etest.WaitForMails(t, db)
 	took := time.Since(killed)
 	if sent, failed := checkMails(t, db, server); failed != 1 {
 		t.Errorf("%d mails were sent and %d failed, want one", sent, failed)
@@ -248,7 +249,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 		}
 		visit(t, api.URL).says(at(paths.Email, mail.UID), "outcome unknown")
 	}
-	waitUntilSettled(t, db, 3*time.Minute)
+	waitUntilSettled(t, db)
 	audit(t, db, r, l.confirmed())
 	if status := heir.Stop(); status != 0 {
 		t.Errorf("the other worker ended with %d", status)

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 )
 
 // count is a number from the database.
@@ -50,27 +51,27 @@ func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
 	s := w.Serve()
 	l.use(s)
 	l.getKnown(w.Open(t), s)
-	e2etest.WaitForMails(t, w.Open(t), e2etest.MailPatience) // those mails, and the demo's own
+	e2etest.WaitForMails(t, w.Open(t)) // those mails, and the demo's own
 	for _, fault := range outages(t, pg, w) {
 		release, released := r.hold(), make(chan struct{})
 		mails.release.Store(&released)
 		mails.came.Store(0)
 		before, logged := r.deliveries(), strings.Count(s.Logged(), "trying on")
 		l.createTasks(tasks)
-		e2etest.Until(t, time.Minute, "all requests and some mails are under way", func() bool {
+		waittest.Until(t, "all requests and some mails are under way", func() bool {
 			return r.deliveries()-before == tasks && mails.came.Load() == underWay
 		})
 		back := fault.begin()
 		release()
 		mails.release.Store(nil)
 		close(released)
-		e2etest.Until(t, time.Minute, "the outcomes are known and not written", func() bool {
+		waittest.Until(t, "the outcomes are known and not written", func() bool {
 			return strings.Count(s.Logged(), "trying on")-logged >= tasks+underWay
 		})
 		back()
 		db := w.Open(t)
-		waitUntilSettled(t, db, time.Minute)
-		e2etest.WaitForMails(t, db, e2etest.MailPatience)
+		waitUntilSettled(t, db)
+		e2etest.WaitForMails(t, db)
 		found := audit(t, db, r, l.confirmed())
 		if found.unknown+found.late > 0 || found.requests != found.events {
 			t.Errorf("%s: outcomes were lost: %+v", fault.name, found)
@@ -131,7 +132,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	const begunOnes = `SELECT count(*) FROM begun_attempts`
 	stopper := w.Open(t)
 	var tx *sqlx.Tx
-	e2etest.Until(t, time.Minute, "much is taken and little sent", func() bool {
+	waittest.Until(t, "much is taken and little sent", func() bool {
 		if count(t, db, running) < taken {
 			return false
 		}
@@ -151,7 +152,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		}
 		return false
 	})
-	e2etest.Until(t, time.Minute, "a request is made", r.holds)
+	waittest.Until(t, "a request is made", r.holds)
 	victim.Kill()
 	killed := time.Now()
 	w.Execute(db, `
@@ -162,7 +163,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if err := stopper.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e2etest.Until(t, time.Minute, "what it asked the database for is done", func() bool {
+	waittest.Until(t, "what it asked the database for is done", func() bool {
 		return count(t, db, `
 			SELECT count(*)
 			  FROM pg_stat_activity
@@ -184,7 +185,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	heir := time.Now()
 	w.Serve("--roles", "worker")
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
-	e2etest.Until(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
+	waittest.Until(t, "the next worker takes over what the dead one had", func() bool {
 		return count(t, db, `
 			SELECT count(*)
 			  FROM river_job
@@ -199,7 +200,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		t.Errorf("what a dead process had taken was taken over %s after the next one started, "+
 			"more than %s", adopted, bound)
 	}
-	waitUntilSettled(t, db, 2*time.Minute)
+	waitUntilSettled(t, db)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown == 0 || found.unknown > begun {
 		t.Errorf("%d attempts were begun and %d are unknown", begun, found.unknown)
@@ -231,7 +232,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 	release, before := r.hold(), r.deliveries()
 	ended := count(t, db, `SELECT count(*) FROM attempts`)
 	l.createTasks(tasks)
-	e2etest.Until(t, time.Minute, "all requests are under way", func() bool {
+	waittest.Until(t, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
 	})
 	for _, statement := range []string{ // to whom all this is two minutes longer ago
@@ -254,7 +255,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 		}
 	}
 	release()
-	waitUntilSettled(t, db, time.Minute)
+	waitUntilSettled(t, db)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 || found.requests != found.events {
 		t.Errorf("living attempts were handed to another worker: %+v", found)

@@ -11,10 +11,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
-	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 )
 
 // pair is a primary server and one that follows it by streaming replication.
@@ -161,7 +160,7 @@ func (p *pair) synchronise() {
 			p.t.Fatal(err)
 		}
 	}
-	e2etest.Until(p.t, time.Minute, "the standby is waited for", func() bool {
+	waittest.Until(p.t, "the standby is waited for", func() bool {
 		var synchronous int
 		err := db.GetContext(p.t.Context(), &synchronous,
 			`SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`)

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -47,7 +47,7 @@ func newReplicated(t *testing.T) *replicated {
 // opened connects to a server that may just be starting.
 func opened(t *testing.T, address string) (db *postgres.DB) {
 	t.Helper()
-	e2etest.Until(t, time.Minute, "the server answers", func() (answers bool) {
+	waittest.Until(t, "the server answers", func() (answers bool) {
 		var err error
 		db, err = postgres.Open(t.Context(), address)
 		return err == nil
@@ -67,7 +67,7 @@ func (r *replicated) serve() *e2etest.Server {
 // uses waits until the metrics say that the standby is used, or not.
 func (r *replicated) uses(s *e2etest.Server, used float64) {
 	r.T.Helper()
-	e2etest.Until(r.T, 2*time.Minute, "the standby's use changes", func() bool {
+	waittest.Until(r.T, "the standby's use changes", func() bool {
 		return gauge(r.T, s, "drawbridge_replica_used") == used
 	})
 }
@@ -76,7 +76,7 @@ func (r *replicated) uses(s *e2etest.Server, used float64) {
 func (r *replicated) freeze() {
 	r.T.Helper()
 	r.tell(`SELECT pg_wal_replay_pause()`)
-	e2etest.Until(r.T, time.Minute, "the standby stands still", func() bool {
+	waittest.Until(r.T, "the standby stands still", func() bool {
 		return count(r.T, r.standby,
 			`SELECT CASE pg_get_wal_replay_pause_state() WHEN 'paused' THEN 1 ELSE 0 END`) == 1
 	})
@@ -98,7 +98,7 @@ func (r *replicated) tell(statement string) {
 func (r *replicated) published() {
 	r.T.Helper()
 	const head = `SELECT position FROM feed_head`
-	e2etest.Until(r.T, time.Minute, "the events are in both feeds", func() bool {
+	waittest.Until(r.T, "the events are in both feeds", func() bool {
 		return count(r.T, r.primary, `SELECT count(*) FROM outbox`) == 0 &&
 			count(r.T, r.primary, head) == count(r.T, r.standby, head)
 	})
@@ -150,13 +150,13 @@ func TestFaultReplicaBehind(t *testing.T) {
 		!strings.Contains(text, `"replica":"used; the replica is at most `) {
 		t.Errorf("the probe says %d: %s", status, text)
 	}
-	e2etest.Until(t, time.Minute, "the lag is in the metrics", func() bool {
+	waittest.Until(t, "the lag is in the metrics", func() bool {
 		return gauge(t, s, "drawbridge_replica_lag_seconds") > 0
 	})
 
 	r.thaw()
 	onlooker.says(paths.Partners, "Latecomers")
-	e2etest.Until(t, time.Minute, "the feed has the event", func() bool {
+	waittest.Until(t, "the feed has the event", func() bool {
 		events, _ := feed("after=" + start)
 		return len(events) == len(waited)
 	})
@@ -237,11 +237,11 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	}
 	loading.Go(func() { l.run(events) })
 	for i := range stops {
-		e2etest.Until(t, 5*time.Minute, "the load goes on", func() bool {
+		waittest.Until(t, "the load goes on", func() bool {
 			return l.accepted.Load() >= i*events/stops
 		})
 		r.freeze()
-		e2etest.Until(t, 5*time.Minute, "the standby falls behind", func() bool {
+		waittest.Until(t, "the standby falls behind", func() bool {
 			return l.accepted.Load() >= (2*i+1)*events/stops/2
 		})
 		r.thaw()
@@ -249,7 +249,7 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	loading.Wait()
 	r.published()
 	all := count(t, r.primary, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
-	e2etest.Until(t, time.Minute, "both who follow the feed have them", func() bool {
+	waittest.Until(t, "both who follow the feed have them", func() bool {
 		return asked.size() >= all && waited.size() >= all
 	})
 	stop()

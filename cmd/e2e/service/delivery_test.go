@@ -19,6 +19,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 func checkSigned(t *testing.T, request e2etest.RawRequest, secret string) {
@@ -288,18 +289,14 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 	// The demo loans were accepted while they were made; each welcomes once, and
 	// the one that left Approved asks for a stipulation too.
 	for range len(data.Loans) + 1 {
-		select {
-		case text := <-m.mails:
-			message, err := mail.ReadMessage(strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			to, err := message.Header.AddressList("To")
-			if err != nil || to[0].Address != "bea@borrower.example" {
-				t.Errorf("a mail went to %v, %v", to, err)
-			}
-		case <-time.After(e2etest.MailPatience):
-			t.Fatalf("a welcome mail is missing; the service logged %s", s.Logged())
+		text := waittest.Receive(t, "a welcome mail", m.mails)
+		message, err := mail.ReadMessage(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := message.Header.AddressList("To")
+		if err != nil || to[0].Address != "bea@borrower.example" {
+			t.Errorf("a mail went to %v, %v", to, err)
 		}
 	}
 	body := fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
@@ -310,11 +307,7 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 			t.Fatalf("accept-offer answered %d", status)
 		}
 	}
-	select {
-	case <-m.mails:
-	case <-time.After(time.Minute):
-		t.Fatal("no welcome mail arrived")
-	}
+	waittest.Receive(t, "the welcome mail", m.mails)
 	select {
 	case text := <-m.mails:
 		t.Errorf("a second mail arrived: %s", text)

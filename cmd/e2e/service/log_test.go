@@ -38,7 +38,7 @@ func TestLogJoinsCallAndAttemptAndNamesNobody(t *testing.T) {
 	}
 	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "delivered")
-	e2etest.WaitForMails(t, w.Open(t), e2etest.MailPatience)
+	e2etest.WaitForMails(t, w.Open(t))
 	if status := s.Stop(); status != 0 {
 		t.Errorf("the service ended with %d", status)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 const (
@@ -43,7 +44,7 @@ func TestManySignInsDoNotHoldMemory(t *testing.T) {
 	if t.Logf("200 sign-ins took %d MiB at most", got); got > mostSignInMemory {
 		t.Errorf("that is more than %d MiB", mostSignInMemory)
 	}
-	e2etest.Until(t, time.Minute, fmt.Sprintf("at most %d MiB are held", restMemory), func() bool {
+	waittest.Until(t, fmt.Sprintf("at most %d MiB are held", restMemory), func() bool {
 		got = memory(t, s, "VmRSS:")
 		return got <= restMemory
 	})

@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 )
 
 // TestWelcomeIsLastAndItsCommandRepeats starts the service as a newcomer does: what says how
@@ -40,7 +40,7 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 	}
 	// Beside those of the traffic that the demo tells of, which nobody sends.
 	e2etest.WaitForCount(t, db, before+2, settled)
-	e2etest.Until(t, time.Minute, "the demo to name the address", func() bool {
+	waittest.Until(t, "the demo to name the address", func() bool {
 		return w.DemoData().BaseURL == server.URL+"/api"
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 	"drawbridge/web"
 	"drawbridge/web/api"
 	"drawbridge/web/docs/contract"
@@ -258,11 +259,5 @@ func (r recorded) Record(entry apilog.Entry) {
 // yet. It is written once the answer has left, so it may take a moment.
 func (s *Server) Recorded() apilog.Entry {
 	s.T.Helper()
-	select {
-	case entry := <-s.requests:
-		return entry
-	case <-time.After(time.Minute):
-		s.T.Fatal("no request was recorded")
-		return apilog.Entry{}
-	}
+	return waittest.Receive(s.T, "the record of a request", s.requests)
 }

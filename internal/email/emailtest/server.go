@@ -1,21 +1,19 @@
 package emailtest
 
 import (
-	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
-)
 
-// Patience bounds whatever a test waits for.
-const Patience = 60 * time.Second
+	"drawbridge/internal/waittest"
+)
 
 // Options say how a server behaves. The zero value takes every mail in the clear.
 type Options struct {
@@ -149,20 +147,15 @@ func (s *Server) Sessions() int {
 // Wait returns the messages once there are at least count.
 func (s *Server) Wait(t testing.TB, count int) []Message {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
-	defer cancel()
 	for {
 		s.mu.Lock()
 		changed := s.changed
 		s.mu.Unlock()
-		if messages := s.Messages(); len(messages) >= count {
+		messages := s.Messages()
+		if len(messages) >= count {
 			return messages
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("%d of %d mails arrived", len(s.Messages()), count)
-		}
+		waittest.Receive(t, fmt.Sprintf("a mail after %d of %d", len(messages), count), changed)
 	}
 }
 

@@ -3,7 +3,6 @@ package pgserver_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	_ "github.com/lib/pq" // the driver that the tests connect with
 
@@ -166,23 +164,6 @@ func postmaster(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return pid
-}
-
-// eventually waits until done holds.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second,
-		errors.New("the wait took too long"))
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, context.Cause(ctx))
-		case <-tick.C:
-		}
-	}
 }
 
 // serverUser is who the server should run as.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drawbridge/internal/postgres/pgserver"
+	"drawbridge/internal/waittest"
 )
 
 func TestDataSurvivesARestart(t *testing.T) {
@@ -220,7 +221,7 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it reports the kill
-	eventually(t, "the server ends", func() bool { return !alive(server) })
+	waittest.Until(t, "the server ends", func() bool { return !alive(server) })
 }
 
 func TestStartsOverLeftovers(t *testing.T) {
@@ -331,7 +332,7 @@ func TestLockOutlivesItsServersOwner(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
 			t.Error(err)
 		}
-		eventually(t, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
+		waittest.Until(t, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
 	}()
 	for range 20 {
 		runtime.GC()

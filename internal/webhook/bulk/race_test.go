@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -73,7 +74,7 @@ func TestBulkSurvivesADyingWorker(t *testing.T) {
 			_, err := h.Bulk.Advance(dying, bulk.Args{BulkUID: uid, Run: 1})
 			died <- err
 		}()
-		h.WaitForLock(t)
+		pgtest.WaitForLock(t, h.DB)
 		kill()
 		if err := <-died; err == nil {
 			t.Error("the worker did not die")

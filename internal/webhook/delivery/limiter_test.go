@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -29,7 +30,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	h.DeliverAll(t, t.Context(), &group)
-	webhooktest.WaitUntil(t, "all that find no place are held", func() bool {
+	waittest.Until(t, "all that find no place are held", func() bool {
 		return h.Held(t) == events-1-bound
 	})
 	if got := len(r.Requests()); got > 1+bound {
@@ -41,7 +42,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 	// The endpoint answers: what ends brings back what was held.
 	release()
 	group.Wait()
-	webhooktest.WaitUntil(t, "everything has arrived", func() bool {
+	waittest.Until(t, "everything has arrived", func() bool {
 		h.DeliverAll(t, t.Context(), &group)
 		group.Wait()
 		if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
@@ -87,7 +88,7 @@ func TestHeldByADeadProcessIsReleasedByAnother(t *testing.T) {
 	if err != nil || adopted != 1 {
 		t.Fatalf("adopted of %d subscriptions, %v", adopted, err)
 	}
-	webhooktest.WaitUntil(t, "all are worked, one after the other", func() bool {
+	waittest.Until(t, "all are worked, one after the other", func() bool {
 		if err := other.Deliveries.ReleaseIdle(t.Context()); err != nil {
 			t.Error(err)
 		}

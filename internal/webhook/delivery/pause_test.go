@@ -9,6 +9,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/internal/webhook/webhooktest"
@@ -205,7 +206,7 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 					return err
 				}
 				go func() { done <- h.Deliveries.Deliver(context.Background(), job, webhooktest.First) }()
-				h.WaitForLock(t)
+				pgtest.WaitForLock(t, h.DB)
 				return nil
 			})
 			if err := <-done; err != nil {

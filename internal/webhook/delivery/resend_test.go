@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
@@ -301,7 +302,7 @@ func TestResendCrossesTheDeletion(t *testing.T) {
 					return err
 				})
 			}()
-			h.WaitForLock(t)
+			pgtest.WaitForLock(t, h.DB)
 			return nil
 		})
 		if err := <-done; err != nil {
@@ -325,7 +326,7 @@ func TestResendCrossesTheDeletion(t *testing.T) {
 					return err
 				})
 			}()
-			h.WaitForLock(t)
+			pgtest.WaitForLock(t, h.DB)
 			return nil
 		})
 		webhooktest.WantRefusal(t, <-done, lending.CodeInvalidState)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/webhooktest"
 )
 
@@ -34,7 +35,7 @@ func TestSickEndpointsStarveNobody(t *testing.T) {
 	}
 	var workers sync.WaitGroup
 	h.DeliverAll(t, t.Context(), &workers)
-	webhooktest.WaitUntil(t, "the healthy endpoints have everything and the failing ones were tried",
+	waittest.Until(t, "the healthy endpoints have everything and the failing ones were tried",
 		func() bool {
 			// As the promoter does: what was held just after the last attempt had ended
 			// has nothing else that brings it back.

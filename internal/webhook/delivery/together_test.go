@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -101,15 +101,9 @@ func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 				webhooktest.First)
 		}()
 	}
-	limit := time.After(time.Minute)
-	for range len(jobs) - 1 {
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-limit:
-			t.Fatal("deliveries wait for the lock on another one")
+	for range len(jobs) - 1 { // none waits for the lock on another one
+		if err := waittest.Receive(t, "a delivery", done); err != nil {
+			t.Error(err)
 		}
 	}
 	if err := tx.Rollback(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -151,7 +152,7 @@ func TestLateOutcomesCorrectTheSums(t *testing.T) {
 	job := h.Job(t)
 	late := make(chan error)
 	go func() { late <- h.Deliveries.Deliver(context.Background(), job, webhooktest.First) }()
-	webhooktest.WaitUntil(t, "the request arrives", func() bool { return len(end.Requests()) == 1 })
+	waittest.Until(t, "the request arrives", func() bool { return len(end.Requests()) == 1 })
 	if err := h.Deliveries.Deliver(t.Context(), job, webhooktest.Again); err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,9 @@ func TestSendDNSFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			sender := newTestSender(t, func(c *Config) {
-				c.Resolver, c.Timeout = test.resolver, 200*time.Millisecond
+				if c.Resolver = test.resolver; test.class == ClassTimeout {
+					c.Timeout = 200 * time.Millisecond
+				}
 			})
 			attempt := sender.Send(t.Context(), hook("https://"+hookName+"/"))
 			if attempt.Class != test.class || !strings.HasPrefix(attempt.Error, test.text) ||

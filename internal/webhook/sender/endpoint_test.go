@@ -283,7 +283,7 @@ func newTestSender(t testing.TB, change func(*Config)) *Sender {
 	t.Helper()
 	config := Config{
 		Policy: loopback, Resolver: names{hookName: {"127.0.0.1"}},
-		Timeout: 10 * time.Second, Version: "1.2.3",
+		Timeout: 2 * time.Minute, Version: "1.2.3",
 	}
 	if change != nil {
 		change(&config)
@@ -291,4 +291,23 @@ func newTestSender(t testing.TB, change func(*Config)) *Sender {
 	s := New(config)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// sendUntil sends with twice the time each time until the attempt is as it should be, and returns
+// the last one and its time: a busy machine may use up any before it comes to what a test is about.
+func sendUntil(
+	t testing.TB, change func(*Config), request func() Request, right func(Attempt) bool,
+) (attempt Attempt, limit time.Duration) {
+	t.Helper()
+	for limit = 500 * time.Millisecond; limit < 2*time.Minute; limit *= 2 {
+		sender := newTestSender(t, func(c *Config) {
+			if c.Timeout = limit; change != nil {
+				change(c)
+			}
+		})
+		if attempt = sender.Send(t.Context(), request()); right(attempt) {
+			return attempt, limit
+		}
+	}
+	return attempt, limit
 }

@@ -65,14 +65,12 @@ func TestSendTLSFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			end := serve(t, test.config, test.script)
-			sender := newTestSender(t, func(c *Config) {
-				c.RootCAs = ca.pool
-				if test.class == ClassTimeout {
-					c.Timeout = time.Second
-				}
-			})
-			attempt := sender.Send(t.Context(), hook(end.secure()))
-			if attempt.Class != test.class || !strings.Contains(attempt.Error, test.text) {
+			right := func(a Attempt) bool {
+				return a.Class == test.class && strings.Contains(a.Error, test.text)
+			}
+			attempt, _ := sendUntil(t, func(c *Config) { c.RootCAs = ca.pool },
+				func() Request { return hook(end.secure()) }, right)
+			if !right(attempt) {
 				t.Errorf("class %q, error %q; want %q, %q", attempt.Class, attempt.Error, test.class,
 					test.text)
 			}

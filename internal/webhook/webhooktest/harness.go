@@ -348,32 +348,6 @@ func (h *Harness) EnqueueDue(t testing.TB) int {
 	return count
 }
 
-// WaitForLock waits until some statement waits for another transaction.
-func (h *Harness) WaitForLock(t testing.TB) {
-	t.Helper()
-	WaitUntil(t, "a statement waits for a lock", func() bool {
-		return h.Count(t, `
-			SELECT count(*)
-			  FROM pg_stat_activity
-			 WHERE datname = current_database()
-			   AND wait_event_type = 'Lock'`) > 0
-	})
-}
-
-// WaitUntil waits until a condition holds.
-func WaitUntil(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !holds(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // Received is a request as it came in.
 type Received struct {
 	Header http.Header
