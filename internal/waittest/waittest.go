@@ -8,7 +8,7 @@ import (
 
 // Patience tells what never comes from what a busy machine is late with. It is no promise of
 // the product: those have bounds of their own.
-const Patience = 5 * time.Minute
+const Patience = 3 * time.Minute
 
 // Until waits until a condition holds. The text says which, after "until".
 func Until(t testing.TB, what string, holds func() bool) {
@@ -32,11 +32,11 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 // Receive returns what a channel gives next. The text names it.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
+	var got T
 	select {
-	case got := <-from:
-		return got
+	case got = <-from:
 	case <-time.After(Patience):
 		t.Fatalf("waited %s in vain for %s", Patience, what)
-		panic("unreachable")
 	}
+	return got
 }

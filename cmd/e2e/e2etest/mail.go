@@ -3,10 +3,14 @@ package e2etest
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/waittest"
 )
+
+// MailPatience is how long a test waits for mails on a busy machine.
+const MailPatience = 3 * time.Minute
 
 // Mail is a mail as the log has it.
 type Mail struct {
@@ -53,7 +57,7 @@ func Mails(t *testing.T, db *postgres.DB) []Mail {
 func WaitForMails(t *testing.T, db *postgres.DB) []Mail {
 	t.Helper()
 	var log []Mail
-	waittest.Until(t, "no mail is under way", func() bool {
+	waittest.Within(t, MailPatience, "no mail is under way", func() bool {
 		log = Mails(t, db)
 		return !slices.ContainsFunc(log, func(p Mail) bool {
 			return p.Running > 0 || p.State == "queued" && p.Attempts == 0 && !p.Waits

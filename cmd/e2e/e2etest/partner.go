@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"drawbridge/internal/waittest"
 )
@@ -122,7 +123,7 @@ func send(t *testing.T, data Demo, method, url string, body content) *http.Respo
 func (w *Harness) WaitForState(uid, state string) DeliveryDetail {
 	w.T.Helper()
 	var detail DeliveryDetail
-	waittest.Until(w.T, "delivery "+uid+" is "+state, func() bool {
+	waittest.Within(w.T, time.Minute, "delivery "+uid+" is "+state, func() bool {
 		detail = DeliveryDetail{}
 		w.JSON(&detail, "delivery", "show", uid)
 		return detail.State == state

@@ -101,7 +101,7 @@ func (s *Server) WaitForLog(text string) {
 			s.T.Logf("the service logged %s", s.Logged())
 		}
 	}()
-	waittest.Until(s.T, fmt.Sprintf("the service has logged %q", text), func() bool {
+	waittest.Within(s.T, time.Minute, fmt.Sprintf("the service has logged %q", text), func() bool {
 		return strings.Contains(s.Logged(), text)
 	})
 }

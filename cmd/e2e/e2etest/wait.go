@@ -12,7 +12,7 @@ import (
 // WaitForCount waits until the query counts n.
 func WaitForCount(t *testing.T, db *postgres.DB, n int, query string) {
 	t.Helper()
-	waittest.Until(t, fmt.Sprintf("it counts %d: %s", n, query), func() bool {
+	waittest.Within(t, 2*time.Minute, fmt.Sprintf("it counts %d: %s", n, query), func() bool {
 		var got int
 		if err := db.GetContext(t.Context(), &got, query); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 	group.Wait()
 	const inFlight = 40 // at most so many does a process send to one endpoint at a time
 	const heldOnes = `SELECT count(*) FROM deliveries WHERE held`
-	waittest.Until(t, "deliveries are held back", func() bool {
+	waittest.Within(t, time.Minute, "deliveries are held back", func() bool {
 		return int64(count(t, db, heldOnes)) >= added.Load()-inFlight
 	})
 	s.Kill()
@@ -66,7 +66,7 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 
 	r.linger(0)
 	w.Serve()
-	waittest.Until(t, "what was held is delivered", func() bool {
+	waittest.Within(t, time.Minute, "what was held is delivered", func() bool {
 		return count(t, db, delivered+` AND delivery_uid = ANY ($1)`, pq.Array(held)) == len(held)
 	})
 	for _, uid := range held {

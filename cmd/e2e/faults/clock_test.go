@@ -170,7 +170,7 @@ func TestFaultClock(t *testing.T) {
 	}
 	loading.Wait()
 	db := w.Open(t)
-	waitUntilSettled(t, db) // and no retry waits for an hour
+	waitUntilSettled(t, db, 5*time.Minute) // and no retry waits for an hour
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 || l.errors.Load() > 0 {
 		t.Errorf("a clock made jobs look lost: %+v, %d calls failed", found, l.errors.Load())

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
@@ -36,7 +37,7 @@ func visit(t *testing.T, base string) *visitor {
 	v := &visitor{t: t, client: &http.Client{Jar: jar}, base: base}
 	t.Cleanup(v.client.CloseIdleConnections)
 	var answer *http.Response
-	waittest.Until(t, "a sign-in is answered", func() bool {
+	waittest.Within(t, time.Minute, "a sign-in is answered", func() bool {
 		answer, err = v.client.PostForm(base+paths.SignIn,
 			url.Values{"email": {e2etest.DemoAdmin}, "password": {e2etest.DemoPassword}})
 		if err != nil {
@@ -87,7 +88,7 @@ func (v *visitor) says(path string, texts ...string) {
 			v.t.Logf("%s says: %s", path, page)
 		}
 	}()
-	waittest.Until(v.t, fmt.Sprintf("%s says %q", path, texts), func() bool {
+	waittest.Within(v.t, time.Minute, fmt.Sprintf("%s says %q", path, texts), func() bool {
 		page = v.read(path)
 		return !slices.ContainsFunc(texts, func(text string) bool {
 			return !strings.Contains(page, text)

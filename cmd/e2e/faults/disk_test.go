@@ -221,7 +221,7 @@ func (s *storage) check(r *recordingReceiver, final string) {
 			s.T.Errorf("document %s has %d bytes in the console", one.File, size)
 		}
 	}
-	waitUntilSettled(s.T, db)
+	waitUntilSettled(s.T, db, 5*time.Minute)
 	found := audit(s.T, db, r, s.load.confirmed())
 	if failed := s.load.errors.Load(); failed > 0 {
 		s.T.Errorf("%d calls without documents were not confirmed", failed)

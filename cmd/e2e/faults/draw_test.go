@@ -268,7 +268,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	}
 	const wishes = 13 // of each loan
 	for i := range kills {
-		waittest.Until(t, "loans have moved on", func() bool {
+		waittest.Within(t, 5*time.Minute, "loans have moved on", func() bool {
 			return b.steps.Load() >= (i+1)*int64(loans)*wishes/(kills+1)
 		})
 		at := i % 2
@@ -281,7 +281,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	b.repeatAll()
 	db := w.Open(t)
 	checkLoans(t, db, loans)
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 2*time.Minute)
 	var drawEvents int
 	err := db.GetContext(t.Context(), &drawEvents, `
 		SELECT count(*)

@@ -31,7 +31,7 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 	u := newUnderLoad(t, newPairBehind(primary, address.String()))
 	door.flow.Lock()
 	cut, before := time.Now(), u.accepted.Load()
-	waittest.Until(t, "more calls are confirmed", func() bool {
+	waittest.Within(t, time.Minute, "more calls are confirmed", func() bool {
 		return u.accepted.Load() >= before+5*callers
 	})
 	u.gone = time.Now()
@@ -42,7 +42,7 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 	u.tasks.Wait()
 	db := opened(t, u.standby)
 	// A job whose end the standby never heard of is taken up again after ten minutes.
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 15*time.Minute)
 	titles := u.confirmed()
 	kept := committed(t, db, titles)
 	oldest := u.gone

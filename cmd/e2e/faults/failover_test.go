@@ -69,7 +69,7 @@ func newUnderLoad(t *testing.T, pg *pair) *underLoad {
 func (u *underLoad) draws() {
 	u.w.T.Helper()
 	u.loans = u.startLives()
-	waittest.Until(u.w.T, "loans have moved on", func() bool {
+	waittest.Within(u.w.T, time.Minute, "loans have moved on", func() bool {
 		return u.steps.Load() >= 4*callers
 	})
 }
@@ -78,7 +78,7 @@ func (u *underLoad) draws() {
 func (u *underLoad) stranded() {
 	t := u.w.T
 	t.Helper()
-	waittest.Until(t, "the process is not ready", func() bool {
+	waittest.Within(t, time.Minute, "the process is not ready", func() bool {
 		status, text := probe(u.s)
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "database")
 	})
@@ -95,7 +95,7 @@ func (u *underLoad) takesOver() {
 	u.promoted = time.Now()
 	u.promote()
 	before := u.accepted.Load() + u.steps.Load()
-	waittest.Until(t, "a call is confirmed by the promoted server", func() bool {
+	waittest.Within(t, time.Minute, "a call is confirmed by the promoted server", func() bool {
 		return u.accepted.Load()+u.steps.Load() > before
 	})
 	after := time.Since(u.promoted)
@@ -104,7 +104,7 @@ func (u *underLoad) takesOver() {
 	if after > takeover {
 		t.Errorf("that is later than %s", takeover)
 	}
-	waittest.Until(t, "the process is ready again", func() bool {
+	waittest.Within(t, time.Minute, "the process is ready again", func() bool {
 		status, _ := probe(u.s)
 		return status == http.StatusOK
 	})
@@ -114,7 +114,7 @@ func (u *underLoad) takesOver() {
 func (u *underLoad) settled() *postgres.DB {
 	u.tasks.Wait()
 	db := opened(u.w.T, u.standby)
-	waitUntilSettled(u.w.T, db)
+	waitUntilSettled(u.w.T, db, 3*time.Minute)
 	return db
 }
 
@@ -187,7 +187,7 @@ func TestFaultSwitchover(t *testing.T) {
 	u.takesOver()
 	promoted := u.nothingLost()
 	const attempts = `SELECT count(*) FROM attempts`
-	waittest.Until(t, "the old primary has what the new one has", func() bool {
+	waittest.Within(t, time.Minute, "the old primary has what the new one has", func() bool {
 		return count(t, demoted, attempts) == count(t, promoted, attempts)
 	})
 }

@@ -173,7 +173,7 @@ func (l *load) troubles(s *e2etest.Server) (unanswered []string, refused int) {
 // reached waits until so many calls were confirmed and deliveries received.
 func (l *load) reached(r *recordingReceiver, point int64) {
 	l.t.Helper()
-	waittest.Until(l.t, fmt.Sprintf("%d calls and arrivals", point), func() bool {
+	waittest.Within(l.t, 5*time.Minute, fmt.Sprintf("%d calls and arrivals", point), func() bool {
 		return l.accepted.Load()+int64(r.deliveries()) >= point
 	})
 }
@@ -215,9 +215,9 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 // under it once, and then compares what was promised, recorded and received.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	events, kills := int64(600), 3
+	events, kills, patience := int64(600), 3, 3*time.Minute
 	if *chaos {
-		events, kills = 20_000, 20
+		events, kills, patience = 20_000, 20, 6*time.Minute
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -251,7 +251,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	loading.Wait()
 	db := w.Open(t)
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, patience)
 	found := audit(t, db, r, l.confirmed())
 	consoleTells(w, found)
 	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",

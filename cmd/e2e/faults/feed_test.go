@@ -118,7 +118,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	api, worker := w.Serve("--roles", "api"), w.Serve("--roles", "worker")
 	l.use(api)
 	db := w.Open(t)
-	waittest.Until(t, "the demo's events are in the feed", func() bool {
+	waittest.Within(t, time.Minute, "the demo's events are in the feed", func() bool {
 		return count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	start, err := l.read(t.Context(), "after=latest")
@@ -133,7 +133,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	consuming.Go(func() { l.follow(following, fed, "wait=5&after=", start.Result.Data.NextCursor) })
 	loading.Go(func() { l.run(events) })
 	for i := range kills {
-		waittest.Until(t, "the load goes on", func() bool {
+		waittest.Within(t, 5*time.Minute, "the load goes on", func() bool {
 			return l.accepted.Load() >= (i+1)*events/(kills+1)
 		})
 		if i%2 == 0 {
@@ -146,12 +146,12 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 		}
 	}
 	loading.Wait()
-	waitUntilSettled(t, db)
-	waittest.Until(t, "the events are in the feed", func() bool {
+	waitUntilSettled(t, db, 5*time.Minute)
+	waittest.Within(t, time.Minute, "the events are in the feed", func() bool {
 		return count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	all := count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
-	waittest.Until(t, "whoever follows the feed has them", func() bool {
+	waittest.Within(t, time.Minute, "whoever follows the feed has them", func() bool {
 		return fed.size() >= all
 	})
 	stop()

@@ -76,10 +76,10 @@ func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 
 	ballast := filepath.Join(pg.disk, "ballast")
 	fill(t, ballast)
-	waittest.Until(t, "a change is refused", func() bool {
+	waittest.Within(t, 2*time.Minute, "a change is refused", func() bool {
 		return task() == http.StatusServiceUnavailable
 	})
-	waittest.Until(t, "the process is not ready", func() bool {
+	waittest.Within(t, time.Minute, "the process is not ready", func() bool {
 		status, text := probe(s)
 		return status == http.StatusServiceUnavailable &&
 			strings.Contains(text, "the disk of the database is full")
@@ -95,7 +95,7 @@ func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "the process is ready again", func() bool {
+	waittest.Within(t, time.Minute, "the process is ready again", func() bool {
 		status, _ := probe(s)
 		return status == http.StatusOK
 	})
@@ -115,7 +115,7 @@ func TestLivenessDoesNotFlap(t *testing.T) {
 		return func() bool { status, _ := probe(s); return status == want }
 	}
 	for range 2 {
-		waittest.Until(t, "the process is ready", ready(http.StatusOK))
+		waittest.Within(t, time.Minute, "the process is ready", ready(http.StatusOK))
 		pg.stop(syscall.SIGQUIT)
 		for range 20 {
 			if !ready(http.StatusServiceUnavailable)() {
@@ -124,7 +124,7 @@ func TestLivenessDoesNotFlap(t *testing.T) {
 		}
 		pg.start()
 	}
-	waittest.Until(t, "the process is ready again", ready(http.StatusOK))
+	waittest.Within(t, time.Minute, "the process is ready again", ready(http.StatusOK))
 }
 
 // watchLife asks the process until the end of the test whether it lives, which must be

@@ -27,12 +27,12 @@ func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	l.getKnown(w.Open(t), s)
 	release, before := r.hold(), r.deliveries()
 	l.createTasks(tasks)
-	waittest.Until(t, "all requests are under way", func() bool {
+	waittest.Within(t, time.Minute, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
 	})
 	pg.stop(syscall.SIGINT)
 	release()
-	waittest.Until(t, "the outcomes are known and not written", func() bool {
+	waittest.Within(t, time.Minute, "the outcomes are known and not written", func() bool {
 		return strings.Count(s.Logged(), "trying on") >= tasks
 	})
 	asked := time.Now()
@@ -43,7 +43,7 @@ func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	pg.start()
 	w.Serve("--roles", "worker")
 	db := w.Open(t)
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 2*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown != tasks {
 		t.Errorf("%d outcomes went with the process: %+v", tasks, found)

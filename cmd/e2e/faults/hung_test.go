@@ -213,7 +213,7 @@ func TestHungDatabase(t *testing.T) {
 			data := w.DemoData()
 			s := w.Serve()
 			a := &asker{t, data, visit(t, s.URL)}
-			waittest.Until(t, "a loan is answered", func() bool {
+			waittest.Within(t, time.Minute, "a loan is answered", func() bool {
 				got, _ := a.ask(a.questions()[0])
 				return got.status == http.StatusOK
 			})
@@ -224,7 +224,7 @@ func TestHungDatabase(t *testing.T) {
 				t.Errorf("it logged no error: %s", logged)
 			}
 			resume()
-			waittest.Until(t, "a loan and a page are answered again", func() bool {
+			waittest.Within(t, time.Minute, "a loan and a page are answered again", func() bool {
 				loan, _ := a.ask(a.questions()[0])
 				page, _ := a.ask(a.questions()[2])
 				return loan.status == http.StatusOK && page.status == http.StatusOK
@@ -308,7 +308,7 @@ func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	if err := syscall.Kill(server, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "Postgres has stopped", func() bool {
+	waittest.Within(t, 5*time.Minute, "Postgres has stopped", func() bool {
 		return errors.Is(syscall.Kill(server, 0), syscall.ESRCH)
 	})
 	if err := pg.server.Stop(); err != nil {
@@ -334,7 +334,7 @@ func TestTLSIsUsedWhereOffered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waittest.Until(t, "a connection is encrypted", func() bool {
+	waittest.Within(t, time.Minute, "a connection is encrypted", func() bool {
 		fresh, err := postgres.Open(t.Context(), bare(t, pg.url()))
 		if err != nil {
 			t.Fatal(err)

@@ -55,9 +55,9 @@ func (d *ledgerDelivery) story() string {
 }
 
 // waitUntilSettled waits until every delivery has ended.
-func waitUntilSettled(t *testing.T, db *postgres.DB) {
+func waitUntilSettled(t *testing.T, db *postgres.DB, limit time.Duration) {
 	t.Helper()
-	waittest.Within(t, 15*time.Minute, "every delivery has ended", func() bool {
+	waittest.Within(t, limit, "every delivery has ended", func() bool {
 		var open int
 		err := db.GetContext(t.Context(), &open, `
 			SELECT (SELECT count(*) FROM outbox)

@@ -41,7 +41,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	db := w.Open(t)
 	l.createTasks(20)
 	const alerts = `SELECT count(*) FROM attention_items WHERE kind = 'mail_refused' AND closed_at `
-	waittest.Until(t, "every mail waits, and there is one alert", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every mail waits, and there is one alert", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM emails
 		                      WHERE state = 'queued' AND waits_for = ''`) == 0 &&
 			countRows(t, db, alerts+`IS NULL`) == 1
@@ -60,7 +60,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "every mail is sent, and the alert is closed", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every mail is sent, and the alert is closed", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM emails WHERE state = 'sent'`) == waiting &&
 			countRows(t, db, alerts+`IS NULL`) == 0
 	})
@@ -121,7 +121,7 @@ func TestWelcomeComesFirst(t *testing.T) {
 	w.Serve("--roles", "worker")
 	subjects := map[string][]string{}
 	const queued = `SELECT count(*) FROM emails WHERE state = 'queued'`
-	waittest.Until(t, "every mail is sent", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every mail is sent", func() bool {
 		return countRows(t, db, queued) == 0
 	})
 	for _, message := range relay.Messages() {

@@ -71,7 +71,7 @@ func (l *load) createTasks(n int) {
 // it makes one or two requests at a time.
 func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 	l.t.Helper()
-	waittest.Until(l.t, "every worker knows the receiver", func() bool {
+	waittest.Within(l.t, time.Minute, "every worker knows the receiver", func() bool {
 		for _, s := range servers {
 			if gauge(l.t, s, "drawbridge_webhook_attempt_duration_seconds_count") == 0 {
 				l.createTasks(4)
@@ -80,7 +80,7 @@ func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 		}
 		return true
 	})
-	waitUntilSettled(l.t, db)
+	waitUntilSettled(l.t, db, time.Minute)
 }
 
 // passTime lets every retry of a mail fall due, as if the time until then had
@@ -101,7 +101,7 @@ func passTime(t *testing.T, db *postgres.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "every retry was made", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every retry was made", func() bool {
 		return !slices.ContainsFunc(e2etest.Mails(t, db), func(p e2etest.Mail) bool {
 			made, waited := before[p.UID]
 			return p.Running > 0 || waited && p.State == "queued" && p.Attempts == made
@@ -187,7 +187,7 @@ func TestFaultMailServer(t *testing.T) {
 			t.Errorf("the mail server is back: %+v", mail)
 		}
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, e2etest.MailPatience)
 	found := audit(t, db, r, l.confirmed())
 	if found.delivered != found.events {
 		t.Errorf("the mail server held deliveries up: %+v", found)
@@ -228,7 +228,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 	g.point(script.Address())
 	g.cut()
 	l.createTasks(tasks)
-	waittest.Until(t, "every mail is under way", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every mail is under way", func() bool {
 		return early.Load() == tasks-1 && late.Load() == 1
 	})
 	victim.Kill()
@@ -249,7 +249,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 		}
 		visit(t, api.URL).says(at(paths.Email, mail.UID), "outcome unknown")
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 3*time.Minute)
 	audit(t, db, r, l.confirmed())
 	if status := heir.Stop(); status != 0 {
 		t.Errorf("the other worker ended with %d", status)

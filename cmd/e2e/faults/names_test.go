@@ -144,7 +144,7 @@ func TestFaultSlowNames(t *testing.T) {
 	l.run(100)
 	events := len(l.confirmed()) // callers that were at it may add a few
 	db := w.Open(t)
-	waittest.Until(t, "the healthy endpoints have everything", func() bool {
+	waittest.Within(t, 5*time.Minute, "the healthy endpoints have everything", func() bool {
 		return good.deliveries() == events && receivers["quick"].deliveries() == events
 	})
 	healthy := time.Since(began)
@@ -155,7 +155,7 @@ func TestFaultSlowNames(t *testing.T) {
 	if err != nil || open == 0 {
 		t.Errorf("%d deliveries wait for the dead name (%v): the others waited with them", open, err)
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 10*time.Minute)
 	var outcomes []struct {
 		Name    string  `db:"name"`
 		State   string  `db:"state"`

@@ -58,19 +58,19 @@ func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
 		mails.came.Store(0)
 		before, logged := r.deliveries(), strings.Count(s.Logged(), "trying on")
 		l.createTasks(tasks)
-		waittest.Until(t, "all requests and some mails are under way", func() bool {
+		waittest.Within(t, time.Minute, "all requests and some mails are under way", func() bool {
 			return r.deliveries()-before == tasks && mails.came.Load() == underWay
 		})
 		back := fault.begin()
 		release()
 		mails.release.Store(nil)
 		close(released)
-		waittest.Until(t, "the outcomes are known and not written", func() bool {
+		waittest.Within(t, time.Minute, "the outcomes are known and not written", func() bool {
 			return strings.Count(s.Logged(), "trying on")-logged >= tasks+underWay
 		})
 		back()
 		db := w.Open(t)
-		waitUntilSettled(t, db)
+		waitUntilSettled(t, db, time.Minute)
 		e2etest.WaitForMails(t, db)
 		found := audit(t, db, r, l.confirmed())
 		if found.unknown+found.late > 0 || found.requests != found.events {
@@ -132,7 +132,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	const begunOnes = `SELECT count(*) FROM begun_attempts`
 	stopper := w.Open(t)
 	var tx *sqlx.Tx
-	waittest.Until(t, "much is taken and little sent", func() bool {
+	waittest.Within(t, time.Minute, "much is taken and little sent", func() bool {
 		if count(t, db, running) < taken {
 			return false
 		}
@@ -152,7 +152,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		}
 		return false
 	})
-	waittest.Until(t, "a request is made", r.holds)
+	waittest.Within(t, time.Minute, "a request is made", r.holds)
 	victim.Kill()
 	killed := time.Now()
 	w.Execute(db, `
@@ -163,7 +163,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if err := stopper.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "what it asked the database for is done", func() bool {
+	waittest.Within(t, time.Minute, "what it asked the database for is done", func() bool {
 		return count(t, db, `
 			SELECT count(*)
 			  FROM pg_stat_activity
@@ -185,7 +185,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	heir := time.Now()
 	w.Serve("--roles", "worker")
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
-	waittest.Until(t, "the next worker takes over what the dead one had", func() bool {
+	waittest.Within(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
 		return count(t, db, `
 			SELECT count(*)
 			  FROM river_job
@@ -200,7 +200,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		t.Errorf("what a dead process had taken was taken over %s after the next one started, "+
 			"more than %s", adopted, bound)
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 2*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown == 0 || found.unknown > begun {
 		t.Errorf("%d attempts were begun and %d are unknown", begun, found.unknown)
@@ -232,7 +232,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 	release, before := r.hold(), r.deliveries()
 	ended := count(t, db, `SELECT count(*) FROM attempts`)
 	l.createTasks(tasks)
-	waittest.Until(t, "all requests are under way", func() bool {
+	waittest.Within(t, time.Minute, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
 	})
 	for _, statement := range []string{ // to whom all this is two minutes longer ago
@@ -255,7 +255,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 		}
 	}
 	release()
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 || found.requests != found.events {
 		t.Errorf("living attempts were handed to another worker: %+v", found)

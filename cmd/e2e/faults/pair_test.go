@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/waittest"
@@ -160,7 +161,7 @@ func (p *pair) synchronise() {
 			p.t.Fatal(err)
 		}
 	}
-	waittest.Until(p.t, "the standby is waited for", func() bool {
+	waittest.Within(p.t, time.Minute, "the standby is waited for", func() bool {
 		var synchronous int
 		err := db.GetContext(p.t.Context(), &synchronous,
 			`SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`)

@@ -85,7 +85,7 @@ ignore_startup_parameters = extra_float_digits
 		_ = command.Wait() // killed
 	})
 	address := net.JoinHostPort("127.0.0.1", port)
-	waittest.Until(t, "the pooler listens", func() bool {
+	waittest.Within(t, time.Minute, "the pooler listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()
@@ -112,7 +112,7 @@ func TestFaultPooler(t *testing.T) {
 	l.run(2000)
 	w.Env["DATABASE_URL"] = direct
 	db := w.Open(t)
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 5*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if failed := l.errors.Load(); failed > 0 {
 		t.Errorf("%d calls were not confirmed", failed)

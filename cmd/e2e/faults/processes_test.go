@@ -86,7 +86,7 @@ func TestSeveralProcesses(t *testing.T) {
 				refused, len(unanswered), callers)
 		}
 	}
-	waitUntilSettled(t, w.Open(t))
+	waitUntilSettled(t, w.Open(t), 5*time.Minute)
 	found := audit(t, w.Open(t), r, l.confirmed())
 	consoleTells(w, found)
 	t.Logf("%d kills: %+v, calls without an answer %d, of which in flight on a killed API %d",
@@ -127,7 +127,7 @@ func TestSeveralProcessesStop(t *testing.T) {
 			t.Errorf("API %d did %v and did not answer", i, done)
 		}
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 5*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 {
 		t.Errorf("after an orderly stop outcomes were lost or late: %+v", found)
@@ -155,7 +155,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	release := r.hold()
 	defer release()
 	l.createTasks(10) // the others may all have been delivered by now
-	waittest.Until(t, "a request is under way", r.holds)
+	waittest.Within(t, time.Minute, "a request is under way", r.holds)
 	if err := frozen.Command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 		pretendDowntime(t, db)
 	}
 	w.Serve("--roles", "worker")
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 5*time.Minute)
 	before := audit(t, db, r, l.confirmed())
 	if before.unknown == 0 {
 		t.Error("the frozen worker had no attempt under way: nothing was tested")
@@ -177,7 +177,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	if status := frozen.Stop(); status != 0 { // it ends once all it had begun is recorded
 		t.Errorf("the woken worker ended with %d", status)
 	}
-	waitUntilSettled(t, db)
+	waitUntilSettled(t, db, 5*time.Minute)
 	after := audit(t, db, r, l.confirmed())
 	// In the small form its attempts have not timed out yet: what it was about to
 	// send still goes, under a number of its own.
@@ -227,7 +227,7 @@ func TestFaultDatabaseConnections(t *testing.T) {
 		fault()
 	}
 	loading.Wait()
-	waitUntilSettled(t, w.Open(t))
+	waitUntilSettled(t, w.Open(t), 5*time.Minute)
 	found := audit(t, w.Open(t), r, l.confirmed())
 	if found.unknown+found.late > 0 {
 		t.Errorf("a living process lost outcomes: %+v", found)

@@ -76,7 +76,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "the log is archived", func() bool {
+	waittest.Within(t, time.Minute, "the log is archived", func() bool {
 		_, err := os.Stat(filepath.Join(archive, segment))
 		return err == nil
 	})
@@ -88,7 +88,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 		"--restore_command=cp "+archive+"/%f %p", "--recovery_target_time="+moment,
 		"--recovery_target_action=promote")
 	pg.stop(syscall.SIGQUIT) // nobody may write there any more
-	waittest.Until(t, "the server is recovered", func() bool {
+	waittest.Within(t, 2*time.Minute, "the server is recovered", func() bool {
 		db, err := postgres.Open(t.Context(), recovered)
 		if err != nil {
 			return false

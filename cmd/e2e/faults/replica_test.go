@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
@@ -47,7 +48,7 @@ func newReplicated(t *testing.T) *replicated {
 // opened connects to a server that may just be starting.
 func opened(t *testing.T, address string) (db *postgres.DB) {
 	t.Helper()
-	waittest.Until(t, "the server answers", func() (answers bool) {
+	waittest.Within(t, time.Minute, "the server answers", func() (answers bool) {
 		var err error
 		db, err = postgres.Open(t.Context(), address)
 		return err == nil
@@ -67,7 +68,7 @@ func (r *replicated) serve() *e2etest.Server {
 // uses waits until the metrics say that the standby is used, or not.
 func (r *replicated) uses(s *e2etest.Server, used float64) {
 	r.T.Helper()
-	waittest.Until(r.T, "the standby's use changes", func() bool {
+	waittest.Within(r.T, 2*time.Minute, "the standby's use changes", func() bool {
 		return gauge(r.T, s, "drawbridge_replica_used") == used
 	})
 }
@@ -76,7 +77,7 @@ func (r *replicated) uses(s *e2etest.Server, used float64) {
 func (r *replicated) freeze() {
 	r.T.Helper()
 	r.tell(`SELECT pg_wal_replay_pause()`)
-	waittest.Until(r.T, "the standby stands still", func() bool {
+	waittest.Within(r.T, time.Minute, "the standby stands still", func() bool {
 		return count(r.T, r.standby,
 			`SELECT CASE pg_get_wal_replay_pause_state() WHEN 'paused' THEN 1 ELSE 0 END`) == 1
 	})
@@ -98,7 +99,7 @@ func (r *replicated) tell(statement string) {
 func (r *replicated) published() {
 	r.T.Helper()
 	const head = `SELECT position FROM feed_head`
-	waittest.Until(r.T, "the events are in both feeds", func() bool {
+	waittest.Within(r.T, time.Minute, "the events are in both feeds", func() bool {
 		return count(r.T, r.primary, `SELECT count(*) FROM outbox`) == 0 &&
 			count(r.T, r.primary, head) == count(r.T, r.standby, head)
 	})
@@ -150,13 +151,13 @@ func TestFaultReplicaBehind(t *testing.T) {
 		!strings.Contains(text, `"replica":"used; the replica is at most `) {
 		t.Errorf("the probe says %d: %s", status, text)
 	}
-	waittest.Until(t, "the lag is in the metrics", func() bool {
+	waittest.Within(t, time.Minute, "the lag is in the metrics", func() bool {
 		return gauge(t, s, "drawbridge_replica_lag_seconds") > 0
 	})
 
 	r.thaw()
 	onlooker.says(paths.Partners, "Latecomers")
-	waittest.Until(t, "the feed has the event", func() bool {
+	waittest.Within(t, time.Minute, "the feed has the event", func() bool {
 		events, _ := feed("after=" + start)
 		return len(events) == len(waited)
 	})
@@ -237,11 +238,11 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	}
 	loading.Go(func() { l.run(events) })
 	for i := range stops {
-		waittest.Until(t, "the load goes on", func() bool {
+		waittest.Within(t, 5*time.Minute, "the load goes on", func() bool {
 			return l.accepted.Load() >= i*events/stops
 		})
 		r.freeze()
-		waittest.Until(t, "the standby falls behind", func() bool {
+		waittest.Within(t, 5*time.Minute, "the standby falls behind", func() bool {
 			return l.accepted.Load() >= (2*i+1)*events/stops/2
 		})
 		r.thaw()
@@ -249,7 +250,7 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	loading.Wait()
 	r.published()
 	all := count(t, r.primary, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
-	waittest.Until(t, "both who follow the feed have them", func() bool {
+	waittest.Within(t, time.Minute, "both who follow the feed have them", func() bool {
 		return asked.size() >= all && waited.size() >= all
 	})
 	stop()

@@ -60,7 +60,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		t.Errorf("%d calls were lost or refused, the first: %s", lost, *first)
 	}
 	checkLoans(t, w.Open(t), loans)
-	waitUntilSettled(t, w.Open(t))
+	waitUntilSettled(t, w.Open(t), 2*time.Minute)
 	t.Logf("%d loans, %d calls answered", loans, b.steps.Load())
 }
 
@@ -68,7 +68,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 func (b *borrowers) goOn(steps int64) {
 	b.t.Helper()
 	point := b.steps.Load() + steps
-	waittest.Until(b.t, "calls are answered", func() bool {
+	waittest.Within(b.t, 5*time.Minute, "calls are answered", func() bool {
 		return b.steps.Load() >= point
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/waittest"
@@ -59,7 +60,7 @@ func (s *stand) follow(t *testing.T, journal string, command []string) {
 		}
 		// It dies at another moment of each round: before it has read anything, in the
 		// middle, or when all is booked.
-		waittest.Until(t, "enough is booked", func() bool {
+		waittest.Within(t, time.Minute, "enough is booked", func() bool {
 			return len(read(t, journal))-before >= round
 		})
 		if round == kills/2 {
@@ -92,7 +93,7 @@ func (s *stand) follow(t *testing.T, journal string, command []string) {
 	}
 	consumer := s.start(t, journal, command)
 	defer func() { _, _ = consumer.Process.Kill(), consumer.Wait() }()
-	waittest.Until(t, "everything is booked", func() bool {
+	waittest.Within(t, time.Minute, "everything is booked", func() bool {
 		return len(read(t, journal)) >= total
 	})
 	seen, last := map[string]bool{}, map[string]int{}

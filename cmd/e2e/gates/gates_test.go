@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -177,7 +178,7 @@ func (s *stand) failOnce() {
 			UID string `json:"delivery_uid"`
 		} `json:"deliveries"`
 	}
-	waittest.Until(s.T, "a delivery failed", func() bool {
+	waittest.Within(s.T, time.Minute, "a delivery failed", func() bool {
 		s.JSON(&known, "delivery", "list", "--state", "failed")
 		return len(known.Deliveries) > 0
 	})
@@ -198,7 +199,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = proxy.Process.Kill(), proxy.Wait() })
-	waittest.Until(t, "the proxy listens", func() bool {
+	waittest.Within(t, 5*time.Minute, "the proxy listens", func() bool {
 		connection, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			_ = connection.Close()
@@ -381,7 +382,7 @@ func TestWebhooks(t *testing.T) {
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("the scenario answered %d", answer.StatusCode)
 	}
-	waittest.Until(t, "the webhooks came", func() bool {
+	waittest.Within(t, time.Minute, "the webhooks came", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		returned := 0

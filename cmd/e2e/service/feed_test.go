@@ -70,7 +70,7 @@ func TestWaitingCallsAreCheapAndEndWithTheService(t *testing.T) {
 		text, _ := io.ReadAll(response.Body)
 		return strings.Contains(string(text), fmt.Sprintf("\ndrawbridge_feed_waiting %d\n", count))
 	}
-	waittest.Until(t, "all of them wait", metric)
+	waittest.Within(t, time.Minute, "all of them wait", metric)
 	if grown := resident(t, s.Command.Process.Pid) - before; grown > 100<<10 {
 		t.Errorf("%d calls that wait hold %d MiB", count, grown>>10)
 	}
@@ -171,7 +171,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() }) // it has ended unless the test failed
-	waittest.Until(t, "it follows the feed", func() bool {
+	waittest.Within(t, time.Minute, "it follows the feed", func() bool {
 		return strings.Contains(notes.String(), "following ")
 	})
 	create := func() {
@@ -187,7 +187,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 	}
 	receiver.refuse.Store(true)
 	create()
-	waittest.Until(t, "what was refused is repeated", func() bool {
+	waittest.Within(t, time.Minute, "what was refused is repeated", func() bool {
 		return len(receiver.got()) == 1
 	})
 	if status := s.Stop(); status != 0 {
@@ -200,7 +200,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 	e2etest.Send(t, data, http.MethodPost, fmt.Sprintf("%s/api/v2/sandbox/disbursement/%.0f/status",
 		s.URL, drawn["merchantDisbursementId"]), map[string]any{"status": "CANCELLED"})
 	create()
-	waittest.Until(t, "all have come and are printed", func() bool {
+	waittest.Within(t, time.Minute, "all have come and are printed", func() bool {
 		return len(receiver.got()) >= 4 && strings.Count(lines.String(), "\n") >= 4
 	})
 	if err := command.Process.Signal(syscall.SIGINT); err != nil {

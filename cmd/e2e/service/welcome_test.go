@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/waittest"
@@ -40,7 +41,7 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 	}
 	// Beside those of the traffic that the demo tells of, which nobody sends.
 	e2etest.WaitForCount(t, db, before+2, settled)
-	waittest.Until(t, "the demo to name the address", func() bool {
+	waittest.Within(t, time.Minute, "the demo to name the address", func() bool {
 		return w.DemoData().BaseURL == server.URL+"/api"
 	})
 }

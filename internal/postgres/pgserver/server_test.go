@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -221,7 +222,7 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it reports the kill
-	waittest.Until(t, "the server ends", func() bool { return !alive(server) })
+	waittest.Within(t, 20*time.Second, "the server ends", func() bool { return !alive(server) })
 }
 
 func TestStartsOverLeftovers(t *testing.T) {
@@ -332,7 +333,7 @@ func TestLockOutlivesItsServersOwner(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
 			t.Error(err)
 		}
-		waittest.Until(t, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
+		waittest.Within(t, 20*time.Second, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
 	}()
 	for range 20 {
 		runtime.GC()
