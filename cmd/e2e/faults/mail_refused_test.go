@@ -60,7 +60,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waittest.Within(t, e2etest.MailPatience, "every mail is sent, and the alert is closed", func() bool {
+	waittest.Within(t, e2etest.MailPatience, "every mail is sent, the alert closed", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM emails WHERE state = 'sent'`) == waiting &&
 			countRows(t, db, alerts+`IS NULL`) == 0
 	})

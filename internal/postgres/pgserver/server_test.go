@@ -333,7 +333,9 @@ func TestLockOutlivesItsServersOwner(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
 			t.Error(err)
 		}
-		waittest.Within(t, 20*time.Second, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
+		waittest.Within(t, 20*time.Second, "the server ends", func() bool {
+			return syscall.Kill(pid, 0) != nil
+		})
 	}()
 	for range 20 {
 		runtime.GC()
