@@ -2,13 +2,12 @@ package e2etest
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,22 +21,18 @@ type Server struct {
 	URL     string
 	Command *exec.Cmd
 	ended   chan struct{}
-	mu      sync.Mutex
-	log     bytes.Buffer
+	log     string
 }
 
-// Write collects the service's log.
-func (s *Server) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(text)
-}
-
-// Logged is what the service has logged so far.
+// Logged is what the service has logged so far. It writes to a file itself: what it logged
+// before it was ready, or before it ended, is there by then.
 func (s *Server) Logged() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
+	s.T.Helper()
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return string(text)
 }
 
 // Serve starts the service and waits for its ready line.
@@ -49,9 +44,13 @@ func (w *Harness) Serve(args ...string) *Server {
 // Start runs a command that serves, and waits for its ready line.
 func (w *Harness) Start(command *exec.Cmd) *Server {
 	w.T.Helper()
-	s := &Server{T: w.T, Command: command}
-	s.ended = make(chan struct{})
-	s.Command.Stderr = s
+	log, err := os.CreateTemp(w.T.TempDir(), "log")
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	defer log.Close()
+	s := &Server{T: w.T, Command: command, ended: make(chan struct{}), log: log.Name()}
+	s.Command.Stderr = log
 	stdout, err := s.Command.StdoutPipe()
 	if err != nil {
 		w.T.Fatal(err)
