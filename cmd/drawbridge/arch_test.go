@@ -114,17 +114,18 @@ var fences = map[string][]string{
 }
 
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath, Dir  string
+	Imports, GoFiles []string
 }
 
-func packages(t *testing.T) map[string][]string {
+func packages(t *testing.T) map[string]goPackage {
 	t.Helper()
-	output, err := exec.Command("go", "list", "-json=ImportPath,Imports", "drawbridge/...").Output()
+	output, err := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,GoFiles",
+		"drawbridge/...").Output()
 	if err != nil {
 		t.Fatalf("listing the packages: %v", err)
 	}
-	found := make(map[string][]string)
+	found := make(map[string]goPackage)
 	decoder := json.NewDecoder(strings.NewReader(string(output)))
 	for {
 		var p goPackage
@@ -133,7 +134,7 @@ func packages(t *testing.T) map[string][]string {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		found[strings.TrimPrefix(p.ImportPath, "drawbridge/")] = p.Imports
+		found[strings.TrimPrefix(p.ImportPath, "drawbridge/")] = p
 	}
 }
 
@@ -152,7 +153,7 @@ func isTestSupport(name string) bool {
 
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
-	for name, imports := range packages(t) {
+	for name, p := range packages(t) {
 		level := levelOf(name)
 		if level < 0 {
 			if !isTestSupport(name) {
@@ -160,7 +161,7 @@ func TestImportsPointDown(t *testing.T) {
 			}
 			continue
 		}
-		for _, path := range imports {
+		for _, path := range p.Imports {
 			imported, own := strings.CutPrefix(path, "drawbridge/")
 			if !own || slices.Contains(siblings[name], imported) {
 				continue
@@ -177,11 +178,11 @@ func TestImportsPointDown(t *testing.T) {
 
 func TestLibrariesStayBehindTheirFences(t *testing.T) {
 	t.Parallel()
-	for name, imports := range packages(t) {
+	for name, p := range packages(t) {
 		if isTestSupport(name) {
 			continue
 		}
-		for _, path := range imports {
+		for _, path := range p.Imports {
 			for library, allowed := range fences {
 				if path != library && !strings.HasPrefix(path, library+"/") {
 					continue
@@ -197,9 +198,32 @@ func TestLibrariesStayBehindTheirFences(t *testing.T) {
 	}
 }
 
+// TestPackagesAndFilesStaySmall counts what is written by hand.
+func TestPackagesAndFilesStaySmall(t *testing.T) {
+	t.Parallel()
+	const mostFiles, mostLines = 25, 500
+	for name, p := range packages(t) {
+		files := slices.DeleteFunc(p.GoFiles, func(file string) bool {
+			return strings.HasSuffix(file, "_templ.go")
+		})
+		if len(files) > mostFiles {
+			t.Errorf("%s has %d files, more than %d", name, len(files), mostFiles)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Count(string(source), "\n"); lines > mostLines {
+				t.Errorf("%s/%s has %d lines, more than %d", name, file, lines, mostLines)
+			}
+		}
+	}
+}
+
 func TestDomainIsPure(t *testing.T) {
 	t.Parallel()
-	for _, path := range packages(t)["internal/lending"] {
+	for _, path := range packages(t)["internal/lending"].Imports {
 		if strings.Contains(path, ".") && path != "github.com/shopspring/decimal" {
 			t.Errorf("internal/lending imports %s", path)
 		}
