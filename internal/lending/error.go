@@ -3,6 +3,7 @@ package lending
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -128,6 +129,18 @@ func (f *Faults) Merge(err error) {
 		return
 	}
 	*f = append(*f, FieldFault{Message: err.Error()})
+}
+
+// MergeOthers adds the faults of an error that name fields of which none is known yet.
+func (f *Faults) MergeOthers(err error) {
+	var others Faults
+	others.Merge(err)
+	known := slices.Clone(*f)
+	for _, other := range others {
+		if !slices.ContainsFunc(known, func(one FieldFault) bool { return one.Field == other.Field }) {
+			*f = append(*f, other)
+		}
+	}
 }
 
 // Err returns nil without faults, else a VALIDATION_ERROR whose message is the

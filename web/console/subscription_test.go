@@ -119,9 +119,12 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 			t.Errorf("%s leads nowhere", href)
 		}
 	}
-	want := []string{"#partner", "#merchant", "#event", "#rate"}
+	want := []string{
+		"#url", "#partner", "#merchant", "#event", "#secret", "#header-1-name", "#header-2-name",
+		"#header-2-value", "#rate",
+	}
 	if diff := cmp.Diff(want, fields); diff != "" {
-		t.Errorf("what only the form knows (-want +got):\n%s", diff)
+		t.Errorf("what the form and the rules refuse (-want +got):\n%s", diff)
 	}
 	form.Set("partner", r.Partner.String())
 	form.Set("merchants", "all")

@@ -38,12 +38,7 @@ func prefixOf(auth sender.Auth) string {
 func (s *Service) Subscribe(
 	ctx context.Context, tx *postgres.Tx, partnerUID uuid.UUID, settings Settings, by string,
 ) (Subscription, secret.String, error) {
-	headers, err := keepHeaders(settings.Headers, nil)
-	if err != nil {
-		return Subscription{}, secret.String{}, err
-	}
-	settings.Headers = headers
-	value, err := s.check(&settings, true)
+	value, err := s.checkNew(&settings)
 	if err != nil {
 		return Subscription{}, secret.String{}, err
 	}
@@ -76,6 +71,22 @@ func (s *Service) Subscribe(
 	}
 	subscription, err := s.subscription(row)
 	return subscription, value, err
+}
+
+// CheckNew answers what Subscribe refuses about settings: VALIDATION_ERROR naming every
+// wrong one.
+func (s *Service) CheckNew(settings Settings) error {
+	_, err := s.checkNew(&settings)
+	return err
+}
+
+func (s *Service) checkNew(settings *Settings) (secret.String, error) {
+	headers, err := keepHeaders(settings.Headers, nil)
+	if err != nil {
+		return secret.String{}, err
+	}
+	settings.Headers = headers
+	return s.check(settings, true)
 }
 
 // check validates and normalises settings and returns the secret to put in

@@ -162,7 +162,10 @@ func (f editor) save(
 	warning, err := f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(), settings.URL)
 	problems.Merge(err)
 	if err := problems.Err(); err != nil {
-		return f.showWrong(ctx, form, err, rows)
+		if form.IsNew() {
+			problems.MergeOthers(f.Webhooks.Subscriptions.CheckNew(settings))
+		}
+		return f.showWrong(ctx, form, problems.Err(), rows)
 	}
 	var made saved
 	change := f.saving(ctx, form, settings, current, &made)
