@@ -588,6 +588,9 @@ func TestFeedNeverSkips(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				if answer.Status == http.StatusServiceUnavailable {
+					continue // all connections are in use: whoever follows repeats the call
+				}
 				page, err := feedPageOf(answer)
 				if err != nil {
 					t.Error(err)

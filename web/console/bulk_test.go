@@ -149,12 +149,16 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 		wantStatus(t, http.StatusSeeOther)
 	r.advance(page, 1)
 	paused := b.fragment().post(page+"/pause", nil).wantStatus(t, http.StatusOK)
-	if got := paused.text("#progress-title"); got != "Paused: 25 deliveries wait" {
-		t.Errorf("paused: %q", got)
+	var waiting int // 25, or a few less where more than a second went by
+	title := paused.text("#progress-title")
+	_, err := fmt.Sscanf(title, "Paused: %d deliveries wait", &waiting)
+	if err != nil || waiting == 0 || waiting > 25 {
+		t.Errorf("paused: %q (%v)", title, err)
 	}
 	r.advance(page, 1)
-	if got := b.get(page + "?outcome=delivered").find("#results tbody tr").Length(); got != 5 {
-		t.Errorf("%d delivered while paused", got)
+	delivered := b.get(page + "?outcome=delivered").find("#results tbody tr").Length()
+	if delivered != 30-waiting {
+		t.Errorf("%d delivered while paused and %d waiting", delivered, waiting)
 	}
 	b.post(page+"/resume", nil).wantStatus(t, http.StatusSeeOther)
 	r.advance(page, 2)
