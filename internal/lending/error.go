@@ -135,7 +135,7 @@ func (f *Faults) Merge(err error) {
 func (f *Faults) MergeOthers(err error) {
 	var others Faults
 	others.Merge(err)
-	known := slices.Clone(*f)
+	known := *f
 	for _, other := range others {
 		if !slices.ContainsFunc(known, func(one FieldFault) bool { return one.Field == other.Field }) {
 			*f = append(*f, other)

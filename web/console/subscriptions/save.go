@@ -161,7 +161,7 @@ func (f editor) save(
 	problems := checkForm(form)
 	warning, err := f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(), settings.URL)
 	problems.Merge(err)
-	if err := problems.Err(); err != nil {
+	if len(problems) > 0 {
 		if form.IsNew() {
 			problems.MergeOthers(f.Webhooks.Subscriptions.CheckNew(settings))
 		}
