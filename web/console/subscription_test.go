@@ -97,6 +97,43 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	}
 }
 
+// wantFaults fails the test unless the form names these fields as wrong, from the top down, and
+// leads to each.
+func (a answer) wantFaults(t *testing.T, want ...string) {
+	t.Helper()
+	var fields []string
+	for _, link := range a.find("#faults a").EachIter() {
+		href, _ := link.Attr("href")
+		fields = append(fields, href)
+		if a.find(href).Length() != 1 {
+			t.Errorf("%s leads nowhere", href)
+		}
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("what is named as wrong (-want +got):\n%s", diff)
+	}
+}
+
+func TestAWrongEditNamesAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b, endpoint := r.asOperator(), r.receiver()
+	b.post(paths.SubscriptionNew, r.filled(endpoint.URL+"/hook")).wantStatus(t, http.StatusSeeOther)
+	before := r.onlySubscription()
+	path := paths.To(paths.SubscriptionEdit, before.UID.String())
+	form := edit(b.get(path))
+	form.Del("event")
+	form.Set("rate", "many")
+	form.Set("secret_mode", "paste")
+	form.Set("secret", "short")
+	form["header_name"][0], form["header_value"][0] = "Host", "a"
+	b.post(path, form).wantStatus(t, http.StatusBadRequest).
+		wantFaults(t, "#event", "#secret", "#header-1-name", "#rate")
+	if after := r.onlySubscription(); after.Version != before.Version {
+		t.Errorf("a wrong form made version %d", after.Version)
+	}
+}
+
 func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -111,35 +148,14 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	form["header_name"] = []string{"Host", "x-drawbridge-own"}
 	form["header_value"] = []string{"a", "über"}
 	page := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
-	var fields []string
-	for _, link := range page.find("#faults a").EachIter() {
-		href, _ := link.Attr("href")
-		fields = append(fields, href)
-		if page.find(href).Length() != 1 {
-			t.Errorf("%s leads nowhere", href)
-		}
-	}
-	want := []string{
-		"#url", "#partner", "#merchant", "#event", "#secret", "#header-1-name", "#header-2-name",
-		"#header-2-value", "#rate",
-	}
-	if diff := cmp.Diff(want, fields); diff != "" {
-		t.Errorf("what the form and the rules refuse (-want +got):\n%s", diff)
-	}
+	page.wantFaults(t, "#url", "#partner", "#merchant", "#event", "#secret", "#header-1-name",
+		"#header-2-name", "#header-2-value", "#rate")
 	form.Set("partner", r.Partner.String())
 	form.Set("merchants", "all")
 	form.Set("events", "all")
 	form.Set("rate", "5000")
 	page = b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
-	fields = nil
-	for _, link := range page.find("#faults a").EachIter() {
-		href, _ := link.Attr("href")
-		fields = append(fields, href)
-	}
-	want = []string{"#url", "#secret", "#header-1-name", "#header-2-name", "#header-2-value", "#rate"}
-	if diff := cmp.Diff(want, fields); diff != "" {
-		t.Errorf("what the rules refuse (-want +got):\n%s", diff)
-	}
+	page.wantFaults(t, "#url", "#secret", "#header-1-name", "#header-2-name", "#header-2-value", "#rate")
 	for selector, typed := range map[string]string{
 		"#url": "https://localhost/hook", "#secret": "short", "#header-1-name": "Host",
 		"#header-2-value": "über", "#rate": "5000", "#reason": "ticket 7",

@@ -102,26 +102,11 @@ func (s *Service) amend(
 	if err != nil {
 		return secret.String{}, nil, err
 	}
-	if patch.Headers == nil {
-		if err := current.CheckHeaders(); err != nil {
-			return secret.String{}, nil, err
-		}
+	settings, value, err := s.after(current, patch)
+	if err != nil {
+		return secret.String{}, nil, err
 	}
-	settings := patch.over(current)
 	rotate := patch.rotates(settings.Auth, current.Auth)
-	stored := current.Headers
-	if patch.stored != nil {
-		stored = patch.stored
-	}
-	if settings.Headers, err = keepHeaders(settings.Headers, stored); err != nil {
-		return secret.String{}, nil, err
-	}
-	if value, err = s.check(&settings, rotate); err != nil {
-		return secret.String{}, nil, err
-	}
-	if err := settings.checkMove(current, rotate); err != nil {
-		return secret.String{}, nil, err
-	}
 	for i := range settings.Headers {
 		settings.Headers[i].Kept = false // they are given now
 	}
@@ -139,6 +124,36 @@ func (s *Service) amend(
 		row.Auth, row.PreviousSealed, row.PreviousUntil = settings.Auth, nil, nil
 	}
 	return value, changes, nil
+}
+
+// CheckAmend answers what Amend refuses about the settings of a patch to a configuration.
+func (s *Service) CheckAmend(current Subscription, patch Patch) error {
+	_, _, err := s.after(current, patch)
+	return err
+}
+
+// after returns the settings that a patch leads to, with the secret if another is put in force.
+func (s *Service) after(
+	current Subscription, patch Patch,
+) (settings Settings, value secret.String, err error) {
+	if patch.Headers == nil {
+		if err := current.CheckHeaders(); err != nil {
+			return Settings{}, secret.String{}, err
+		}
+	}
+	settings = patch.over(current)
+	rotate := patch.rotates(settings.Auth, current.Auth)
+	stored := current.Headers
+	if patch.stored != nil {
+		stored = patch.stored
+	}
+	if settings.Headers, err = keepHeaders(settings.Headers, stored); err != nil {
+		return Settings{}, secret.String{}, err
+	}
+	if value, err = s.check(&settings, rotate); err != nil {
+		return Settings{}, secret.String{}, err
+	}
+	return settings, value, settings.checkMove(current, rotate)
 }
 
 // rotates tells whether the patch puts another secret in force. A secret that signed

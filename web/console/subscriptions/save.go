@@ -162,9 +162,12 @@ func (f editor) save(
 	warning, err := f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(), settings.URL)
 	problems.Merge(err)
 	if len(problems) > 0 {
-		if form.IsNew() {
-			problems.MergeOthers(f.Webhooks.Subscriptions.CheckNew(settings))
+		if current == nil {
+			err = f.Webhooks.Subscriptions.CheckNew(settings)
+		} else {
+			err = f.Webhooks.Subscriptions.CheckAmend(*current, patchOf(form, settings))
 		}
+		problems.MergeOthers(err)
 		return f.showWrong(ctx, form, problems.Err(), rows)
 	}
 	var made saved
@@ -222,6 +225,22 @@ func (f editor) saving(
 			},
 		}
 	}
+	return action.Change{
+		Done:      "Saved as a new version. Deliveries use it from now on.",
+		Unchanged: "Nothing was changed.",
+		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Amend(
+				request, tx, before.UID, patchOf(form, settings), by)
+			if err != nil || made.Version == before.Version {
+				return operator.Outcome{Target: made.path()}, err
+			}
+			return did(made.path(), "update", *before, before.Audited(), made.Audited()), nil
+		},
+	}
+}
+
+// patchOf is the change of a subscription that a form asks for.
+func patchOf(form subscriptions.Form, settings subscription.Settings) subscription.Patch {
 	patch := subscription.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
 		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: subscription.DefaultOverlap,
@@ -231,18 +250,7 @@ func (f editor) saving(
 	if form.SecretMode != secretKeep && settings.Auth != sender.AuthNone {
 		patch.Secret = &settings.Secret
 	}
-	return action.Change{
-		Done:      "Saved as a new version. Deliveries use it from now on.",
-		Unchanged: "Nothing was changed.",
-		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Amend(
-				request, tx, before.UID, patch, by)
-			if err != nil || made.Version == before.Version {
-				return operator.Outcome{Target: made.path()}, err
-			}
-			return did(made.path(), "update", *before, before.Audited(), made.Audited()), nil
-		},
-	}
+	return patch
 }
 
 // formLabels are the fields of the form by their names, as a sentence mentions them.
