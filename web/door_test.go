@@ -127,7 +127,8 @@ func TestProbesByHead(t *testing.T) {
 func TestCallsBehindALockedApplication(t *testing.T) {
 	t.Parallel()
 	const line = 128
-	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
+	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
+		"DRAWBRIDGE_ROLES", "api,console").Furnish()
 	uid, other := s.Create(), s.NewAccount("Other")
 	theirs := s.CreateAs(other)
 	tx, err := s.DB.BeginTxx(t.Context(), nil)
@@ -172,7 +173,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 			t.Errorf("another client is answered %s", answer.Raw)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz"} {
+	for _, path := range []string{"/healthz", "/readyz", "/console/sign-in", "/docs"} {
 		answer, err := http.Get(strings.TrimSuffix(s.URL, apptest.BasePath) + path)
 		if err != nil {
 			t.Fatal(err)

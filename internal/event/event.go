@@ -1,11 +1,11 @@
-// Package event records what happened: it renders an event's body once and
-// schedules what follows from it, all in the caller's transaction.
+// Package event records what happened: it renders an event's body once and writes down
+// what follows from it, all in the caller's transaction.
 //
-//	use case ── Record ──► events row ──► deliveries ──► jobs
-//	                  └──► e-mail log ──► job
+//	use case ── Record ──► events row, outbox row ── commit ──► package outbox: deliveries, jobs
+//	                  └──► e-mail log, job
 //
-// Nothing is published from memory and nothing after the commit, so what
-// rolled back is never told and what committed is never lost.
+// Nothing is published from memory, so what rolled back is never sent and what committed
+// is never lost.
 package event
 
 import (
@@ -21,13 +21,13 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// Recorder writes events and schedules their deliveries and e-mails.
+// Recorder writes events, what they owe, and their e-mails.
 type Recorder struct {
 	Webhooks *webhook.Services
 	Emails   *email.Service
 }
 
-// Record writes events of applications and schedules what follows. The events of one
+// Record writes events of applications and what follows from them. The events of one
 // application sort as they happened, and no two have the same time.
 func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, events ...lending.Event) error {
 	published := make([]delivery.Event, 0, len(events))

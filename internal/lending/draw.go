@@ -16,9 +16,9 @@ type Draw struct {
 // DecideDraw states the rules for draws (specification sections 3.3, 4.1 and 7),
 // for the draw itself and for its preview. The first check that fails answers:
 // Approved, a loan, nothing pending, something left, kind, documents, amounts.
-// That all earlier stages are settled needs no check of its own: what is not
-// settled is pending. A refused draw still holds kind and stage of the loan's
-// next draw, where there is one.
+// A refused draw still holds kind and stage of the loan's next draw, where there is one.
+//
+// "Draw rule" is a rule of section 3.3 in the code, "request rule" one of section 4.1.
 //
 // Errors: APPLICATION_NOT_APPROVED, INVALID_STATE without a loan (nil),
 // DRAW_PENDING, AMOUNT_EXCEEDS_BALANCE, EARLY_COMPLETION_NOT_ALLOWED,
@@ -31,14 +31,14 @@ func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw
 		draw, noDraw = nextDraw(*loan, request)
 	}
 	switch {
-	case status != StatusApproved:
+	case status != StatusApproved: // draw rule 1
 		return draw, notApproved(draw, request.Documents)
 	case loan == nil:
 		return draw, errNoLoan()
-	case loan.IsPending():
+	case loan.IsPending(): // draw rule 2, and with it draw rule 5
 		return draw, NewError(CodeDrawPending, "Error in requestPublicDrawV2: "+
 			"a currently pending draw exists for this loan; try again when it has completed")
-	case noDraw != nil:
+	case noDraw != nil: // draw rule 3, or request rule 3
 		return draw, noDraw
 	}
 	if err := checkDocuments(draw, request.Documents); err != nil {
@@ -60,8 +60,8 @@ func notApproved(draw Draw, documents Documents) error {
 		"The application must be in Approved status before requesting a draw")
 }
 
-// nextDraw finds stage and kind. A stage is final when it is the last, or when
-// the balance is at most what is scheduled for it.
+// nextDraw finds stage and kind (draw rule 4). A stage is final when it is the last, or
+// when the balance is at most what is scheduled for it.
 func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	stage, found := loan.NextStage()
 	if !found || !loan.Balance().IsPositive() {
@@ -76,7 +76,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 		draw.Kind = DrawEarly
 	}
 	draw.DocumentsRequired = draw.Kind.Completes()
-	// An early draw is never of the last stage, so the loan has several.
+	// Request rule 3. An early draw is never of the last stage, so the loan has several.
 	if draw.Kind == DrawEarly && len(loan.live()) == 0 {
 		return draw, NewError(CodeEarlyCompletionForbidden,
 			"Early completion is not allowed on the first draw of a loan with multiple disbursements")
@@ -84,6 +84,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	return draw, nil
 }
 
+// checkDocuments holds to request rules 2 and 3, which need documents, and 5, which refuses them.
 func checkDocuments(draw Draw, documents Documents) error {
 	switch {
 	case draw.DocumentsRequired && documents == DocumentsAbsent:
@@ -95,8 +96,8 @@ func checkDocuments(draw Draw, documents Documents) error {
 	return nil
 }
 
-// completingDraw takes the whole balance, of the revised loan amount if given.
-// A reduced disbursement amount is not used.
+// completingDraw takes the whole balance, of the revised loan amount if given (request
+// rules 2 and 3). A reduced disbursement amount is not used (request rule 4).
 func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	revised := request.UpdatedLoanAmount
 	if revised == nil {
@@ -114,7 +115,7 @@ func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	return draw.of(revised.Sub(loan.Drawn()), loan.FeePercent), nil
 }
 
-// regularDraw takes the scheduled amount, or the lower one that was asked for.
+// regularDraw takes the scheduled amount, or the lower one that was asked for (request rule 1).
 func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	var faults Faults
 	if request.UpdatedLoanAmount != nil {

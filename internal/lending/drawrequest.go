@@ -55,7 +55,7 @@ func ParseDrawRequest(values map[string]string, documents Documents) (DrawReques
 		faults.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
 	}
 	_, reduced := values[PartDisbursementAmount]
-	if reduced && request.ProjectCompletedEarly {
+	if reduced && request.ProjectCompletedEarly { // request rule 4
 		faults.Add(PartDisbursementAmount, "%q is not allowed together with %q: "+
 			"an early completion draws the whole balance; use %q to reduce the loan",
 			PartDisbursementAmount, PartCompletedEarly, PartLoanAmount)

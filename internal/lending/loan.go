@@ -79,7 +79,8 @@ func (l Loan) Drawn() Money {
 // Balance returns what is left to draw.
 func (l Loan) Balance() Money { return l.Amount.Sub(l.Drawn()) }
 
-// IsPending reports whether the money of a draw is still under way.
+// IsPending reports whether the money of a draw is still under way. Without one, every earlier
+// draw was disbursed, or cancelled or returned, which leaves its stage open: draw rule 5.
 func (l Loan) IsPending() bool {
 	return slices.ContainsFunc(l.Disbursements, func(d Disbursement) bool {
 		return d.Status.IsPending()

@@ -12,7 +12,7 @@ import (
 )
 
 // RequestDraw grants the next draw of a loan or refuses it (specification
-// section 4.1). The disbursement, its event, deliveries and jobs are one
+// section 4.1). The disbursement, its event and what that owes are one
 // transaction under the application's lock, so of two simultaneous requests one
 // finds the other's draw pending. Whether documents came along is read from the
 // input's files and metadata, whatever its request says.

@@ -435,6 +435,31 @@ func TestWhatIsOwedIsDecidedWithTheEvent(t *testing.T) {
 	}
 }
 
+// What is in force when the event is recorded decides, not what is when its transaction commits.
+func TestWhoSubscribesBeforeTheCommitComesLater(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid := h.Application(t).UID
+	owed := h.Subscribe(t, nil).UID
+	var later uuid.UUID
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		err := record(h, uid)(ctx, tx)
+		later = h.Subscribe(t, nil).UID // committed while the event's transaction is open
+		return err
+	})
+	publish(t, h)
+	got := verdicts(t, h, newest(t, h, uid))
+	if got[owed] != delivery.VerdictSent || got[later] != delivery.VerdictLater {
+		t.Errorf("the subscription from before has the verdict %s, the one from meanwhile %s",
+			got[owed], got[later])
+	}
+	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE subscription_uid = $1`,
+		later); count != 0 {
+		t.Errorf("the one from meanwhile got %d deliveries", count)
+	}
+}
+
 // A restored database has events in its outbox that were perhaps sent since. Whoever cancels what
 // waited cancels their deliveries too, which the log then shows.
 func TestCancellingWhatARestoreFoundReachesTheOutbox(t *testing.T) {

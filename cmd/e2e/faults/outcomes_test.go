@@ -115,7 +115,11 @@ func outages(t *testing.T, pg *ownPostgres, w *e2etest.Harness) []outage {
 // it has sent: only those that it began count as attempts, since when they began.
 func TestFaultKilledBeforeItBegan(t *testing.T) {
 	t.Parallel()
-	const events, taken = 200, 100
+	const taken = 100
+	events := int64(200)
+	if *chaos { // more than a worker takes, so that the next one has something to send at once
+		events = 1500
+	}
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	release := r.hold()
 	w := e2etest.New(t)
@@ -182,8 +186,10 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
 	}
 	release()
-	heir := time.Now()
+	heir, before := time.Now(), r.deliveries()
 	w.Serve("--roles", "worker")
+	waittest.Until(t, "the next worker sends", func() bool { return r.deliveries() > before })
+	sent := time.Since(heir)
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
 	waittest.Within(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
 		return count(t, db, `
@@ -195,6 +201,9 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	adopted, bound := time.Since(heir).Round(time.Millisecond), fleet.Lost
 	if *chaos { // nothing else runs then
 		bound = 10 * time.Second
+		if sent > time.Second {
+			t.Errorf("the next worker sent only %s after its start", sent)
+		}
 	}
 	if adopted > bound {
 		t.Errorf("what a dead process had taken was taken over %s after the next one started, "+
@@ -213,8 +222,8 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if left := count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
-	t.Logf("%d begun; %+v, taken over %s after the next start, settled %s after the kill",
-		begun, found, adopted, time.Since(killed).Round(time.Second))
+	t.Logf("%d begun; %+v, sent %s and taken over %s after the next start, settled %s after the kill",
+		begun, found, sent.Round(time.Millisecond), adopted, time.Since(killed).Round(time.Second))
 }
 
 // TestFaultDatabaseClockJumps lets the clock of the database jump two minutes ahead while

@@ -73,8 +73,9 @@ func StartServer(t testing.TB, db *postgres.DB, variables ...string) *Server {
 		T: t, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
 		requests: make(recorded, recordedCalls),
 	}
-	s.Harness = On(t, db, append(variables,
-		"DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://"+s.Folder)...)
+	s.Harness = On(t, db, append([]string{
+		"DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://" + s.Folder,
+	}, variables...)...)
 	options, err := s.WebOptions()
 	s.must(err)
 	options.Requests, options.Metrics = s.requests, http.NotFoundHandler()

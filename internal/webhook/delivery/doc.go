@@ -2,8 +2,9 @@
 // delivery of each event to each subscription that wants it, makes the attempts, records
 // how they ended, and reads the log of all of that (specification section 6).
 //
-// An event, its deliveries and their jobs are written in the transaction of
-// the change that caused them. From then on a delivery moves like this:
+// An event and what it owes are written in the transaction of the change that caused
+// them; package outbox makes its deliveries and their jobs once that has committed. From
+// then on a delivery moves like this:
 //
 //	            +-----------------> delivered
 //	            |   2xx                 ^

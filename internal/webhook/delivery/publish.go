@@ -77,8 +77,8 @@ type Event struct {
 // lock each takes the application's next number, after those of events that are older than
 // numbers are, and its place in the outbox. The event is its last change, so whoever records
 // one need not note that. Partner and merchant are the application's,
-// and the subscriptions are read as they are in force now: what follows from the event is
-// decided here, and only done later.
+// and the subscriptions are read as they are in force when this statement begins, not when it
+// commits: what follows from the event is decided here, and only done later.
 const publishEvents = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications a
