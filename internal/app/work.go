@@ -45,7 +45,7 @@ func (s *Services) Work(ctx context.Context) error {
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
 	driver := queue.NewDriver(pool, s.DB.Now)
-	driver.Broke = s.Fleet.Working.Broke
+	driver.Broke, driver.Works = s.Fleet.Working.Broke, s.Fleet.Working.Works
 	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)

@@ -67,6 +67,12 @@ func (r *Roster) set(id int64, runs bool) {
 	r.jobs[id] = runs
 }
 
+// Works tells whether a run of a job is under way.
+func (r *Roster) Works(id int64) bool {
+	runs, _ := r.state(id)
+	return runs
+}
+
 // state tells whether a run of a job is under way, and whether there was one whose
 // end the queue may still have to write.
 func (r *Roster) state(id int64) (runs, ended bool) {

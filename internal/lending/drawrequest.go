@@ -2,6 +2,7 @@ package lending
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/shopspring/decimal"
 )
@@ -47,12 +48,15 @@ func ParseDrawRequest(values map[string]string, documents Documents) (DrawReques
 		UpdatedLoanAmount:         optionalMoney(&faults, values, PartLoanAmount),
 		Documents:                 documents,
 	}
-	switch text, given := values[PartCompletedEarly]; {
-	case !given, text == "false":
-	case text == "true":
+	text, given := values[PartCompletedEarly]
+	switch strings.ToLower(text) {
+	case "true":
 		request.ProjectCompletedEarly = true
+	case "false":
 	default:
-		faults.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
+		if given {
+			faults.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
+		}
 	}
 	_, reduced := values[PartDisbursementAmount]
 	if reduced && request.ProjectCompletedEarly { // request rule 4

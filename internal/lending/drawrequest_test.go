@@ -35,7 +35,9 @@ func TestParseDrawRequest(t *testing.T) {
 		"three decimals":    {map[string]string{reduced: "10.123"}, []string{reduced}},
 		"empty amount":      {map[string]string{revised: ""}, []string{revised}},
 		"negative":          {map[string]string{reduced: "-1"}, []string{reduced}},
-		"upper case":        {map[string]string{early: "TRUE"}, []string{early}},
+		"upper case":        {map[string]string{early: "TRUE", reduced: "10"}, []string{reduced}},
+		"mixed case":        {map[string]string{early: "False", reduced: "10"}, nil},
+		"another letter":    {map[string]string{early: "falſe"}, []string{early}},
 		"a number":          {map[string]string{early: "1"}, []string{early}},
 		"an empty flag":     {map[string]string{early: ""}, []string{early}},
 		"everything is wrong": {

@@ -32,12 +32,16 @@ type Driver struct {
 	// Broke is told of fetches that failed, if it is set: from when on, by the database's clock,
 	// and until when the queue may have given away jobs of which nobody heard.
 	Broke func(queue string, from, until time.Time)
+	// Works tells, if it is set, whether a run of a job is under way in this process.
+	Works func(id int64) bool
 
 	pool *pgxpool.Pool
 	now  func() time.Time
 
 	mu    sync.Mutex
 	heads map[string]*head
+	// client is who fetches, as the jobs name it; empty before the first fetch.
+	client string
 }
 
 // head is what is known of the beginning of a queue.
@@ -88,6 +92,7 @@ func (e *executor) JobGetAvailable(
 	began := e.driver.now()
 	var known *head // at which the fetch begins, nil for the first
 	e.driver.mu.Lock()
+	e.driver.client = params.ClientID
 	if now := e.driver.heads[params.Queue]; now != nil {
 		known = new(*now)
 	}
@@ -149,13 +154,62 @@ const fetchFrom = `
 	          j.finalized_at, j.kind, j.max_attempts, j.metadata, j.priority, j.queue,
 	          j.state::text, j.scheduled_at, j.tags, j.unique_key`
 
-// JobSetStateIfRunningMany ends jobs. A delivery's is gone by then, with the record of its
-// attempt; to look first spares the library's statement, which takes as long for a job that is
-// not there, and longer than all else of a delivery where many end at once.
+// JobSetStateIfRunningMany ends the runs of jobs. A delivery's job is gone by then, with the
+// record of its attempt; to look first spares the library's statement, which takes as long for a
+// job that is not there, and longer than all else of a delivery where many end at once.
+//
+// A job that another process has meanwhile, or another run of this one, is that run's to end: the
+// library tries again until it is answered, and a process that was frozen ends its runs late.
 func (e *executor) JobSetStateIfRunningMany(
 	ctx context.Context, params *riverdriver.JobSetStateIfRunningManyParams,
 ) ([]*rivertype.JobRow, error) {
-	rows, err := e.driver.pool.Query(ctx, `SELECT id FROM river_job WHERE id = ANY ($1)`, params.ID)
+	if there, err := e.endable(ctx, e.driver.pool, params.ID, ""); err != nil || len(there) == 0 {
+		return nil, err
+	}
+	tx, err := e.driver.pool.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ending jobs: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	there, err := e.endable(ctx, tx, params.ID, "ORDER BY id FOR UPDATE")
+	if err != nil || len(there) == 0 {
+		return nil, err
+	}
+	var at []int
+	for _, id := range there {
+		at = append(at, slices.Index(params.ID, id))
+	}
+	ended, err := e.driver.UnwrapExecutor(tx).JobSetStateIfRunningMany(ctx,
+		&riverdriver.JobSetStateIfRunningManyParams{
+			ID: there, Attempt: pick(params.Attempt, at), ErrData: pick(params.ErrData, at),
+			FinalizedAt: pick(params.FinalizedAt, at), MetadataDoMerge: pick(params.MetadataDoMerge, at),
+			MetadataUpdates: pick(params.MetadataUpdates, at), Now: params.Now,
+			ScheduledAt: pick(params.ScheduledAt, at), Schema: params.Schema,
+			State: pick(params.State, at),
+		})
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ending jobs: %w", err)
+	}
+	return ended, nil
+}
+
+// endable returns those of the jobs that are there, without those that run elsewhere.
+func (e *executor) endable(ctx context.Context, on interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, ids []int64, lock string,
+) ([]int64, error) {
+	e.driver.mu.Lock()
+	client := e.driver.client
+	e.driver.mu.Unlock()
+	rows, err := on.Query(ctx, `
+		SELECT id
+		  FROM river_job
+		 WHERE id = ANY ($1)
+		   AND (state <> 'running'
+		        OR $2 = attempted_by[array_upper(attempted_by, 1)])`+lock, ids, client)
 	if err != nil {
 		return nil, fmt.Errorf("looking for ended jobs: %w", err)
 	}
@@ -163,19 +217,9 @@ func (e *executor) JobSetStateIfRunningMany(
 	if err != nil {
 		return nil, fmt.Errorf("looking for ended jobs: %w", err)
 	}
-	if len(there) == 0 {
-		return nil, nil
-	}
-	var at []int
-	for _, id := range there {
-		at = append(at, slices.Index(params.ID, id))
-	}
-	return e.Executor.JobSetStateIfRunningMany(ctx, &riverdriver.JobSetStateIfRunningManyParams{
-		ID: there, Attempt: pick(params.Attempt, at), ErrData: pick(params.ErrData, at),
-		FinalizedAt: pick(params.FinalizedAt, at), MetadataDoMerge: pick(params.MetadataDoMerge, at),
-		MetadataUpdates: pick(params.MetadataUpdates, at), Now: params.Now,
-		ScheduledAt: pick(params.ScheduledAt, at), Schema: params.Schema, State: pick(params.State, at),
-	})
+	return slices.DeleteFunc(there, func(id int64) bool {
+		return e.driver.Works != nil && e.driver.Works(id)
+	}), nil
 }
 
 // pick returns the values at some places.

@@ -221,6 +221,47 @@ func TestFetchingIsByKeyInAFullQueue(t *testing.T) {
 	}
 }
 
+// The library writes the end of a run again until it is answered, and a frozen process writes it
+// late: by then another run may have the job, here or elsewhere.
+func TestAJobIsEndedByWhoRunsIt(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	f.add(t, 1, 1, time.Second)
+	other := &fetching{db: f.db, pool: f.pool, driver: queue.NewDriver(f.pool, f.db.Now)}
+	other.executor = other.driver.GetExecutor()
+	lost := f.fetchAs(t, "frozen")
+	f.exec(t, `UPDATE river_job SET state = 'available', attempt = attempt - 1`) // handed back
+	taken := other.fetchAs(t, "next")
+	if taken.ID != lost.ID || taken.Attempt != lost.Attempt {
+		t.Fatalf("the next run is %d of job %d, want %d of %d", taken.Attempt, taken.ID,
+			lost.Attempt, lost.ID)
+	}
+	if ended := f.complete(t, lost.ID); len(ended) != 0 {
+		t.Errorf("a process that was frozen ended the next one's run: %+v", ended)
+	}
+	runs := true
+	other.driver.Works = func(id int64) bool { return runs && id == taken.ID }
+	if ended := other.complete(t, taken.ID); len(ended) != 0 {
+		t.Errorf("the end of a former run ended the one under way: %+v", ended)
+	}
+	runs = false
+	if ended := other.complete(t, taken.ID); len(ended) != 1 {
+		t.Errorf("its own end ended %d jobs, want 1", len(ended))
+	}
+}
+
+// fetchAs takes the only job that is due.
+func (f *fetching) fetchAs(t *testing.T, client string) *rivertype.JobRow {
+	t.Helper()
+	found, err := f.executor.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{
+		ClientID: client, MaxAttemptedBy: 100, MaxToLock: 10, Queue: "hot",
+	})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s got %d jobs, want 1 (%v)", client, len(found), err)
+	}
+	return found[0]
+}
+
 // complete ends jobs as the library does and returns those that were there.
 func (f *fetching) complete(t *testing.T, ids ...int64) []*rivertype.JobRow {
 	t.Helper()

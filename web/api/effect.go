@@ -87,7 +87,7 @@ func (e *edge) answer(c echo.Context, data any) error {
 func (e *edge) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) operation,
 ) error {
-	if asksFirst(c) {
+	if refusesAtOnce(c) {
 		if err := cmp.Or(pathErr, checkJSON(c, c.Request().ContentLength)); err != nil {
 			return err
 		}
@@ -122,6 +122,12 @@ func (e *edge) jsonEffect(
 // sends none when it is refused. Reading would be that word.
 func asksFirst(c echo.Context) bool {
 	return strings.EqualFold(c.Request().Header.Get("Expect"), "100-continue")
+}
+
+// refusesAtOnce tells that what needs no body is refused before the body: to a client that
+// asks first, and to one whose Idempotency-Key cannot hold another answer, having none.
+func refusesAtOnce(c echo.Context) bool {
+	return asksFirst(c) || len(c.Request().Header.Values(idempotency.Header)) == 0
 }
 
 // checkJSON checks the type and the size of a body before it is parsed.

@@ -326,8 +326,12 @@ func (l *loans) upload(
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the files must be at most %d MiB together", limits.Files>>20)
 	}
-	if asksFirst(c) {
-		if err := cmp.Or(pathErr, document.CheckType(contentType, limits)); err != nil {
+	if refusesAtOnce(c) {
+		var typeErr error
+		if asksFirst(c) || c.Request().ContentLength > 0 { // an empty body may be of any type
+			typeErr = document.CheckType(contentType, limits)
+		}
+		if err := cmp.Or(pathErr, typeErr); err != nil {
 			return err
 		}
 	}

@@ -186,6 +186,54 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	}
 }
 
+// A worker that was frozen while it waited for the endpoint, and wakes when another run has its
+// job, takes nothing out of that run's hands.
+func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}, 10), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
+		arrived <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusOK)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	claim := func() (jobs []webhooktest.Queued) {
+		if err := h.DB.SelectContext(t.Context(), &jobs, `
+			UPDATE river_job
+			   SET state = 'running', attempt = attempt + 1, attempted_at = clock_timestamp()
+			 WHERE state = 'available'
+			RETURNING id, args, attempted_at`); err != nil {
+			t.Fatal(err)
+		}
+		return jobs
+	}
+	h.Publish(t)
+	h.Publish(t)
+	var sending sync.WaitGroup
+	for _, job := range claim() { // as many as an endpoint that is not known gets
+		sending.Go(func() { h.Run(t, job, 1) })
+		<-arrived
+	}
+	h.Publish(t)
+	lost := claim()[0]
+	h.Exec(t, `UPDATE river_job SET state = 'available', attempt = attempt - 1 WHERE id = $1`, lost.ID)
+	next := claim()[0]
+	h.Run(t, lost, 1)
+	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); count != 0 {
+		t.Errorf("%d deliveries are held that another run has in hand", count)
+	}
+	if count := h.Count(t, `SELECT count(*) FROM river_job WHERE id = $1`, lost.ID); count != 1 {
+		t.Error("the job of another run is gone")
+	}
+	h.Run(t, next, 1) // which holds it, as there is no place
+	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); count != 1 {
+		t.Errorf("%d deliveries are held, want 1", count)
+	}
+	close(release)
+	sending.Wait()
+}
+
 // A delivery that has two jobs by a mischance is sent once: while one of them is at
 // it the other one goes, and one that was about to send looks again.
 func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {

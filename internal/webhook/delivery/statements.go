@@ -225,14 +225,18 @@ const endJobs = `
 		   AND j.id = found.job_id
 		   AND j.attempt = found.run`
 
-// holdDeliveries sets deliveries aside, whose jobs go with that.
+// holdDeliveries sets deliveries aside, whose jobs go with that. A job that was handed back
+// meanwhile, for a process that was frozen, is another run's, of the same number but taken later:
+// its delivery stays in hand.
 const holdDeliveries = `
 	WITH made AS MATERIALIZED (
-		SELECT delivery_uid, created_at, job_id, run
-		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[])
-		    AS m (delivery_uid, created_at, job_id, run)
+		SELECT delivery_uid, created_at, job_id, run, claimed_at
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[], $5::timestamptz[])
+		    AS m (delivery_uid, created_at, job_id, run, claimed_at)
 		 LIMIT cardinality($1::uuid[])
 	), done AS (` + endJobs + `
+		   AND EXISTS (SELECT FROM made WHERE job_id = j.id AND claimed_at = j.attempted_at)
+		RETURNING j.id
 	)
 	UPDATE deliveries d
 	   SET held = true,
@@ -241,15 +245,17 @@ const holdDeliveries = `
 	 WHERE d.delivery_uid = m.delivery_uid
 	   AND d.created_at = m.created_at
 	   AND ` + isOpen + `
-	   AND d.queued`
+	   AND d.queued
+	   AND (m.job_id = 0 OR m.job_id IN (SELECT id FROM done))`
 
 func holdMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}, error) {
-	var columns [4]arrayLiteral
+	var columns [5]arrayLiteral
 	for _, row := range inOrder(rows) {
 		columns[0].addUID(row.task.UID)
 		columns[1].addTime(row.task.CreatedAt)
 		columns[2].addInt(row.run.JobID)
 		columns[3].addInt(int64(row.run.Number))
+		columns[4].addTime(row.run.ClaimedAt)
 	}
 	_, err := on.ExecContext(ctx, holdDeliveries, literals(columns[:])...)
 	return make([]struct{}, len(rows)), err
