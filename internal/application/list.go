@@ -200,33 +200,6 @@ func (f Filter) search() (string, []any) {
 	return `a.application_uid IN (` + strings.Join(readings, ` UNION ALL `) + `)`, values
 }
 
-// Owner is a merchant with its partner, of whom a list may show the
-// applications alone.
-type Owner struct {
-	PartnerUID   uuid.UUID `db:"partner_uid"`
-	PartnerName  string    `db:"partner_name"`
-	MerchantUID  uuid.UUID `db:"merchant_uid"`
-	MerchantName string    `db:"merchant_name"`
-}
-
-// Owners returns at most limit merchants, by the names of partner and merchant.
-func (s *Service) Owners(ctx context.Context, limit int) ([]Owner, error) {
-	var owners []Owner
-	err := s.DB.SelectContext(ctx, &owners, `
-		SELECT p.partner_uid,
-		       p.name AS partner_name,
-		       m.merchant_uid,
-		       m.name AS merchant_name
-		  FROM merchants m
-		  JOIN partners p USING (partner_uid)
-		 ORDER BY p.name, p.partner_uid, m.name, m.merchant_uid
-		 LIMIT $1`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing merchants: %w", err)
-	}
-	return owners, nil
-}
-
 // TaskEntry is a task with its times.
 type TaskEntry struct {
 	Task

@@ -177,11 +177,6 @@ func TestSummary(t *testing.T) {
 		found.Drawn.String() != "5000.00" {
 		t.Errorf("summary %+v", found)
 	}
-	owners, err := w.Applications.Owners(t.Context(), 10)
-	if err != nil || len(owners) != 1 || owners[0].MerchantUID != w.Merchant ||
-		owners[0].PartnerName != "Solar Partners" {
-		t.Errorf("owners %+v, error %v", owners, err)
-	}
 }
 
 func TestTaskEntries(t *testing.T) {

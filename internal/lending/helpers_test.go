@@ -17,6 +17,15 @@ func money(t testing.TB, text string) lending.Money {
 	return amount
 }
 
+// sum adds the amounts up, 0.00 for none.
+func sum(amounts ...lending.Money) lending.Money {
+	var total lending.Money
+	for _, amount := range amounts {
+		total = total.Add(amount)
+	}
+	return total
+}
+
 // moneyOrNil is money, and nil for the empty text.
 func moneyOrNil(t testing.TB, text string) *lending.Money {
 	t.Helper()

@@ -87,15 +87,6 @@ func MaxMoney(a, b Money) Money {
 	return a
 }
 
-// SumMoney returns the sum of the amounts, 0.00 for none.
-func SumMoney(amounts ...Money) Money {
-	var sum Money
-	for _, amount := range amounts {
-		sum = sum.Add(amount)
-	}
-	return sum
-}
-
 // String returns the amount with two decimals, such as "1234.50".
 func (m Money) String() string { return m.value.StringFixed(moneyPlaces) }
 

@@ -70,8 +70,8 @@ func TestMoneyArithmetic(t *testing.T) {
 		"below zero":    {three.Sub(ten), "-6.67"},
 		"lesser":        {lending.MinMoney(ten, three), "3.33"},
 		"greater":       {lending.MaxMoney(three, ten), "10.00"},
-		"sum of none":   {lending.SumMoney(), "0.00"},
-		"sum of many":   {lending.SumMoney(ten, three, three), "16.66"},
+		"sum of none":   {sum(), "0.00"},
+		"sum of many":   {sum(ten, three, three), "16.66"},
 		"no float loss": {money(t, "0.1").Add(money(t, "0.2")), "0.30"},
 	} {
 		if tc.got.String() != tc.want {

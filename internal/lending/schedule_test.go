@@ -75,7 +75,7 @@ func TestScheduleAmountsAddUp(t *testing.T) {
 		shares, _ := drawSchedule(t)
 		total := lending.Cents(rapid.Int64Range(0, 99_999_999_999_999).Draw(t, "total"))
 		amounts := shares.Amounts(total)
-		if sum := lending.SumMoney(amounts...); !sum.Equal(total) {
+		if sum := sum(amounts...); !sum.Equal(total) {
 			t.Fatalf("%s of %s add up to %s", shares, total, sum)
 		}
 		if slices.ContainsFunc(amounts, lending.Money.IsNegative) {

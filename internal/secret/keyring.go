@@ -191,13 +191,6 @@ func KeyID(sealed string) (string, bool) {
 	return id, ok
 }
 
-// IsStale reports whether a value must be sealed again to get under the
-// current key.
-func (r *Keyring) IsStale(sealed string) bool {
-	id, _, ok := split(sealed)
-	return !ok || id != r.Current()
-}
-
 // split takes "v1.ID.BOX" apart; the id is checked so that an error may quote it.
 func split(sealed string) (id, box string, ok bool) {
 	version, rest, _ := strings.Cut(sealed, ".")

@@ -80,16 +80,12 @@ type day struct {
 
 func (d day) date() string { return d.Day.Format(time.DateOnly) }
 
-// Outcome is what became of an event at one subscription.
+// Outcome is what became of an event at one subscription: "waiting", "failed",
+// "cancelled", or delivered.
 type Outcome string
 
-// The outcomes.
-const (
-	OutcomeDelivered Outcome = "delivered"
-	OutcomeWaiting   Outcome = "waiting"
-	OutcomeFailed    Outcome = "failed"
-	OutcomeCancelled Outcome = "cancelled"
-)
+// OutcomeDelivered is that of an event that arrived.
+const OutcomeDelivered Outcome = "delivered"
 
 // amounts are sums over disbursements.
 type amounts struct {

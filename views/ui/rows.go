@@ -128,9 +128,6 @@ func (r AttentionRow) OwnerWord() string {
 	return r.Owner
 }
 
-// MaxAttempts is how often one delivery is tried (specification section 6.1).
-const MaxAttempts = 3
-
 // DeliveryRow is one delivery in a list.
 type DeliveryRow = delivery.Delivery
 
@@ -181,7 +178,7 @@ func pips(d delivery.Delivery) string {
 		made = "mute"
 	}
 	var drawn strings.Builder
-	for i := range MaxAttempts {
+	for i := range delivery.MaxAttempts {
 		var class string
 		switch {
 		case i == d.AttemptCount-1 && d.State == delivery.StateDelivered:
@@ -234,35 +231,6 @@ func (f EmailFrame) class() string {
 		return "mail-frame"
 	}
 	return "mail-frame mail-frame-" + f.Scheme
-}
-
-// EmailRow is one mail in a list.
-type EmailRow struct {
-	UID string
-	// Kind is the kind's name in the log, such as "subscription_failing".
-	Kind string
-	Name string
-	To   string
-	// Subject is empty until the mail was written.
-	Subject string
-	// Application is empty for an alert to operators.
-	Application string
-	State       string
-	// Reason says why the mail was not sent.
-	Reason string
-	// Unknown tells that a failed mail may have arrived.
-	Unknown bool
-	// Attempts counts those that were a try of this mail.
-	Attempts int
-	// NextAttempt is zero when none is due.
-	NextAttempt time.Time
-	// Waits says what it waits for besides its time, mostly nothing.
-	Waits   string
-	Created time.Time
-	// Resend tells that support asked for this mail.
-	Resend bool
-	By     string
-	Why    string
 }
 
 // EmailKind names a kind of mail for people. One it does not know is shown as

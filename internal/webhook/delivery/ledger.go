@@ -34,14 +34,6 @@ const (
 	VerdictUnrecorded Verdict = "not_recorded"
 )
 
-// Verdicts lists every verdict, from those that sent to those that did not.
-func Verdicts() []Verdict {
-	return []Verdict{
-		VerdictSent, VerdictWaiting, VerdictEvent, VerdictMerchant, VerdictDeleted,
-		VerdictLater, VerdictUnrecorded,
-	}
-}
-
 // LedgerLine is the verdict of one event for one subscription of its partner.
 type LedgerLine struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
