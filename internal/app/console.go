@@ -6,7 +6,6 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/secret"
-	"drawbridge/views/operations"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
@@ -60,7 +59,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Retention:  s.Retention,
 		Statements: s.Statements,
 
-		Configuration: configRows(s.Effective),
+		Configuration: s.Effective,
 		Queues:        s.Queues(),
 		JobConsole:    board,
 		PublicURL:     s.Settings.PublicURL,
@@ -81,16 +80,4 @@ func (s *Services) newProvider() *operator.Provider {
 		Secret: secret.New(settings.ClientSecret), Name: settings.Name,
 		Domains: settings.Domains, ReturnURL: settings.ReturnURL(s.Settings.PublicURL),
 	})
-}
-
-// configRows shows the environment's settings in the console.
-func configRows(settings []config.Setting) []operations.ConfigRow {
-	rows := make([]operations.ConfigRow, 0, len(settings))
-	for _, setting := range settings {
-		rows = append(rows, operations.ConfigRow{
-			Name: setting.Name, Value: setting.Value, From: string(setting.Source),
-			Meaning: setting.Meaning,
-		})
-	}
-	return rows
 }

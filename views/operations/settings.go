@@ -1,17 +1,13 @@
 package operations
 
 import (
+	"drawbridge/internal/config"
 	"drawbridge/internal/retention"
 	"drawbridge/views/ui"
 )
 
 // ConfigRow is a setting of the process's environment, secrets masked.
-type ConfigRow struct {
-	Name    string
-	Value   string
-	From    string
-	Meaning string
-}
+type ConfigRow = config.Setting
 
 // wrongControls lists the wrong fields of a form whose fields have their names as ids.
 func wrongControls(form ui.AskForm) []ui.FilterFault {
@@ -33,7 +29,7 @@ func configTable(rows []ConfigRow) ui.TableProps[ConfigRow] {
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
 			{
 				Title: "From", Class: "col-c w-id wrap",
-				Text: func(r ConfigRow) string { return r.From },
+				Text: func(r ConfigRow) string { return string(r.Source) },
 			},
 		},
 	}

@@ -21,6 +21,7 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
+	"drawbridge/internal/config"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/fleet"
@@ -37,7 +38,6 @@ import (
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/why"
-	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
 	subscriptionsview "drawbridge/views/subscriptions"
 	"drawbridge/web/console/account"
@@ -90,7 +90,7 @@ type Options struct {
 	// Retention says how long things are kept.
 	Retention *retention.Service
 	// Configuration is what the environment sets, secrets masked.
-	Configuration []operationsview.ConfigRow
+	Configuration []config.Setting
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// Queues steers the job queues.

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/config"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -23,7 +24,6 @@ import (
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/views/operations"
 	"drawbridge/web/console"
 )
 
@@ -70,8 +70,8 @@ func newHarness(t *testing.T) *harness {
 	r.options.JobConsole = http.HandlerFunc(r.riverConsole)
 	r.options.Environment = "Development"
 	r.options.LiveEvery, r.options.CountPatience = 10*time.Millisecond, time.Minute
-	r.options.Configuration = []operations.ConfigRow{{
-		Name: "DRAWBRIDGE_WEBHOOK_RETRY", Value: "1m,10m", From: "default", Meaning: "delays",
+	r.options.Configuration = []config.Setting{{
+		Name: "DRAWBRIDGE_WEBHOOK_RETRY", Value: "1m,10m", Source: config.FromDefault, Meaning: "delays",
 	}}
 	r.Console, err = console.New(r.options)
 	r.must(err)
