@@ -112,7 +112,7 @@ func triedWords(tried delivery.Tried) string {
 		return "no attempt yet"
 	}
 	return ui.Plural(tried.AttemptCount, "attempt", "attempts") + ", " +
-		ui.OutcomeWord(tried.LastStatus(), string(tried.LastError()))
+		ui.OutcomeWord(tried.LastStatus(), tried.LastError())
 }
 
 // SourceWord says who created an application.

@@ -2,61 +2,67 @@
 package bulk
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"drawbridge/internal/webhook/bulk"
-	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/ui"
 )
 
 // Chip describes the state of a bulk re-send. A state that it does not know
 // is shown as it is written.
-func Chip(state string) ui.ChipProps {
+func Chip(state bulk.State) ui.ChipProps {
 	switch state {
-	case "draft":
+	case bulk.StateDraft:
 		return ui.ChipProps{Icon: "file-text", Word: "Draft", Tone: ui.Mute}
-	case "running":
+	case bulk.StateRunning:
 		return ui.ChipProps{Icon: "send", Word: "Running", Tone: ui.Calm}
-	case "paused":
+	case bulk.StatePaused:
 		return ui.ChipProps{Icon: "pause", Word: "Paused", Tone: ui.Warn}
-	case "cancelled":
+	case bulk.StateCancelled:
 		return ui.ChipProps{Icon: "ban", Word: "Cancelled", Tone: ui.Mute}
-	case "finished":
+	case bulk.StateFinished:
 		return ui.ChipProps{Icon: "circle-check", Word: "Finished", Tone: ui.Good}
 	}
-	return ui.ChipProps{Icon: "circle-help", Word: state, Tone: ui.Mute}
+	return ui.ChipProps{Icon: "circle-help", Word: string(state), Tone: ui.Mute}
 }
 
 // ItemChip describes what became of one item of a bulk re-send.
-func ItemChip(state string) ui.ChipProps {
+func ItemChip(state bulk.ItemState) ui.ChipProps {
 	switch state {
-	case "waiting":
+	case bulk.ItemWaiting:
 		return ui.ChipProps{Icon: "clock", Word: "Waiting", Tone: ui.Mute}
-	case "sent":
+	case bulk.ItemSent:
 		return ui.ChipProps{Icon: "send", Word: "Under way", Tone: ui.Calm}
-	case "skipped":
+	case bulk.ItemSkipped:
 		return ui.ChipProps{Icon: "ban", Word: "Skipped", Tone: ui.Odd}
+	case bulk.ItemDelivered, bulk.ItemFailed, bulk.ItemCancelled: // as those of deliveries
 	}
 	return ui.DeliveryChip(state)
 }
 
-// SkipWord says why something is left out of a bulk re-send.
-func SkipWord(reason string) string {
+// skipWord says why something is left out of a bulk re-send.
+func skipWord(reason bulk.SkipReason) string {
 	switch reason {
-	case "subscription_deleted":
+	case bulk.SkipDeleted:
 		return "Subscription deleted"
-	case "body_removed":
+	case bulk.SkipBodyGone:
 		return "Body removed by retention"
-	case "duplicate":
+	case bulk.SkipDuplicate:
 		return "A later re-send of the same event is in the set"
-	case "under_way":
+	case bulk.SkipUnderWay:
 		return "Still under way, or in another bulk re-send"
-	case "delivered_already":
+	case bulk.SkipDelivered:
 		return "Delivered already"
-	case "newer_delivered":
+	case bulk.SkipNewer:
 		return "A newer event was delivered"
 	}
-	return reason
+	return string(reason)
 }
 
 // Table lists bulk re-sends.
@@ -68,7 +74,7 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 		Columns: []ui.Column[bulk.Resend]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(b bulk.Resend) ui.ChipProps { return Chip(string(b.State)) },
+				Chip: func(b bulk.Resend) ui.ChipProps { return Chip(b.State) },
 			},
 			{Title: "What", Header: true, Cell: whatCell},
 			{
@@ -105,53 +111,16 @@ func (p Start) field(name, label, hint string) ui.FieldProps {
 	return ui.FieldProps{ID: "bulk-" + name, Label: label, Hint: hint, Fault: p.Faults[name]}
 }
 
-// Facts are what the pages of one bulk re-send have in common.
-type Facts struct {
-	UID     string
-	State   string
-	What    string
-	Words   []string
-	Partner string
-	// Source leads back to the list that the choice was made in, empty without.
-	Source  string
-	Reason  string
-	By      string
-	Created time.Time
-	// ConfirmedBy and Confirmed are zero for a draft.
-	ConfirmedBy      string
-	Confirmed, Ended time.Time
-	Pace             int
-	SkipNewer        bool
-	SkipDelivered    bool
-}
-
-// Draft is the page of a draft: what confirming it would do.
+// Draft is the page of a draft: what confirming it would do. Its reason is what was typed.
 type Draft struct {
-	Facts
-	// Total is the exact count of deliveries that would be sent.
-	Total   int
-	Skips   int
-	Takes   time.Duration
-	Lanes   []LaneRow
-	Skipped []SkipRow
-	Risks   []Risk
-	// Typed tells that the count must be typed to confirm.
-	Typed bool
+	bulk.Resend
+	bulk.Plan
 	// Asking shows the confirmation on the page, without a dialog.
 	Asking bool
 	Count  string
 	Faults map[string]string
 	// Fault is what keeps the whole from being confirmed.
 	Fault string
-	// Oldest and Newest are the times of the events.
-	Oldest, Newest time.Time
-	MaxPace        int
-}
-
-// Risk is something to think about before confirming.
-type Risk struct {
-	Count int
-	Text  string
 }
 
 // sendNote and skipNote go with the numbers of what is sent and what is not.
@@ -169,53 +138,66 @@ func (p Draft) skipNote() string {
 	return "see why below"
 }
 
-// SkipRow is a reason for leaving out, and how many it leaves out.
-type SkipRow struct {
-	Reason string
-	Count  int
-}
-
-// LaneRow is one endpoint of a bulk re-send.
-type LaneRow struct {
-	UID, State string
-	subscription.Endpoint
-	// Events names the kinds with their counts; empty once it runs.
-	Events []string
-	Total  int
-	// Waiting, Sent and so on are zero for a draft.
-	Waiting, Sent, Delivered, Failed, Cancelled, Skipped int
+// reasons are those for leaving out, the most frequent first.
+func (p Draft) reasons() []bulk.SkipReason {
+	return slices.SortedFunc(maps.Keys(p.Skipped), func(a, b bulk.SkipReason) int {
+		return cmp.Or(p.Skipped[b]-p.Skipped[a], strings.Compare(string(a), string(b)))
+	})
 }
 
 // progress says how far a lane has come.
-func (r LaneRow) progress() string {
-	text := ui.Number(r.Total-r.Waiting) + " of " + ui.Number(r.Total) + " sent"
-	if r.Skipped > 0 {
-		text += ", " + ui.Number(r.Skipped) + " skipped"
+func progress(l bulk.Lane) string {
+	text := ui.Number(l.Total()-l.Waiting) + " of " + ui.Number(l.Total()) + " sent"
+	if l.Skipped > 0 {
+		text += ", " + ui.Number(l.Skipped) + " skipped"
 	}
 	return text
 }
 
-func draftLaneTable(rows []LaneRow) ui.TableProps[LaneRow] {
-	table := laneTable(rows)
-	table.Columns = []ui.Column[LaneRow]{
-		{Title: "State", Class: "w-state", Cell: laneStateCell},
-		{Title: "Endpoint", Header: true, Cell: laneURLCell},
-		{Title: "Events", Class: "col-a w-third", Cell: laneEventsCell},
-		{Title: "Deliveries", Class: "w-rate end", Cell: laneTotalCell},
+func draftLaneTable(rows []bulk.PlanLane) ui.TableProps[bulk.PlanLane] {
+	return ui.TableProps[bulk.PlanLane]{
+		Caption: "Endpoints, the largest share first",
+		RowID:   func(l bulk.PlanLane) string { return "lane-" + l.SubscriptionUID.String() },
+		Rows:    rows,
+		Columns: []ui.Column[bulk.PlanLane]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(l bulk.PlanLane) ui.ChipProps { return ui.SubscriptionChip(l.State) },
+			},
+			{
+				Title: "Endpoint", Header: true, Cell: func(l bulk.PlanLane) templ.Component {
+					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
+				},
+			},
+			{Title: "Events", Class: "col-a w-third", Cell: laneEventsCell},
+			{
+				Title: "Deliveries", Class: "w-rate end",
+				Text: func(l bulk.PlanLane) string { return ui.Number(l.Total) },
+			},
+		},
 	}
-	return table
 }
 
-func laneTable(rows []LaneRow) ui.TableProps[LaneRow] {
-	return ui.TableProps[LaneRow]{
+func laneTable(rows []bulk.Lane) ui.TableProps[bulk.Lane] {
+	return ui.TableProps[bulk.Lane]{
 		Caption: "Endpoints, the largest share first",
-		RowID:   func(r LaneRow) string { return "lane-" + r.UID },
+		RowID:   func(l bulk.Lane) string { return "lane-" + l.SubscriptionUID.String() },
 		Rows:    rows,
-		Columns: []ui.Column[LaneRow]{
-			{Title: "State", Class: "w-state", Cell: laneStateCell},
-			{Title: "Endpoint", Header: true, Cell: laneURLCell},
+		Columns: []ui.Column[bulk.Lane]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(l bulk.Lane) ui.ChipProps { return ui.SubscriptionChip(l.State) },
+			},
+			{
+				Title: "Endpoint", Header: true, Cell: func(l bulk.Lane) templ.Component {
+					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
+				},
+			},
 			{Title: "Progress", Class: "w-third", Cell: laneProgressCell},
-			{Title: "Delivered", Class: "col-a w-rate end", Named: true, Cell: laneDeliveredCell},
+			{
+				Title: "Delivered", Class: "col-a w-rate end", Named: true,
+				Text: func(l bulk.Lane) string { return ui.Number(l.Delivered) },
+			},
 			{Title: "Failed", Class: "col-a w-rate end", Named: true, Cell: laneFailedCell},
 		},
 	}

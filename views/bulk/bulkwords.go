@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func Title(scope bulk.Scope) string {
 	if rest.State != "" {
 		title, rest.State = ui.DeliveryChip(rest.State).Word+" deliveries", ""
 	}
-	words := FilterWords(rest)
+	words := filterWords(rest)
 	switch {
 	case len(words) > 0:
 		return title + ": " + strings.Join(words, ", ")
@@ -41,8 +42,8 @@ func Title(scope bulk.Scope) string {
 	return title
 }
 
-// FilterWords names every condition of a filter but its range of time.
-func FilterWords(f delivery.Filter) []string {
+// filterWords names every condition of a filter but its range of time.
+func filterWords(f delivery.Filter) []string {
 	var words []string
 	add := func(given bool, word string) {
 		if given {
@@ -70,6 +71,91 @@ func FilterWords(f delivery.Filter) []string {
 	return words
 }
 
+// scopeWords says all of it, with times in the reader's zone.
+func scopeWords(ctx context.Context, scope bulk.Scope) []string {
+	from, until := scope.Since, scope.Until
+	words := []string{}
+	switch scope.Kind {
+	case bulk.KindSelection:
+		return []string{Title(scope)}
+	case bulk.KindFilter:
+		from, until = scope.Filter.Since, scope.Filter.Until
+		words = filterWords(scope.Filter)
+	case bulk.KindRecover:
+		words = append(words, "Failed deliveries that did not arrive later")
+	case bulk.KindReplay:
+		if scope.EventUID != uuid.Nil {
+			return []string{"Event " + scope.EventUID.String(), "subscriptions that never got it"}
+		}
+		words = append(words, "Events that the subscription asks for and never got")
+	}
+	for _, uid := range scope.Subscriptions {
+		words = append(words, "Subscription "+uid.String())
+	}
+	const layout = "2006-01-02 15:04:05 MST"
+	zone := ui.ZoneOf(ctx)
+	if !from.IsZero() {
+		words = append(words, "from "+from.In(zone).Format(layout))
+	}
+	if !until.IsZero() {
+		words = append(words, "before "+until.In(zone).Format(layout))
+	}
+	return words
+}
+
+// laneEvents names the kinds of a lane's events with their counts.
+func laneEvents(lane bulk.PlanLane) []string {
+	words := make([]string, 0, len(lane.Events))
+	for kind, count := range lane.Events {
+		words = append(words, kind.Named()+": "+ui.Number(count))
+	}
+	slices.Sort(words)
+	return words
+}
+
+// risk is something to think about before confirming.
+type risk struct {
+	count int
+	text  string
+}
+
+// risksOf words what somebody should know before confirming.
+func risksOf(risks bulk.Risks) []risk {
+	var found []risk
+	for _, asked := range []struct {
+		count     int
+		one, many string // the verb with what it needs
+		rest      string
+	}{
+		{
+			risks.Delivered, "was delivered already: the partner gets it again.",
+			"were delivered already: the partner gets them again.", "",
+		},
+		{risks.Newer, "was overtaken", "were overtaken", ": a newer event of the same application " +
+			"was delivered, and the partner would get the older one after it."},
+		{
+			risks.Unknown, "may have arrived", "may have arrived",
+			": the outcome of an attempt is unknown.",
+		},
+		{risks.Changed, "was tried", "were tried", " under an older configuration; the re-send " +
+			"uses the subscription as it is now."},
+		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
+		{
+			risks.Paused, "goes to a paused subscription, and waits",
+			"go to a paused subscription, and wait",
+			" until it is resumed.",
+		},
+	} {
+		switch {
+		case asked.count == 1:
+			found = append(found, risk{1, asked.one + asked.rest})
+		case asked.count > 1:
+			found = append(found, risk{asked.count, asked.many + asked.rest})
+		}
+	}
+	return found
+}
+
 // zoneHint says in which zone a form's times are.
 func zoneHint(ctx context.Context) string {
 	return "In the time zone " + ui.ZoneOf(ctx).String() + "."
@@ -84,7 +170,7 @@ func (p Draft) question() string {
 func (p Draft) consequence() string {
 	return ui.Number(p.Total) + " new deliveries go to " +
 		ui.Plural(len(p.Lanes), "endpoint", "endpoints") +
-		" of " + ui.Visible(p.Partner) + ", at most " + ui.Number(p.Pace) +
+		" of " + ui.Visible(p.PartnerName) + ", at most " + ui.Number(p.Options.Pace) +
 		" a second to each: the same bytes, signed with the current secret, with up to three " +
 		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."
 }
@@ -94,7 +180,7 @@ func (p Draft) takes() string {
 	if p.Total == 0 {
 		return "–"
 	}
-	return ui.Duration(max(p.Takes, time.Second).Round(time.Second))
+	return ui.Duration(max(p.Takes(p.Options.Pace), time.Second).Round(time.Second))
 }
 
 // takesNote qualifies how long sending lasts.
@@ -105,24 +191,22 @@ func (p Draft) takesNote() string {
 	return "at least"
 }
 
-func (p Draft) paceNote() string { return "at most " + ui.Number(p.Pace) + " a second each" }
+func (p Draft) paceNote() string {
+	return "at most " + ui.Number(p.Options.Pace) + " a second each"
+}
 
 // nothing explains an empty plan.
 func (p Draft) nothing() string {
-	if p.Skips > 0 {
+	if p.Skips() > 0 {
 		return "Everything that matches is left out; the reasons stand below."
 	}
 	return "No delivery or event matches any more. It may have been sent again meanwhile."
-}
-
-func (f Facts) paceWord() string {
-	return "at most " + ui.Number(f.Pace) + " a second to one endpoint"
 }
 
 func (p Progress) cancelQuestion() string { return "Cancel what has not been sent?" }
 
 // cancelConsequence names what cancelling will do.
 func (p Progress) cancelConsequence() string {
-	return ui.Plural(p.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
+	return ui.Plural(p.Counts.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
 		", as of now. Those that were sent go on. A cancelled bulk re-send cannot be resumed."
 }

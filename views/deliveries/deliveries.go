@@ -25,7 +25,7 @@ func ErrorClassWord(class sender.ErrorClass) string {
 		sender.ClassHTTP3xx: "Redirected (3xx)", sender.ClassHTTP4xx: "Refused (4xx)",
 		sender.ClassHTTP5xx: "Server error (5xx)",
 	}
-	return cmp.Or(answered[class], ui.OutcomeWord(0, string(class)))
+	return cmp.Or(answered[class], ui.OutcomeWord(0, class))
 }
 
 // CancelForm asks whether to cancel deliveries.

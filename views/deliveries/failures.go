@@ -101,7 +101,7 @@ func (p Failures) forPartner() string {
 	for _, group := range p.Groups {
 		if p.isAbout(group) {
 			fmt.Fprintf(&text, "- %s: %s, the last at %s\n",
-				ui.OutcomeWord(group.Status, string(group.Class)), ui.Number(group.Count),
+				ui.OutcomeWord(group.Status, group.Class), ui.Number(group.Count),
 				group.Last.UTC().Format(time.RFC3339))
 		}
 	}

@@ -76,7 +76,7 @@ func mailTable(rows []email.Email, open uuid.UUID) ui.TableProps[email.Email] {
 			{Title: "To", Header: true, Cell: mailToCell},
 			{
 				Title: "Kind", Class: "col-a w-result",
-				Text: func(m email.Email) string { return ui.EmailKind(string(m.Kind)) },
+				Text: func(m email.Email) string { return ui.EmailKind(m.Kind) },
 			},
 			{
 				Title: "Written", Class: "w-time end",

@@ -36,7 +36,7 @@ func chip(e email.Email) ui.ChipProps { return Chip(string(e.State), e.OutcomeUn
 // Title is what an e-mail is called: its subject, or its kind before it has one.
 func Title(e email.Email) string {
 	if e.Subject == "" {
-		return ui.EmailKind(string(e.Kind))
+		return ui.EmailKind(e.Kind)
 	}
 	return e.Subject
 }

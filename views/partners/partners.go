@@ -304,7 +304,7 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 			{
 				Title: "State", Class: "w-state",
 				Chip: func(s subscription.Subscription) ui.ChipProps {
-					return ui.SubscriptionChip(string(s.State))
+					return ui.SubscriptionChip(s.State)
 				},
 			},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},

@@ -92,7 +92,7 @@ func errorGroupTable(
 		Columns: []ui.Column[health.ErrorGroup]{
 			{
 				Title: "Result", Header: true, Cell: func(g health.ErrorGroup) templ.Component {
-					return lead(href, ui.OutcomeWord(g.Status, string(g.Class)))
+					return lead(href, ui.OutcomeWord(g.Status, g.Class))
 				},
 			},
 			{

@@ -59,7 +59,7 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 		Columns: []ui.Column[Listed]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(r Listed) ui.ChipProps { return ui.SubscriptionChip(string(r.State)) },
+				Chip: func(r Listed) ui.ChipProps { return ui.SubscriptionChip(r.State) },
 			},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{

@@ -16,7 +16,7 @@ func noAnswer(a AttemptView) string {
 	switch {
 	case a.Running:
 		return "No answer yet."
-	case a.ErrorClass == "unknown":
+	case a.ErrorClass == sender.ClassUnknown:
 		return "The process that made this attempt ended before it could record the answer. " +
 			"The endpoint may or may not have received it."
 	}
@@ -54,7 +54,7 @@ type AttemptView struct {
 	Running bool
 	// HTTPStatus is zero without an answer, ErrorClass empty on success.
 	HTTPStatus int
-	ErrorClass string
+	ErrorClass sender.ErrorClass
 	// Fault is what a sandbox did on purpose, empty for nothing.
 	Fault string
 	// Error is the technical cause, Note what was odd about a success.
@@ -98,7 +98,7 @@ func (a AttemptView) chip() ChipProps {
 		return ChipProps{"loader", "Under way", Calm}
 	case a.ErrorClass == "":
 		return ChipProps{"circle-check", "Delivered", Good}
-	case a.ErrorClass == "unknown":
+	case a.ErrorClass == sender.ClassUnknown:
 		return ChipProps{"circle-help", "Outcome unknown", Odd}
 	}
 	return ChipProps{"circle-x", "Failed", Bad}
@@ -196,7 +196,7 @@ func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 		}
 		found = append(found, AttemptView{
 			Number: record.Number, Started: record.StartedAt,
-			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
+			HTTPStatus: record.HTTPStatus, ErrorClass: record.ErrorClass,
 			Fault: string(record.Fault),
 			Error: Sentence(record.Error), Note: Sentence(record.Note),
 			Address: record.Address, Travelled: strings.Join(travelled, ", "), URL: record.URL,

@@ -6,6 +6,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Tone is the colour of a state; it never stands alone.
@@ -98,18 +99,18 @@ func StatusWord(status string) string {
 }
 
 // SubscriptionChip describes a subscription's state.
-func SubscriptionChip(state string) ChipProps {
+func SubscriptionChip(state subscription.State) ChipProps {
 	switch state {
-	case "active":
+	case subscription.StateActive:
 		return ChipProps{"circle-check", "Active", Good}
-	case "failing":
+	case subscription.StateFailing:
 		return ChipProps{"triangle-alert", "Failing", Bad}
-	case "paused":
+	case subscription.StatePaused:
 		return ChipProps{"pause", "Paused", Mute}
-	case "deleted":
+	case subscription.StateDeleted:
 		return ChipProps{"trash-2", "Deleted", Mute}
 	}
-	return ChipProps{"circle-help", state, Mute}
+	return ChipProps{"circle-help", string(state), Mute}
 }
 
 // FundingChip describes where the money of a draw stands.

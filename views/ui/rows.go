@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
@@ -80,25 +82,25 @@ type AttentionRow struct {
 }
 
 // attentionWords are what the kinds of items are called.
-var attentionWords = map[string]string{
-	"delivery_used_up":      "Deliveries failed",
-	"outcome_unknown":       "Outcome unknown",
-	"subscription_failing":  "Subscription failing",
-	"certificate_expiring":  "Certificate expiring",
-	"probe_failed":          "Endpoint unreachable",
-	"delivery_overdue":      "Deliveries overdue",
-	"never_succeeded":       "Nothing arrives",
-	"mail_failed":           "E-mails failed",
-	"subscription_unopened": "Nothing can be sent",
-	"mail_refused":          "Mail server refuses us",
-	"draw_overdue":          "Draws overdue",
-	"application_undecided": "Applications undecided",
+var attentionWords = map[attention.Kind]string{
+	attention.KindUsedUp:         "Deliveries failed",
+	attention.KindUnknown:        "Outcome unknown",
+	attention.KindFailing:        "Subscription failing",
+	attention.KindCertificate:    "Certificate expiring",
+	attention.KindProbe:          "Endpoint unreachable",
+	attention.KindOverdue:        "Deliveries overdue",
+	attention.KindNeverSucceeded: "Nothing arrives",
+	attention.KindMailFailed:     "E-mails failed",
+	attention.KindUnopened:       "Nothing can be sent",
+	attention.KindMailRefused:    "Mail server refuses us",
+	attention.KindDrawOverdue:    "Draws overdue",
+	attention.KindUndecided:      "Applications undecided",
 }
 
 // AttentionKind names a kind of item for people; one it does not know is shown
 // as it is written.
 func AttentionKind(kind string) string {
-	if word := attentionWords[kind]; word != "" {
+	if word := attentionWords[attention.Kind(kind)]; word != "" {
 		return word
 	}
 	return kind
@@ -139,30 +141,31 @@ func lastResult(d delivery.Delivery) string {
 	if d.AttemptCount == 0 {
 		return ""
 	}
-	return OutcomeWord(d.LastStatus(), string(d.LastError()))
+	return OutcomeWord(d.LastStatus(), d.LastError())
 }
 
 // OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
-func OutcomeWord(status int, class string) string {
-	switch class {
+func OutcomeWord[C ~string](status int, class C) string {
+	switch sender.ErrorClass(class) {
 	case "":
 		if status == 0 {
 			return "Under way"
 		}
-	case "dns":
+	case sender.ClassDNS:
 		return "Name not found"
-	case "connect":
+	case sender.ClassConnect:
 		return "No connection"
-	case "tls":
+	case sender.ClassTLS:
 		return "TLS failed"
-	case "timeout":
+	case sender.ClassTimeout:
 		return "Timed out"
-	case "blocked_address":
+	case sender.ClassBlocked:
 		return "Address blocked"
-	case "protocol":
+	case sender.ClassProtocol:
 		return "Broken answer"
-	case "unknown":
+	case sender.ClassUnknown:
 		return "Outcome unknown"
+	case sender.ClassHTTP3xx, sender.ClassHTTP4xx, sender.ClassHTTP5xx: // by the status
 	}
 	return fmt.Sprintf("HTTP %d", status)
 }
@@ -235,28 +238,28 @@ func (f EmailFrame) class() string {
 
 // EmailKind names a kind of mail for people. One it does not know is shown as
 // it is written.
-func EmailKind(kind string) string {
+func EmailKind(kind email.Kind) string {
 	switch kind {
-	case "welcome":
+	case email.KindWelcome:
 		return "Welcome"
-	case "stipulation":
+	case email.KindStipulation:
 		return "Stipulation"
-	case "task":
+	case email.KindTask:
 		return "Task"
-	case "subscription_failing":
+	case email.KindSubscriptionFailing:
 		return "Alert: subscription failing"
-	case "subscription_recovered":
+	case email.KindSubscriptionRecovered:
 		return "Alert: subscription recovered"
-	case "attempts_used_up":
+	case email.KindAttemptsUsedUp:
 		return "Alert: attempts used up"
-	case "draws_overdue":
+	case email.KindDrawsOverdue:
 		return "Alert: draws overdue"
-	case "applications_undecided":
+	case email.KindUndecided:
 		return "Alert: applications undecided"
-	case "deliveries_failed":
+	case email.KindDeliveriesFailed:
 		return "Partner's contact: deliveries failed"
 	}
-	return kind
+	return string(kind)
 }
 
 // verdictChip is the verdict as a state.
@@ -271,22 +274,22 @@ func verdictChip(line delivery.LedgerLine) ChipProps {
 }
 
 // VerdictWord says why a subscription got an event, or why not.
-func VerdictWord(verdict string) string {
+func VerdictWord(verdict delivery.Verdict) string {
 	switch verdict {
-	case "sent":
+	case delivery.VerdictSent:
 		return "It asked for this event"
-	case "paused":
+	case delivery.VerdictWaiting:
 		return "It is paused: the delivery waits until it is resumed"
-	case "event_not_chosen":
+	case delivery.VerdictEvent:
 		return "It had not chosen events of this kind"
-	case "merchant_not_covered":
+	case delivery.VerdictMerchant:
 		return "It did not cover the merchant"
-	case "deleted_earlier":
+	case delivery.VerdictDeleted:
 		return "It had been deleted before"
-	case "created_later":
+	case delivery.VerdictLater:
 		return "It was created after the event"
-	case "not_recorded":
+	case delivery.VerdictUnrecorded:
 		return "The event was recorded before reasons were kept"
 	}
-	return verdict
+	return string(verdict)
 }

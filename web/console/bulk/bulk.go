@@ -57,7 +57,7 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 	tabs := list.Options("All", []resend.State{ // what goes on first
 		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
 		resend.StateCancelled,
-	}, func(state resend.State) string { return bulk.Chip(string(state)).Word })
+	}, func(state resend.State) string { return bulk.Chip(state).Word })
 	return list.Spec[resend.Resend]{
 		Name: "console.bulks", Path: paths.Bulks, Role: operator.RoleSupport, Place: place,
 		Intro: "Many deliveries sent again at once: planned, confirmed, paced, and each with its " +

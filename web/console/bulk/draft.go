@@ -3,8 +3,6 @@ package bulk
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,75 +30,16 @@ type draftForm struct {
 
 // showDraft shows what confirming a draft would do now.
 func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) error {
-	request := ctx.Request().Context()
-	plan, err := f.Webhooks.Bulk.Plan(request, of.UID)
+	plan, err := f.Webhooks.Bulk.Plan(ctx.Request().Context(), of.UID)
 	if err != nil {
 		return err
 	}
+	of.Reason = form.Reason
 	shown := bulk.Draft{
-		Facts: factsOf(request, of), Total: plan.Total, Skips: plan.Skips(),
-		Takes: plan.Takes(of.Options.Pace), Risks: risksOf(plan.Risks),
-		Typed: plan.Total > resend.TypedAbove, Count: form.Count, Faults: form.Faults,
-		Fault: form.Fault, Oldest: plan.Oldest, Newest: plan.Newest, MaxPace: resend.MaxPace,
+		Resend: of, Plan: plan, Count: form.Count, Faults: form.Faults, Fault: form.Fault,
 		Asking: ctx.QueryParam("confirm") != "" || len(form.Faults) > 0 && form.Faults["pace"] == "",
 	}
-	shown.Reason = form.Reason
-	for reason, count := range plan.Skipped {
-		shown.Skipped = append(shown.Skipped, bulk.SkipRow{Reason: string(reason), Count: count})
-	}
-	slices.SortFunc(shown.Skipped, func(a, b bulk.SkipRow) int {
-		return 2*(b.Count-a.Count) + strings.Compare(a.Reason, b.Reason)
-	})
-	for _, lane := range plan.Lanes {
-		row := bulk.LaneRow{
-			UID: lane.SubscriptionUID.String(), Endpoint: lane.Endpoint, State: string(lane.State),
-			Total: lane.Total,
-		}
-		for kind, count := range lane.Events {
-			row.Events = append(row.Events,
-				fmt.Sprintf("%s: %s", ui.EventWord(string(kind)), ui.Number(count)))
-		}
-		slices.Sort(row.Events)
-		shown.Lanes = append(shown.Lanes, row)
-	}
-	return f.Show(ctx, form.Status, place.Under(paths.Bulks, shown.What), bulk.PlanOf(shown))
-}
-
-// risksOf words what somebody should know before confirming.
-func risksOf(risks resend.Risks) []bulk.Risk {
-	var found []bulk.Risk
-	for _, risk := range []struct {
-		count     int
-		one, many string // the verb with what it needs
-		rest      string
-	}{
-		{
-			risks.Delivered, "was delivered already: the partner gets it again.",
-			"were delivered already: the partner gets them again.", "",
-		},
-		{risks.Newer, "was overtaken", "were overtaken", ": a newer event of the same application " +
-			"was delivered, and the partner would get the older one after it."},
-		{
-			risks.Unknown, "may have arrived", "may have arrived",
-			": the outcome of an attempt is unknown.",
-		},
-		{risks.Changed, "was tried", "were tried", " under an older configuration; the re-send " +
-			"uses the subscription as it is now."},
-		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
-		{
-			risks.Paused, "goes to a paused subscription, and waits",
-			"go to a paused subscription, and wait",
-			" until it is resumed.",
-		},
-	} {
-		switch {
-		case risk.count == 1:
-			found = append(found, bulk.Risk{Count: 1, Text: risk.one + risk.rest})
-		case risk.count > 1:
-			found = append(found, bulk.Risk{Count: risk.count, Text: risk.many + risk.rest})
-		}
-	}
-	return found
+	return f.Show(ctx, form.Status, place.Under(paths.Bulks, bulk.Title(of.Scope)), bulk.PlanOf(shown))
 }
 
 // amend changes the options of a draft and shows its plan again.

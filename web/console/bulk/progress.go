@@ -37,7 +37,7 @@ func (f *Feature) showProgress(ctx echo.Context, of resend.Resend) error {
 		return page.Render(ctx, http.StatusOK, bulk.ProgressRegion(shown))
 	}
 	shown.Asking = ctx.QueryParam("cancel") != ""
-	here := place.Under(paths.Bulks, shown.What)
+	here := place.Under(paths.Bulks, bulk.Title(of.Scope))
 	here.Live = true
 	return f.Show(ctx, http.StatusOK, here, bulk.ProgressOf(shown))
 }
@@ -80,36 +80,24 @@ func (f *Feature) progress(
 	if err != nil {
 		return bulk.Progress{}, err
 	}
-	counts := found.Counts
 	shown := bulk.Progress{
-		Facts: factsOf(ctx, found), Total: counts.Total(), Waiting: counts.Waiting,
-		Sent: counts.Sent, Delivered: counts.Delivered, Failed: counts.Failed,
-		Cancelled: counts.Cancelled, Skipped: counts.Skipped,
-		Outcome: string(filter.State), Outcomes: outcomeTabs(uid, counts, filter.State),
+		Resend: found, Outcome: filter.State, Outcomes: outcomeTabs(uid, found.Counts, filter.State),
 	}
-	lanes, err := f.Webhooks.Bulk.Lanes(ctx, uid)
-	if err != nil {
+	if shown.Lanes, err = f.Webhooks.Bulk.Lanes(ctx, uid); err != nil {
 		return shown, err
 	}
-	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
-	for _, lane := range lanes {
-		rows = append(rows, bulk.LaneRow{
-			UID: lane.SubscriptionUID.String(), Endpoint: lane.Endpoint, State: string(lane.State),
-			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
-			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
-		})
+	longest := 0
+	for _, lane := range shown.Lanes {
 		if lane.State != subscription.StatePaused {
 			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(found.Options.Pace))
 		}
 	}
-	shown.Lanes, shown.Remaining = rows, time.Duration(longest)
+	shown.Remaining = time.Duration(longest)
 	items, next, err := f.Webhooks.Bulk.Items(ctx, uid, filter)
 	if err != nil {
 		return shown, err
 	}
-	for _, item := range items {
-		shown.Items = append(shown.Items, itemRow(item))
-	}
+	shown.Items = items
 	query, here := url.Values{}, paths.To(paths.Bulk, uid.String())
 	if filter.State != "" {
 		query.Set("outcome", string(filter.State))
@@ -141,33 +129,13 @@ func outcomeTabs(
 			continue
 		}
 		tabs = append(tabs, ui.Tab{
-			Label: bulk.ItemChip(string(state)).Word + " " + ui.Number(counts.Of(state)),
+			Label: bulk.ItemChip(state).Word + " " + ui.Number(counts.Of(state)),
 			Href: paths.With(paths.To(paths.Bulk, uid.String()),
 				url.Values{"outcome": {string(state)}}) + "#results",
 			Current: state == current,
 		})
 	}
 	return tabs
-}
-
-func itemRow(item resend.Item) bulk.ItemRow {
-	row := bulk.ItemRow{
-		Position: item.Position, State: string(item.State), Event: string(item.Event),
-		Status: item.Status, Endpoint: item.Endpoint, EventUID: item.EventUID.String(),
-		Skip: string(page.Value(item.SkipReason)), HTTPStatus: page.Value(item.HTTPStatus),
-		ErrorClass: page.Value(item.ErrorClass), Occurred: item.EventAt,
-	}
-	for _, link := range []struct {
-		to  *string
-		uid *uuid.UUID
-	}{
-		{&row.Application, item.ApplicationUID}, {&row.New, item.NewUID}, {&row.Old, item.DeliveryUID},
-	} {
-		if link.uid != nil {
-			*link.to = link.uid.String()
-		}
-	}
-	return row
 }
 
 // move is the handler of a change of state, which the audit log calls so: pause, resume or
@@ -253,14 +221,12 @@ func (f *Feature) items(ctx echo.Context) error {
 			filter.After, more = next, next > 0
 			rows := make([][]string, 0, len(items))
 			for _, item := range items {
-				row, status := itemRow(item), ""
-				if row.HTTPStatus != 0 {
-					status = strconv.Itoa(row.HTTPStatus)
-				}
 				rows = append(rows, []string{
-					strconv.Itoa(row.Position), row.State, row.Skip, row.Event, row.Status, row.EventUID,
-					row.Occurred.UTC().Format(time.RFC3339Nano), row.Application,
-					item.SubscriptionUID.String(), row.URL, row.Old, row.New, status, row.ErrorClass,
+					strconv.Itoa(item.Position), string(item.State), string(page.Value(item.SkipReason)),
+					string(item.Event), item.Status, item.EventUID.String(), list.CellTime(item.EventAt),
+					page.Known(page.Value(item.ApplicationUID)), item.SubscriptionUID.String(), item.URL,
+					page.Known(page.Value(item.DeliveryUID)), page.Known(page.Value(item.NewUID)),
+					list.CellNumber(int64(page.Value(item.HTTPStatus))), page.Value(item.ErrorClass),
 				})
 			}
 			return rows, err

@@ -55,9 +55,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 		}
 		return emails.Chip(state, false).Word
 	})
-	kinds := list.Options("All kinds", email.Kinds(), func(kind email.Kind) string {
-		return ui.EmailKind(string(kind))
-	})
+	kinds := list.Options("All kinds", email.Kinds(), ui.EmailKind)
 	return list.Spec[email.Email]{
 		Name: "console.emails", Path: paths.Emails, Role: operator.RoleSupport, Place: place,
 		Intro: "Every e-mail to a borrower or an operator, and what became of it.",

@@ -76,7 +76,7 @@ func resendForm(e email.Email) ui.AskForm {
 		Title: "Re-send this e-mail", About: e.ToAddress, Submit: "Re-send",
 		Action: paths.To(paths.EmailResend, e.EmailUID.String()),
 		Cancel: paths.To(paths.Email, e.EmailUID.String()),
-		Says: []string{"Sends the e-mail " + ui.EmailKind(string(e.Kind)) +
+		Says: []string{"Sends the e-mail " + ui.EmailKind(e.Kind) +
 			" once more: the same text, as an e-mail of its own with a new message id."},
 	}
 	switch {

@@ -28,7 +28,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 		subscription.StateDeleted,
 	}
 	tabs := list.Options("All", states, func(state subscription.State) string {
-		return ui.SubscriptionChip(string(state)).Word
+		return ui.SubscriptionChip(state).Word
 	})
 	return list.Spec[subscriptions.Listed]{
 		Name: "console.subscriptions", Path: paths.Subscriptions, Role: operator.RoleSupport,
