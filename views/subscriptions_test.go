@@ -67,8 +67,8 @@ func sampleAttempt(word string) ui.AttemptView {
 	return ui.AttemptView{
 		Number: 1, Started: sampleTime, HTTPStatus: 503, ErrorClass: "http_5xx", Error: word,
 		URL: word, Address: word, Phases: ui.Phases{Total: time.Second, FirstByte: time.Second},
-		RequestHeaders:  []ui.HeaderView{{Name: word, Value: word}},
-		ResponseHeaders: []ui.HeaderView{{Name: word, Value: word}}, ResponseBody: []byte(word),
+		RequestHeaders:  []sender.Header{{Name: word, Value: word}},
+		ResponseHeaders: []sender.Header{{Name: word, Value: word}}, ResponseBody: []byte(word),
 	}
 }
 

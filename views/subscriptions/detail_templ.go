@@ -760,7 +760,7 @@ func Configuration(s subscription.Subscription, partner string, merchants []stri
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.HeadersTable("Custom headers of version", s.Version, ui.HeadersOf(sender.Mask(s.Headers))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.HeadersTable("Custom headers of version", s.Version, sender.Mask(s.Headers)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

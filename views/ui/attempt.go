@@ -68,8 +68,8 @@ type AttemptView struct {
 	// Version is the subscription's configuration that was used, 0 if unknown.
 	Version         int
 	Phases          Phases
-	RequestHeaders  []HeaderView
-	ResponseHeaders []HeaderView
+	RequestHeaders  []sender.Header
+	ResponseHeaders []sender.Header
 	ResponseBody    []byte
 	// Expanded opens the request and response.
 	Expanded bool
@@ -77,13 +77,6 @@ type AttemptView struct {
 
 // HiddenWord is a masked value as the console says it.
 func HiddenWord(masked string) string { return strings.ReplaceAll(masked, "[hidden]", "hidden") }
-
-// HeaderView is one header line. A masked value is not the real one.
-type HeaderView struct {
-	Name   string
-	Value  string
-	Masked bool
-}
 
 // Phases are the parts of an attempt's time. A phase that did not take place,
 // as on a reused connection, is zero.
@@ -205,24 +198,13 @@ func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
 				FirstByte: record.FirstByte, Total: record.Duration,
 			},
-			RequestHeaders:  HeadersOf(record.RequestHeaders),
-			ResponseHeaders: HeadersOf(record.ResponseHeaders),
+			RequestHeaders:  record.RequestHeaders,
+			ResponseHeaders: record.ResponseHeaders,
 			ResponseBody:    record.ResponseBody,
 			Expanded:        record.ErrorClass != "" && i == len(attempts)-1,
 		})
 	}
 	return found
-}
-
-// HeadersOf are headers as they are shown.
-func HeadersOf(headers []sender.Header) []HeaderView {
-	shown := make([]HeaderView, 0, len(headers))
-	for _, header := range headers {
-		shown = append(shown, HeaderView{
-			Name: header.Name, Value: header.Value, Masked: sender.IsMasked(header.Value),
-		})
-	}
-	return shown
 }
 
 // DiagnosisOf explains a delivery's state in plain words; zero for nothing to explain.
