@@ -4,13 +4,10 @@ package deliveries
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,7 +16,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
@@ -74,7 +70,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
 		One:   "delivery", Many: "deliveries", Order: "Newest first",
 		Tabs:    list.Tabs{Name: "state", Options: tabs},
-		Filters: f.filters(),
+		Filters: filters(),
 		Read: func(v *list.Values) list.Source[delivery.Delivery] {
 			filter := readFilter(v)
 			source := list.Filtered(filter, func(
@@ -127,64 +123,21 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 	}
 }
 
-func (f *Feature) filters() []list.Filter {
+func filters() []list.Filter {
 	classes := list.Options("Any or none", sender.ErrorClasses(), deliveries.ErrorClassWord)
-	either := func(both string) []ui.Option {
-		return []ui.Option{
-			{Label: both}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
-		}
-	}
-	return []list.Filter{
-		{
-			Name: "event", Label: "Event", Chip: "Event: ", Kind: list.Choice,
-			Options: list.EventKinds(),
-		},
-		{
-			Name: "partner", Label: "Partner", Chip: "Partner: ", Kind: list.Choice,
-			Pick: search.Partner, Options: list.Any("All partners"),
-		},
-		{
-			Name: "merchant", Label: "Merchant", Chip: "Merchant: ", Kind: list.Choice,
-			Pick: search.Merchant, Options: list.Any("All merchants"),
-		},
-		{
-			Name: "subscription", Label: "Subscription", Chip: "Subscription: ", Kind: list.Choice,
-			Pick: search.Subscription, Options: list.Any("All subscriptions"),
-		},
-		{Name: "application", Label: "Application id", Chip: "Application: "},
-		{Name: "event_uid", Label: "Event id", Chip: "Event id: "},
-		{Name: "code", Label: "HTTP answer, such as 503 or 5xx", Chip: "Answer: ", Max: 3},
-		{Name: "error", Label: "Error", Chip: "Error: ", Kind: list.Choice, Options: classes},
-		{
-			Name: "test", Label: "Test events", Chip: "Test events: ", Kind: list.Choice,
-			Options: either("With test events"),
-		},
-		{
-			Name: "resend", Label: "Re-sends", Chip: "Re-sends: ", Kind: list.Choice,
-			Options: either("With re-sends"),
-		},
-		{
-			Name: "open", Label: "Failures made good later", Chip: "Made good: ", Kind: list.Choice,
-			Options: []ui.Option{{Label: "With those"}, {Value: "yes", Label: "without"}},
-		},
-		{
-			Name: "slow", Label: "Last attempt took", Chip: "Slow: ", Kind: list.Choice,
-			Options: []ui.Option{{Label: "Any duration"}, {Value: "yes", Label: "5 s and more"}},
-		},
-		{
-			Name: "range", Label: "Time range", Chip: "Range: ", Kind: list.Choice,
-			Options: []ui.Option{
-				{Label: "All time"},
-				{Value: "1h", Label: "Last hour"},
-				{Value: "today", Label: "Today"},
-				{Value: "24h", Label: "Last 24 hours"},
-				{Value: "7d", Label: "Last 7 days"},
-				{Value: "30d", Label: "Last 30 days"},
-			},
-		},
-		{Name: "since", Label: "From", Chip: "From: ", Kind: list.Time},
-		{Name: "until", Label: "To", Chip: "To: ", Kind: list.Time},
-	}
+	return list.Colons(
+		list.Choose("event", "Event", list.EventKinds()),
+		list.Partner, list.Merchant, list.Subscription,
+		list.Filter{Name: "application", Label: "Application id", Chip: "Application"},
+		list.Filter{Name: "event_uid", Label: "Event id"},
+		list.Filter{Name: "code", Label: "HTTP answer, such as 503 or 5xx", Chip: "Answer", Max: 3},
+		list.Choose("error", "Error", classes),
+		list.Either("test", "Test events", "With test events"),
+		list.Either("resend", "Re-sends", "With re-sends"),
+		list.Only("open", "Failures made good later", "With those", "without").Called("Made good"),
+		list.Only("slow", "Last attempt took", "Any duration", "5 s and more").Called("Slow"),
+		list.Range, list.Since, list.Until,
+	)
 }
 
 // Filter reads the filter of the list from the query of its address; it is not right
@@ -205,22 +158,9 @@ func readFilter(v *list.Values) delivery.Filter {
 		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"), Open: v.Is("open"),
 		SubscriptionUID: v.UID("subscription"), PartnerUID: v.UID("partner"),
 		MerchantUID: v.UID("merchant"), ApplicationUID: v.UID("application"),
-		EventUID: v.UID("event_uid"), Since: v.Time("since"), Until: v.Time("until"),
-		Limit: list.PageSize,
+		EventUID: v.UID("event_uid"), Limit: list.PageSize,
 	}
-	now := v.Now.In(v.Zone)
-	starts := map[string]time.Time{ // of the ranges, which end now
-		"1h": now.Add(-time.Hour), "24h": now.Add(-24 * time.Hour),
-		"7d": now.Add(-7 * 24 * time.Hour), "30d": now.Add(-30 * 24 * time.Hour),
-		"today": time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone),
-	}
-	from := starts[list.OneOf(v, "range", slices.Collect(maps.Keys(starts)))]
-	if from.After(filter.Since) {
-		filter.Since = from.UTC()
-	}
-	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
-		v.Wrong["until"] = "The end must come after the beginning."
-	}
+	filter.Since, filter.Until = v.Span()
 	code := strings.ToLower(v.Text("code"))
 	digits, isClass := strings.CutSuffix(code, "xx")
 	number, err := strconv.Atoi(digits)

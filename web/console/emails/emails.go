@@ -62,7 +62,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 		One:   "e-mail", Many: "e-mails", Order: "Newest first", Table: emails.Table,
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
-			{Name: "kind", Label: "Kind", Kind: list.Choice, Options: kinds},
+			list.Choose("kind", "Kind", kinds),
 			{Name: "to", Label: "Sent to", Chip: "To ", Max: 254},
 			{Name: "application", Label: "Application id", Chip: "Application "},
 		},

@@ -53,8 +53,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				Pick: search.Merchant, Options: list.Any("All merchants"),
 			},
 			{Name: "application", Label: "Application id", Chip: "Application "},
-			{Name: "since", Label: "From", Kind: list.Time},
-			{Name: "until", Label: "To", Kind: list.Time},
+			list.Since, list.Until,
 		},
 		Read: func(v *list.Values) list.Source[delivery.EventRecord] {
 			filter := delivery.EventFilter{

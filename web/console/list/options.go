@@ -1,6 +1,9 @@
 package list
 
 import (
+	"cmp"
+	"time"
+
 	"drawbridge/internal/search"
 	"drawbridge/views/ui"
 )
@@ -19,7 +22,72 @@ var (
 		Name: "product", Label: "Product", Kind: Choice,
 		Pick: search.Product, Options: Any("All products"),
 	}
+	Subscription = Filter{
+		Name: "subscription", Label: "Subscription", Kind: Choice,
+		Pick: search.Subscription, Options: Any("All subscriptions"),
+	}
 )
+
+// The filters of a time, which Values.Span reads: a range that ends now, or from and to.
+var (
+	Range = Filter{
+		Name: "range", Label: "Time range", Chip: "Range", Kind: Choice,
+		Options: []ui.Option{
+			{Label: "All time"},
+			{Value: "1h", Label: "Last hour"},
+			{Value: "today", Label: "Today"},
+			{Value: "24h", Label: "Last 24 hours"},
+			{Value: "7d", Label: "Last 7 days"},
+			{Value: "30d", Label: "Last 30 days"},
+		},
+	}
+	Since = Filter{Name: "since", Label: "From", Kind: Time}
+	Until = Filter{Name: "until", Label: "To", Kind: Time}
+)
+
+// rangeStart is when the range that was chosen begins, zero for all time.
+func (v *Values) rangeStart() time.Time {
+	var known []string
+	for _, option := range Range.Options[1:] {
+		known = append(known, option.Value)
+	}
+	now, day := v.Now.In(v.Zone), 24*time.Hour
+	return map[string]time.Time{
+		"today": time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone),
+		"1h":    now.Add(-time.Hour), "24h": now.Add(-day), "7d": now.Add(-7 * day),
+		"30d": now.Add(-30 * day),
+	}[OneOf(v, Range.Name, known)]
+}
+
+// Choose is a filter by one of some options.
+func Choose(name, label string, options []ui.Option) Filter {
+	return Filter{Name: name, Label: label, Kind: Choice, Options: options}
+}
+
+// Either is a filter that Values.YesNo reads: without what it names, or that alone.
+func Either(name, label, both string) Filter {
+	return Choose(name, label, append(
+		Any(both), ui.Option{Value: "no", Label: "without"}, ui.Option{Value: "yes", Label: "only"}))
+}
+
+// Only is a filter that Values.Is reads: off or on, with a word for each.
+func Only(name, label, off, on string) Filter {
+	return Choose(name, label, append(Any(off), ui.Option{Value: "yes", Label: on}))
+}
+
+// Called is the filter with the word that its chip begins with.
+func (f Filter) Called(chip string) Filter {
+	f.Chip = chip
+	return f
+}
+
+// Colons are the filters with a colon behind the first word of each chip.
+func Colons(filters ...Filter) []Filter {
+	for i, filter := range filters {
+		filters[i].Chip = cmp.Or(filter.Chip, filter.Label) + ": "
+	}
+	return filters
+}
 
 // Options offers values under a first option for any, each by its word; nil for as it is.
 func Options[T ~string](first string, values []T, word func(T) string) []ui.Option {

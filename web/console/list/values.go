@@ -188,9 +188,13 @@ func (v *Values) Time(name string) time.Time {
 	return at
 }
 
-// Span is the time between the filters since and until.
+// Span is the time between the filters since and until, from the beginning of the range on
+// that was chosen.
 func (v *Values) Span() (since, until time.Time) {
 	since, until = v.Time("since"), v.Time("until")
+	if from := v.rangeStart(); from.After(since) {
+		since = from.UTC()
+	}
 	if !until.IsZero() && !since.Before(until) {
 		v.Wrong["until"] = "The end must come after the beginning."
 	}
