@@ -94,7 +94,9 @@ func TestTimelineEnding(t *testing.T) {
 // is over has another id than while it ran, and is left alone afterwards.
 func TestFinishedAttemptsKeepStill(t *testing.T) {
 	t.Parallel()
-	attempt := ui.AttemptView{Number: 1, Started: sampleTime, Running: true}
+	attempt := ui.AttemptView{
+		Attempt: delivery.Attempt{Number: 1, StartedAt: sampleTime}, Running: true,
+	}
 	running := render(t, ui.AttemptMoment(attempt, time.Second))
 	if running.Find("#attempt-1-running:not([hx-morph-skip])").Length() != 1 {
 		t.Error("a running attempt must be replaceable")

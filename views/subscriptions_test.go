@@ -64,12 +64,12 @@ func subscriptionLists(word string) map[string]templ.Component {
 }
 
 func sampleAttempt(word string) ui.AttemptView {
-	return ui.AttemptView{
-		Number: 1, Started: sampleTime, HTTPStatus: 503, ErrorClass: "http_5xx", Error: word,
-		URL: word, Address: word, Phases: ui.Phases{Total: time.Second, FirstByte: time.Second},
+	return ui.AttemptView{Attempt: delivery.Attempt{
+		Number: 1, StartedAt: sampleTime, HTTPStatus: 503, ErrorClass: "http_5xx", Error: word,
+		URL: word, Address: word, Duration: time.Second, FirstByte: time.Second,
 		RequestHeaders:  []sender.Header{{Name: word, Value: word}},
 		ResponseHeaders: []sender.Header{{Name: word, Value: word}}, ResponseBody: []byte(word),
-	}
+	}}
 }
 
 func sampleSubscriptionForm(word string) subscriptions.Form {

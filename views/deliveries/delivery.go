@@ -109,7 +109,7 @@ func (r Resend) risks() []string {
 
 // wait words the pause between an attempt and the one before it.
 func wait(previous, next ui.AttemptView) string {
-	pause := next.Started.Sub(previous.Started.Add(previous.Phases.Total))
+	pause := next.StartedAt.Sub(previous.StartedAt.Add(previous.Duration))
 	if pause <= 0 {
 		return "then"
 	}

@@ -2460,9 +2460,9 @@ func trialResult(t Trial) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var101 string
-		templ_7745c5c3_Var101, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Duration(t.Attempt.Phases.Total))
+		templ_7745c5c3_Var101, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Duration(t.Attempt.Duration))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 601, Col: 84}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 601, Col: 80}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var101))
 		if templ_7745c5c3_Err != nil {
@@ -2472,7 +2472,7 @@ func trialResult(t Trial) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.PhaseBar(t.Attempt, t.Attempt.Phases.Total).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PhaseBar(t.Attempt, t.Attempt.Duration).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

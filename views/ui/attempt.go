@@ -44,35 +44,35 @@ func (d Diagnosis) Heading() string {
 	return d.Title + ", the first "
 }
 
-// AttemptView is one attempt of a delivery.
+// AttemptView is one attempt of a delivery as pages show it.
 type AttemptView struct {
+	delivery.Attempt
 	// Of begins the ids of its elements, where a page shows attempts of several deliveries.
-	Of      string
-	Number  int
-	Started time.Time
+	Of string
 	// Running tells that no outcome is recorded yet.
 	Running bool
-	// HTTPStatus is zero without an answer, ErrorClass empty on success.
-	HTTPStatus int
-	ErrorClass sender.ErrorClass
-	// Fault is what a sandbox did on purpose, empty for nothing.
-	Fault string
-	// Error is the technical cause, Note what was odd about a success.
-	Error   string
-	Note    string
-	Address string
-	// Travelled says over which protocol, connection and certificate, empty where
-	// it is not known.
-	Travelled string
-	URL       string
-	// Version is the subscription's configuration that was used, 0 if unknown.
-	Version         int
-	Phases          Phases
-	RequestHeaders  []sender.Header
-	ResponseHeaders []sender.Header
-	ResponseBody    []byte
 	// Expanded opens the request and response.
 	Expanded bool
+}
+
+// travelled says over which protocol, connection and certificate, empty where it is not known.
+func (a AttemptView) travelled() string {
+	var travelled []string
+	for _, part := range []string{a.Protocol, a.TLSVersion} {
+		if part != "" {
+			travelled = append(travelled, part)
+		}
+	}
+	if a.Reused != nil {
+		travelled = append(travelled, map[bool]string{
+			true: "on an open connection", false: "on a new connection",
+		}[*a.Reused])
+	}
+	if a.CertificateExpires != nil {
+		travelled = append(travelled,
+			"certificate until "+a.CertificateExpires.UTC().Format("2006-01-02"))
+	}
+	return strings.Join(travelled, ", ")
 }
 
 // HiddenWord is a masked value as the console says it.
@@ -129,6 +129,13 @@ type phase struct {
 // barScale is the width of a phase bar in its own units.
 const barScale = 1000
 
+// phases are the parts of the attempt's time.
+func (a AttemptView) phases() Phases {
+	return Phases{
+		DNS: a.DNS, Connect: a.Connect, TLS: a.TLS, FirstByte: a.FirstByte, Total: a.Duration,
+	}
+}
+
 // bar lays the phases out on one line; longest is the time that fills it, so
 // that the attempts of a delivery compare.
 func (p Phases) bar(longest time.Duration) []phase {
@@ -171,37 +178,9 @@ func scale(d, longest time.Duration) int {
 // reader came for.
 func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 	found := make([]AttemptView, 0, len(attempts))
-	for i, record := range attempts {
-		var travelled []string
-		for _, part := range []string{record.Protocol, record.TLSVersion} {
-			if part != "" {
-				travelled = append(travelled, part)
-			}
-		}
-		if record.Reused != nil {
-			travelled = append(travelled, map[bool]string{
-				true: "on an open connection", false: "on a new connection",
-			}[*record.Reused])
-		}
-		if record.CertificateExpires != nil {
-			travelled = append(travelled,
-				"certificate until "+record.CertificateExpires.UTC().Format("2006-01-02"))
-		}
+	for i, attempt := range attempts {
 		found = append(found, AttemptView{
-			Number: record.Number, Started: record.StartedAt,
-			HTTPStatus: record.HTTPStatus, ErrorClass: record.ErrorClass,
-			Fault: string(record.Fault),
-			Error: Sentence(record.Error), Note: Sentence(record.Note),
-			Address: record.Address, Travelled: strings.Join(travelled, ", "), URL: record.URL,
-			Version: record.SubscriptionVersion,
-			Phases: Phases{
-				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
-				FirstByte: record.FirstByte, Total: record.Duration,
-			},
-			RequestHeaders:  record.RequestHeaders,
-			ResponseHeaders: record.ResponseHeaders,
-			ResponseBody:    record.ResponseBody,
-			Expanded:        record.ErrorClass != "" && i == len(attempts)-1,
+			Attempt: attempt, Expanded: attempt.ErrorClass != "" && i == len(attempts)-1,
 		})
 	}
 	return found
@@ -253,7 +232,7 @@ func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosi
 func Longest(attempts []AttemptView) time.Duration {
 	var most time.Duration
 	for _, attempt := range attempts {
-		most = max(most, attempt.Phases.Total)
+		most = max(most, attempt.Duration)
 	}
 	return most
 }
