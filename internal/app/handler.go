@@ -57,6 +57,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Deliveries:   s.Webhooks.Deliveries,
 			Bulk:         s.Webhooks.Bulk,
 			Documents:    s.Documents,
+			Operators:    s.Operators,
 			Statements:   s.Statements,
 			Door:         s.Door,
 			Calls:        s.Webhooks.Gate,

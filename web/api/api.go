@@ -19,6 +19,7 @@ import (
 	"drawbridge/internal/feed"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/scenario"
 	"drawbridge/internal/statement"
@@ -39,6 +40,7 @@ type API struct {
 	Deliveries   *delivery.Service
 	Bulk         *bulk.Service
 	Documents    *document.Store
+	Operators    *operator.Service
 	// Statements are the daily ones of merchants.
 	Statements *statement.Service
 	// Door bounds the calls that are worked at a time; nil bounds nothing.
@@ -91,7 +93,7 @@ func (a *API) Routes() []Route {
 		(&events{edge, a.Feed}).routes(),
 		(&deliveries{edge, a.Deliveries, a.Bulk}).routes(),
 		(&statements{edge, a.Statements}).routes(),
-		(&lender{edge, a.Applications, a.Loans, a.Documents}).routes(),
+		(&lender{edge, a.Applications, a.Loans, a.Documents, a.Operators}).routes(),
 	)
 	if a.Sandbox {
 		routes = append(routes, (&sandbox{edge, a.Applications, a.Loans, a.Scenarios}).routes()...)

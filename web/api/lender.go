@@ -34,6 +34,7 @@ type lender struct {
 	applications *application.Service
 	loans        *loan.Service
 	documents    *document.Store
+	operators    *operator.Service
 }
 
 // routes are the operations of the lender's own systems.
@@ -387,14 +388,18 @@ func (l *lender) lenderFile(c echo.Context) error {
 	}
 	traceOf(c).ApplicationUID = owner
 	return l.documents.Attach(ctx, c.Response(), file, func() error {
-		return l.loans.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			return audit(c, tx, operator.Entry{
-				Action: "document.download", SubjectKind: "application", Subject: owner.String(),
-				After: map[string]any{
-					"file_uid": file.UID, "name": file.Name, "sha256": file.SHA256,
-				},
-			})
+		_, err := l.operators.Act(ctx, operator.Change{
+			Actor: systemName(callerOf(c)), Address: c.RealIP(),
+			Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+				return operator.Did("", operator.Entry{
+					Action: "document.download", SubjectKind: "application", Subject: owner.String(),
+					After: map[string]any{
+						"file_uid": file.UID, "name": file.Name, "sha256": file.SHA256,
+					},
+				}), nil
+			},
 		})
+		return err
 	})
 }
 

@@ -141,11 +141,11 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		if err != nil {
 			return operator.Outcome{}, err
 		}
-		return operator.Outcome{}, operator.AuditLimited(request, tx, operator.Entry{
-			Actor: page.User(ctx).Email, Address: ctx.RealIP(),
+		return operator.Did("", operator.Entry{
 			Action: "subscription.compare_secret", SubjectKind: "subscription",
 			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
-		}, maxComparisons, comparisonWindow)
+			Limit: maxComparisons, Window: comparisonWindow,
+		}), nil
 	})
 	refusal, refused := errors.AsType[*lending.Error](err)
 	switch {
