@@ -141,7 +141,8 @@ func TestFailedMails(t *testing.T) {
 		t.Fatalf("item %+v", item)
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return h.Resolve(ctx, tx, item.UID, "told the borrower", attention.Actor{Email: "sam"})
+		_, err := h.Resolve(ctx, tx, item.UID, "told the borrower", "sam")
+		return err
 	})
 	h.look()
 	if _, ok := h.open(attention.KindMailFailed); ok {

@@ -13,12 +13,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Actor is who acts on an item, and from where.
-type Actor struct {
-	// Email is the person's address, Address the network address.
-	Email, Address string
-}
-
 const (
 	// maxSnooze is how long an item may be out of sight.
 	maxSnooze = 90 * 24 * time.Hour
@@ -26,18 +20,22 @@ const (
 	maxNote = 2000
 )
 
-// Take makes the person the owner of an open item, whoever had it before.
-// Errors: NOT_FOUND, INVALID_STATE when it is closed.
-func (s *Service) Take(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by Actor) error {
-	return s.change(ctx, tx, uid, step{by: by, action: "attention.take"}, func(item *Item) error {
-		item.Owner = by.Email
+// Take makes the person, named by their e-mail address, the owner of an open item, whoever
+// had it before. Errors: NOT_FOUND, INVALID_STATE when it is closed.
+func (s *Service) Take(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (operator.Outcome, error) {
+	return s.change(ctx, tx, uid, "attention.take", func(item *Item) error {
+		item.Owner = by
 		return nil
 	})
 }
 
 // Release gives an open item back to everybody. Errors: as Take.
-func (s *Service) Release(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by Actor) error {
-	return s.change(ctx, tx, uid, step{by: by, action: "attention.release"}, func(item *Item) error {
+func (s *Service) Release(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (operator.Outcome, error) {
+	return s.change(ctx, tx, uid, "attention.release", func(item *Item) error {
 		item.Owner = ""
 		return nil
 	})
@@ -46,9 +44,9 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, b
 // Snooze takes an open item out of sight until a time, at most 90 days ahead.
 // Errors: as Take, and VALIDATION_ERROR for the time.
 func (s *Service) Snooze(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, until time.Time, by Actor,
-) error {
-	return s.change(ctx, tx, uid, step{by: by, action: "attention.snooze"}, func(item *Item) error {
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, until time.Time,
+) (operator.Outcome, error) {
+	return s.change(ctx, tx, uid, "attention.snooze", func(item *Item) error {
 		if !until.After(tx.Now) || until.Sub(tx.Now) > maxSnooze {
 			return lending.Invalid("until", `"until" must lie ahead, by at most 90 days`)
 		}
@@ -58,60 +56,60 @@ func (s *Service) Snooze(
 }
 
 // Wake brings a snoozed item back into sight. Errors: as Take.
-func (s *Service) Wake(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by Actor) error {
-	return s.change(ctx, tx, uid, step{by: by, action: "attention.wake"}, func(item *Item) error {
+func (s *Service) Wake(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (operator.Outcome, error) {
+	return s.change(ctx, tx, uid, "attention.wake", func(item *Item) error {
 		item.SnoozedUntil = nil
 		return nil
 	})
 }
 
-// Resolve closes an open item with a note that says why. When its cause turns up
-// again, a new item opens. Errors: as Take, and VALIDATION_ERROR for the note.
+// Resolve closes an open item with a note that says why, which is the reason in the audit
+// log. When its cause turns up again, a new item opens. Errors: as Take, and
+// VALIDATION_ERROR for the note.
 func (s *Service) Resolve(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, note string, by Actor,
-) error {
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, note, by string,
+) (operator.Outcome, error) {
 	note = strings.TrimSpace(note)
-	resolve := step{by: by, action: "attention.resolve", reason: note}
-	return s.change(ctx, tx, uid, resolve, func(item *Item) error {
+	outcome, err := s.change(ctx, tx, uid, "attention.resolve", func(item *Item) error {
 		if note == "" || len(note) > maxNote {
 			return lending.Invalid("note", `"note" must have 1 to %d characters`, maxNote)
 		}
-		item.ClosedAt, item.ClosedBy, item.Note = &tx.Now, by.Email, note
+		item.ClosedAt, item.ClosedBy, item.Note = &tx.Now, by, note
 		return nil
 	})
+	for i := range outcome.Entries {
+		outcome.Entries[i].Reason = note
+	}
+	return outcome, err
 }
 
-// step is an action on an item as the audit log names it.
-type step struct {
-	by             Actor
-	action, reason string
-}
-
-// change applies an action to an open item under its lock and audits it. What
-// changes nothing is not audited.
+// change applies an action, as the audit log names it, to an open item under its lock. The
+// outcome has the entry for the log, and none when nothing changed.
 func (s *Service) change(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, did step, apply func(item *Item) error,
-) error {
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, action string, apply func(item *Item) error,
+) (operator.Outcome, error) {
 	var item Item
 	err := tx.GetContext(ctx, &item,
 		`SELECT `+itemColumns+itemTables+` WHERE i.item_uid = $1 FOR UPDATE OF i`, uid)
 	if postgres.IsNoRows(err) {
-		return errNoItem(uid)
+		return operator.Outcome{}, errNoItem(uid)
 	}
 	if err != nil {
-		return fmt.Errorf("locking item %s: %w", uid, err)
+		return operator.Outcome{}, fmt.Errorf("locking item %s: %w", uid, err)
 	}
 	if item.ClosedAt != nil {
-		return lending.NewError(lending.CodeInvalidState,
+		return operator.Outcome{}, lending.NewError(lending.CodeInvalidState,
 			"This is closed already, by %s.", item.ClosedBy)
 	}
 	before := item.state()
 	if err := apply(&item); err != nil {
-		return err
+		return operator.Outcome{}, err
 	}
 	after := item.state()
 	if before == after {
-		return nil
+		return operator.Outcome{}, nil
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE attention_items
@@ -123,12 +121,12 @@ func (s *Service) change(
 		 WHERE item_uid = $1`,
 		uid, item.Owner, item.SnoozedUntil, item.ClosedAt, item.ClosedBy, item.Note)
 	if err != nil {
-		return fmt.Errorf("changing item %s: %w", uid, err)
+		return operator.Outcome{}, fmt.Errorf("changing item %s: %w", uid, err)
 	}
-	return operator.Audit(ctx, tx, operator.Entry{
-		Actor: did.by.Email, Address: did.by.Address, Action: did.action, Reason: did.reason,
-		SubjectKind: "attention_item", Subject: uid.String(), Before: before, After: after,
-	})
+	return operator.Did("", operator.Entry{
+		Action: action, SubjectKind: "attention_item", Subject: uid.String(),
+		Before: before, After: after,
+	}), nil
 }
 
 // itemState is what people change of an item, for the audit log.

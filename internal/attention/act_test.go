@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
 
@@ -19,58 +20,57 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 	h.fail(1)
 	h.look()
 	item, _ := h.open(attention.KindUsedUp)
-	sam := attention.Actor{Email: "sam@lender.example", Address: "192.0.2.7"}
-	act := func(use func(ctx context.Context, tx *postgres.Tx) error) error {
-		return h.DB.InTx(t.Context(), func(tx *postgres.Tx) error { return use(t.Context(), tx) })
-	}
+	const sam, address = "sam@lender.example", "192.0.2.7"
 	until := h.clock.Now().Add(time.Hour)
 	steps := []struct {
 		name string
-		do   func(ctx context.Context, tx *postgres.Tx) error
+		do   func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error)
 		code lending.Code
 		// waiting, asleep, mine count the open, the snoozed and Sam's items.
 		waiting, asleep, mine int
 	}{
-		{"take", func(ctx context.Context, tx *postgres.Tx) error {
+		{"take", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Take(ctx, tx, item.UID, sam)
 		}, "", 1, 0, 1},
-		{"take again", func(ctx context.Context, tx *postgres.Tx) error {
+		{"take again", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Take(ctx, tx, item.UID, sam)
 		}, "", 1, 0, 1},
-		{"snooze into the past", func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Snooze(ctx, tx, item.UID, h.clock.Now(), sam)
+		{"snooze into the past", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return h.Snooze(ctx, tx, item.UID, h.clock.Now())
 		}, lending.CodeValidation, 1, 0, 1},
-		{"snooze", func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Snooze(ctx, tx, item.UID, until, sam)
+		{"snooze", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return h.Snooze(ctx, tx, item.UID, until)
 		}, "", 0, 1, 1},
-		{"wake", func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Wake(ctx, tx, item.UID, sam)
+		{"wake", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return h.Wake(ctx, tx, item.UID)
 		}, "", 1, 0, 1},
-		{"release", func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Release(ctx, tx, item.UID, sam)
+		{"release", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return h.Release(ctx, tx, item.UID)
 		}, "", 1, 0, 0},
-		{"resolve without a note", func(ctx context.Context, tx *postgres.Tx) error {
+		{"resolve without a note", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Resolve(ctx, tx, item.UID, "  ", sam)
 		}, lending.CodeValidation, 1, 0, 0},
-		{"resolve", func(ctx context.Context, tx *postgres.Tx) error {
+		{"resolve", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Resolve(ctx, tx, item.UID, "re-sent by the partner", sam)
 		}, "", 0, 0, 0},
-		{"resolve twice", func(ctx context.Context, tx *postgres.Tx) error {
+		{"resolve twice", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Resolve(ctx, tx, item.UID, "again", sam)
 		}, lending.CodeInvalidState, 0, 0, 0},
-		{"another", func(ctx context.Context, tx *postgres.Tx) error {
+		{"another", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return h.Take(ctx, tx, uuid.New(), sam)
 		}, lending.CodeNotFound, 0, 0, 0},
 	}
 	for _, step := range steps {
-		err := act(step.do)
+		_, err := h.Operators.Act(t.Context(), operator.Change{
+			Actor: sam, Address: address, Do: step.do,
+		})
 		if step.code == "" && err != nil || step.code != "" && lending.ErrorCode(err) != step.code {
 			t.Errorf("%s: %v, want %q", step.name, err, step.code)
 		}
 		got := [3]int{
 			h.counted(attention.Filter{State: attention.Waiting}),
 			h.counted(attention.Filter{State: attention.Asleep}),
-			h.counted(attention.Filter{Owner: sam.Email}),
+			h.counted(attention.Filter{Owner: sam}),
 		}
 		if want := [3]int{step.waiting, step.asleep, step.mine}; got != want {
 			t.Errorf("%s: %v items, want %v", step.name, got, want)
@@ -79,13 +79,13 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 	var audited []string
 	h.must(h.DB.SelectContext(t.Context(), &audited, `
 		SELECT action FROM audit_log WHERE subject = $1 AND actor = $2 AND address = $3
-		 ORDER BY entry_id`, item.UID.String(), sam.Email, sam.Address))
+		 ORDER BY entry_id`, item.UID.String(), sam, address))
 	if got := strings.Join(audited, " "); got != "attention.take attention.snooze attention.wake "+
 		"attention.release attention.resolve" {
 		t.Errorf("audited: %s", got)
 	}
 	closed, err := h.Service.Get(t.Context(), item.UID)
-	if err != nil || closed.Note != "re-sent by the partner" || closed.ClosedBy != sam.Email {
+	if err != nil || closed.Note != "re-sent by the partner" || closed.ClosedBy != sam {
 		t.Errorf("closed: %+v, %v", closed, err)
 	}
 }
@@ -104,7 +104,8 @@ func TestASnoozedItemComesBack(t *testing.T) {
 	h.look()
 	item, _ := h.open(attention.KindUsedUp)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return h.Snooze(ctx, tx, item.UID, tx.Now.Add(3*time.Hour), attention.Actor{Email: "sam"})
+		_, err := h.Snooze(ctx, tx, item.UID, tx.Now.Add(3*time.Hour))
+		return err
 	})
 	h.fail(1) // counts on, quietly
 	if _, ok := h.open(attention.KindUsedUp); ok {

@@ -69,8 +69,8 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	}
 	// What a person closes stays closed.
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return h.Resolve(ctx, tx, item.UID, "the bank is asked",
-			attention.Actor{Email: "sam@lender.example"})
+		_, err := h.Resolve(ctx, tx, item.UID, "the bank is asked", "sam@lender.example")
+		return err
 	})
 	h.look()
 	if item, ok := h.open(attention.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
@@ -86,7 +86,8 @@ func (h *harness) resolve(kind attention.Kind) {
 		h.Fatalf("no item of kind %s is open", kind)
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return h.Resolve(ctx, tx, item.UID, "seen to", attention.Actor{Email: "sam@lender.example"})
+		_, err := h.Resolve(ctx, tx, item.UID, "seen to", "sam@lender.example")
+		return err
 	})
 }
 

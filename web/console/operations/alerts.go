@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/attention"
@@ -106,41 +107,22 @@ var alertDone = map[string]string{
 }
 
 // actOnAlert takes, gives back, snoozes, wakes or resolves an alert. What is wrong with
-// a field shows beside it. The service writes the audit entry, since it knows whether
-// anything changed.
+// a field shows beside it.
 func (f *Feature) actOnAlert(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
 		return err
 	}
-	outcome := operator.Outcome{Target: paths.To(paths.AttentionItem, uid.String())}
+	target := paths.To(paths.AttentionItem, uid.String())
 	if back := ctx.FormValue("back"); back != "" {
-		outcome.Target = page.SafeNext(back)
-	}
-	by := attention.Actor{Email: page.User(ctx).Email, Address: ctx.RealIP()}
-	act := func(request context.Context, tx *postgres.Tx) error {
-		switch ctx.FormValue("act") {
-		case "take":
-			return f.Attention.Take(request, tx, uid, by)
-		case "release":
-			return f.Attention.Release(request, tx, uid, by)
-		case "wake":
-			return f.Attention.Wake(request, tx, uid, by)
-		case "snooze":
-			length, err := time.ParseDuration(ctx.FormValue("for"))
-			if err != nil {
-				return lending.Invalid("until", "choose for how long it is out of sight")
-			}
-			return f.Attention.Snooze(request, tx, uid, tx.Now.Add(length), by)
-		case "resolve":
-			return f.Attention.Resolve(request, tx, uid, ctx.FormValue("note"), by)
-		}
-		return lending.NewError(lending.CodeValidation, "There is no such action.")
+		target = page.SafeNext(back)
 	}
 	_, err = f.Commit(ctx, action.Change{
 		Done: alertDone[ctx.FormValue("act")],
-		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			return outcome, act(request, tx)
+		Do: func(_ context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			outcome, err := f.changeAlert(ctx, tx, uid)
+			outcome.Target = target
+			return outcome, err
 		},
 	})
 	labels := map[string]string{"note": "The note", "until": "The time"}
@@ -155,5 +137,30 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.LeadTo(ctx, target)
+}
+
+// changeAlert does to an alert what the form says.
+func (f *Feature) changeAlert(
+	ctx echo.Context, tx *postgres.Tx, uid uuid.UUID,
+) (operator.Outcome, error) {
+	request, by := ctx.Request().Context(), page.User(ctx).Email
+	switch ctx.FormValue("act") {
+	case "take":
+		return f.Attention.Take(request, tx, uid, by)
+	case "release":
+		return f.Attention.Release(request, tx, uid)
+	case "wake":
+		return f.Attention.Wake(request, tx, uid)
+	case "snooze":
+		length, err := time.ParseDuration(ctx.FormValue("for"))
+		if err != nil {
+			return operator.Outcome{},
+				lending.Invalid("until", "choose for how long it is out of sight")
+		}
+		return f.Attention.Snooze(request, tx, uid, tx.Now.Add(length))
+	case "resolve":
+		return f.Attention.Resolve(request, tx, uid, ctx.FormValue("note"), by)
+	}
+	return operator.Outcome{}, lending.NewError(lending.CodeValidation, "There is no such action.")
 }
