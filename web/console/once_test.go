@@ -648,11 +648,12 @@ func TestNoAddressSaysOneThingTwice(t *testing.T) {
 
 // TestChangesGoThroughTheEngine reads the sources: nothing under the console or the API
 // begins a transaction of its own, and nothing under the console writes to the audit log
-// past the outcome of its change.
+// past the outcome of its change, or makes one past package action.
 func TestChangesGoThroughTheEngine(t *testing.T) {
 	t.Parallel()
 	begins := regexp.MustCompile(`\.(InTx|BeginTxx?)\(`)
 	audits := regexp.MustCompile(`\.Audit(Limited)?\(`)
+	acts := regexp.MustCompile(`\bOperators\.Act\(`)
 	refuse := func(path string, source []byte, what *regexp.Regexp, says string) {
 		if at := what.FindIndex(source); at != nil {
 			t.Errorf("%s:%d %s", path, bytes.Count(source[:at[0]], []byte("\n"))+1, says)
@@ -670,6 +671,9 @@ func TestChangesGoThroughTheEngine(t *testing.T) {
 				"or through effect")
 			if root == "." {
 				refuse(path, source, audits, "writes an audit entry; return it as the outcome's")
+				if filepath.Dir(path) != "action" {
+					refuse(path, source, acts, "makes a change; changes go through package action")
+				}
 			}
 			return err
 		})

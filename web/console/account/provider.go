@@ -114,9 +114,8 @@ func (f *Feature) admitIdentity(
 	ctx echo.Context, identity operator.Identity,
 ) (operator.User, error) {
 	var user operator.User
-	_, err := f.Operators.Act(ctx.Request().Context(), operator.Change{
-		Address: ctx.RealIP(),
-		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+	err := f.ActAs(ctx, "",
+		func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 			var created bool
 			user, created, err = f.Operators.Admit(request, tx, f.Provider, identity)
 			if err != nil || !created {
@@ -127,8 +126,7 @@ func (f *Feature) admitIdentity(
 				Subject: user.Email, Reason: "first sign-in through " + f.Provider.Name,
 				After: user.Recorded(),
 			}), nil
-		},
-	})
+		})
 	return user, err
 }
 

@@ -33,15 +33,13 @@ func (f *Feature) begin(
 ) error {
 	visit.Address, visit.Device = ctx.RealIP(), ctx.Request().UserAgent()
 	var session operator.Session
-	_, err := f.Operators.Act(ctx.Request().Context(), operator.Change{
-		Actor: user.Email, Address: ctx.RealIP(),
-		Do: func(ctx context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+	err := f.ActAs(ctx, user.Email,
+		func(ctx context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 			session, err = f.Operators.Begin(ctx, tx, user, visit)
 			return operator.Did(paths.Home, operator.Entry{
 				Action: "user.sign_in", SubjectKind: "user", Subject: user.Email, After: how,
 			}), err
-		},
-	})
+		})
 	if err != nil {
 		return err
 	}

@@ -180,19 +180,17 @@ func (f *Feature) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 
 // signOut ends the session.
 func (f *Feature) signOut(ctx echo.Context) error {
-	request, user, session := ctx.Request().Context(), page.User(ctx), page.Session(ctx)
-	_, err := f.Operators.Act(request, operator.Change{
-		Actor: user.Email, Address: ctx.RealIP(),
-		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+	user, session := page.User(ctx), page.Session(ctx)
+	err := f.ActAs(ctx, user.Email,
+		func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			return operator.Did(paths.SignIn, operator.Entry{
 				Action: "user.sign_out", SubjectKind: "user", Subject: user.Email,
 			}), f.Operators.EndSession(ctx, tx, user.UID, session.UID)
-		},
-	})
+		})
 	if err != nil && lending.ErrorCode(err) != lending.CodeNotFound {
 		return err
 	}
-	if err := f.Sessions.Destroy(request); err != nil {
+	if err := f.Sessions.Destroy(ctx.Request().Context()); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=left")

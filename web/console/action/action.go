@@ -233,8 +233,17 @@ func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
 func (e *Engine) Look(
 	ctx echo.Context, do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
 ) error {
+	return e.ActAs(ctx, page.User(ctx).Email, do)
+}
+
+// ActAs does what belongs to no form, such as a sign-in, for an actor who need not be
+// signed in, in one transaction with its audit entries. It may come twice.
+func (e *Engine) ActAs(
+	ctx echo.Context, actor string,
+	do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
+) error {
 	_, err := e.Operators.Act(ctx.Request().Context(), operator.Change{
-		Actor: page.User(ctx).Email, Address: ctx.RealIP(), Do: do,
+		Actor: actor, Address: ctx.RealIP(), Do: do,
 	})
 	return err
 }
