@@ -27,22 +27,16 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
-	"drawbridge/internal/webhook/diagnose"
-	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 )
 
 // Services are the use cases over one database, put together as the program does.
 type Services struct {
-	DB            *postgres.DB
-	Subscriptions *subscription.Service
-	Deliveries    *delivery.Service
-	Health        *health.Service
-	Bulk          *bulk.Service
-	Diagnoses     *diagnose.Service
+	*webhook.Services
+	DB *postgres.DB
 }
 
 // Harness is a database with a partner, a merchant and an application, and the
@@ -94,27 +88,20 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 		Policy: policy, RootCAs: receiverRoots(), Version: "test",
 	})
 	t.Cleanup(send.Close)
-	gate := new(delivery.Gate)
-	subscriptions := &subscription.Service{DB: db, Keys: keys, Policy: policy, Sender: send}
-	deliveries := &delivery.Service{
-		Log: delivery.Log{DB: db}, Jobs: queue, Subscriptions: subscriptions, Sender: send, Gate: gate,
+	services := webhook.New(webhook.Config{
+		DB: db, Jobs: queue, Keys: keys, Policy: policy, Sender: send,
 		Retries: delivery.Schedule{
 			Delays: []time.Duration{time.Minute, 10 * time.Minute}, RetryAfterMax: time.Hour,
 		},
-	}
+	})
 	publisher := outbox.New(db)
 	// What follows from an event has followed once its transaction has committed.
-	deliveries.Recorded = func() {
+	services.Deliveries.Recorded = func() {
 		if err := publisher.Drain(t.Context()); err != nil && t.Context().Err() == nil {
 			t.Error(err)
 		}
 	}
-	return &Services{
-		DB: db, Subscriptions: subscriptions, Deliveries: deliveries,
-		Health:    &health.Service{DB: db, Sender: send, Gate: gate},
-		Bulk:      &bulk.Service{DB: db, Jobs: queue},
-		Diagnoses: &diagnose.Service{Subscriptions: subscriptions, Deliveries: deliveries},
-	}
+	return &Services{services, db}
 }
 
 // receiverRoots are the roots of every httptest server.
