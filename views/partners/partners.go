@@ -83,14 +83,14 @@ type step struct {
 
 // steps lead to the first webhook of a partner, each with what the reader may do about it.
 func (p PartnerDetail) steps(ctx context.Context) []step {
-	own := path(paths.Partner, p.UID)
 	steps := []step{
 		{
 			title: "A merchant", text: "The business that loans pay.", done: len(p.Merchants) > 0,
-			action: "Add a merchant", href: own + "/merchants/new",
+			action: "Add a merchant", href: path(paths.MerchantNew, p.UID),
 		}, {
 			title: "Credentials", text: "What the partner's software calls the API with.",
-			done: len(p.Clients) > 0, action: "Issue credentials", href: own + "/clients/new",
+			done: len(p.Clients) > 0, action: "Issue credentials",
+			href: path(paths.ClientNew, p.UID),
 		}, {
 			title: "A subscription", text: "Where its events go, and how they are signed.",
 			done: len(p.Subscriptions) > 0, action: "Create a subscription",
@@ -279,20 +279,15 @@ func texts[T any](values []T) []string {
 	return written
 }
 
-// href is where the client is shown, and rotation the path of the change by which who may
-// change it is told.
-func (c ClientDetail) href() string {
-	if c.IsLender() {
-		return paths.To(paths.LenderClient, c.ID)
-	}
-	return paths.To(paths.Client, c.ID)
-}
+// clientActs are the patterns of a client's changes.
+type clientActs struct{ rotate, rate, revoke string }
 
-func (c ClientDetail) rotation() string {
+// acts are the client's changes. Who may make one of them may make all.
+func (c ClientDetail) acts() clientActs {
 	if c.IsLender() {
-		return paths.LenderRotate
+		return clientActs{paths.LenderRotate, paths.LenderRate, paths.LenderRevoke}
 	}
-	return paths.ClientRotate
+	return clientActs{paths.ClientRotate, paths.ClientRate, paths.ClientRevoke}
 }
 
 func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscription.Subscription] {

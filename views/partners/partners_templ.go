@@ -139,7 +139,7 @@ func Detail(p PartnerDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if ui.May(ctx, paths.PartnerRename) {
-			templ_7745c5c3_Err = ui.Ask(path(paths.Partner, p.UID)+"/rename", "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Ask(path(paths.PartnerRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -208,9 +208,9 @@ func Detail(p PartnerDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 templ.SafeURL
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.Partner, p.UID) + "/merchants/new")
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.MerchantNew, p.UID))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 57, Col: 87}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 57, Col: 72}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
@@ -236,9 +236,9 @@ func Detail(p PartnerDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 templ.SafeURL
-				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.Partner, p.UID) + "/merchants/new")
+				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.MerchantNew, p.UID))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 64, Col: 103}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 64, Col: 88}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -288,9 +288,9 @@ func Detail(p PartnerDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 templ.SafeURL
-			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.Partner, p.UID) + "/clients/new")
+			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.ClientNew, p.UID))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 78, Col: 85}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 78, Col: 70}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -415,9 +415,9 @@ func Detail(p PartnerDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 templ.SafeURL
-			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.Partner, p.UID) + "/contact")
+			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.PartnerContact, p.UID))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 116, Col: 55}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 116, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 			if templ_7745c5c3_Err != nil {
@@ -545,7 +545,7 @@ func Merchant(p MerchantDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if ui.May(ctx, paths.MerchantRename) {
-			templ_7745c5c3_Err = ui.Ask(path(paths.Merchant, p.UID)+"/rename", "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Ask(path(paths.MerchantRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -828,8 +828,8 @@ func ClientPage(p ClientDetail) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if ui.May(ctx, p.rotation()) && p.RevokedAt == nil {
-			templ_7745c5c3_Err = ui.Ask(p.href()+"/rotate", "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
+		if ui.May(ctx, p.acts().rotate) && p.RevokedAt == nil {
+			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().rotate, p.ID), "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -837,7 +837,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Ask(p.href()+"/rate", "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().rate, p.ID), "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -845,7 +845,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Ask(p.href()+"/revoke", "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().revoke, p.ID), "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -36,16 +36,22 @@ var overlaps = []ui.Option{
 
 // kind is a kind of clients: those of partners, or those of the lender's own systems.
 type kind struct {
-	// page is where one of them is shown, and its changes stand below; route begins the
-	// names of the routes, and role is the least that may make changes.
-	page, route string
-	role        operator.Role
-	lender      bool
+	// rotate, rate and revoke are the paths of the changes; route begins the names of the
+	// routes, and role is the least that may make changes.
+	rotate, rate, revoke, route string
+	role                        operator.Role
+	lender                      bool
 }
 
 var (
-	ofPartners = kind{page: paths.Client, route: "console.client.", role: clerk}
-	ofLender   = kind{page: paths.LenderClient, route: "console.lender.", role: admin, lender: true}
+	ofPartners = kind{
+		rotate: paths.ClientRotate, rate: paths.ClientRate, revoke: paths.ClientRevoke,
+		route: "console.client.", role: clerk,
+	}
+	ofLender = kind{
+		rotate: paths.LenderRotate, rate: paths.LenderRate, revoke: paths.LenderRevoke,
+		route: "console.lender.", role: admin, lender: true,
+	}
 )
 
 // client shows one client.
@@ -182,7 +188,7 @@ func (f *Feature) clientFields(
 		choice.Values = []string{merchants[0].Value}
 	}
 	return ui.AskForm{
-		Title: "Issue credentials", Action: ownerPath(owner) + "/clients/new",
+		Title: "Issue credentials", Action: paths.To(paths.ClientNew, owner.UID.String()),
 		Cancel: ownerPath(owner), Wide: true,
 		Submit: "Issue client id and secret", About: "For " + owner.Name,
 		Says: []string{
@@ -243,13 +249,13 @@ func userOf(client partner.Client, owner partner.Partner) string {
 	return owner.Name
 }
 
-// clientForm is a form below the page of a client.
+// clientForm is the form of a change, at a path of its own, of a client.
 func clientForm(
 	client partner.Client, owner partner.Partner, act string, form action.Form,
 ) action.Form {
 	path := clientPath(client)
 	form.Place = clientPlace(client, owner).Under(path, form.Fields.Title)
-	form.Fields.Action, form.Fields.Cancel = path+"/"+act, path
+	form.Fields.Action, form.Fields.Cancel = paths.To(act, client.ID), path
 	form.Fields.About = client.ID + " of " + userOf(client, owner)
 	return form
 }
@@ -257,7 +263,7 @@ func clientForm(
 // rotateClient gives a client a new secret and shows it, this once.
 func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.page + "/rotate", Shown: k.route + "rotation", Sent: k.route + "rotate",
+		Path: k.rotate, Shown: k.route + "rotation", Sent: k.route + "rotate",
 		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -281,7 +287,7 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 			}
 			chosen := ctx.FormValue("overlap")
 			var rotated partner.Rotated
-			return clientForm(found, owner, "rotate", action.Form{
+			return clientForm(found, owner, k.rotate, action.Form{
 				Fields: fields,
 				Change: action.Change{
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -310,7 +316,7 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 // limitClient sets how often a client may ask.
 func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.page + "/rate", Shown: k.route + "limit", Sent: k.route + "limit.save",
+		Path: k.rate, Shown: k.route + "limit", Sent: k.route + "limit.save",
 		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -320,7 +326,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 			// What is no number is 0, which the service refuses with the bounds.
 			perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 			burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
-			return clientForm(found, owner, "rate", action.Form{
+			return clientForm(found, owner, k.rate, action.Form{
 				Fields: ui.AskForm{
 					Title: "Rate limit", Submit: "Save",
 					Says: []string{
@@ -358,7 +364,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 // revokeClient ends a client for good; the end of its id confirms it.
 func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.page + "/revoke", Shown: k.route + "revocation", Sent: k.route + "revoke",
+		Path: k.revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",
 		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -382,7 +388,7 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 					"It was used within the last 24 hours: " + userOf(found, owner) + " still needs it.",
 				}
 			}
-			return clientForm(found, owner, "revoke", action.Form{
+			return clientForm(found, owner, k.revoke, action.Form{
 				Fields: fields,
 				Change: action.Change{
 					Done: "Revoked. Requests with this client are refused from now on.",

@@ -75,8 +75,8 @@ func (f *Feature) newMerchant() action.Spec {
 			return action.Form{
 				Place: placeOf(owner).Under(path, "New merchant"),
 				Fields: ui.AskForm{
-					Title: "New merchant", Action: path + "/merchants/new", Cancel: path,
-					Submit: "Create merchant", About: "For " + owner.Name,
+					Title: "New merchant", Action: paths.To(paths.MerchantNew, owner.UID.String()),
+					Cancel: path, Submit: "Create merchant", About: "For " + owner.Name,
 					Says: []string{
 						"Subscriptions that cover all merchants of " + owner.Name + " cover this one at " +
 							"once. Clients do not: a new one is issued for it.",
@@ -108,23 +108,16 @@ func (f *Feature) renameMerchant() action.Spec {
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.ownedMerchant(ctx)
 			path := paths.To(paths.Merchant, found.UID.String())
-			return action.Form{
-				Place: placeOf(found.Owner).Under(ownerPath(found.Owner), found.Name).
-					Under(path, "Rename merchant"),
-				Fields: ui.AskForm{
-					Title: "Rename merchant", Action: path + "/rename", Cancel: path, Submit: "Rename",
-					About: found.Name + " of " + found.Owner.Name,
-					Says: []string{
-						"E-mails from now on carry the new name; those written before keep the old.",
-					},
-					Controls: []ui.Control{nameControl("", found.Name)},
+			return renaming{
+				kind: "merchant", path: path, pattern: paths.MerchantRename, uid: found.UID,
+				place: placeOf(found.Owner).Under(ownerPath(found.Owner), found.Name),
+				now:   found.Name, about: found.Name + " of " + found.Owner.Name,
+				says: "E-mails from now on carry the new name; those written before keep the old.",
+				rename: func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
+					before, err := f.Partners.RenameMerchant(ctx, tx, found.UID, name)
+					return before.Name, err
 				},
-				Change: renaming("merchant", path, found.UID, ctx.FormValue("name"),
-					func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
-						before, err := f.Partners.RenameMerchant(ctx, tx, found.UID, name)
-						return before.Name, err
-					}),
-			}, err
+			}.form(ctx), err
 		},
 	}
 }

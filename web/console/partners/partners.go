@@ -262,22 +262,16 @@ func (f *Feature) renamePartner() action.Spec {
 		Role: clerk,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.owner(ctx)
-			path := paths.To(paths.Partner, found.UID.String())
-			return action.Form{
-				Place: placeOf(found).Under(path, "Rename partner"),
-				Fields: ui.AskForm{
-					Title: "Rename partner", Action: path + "/rename", Cancel: path, Submit: "Rename",
-					About:    found.Name,
-					Says:     []string{"Its id, merchants, credentials and subscriptions stay as they are."},
-					Controls: []ui.Control{nameControl("", found.Name)},
+			return renaming{
+				kind: "partner", path: ownerPath(found), pattern: paths.PartnerRename, uid: found.UID,
+				place: placeOf(found), now: found.Name, about: found.Name,
+				says: "Its id, merchants, credentials and subscriptions stay as they are.",
+				rename: func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
+					before, _, err := f.Partners.UpdatePartner(ctx, tx, found.UID,
+						partner.Change{Name: &name})
+					return before.Name, err
 				},
-				Change: renaming("partner", path, found.UID, ctx.FormValue("name"),
-					func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
-						before, _, err := f.Partners.UpdatePartner(ctx, tx, found.UID,
-							partner.Change{Name: &name})
-						return before.Name, err
-					}),
-			}, err
+			}.form(ctx), err
 		},
 	}
 }
@@ -302,8 +296,8 @@ func (f *Feature) contactPartner() action.Spec {
 			return action.Form{
 				Place: placeOf(found).Under(path, "Contact"),
 				Fields: ui.AskForm{
-					Title: "Contact", Action: path + "/contact", Cancel: path, Submit: "Save",
-					About:    found.Name,
+					Title: "Contact", Action: paths.To(paths.PartnerContact, found.UID.String()),
+					Cancel: path, Submit: "Save", About: found.Name,
 					Controls: []ui.Control{contactControl(postgres.OrZero(found.Contact))},
 				},
 				Change: action.Change{
@@ -326,23 +320,41 @@ func (f *Feature) contactPartner() action.Spec {
 	}
 }
 
-// renaming gives something another name; rename returns the one before.
-func renaming(
-	kind, path string, uid uuid.UUID, name string,
-	rename func(ctx context.Context, tx *postgres.Tx, name string) (string, error),
-) action.Change {
-	return action.Change{
-		Done: "Renamed.", Unchanged: "That is its name already.",
-		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			before, err := rename(ctx, tx, name)
-			name := strings.TrimSpace(name)
-			if err != nil || before == name {
-				return operator.Outcome{Target: path}, err
-			}
-			return operator.Did(path, operator.Entry{
-				Action: kind + ".rename", SubjectKind: kind, Subject: uid.String(),
-				Before: map[string]any{"name": before}, After: map[string]any{"name": name},
-			}), nil
+// renaming gives something, a partner or a merchant, another name.
+type renaming struct {
+	// kind is what is renamed, path where it is shown, pattern that of the form.
+	kind, path, pattern string
+	uid                 uuid.UUID
+	place               page.Place
+	// now is its name, about what the form says of whose it is, says what follows.
+	now, about, says string
+	// rename returns the name before.
+	rename func(ctx context.Context, tx *postgres.Tx, name string) (string, error)
+}
+
+// form asks for the name.
+func (r renaming) form(ctx echo.Context) action.Form {
+	title, name := "Rename "+r.kind, ctx.FormValue("name")
+	return action.Form{
+		Place: r.place.Under(r.path, title),
+		Fields: ui.AskForm{
+			Title: title, Action: paths.To(r.pattern, r.uid.String()), Cancel: r.path,
+			Submit: "Rename", About: r.about, Says: []string{r.says},
+			Controls: []ui.Control{nameControl("", r.now)},
+		},
+		Change: action.Change{
+			Done: "Renamed.", Unchanged: "That is its name already.",
+			Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+				before, err := r.rename(ctx, tx, name)
+				name := strings.TrimSpace(name)
+				if err != nil || before == name {
+					return operator.Outcome{Target: r.path}, err
+				}
+				return operator.Did(r.path, operator.Entry{
+					Action: r.kind + ".rename", SubjectKind: r.kind, Subject: r.uid.String(),
+					Before: map[string]any{"name": before}, After: map[string]any{"name": name},
+				}), nil
+			},
 		},
 	}
 }
