@@ -51,6 +51,8 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 		{[]string{"delivery", "list", "--state", "lost"}, 2, "--state"},
 		{[]string{"delivery", "list", "--event", "lost"}, 2, "--event"},
 		{[]string{"delivery", "list", "--since", "yesterday"}, 2, "--since"},
+		{[]string{"delivery", "list", "--since", "0001-01-01"}, 2, "--since"},
+		{[]string{"delivery", "list", "--until", "9999-12-31T23:00:00-02:00"}, 2, "--until"},
 		{[]string{"delivery", "list", "--cursor", "%%%"}, 2, "cursor"},
 		{[]string{"delivery", "show", unknown}, 1, unknown},
 		{[]string{"delivery", "resend"}, 2, "--subscription"},

@@ -204,9 +204,16 @@ func (env *environment) time(flag, text string) time.Time {
 		return time.Time{}
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at
+		at, err := time.Parse(layout, text)
+		if err != nil {
+			continue
 		}
+		at, ok := postgres.Storable(at)
+		if !ok {
+			env.refusef("%s is %q; it must be after 0001-01-01T00:00:00Z and before "+
+				"10000-01-01T00:00:00Z", flag, text)
+		}
+		return at
 	}
 	env.refusef("%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
 	return time.Time{}

@@ -56,11 +56,24 @@ func ParseCursor(text string) (Cursor, error) {
 		return Cursor{}, errCursor()
 	}
 	at := time.UnixMicro(wire.Micros).UTC()
-	if at.Year() < 1 || at.Year() > 9999 {
-		return Cursor{}, errCursor() // the database has no such times
+	if !inRange(at) {
+		return Cursor{}, errCursor()
 	}
 	return Cursor{At: at, UID: wire.UID}, nil
 }
+
+// Storable returns a time that somebody wrote as the database takes it, in UTC: it knows no zone
+// of 16 hours or more. It is false, with the zero time, outside of the years 1 to 9999, and for
+// the first instant of the year 1, which stands for no time.
+func Storable(at time.Time) (time.Time, bool) {
+	at = at.UTC()
+	if at.IsZero() || !inRange(at) {
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+func inRange(at time.Time) bool { return at.Year() >= 1 && at.Year() <= 9999 }
 
 func errCursor() error {
 	return lending.Invalid("cursor",

@@ -38,3 +38,34 @@ func FuzzParseCursor(f *testing.F) {
 		}
 	})
 }
+
+// TestStorable takes the times between the first instant of the year 1 and the year 10000, in any
+// zone, and gives them in UTC.
+func TestStorable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"2026-11-27T00:00:00+16:00": "2026-11-26T08:00:00Z",
+		"2026-11-27T00:00:00-23:59": "2026-11-27T23:59:00Z",
+		"0001-01-01T00:00:01Z":      "0001-01-01T00:00:01Z",
+		"0000-12-31T23:00:00-02:00": "0001-01-01T01:00:00Z",
+		"9999-12-31T23:59:59Z":      "9999-12-31T23:59:59Z",
+		"0001-01-01T00:00:00Z":      "",
+		"0001-01-01T16:00:00+16:00": "",
+		"0000-06-01T00:00:00Z":      "",
+		"0001-01-01T00:00:00+01:00": "",
+		"9999-12-31T23:59:59-01:00": "",
+	} {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		at, ok := postgres.Storable(at)
+		if ok {
+			got = at.Format(time.RFC3339)
+		}
+		if got != want || ok == at.IsZero() {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+}

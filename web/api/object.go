@@ -220,12 +220,7 @@ func (o *object) moment(field string, needed bool) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		o.faults.Add(o.name(field), "%q must be a date and time with a zone, such as "+
-			"2026-11-21T09:30:00Z", o.name(field))
-	}
-	return at
+	return readTime(o.faults, o.name(field), text, "")
 }
 
 func (o *object) parseUID(name, text string) uuid.UUID {

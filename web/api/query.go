@@ -96,10 +96,21 @@ func (q *query) moment(name string) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339, given)
+	return readTime(&q.faults, name, given, " (write + as %2B)")
+}
+
+// readTime reads a time; the hint ends what is said of one that is badly written.
+func readTime(faults *lending.Faults, name, text, hint string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		q.faults.Add(name, "%q must be a date and time with a zone, such as "+
-			"2026-11-21T09:30:00Z (write + as %%2B)", name)
+		faults.Add(name, "%q must be a date and time with a zone, such as 2026-11-21T09:30:00Z%s",
+			name, hint)
+		return time.Time{}
+	}
+	at, ok := postgres.Storable(at)
+	if !ok {
+		faults.Add(name, "%q must be after 0001-01-01T00:00:00Z and before 10000-01-01T00:00:00Z",
+			name)
 	}
 	return at
 }

@@ -160,6 +160,8 @@ func TestWrongFilters(t *testing.T) {
 		{"test=perhaps", "test", "no such test"},
 		{"partner=me", "partner", "not an id"},
 		{"until=2026-13-01T00:00", "until", "not a time"},
+		{"since=0001-01-01T00:00:00Z", "since", "must be after"},
+		{"until=9999-12-31T23:00:00-02:00", "until", "must be after"},
 		{"since=2026-11-21T10:00&until=2026-11-21T09:00", "until", "must come after"},
 		{"cursor=xyz", "", "place in the list"},
 	}

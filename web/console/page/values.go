@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
 )
 
 // localLayouts are how a time may be written without a zone: it is then the reader's.
@@ -17,9 +19,16 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 		return time.Time{}
 	}
 	for _, layout := range localLayouts {
-		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return at.UTC()
+		at, err := time.ParseInLocation(layout, text, zone)
+		if err != nil {
+			continue
 		}
+		at, ok := postgres.Storable(at)
+		if !ok {
+			wrong[name] = "This must be after 0001-01-01T00:00 and before 10000-01-01T00:00 in UTC."
+			return time.Time{}
+		}
+		return at
 	}
 	wrong[name] = "This is not a time; write it as 2026-11-21T09:30."
 	return time.Time{}
