@@ -691,6 +691,37 @@ func batchResults(t *testing.T, answer apptest.Answer) []result {
 	return data.Results
 }
 
+// TestBatchNamesWhatIsGivenTwice gives names twice beside more wrong entries than an answer names:
+// the whole is refused, whatever is wrong within.
+func TestBatchNamesWhatIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	change, err := json.Marshal(draws(s, 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := strings.Repeat(`{"a":"\u0000","b":1,"b":1},`, 25)
+	good := "[" + string(change) + "]"
+	for body, field := range map[string]string{
+		`{"changes":[` + wrong + string(change) + `],"changes":` + good + `}`:         "changes",
+		`{"changes":[` + wrong + string(change) + `],"x":{"y":1,"y":1}}`:              "x.y",
+		`{"":{"changes":[{"y":1,"y":1}]},"changes":[` + wrong + string(change) + `]}`: "changes[0].y",
+		`{"changes[0]":1,"changes[0]":1,"changes":` + good + `}`:                      "changes[0]",
+	} {
+		answer := system.post(batch, body)
+		if answer.Code() != "VALIDATION_ERROR" || !slices.Equal(answer.Fields(), []string{field}) {
+			t.Errorf("%s answered %s", field, answer.Raw)
+		}
+	}
+	alone := system.call(http.MethodPost, batch, `{"changes":[`+wrong+string(change)+`]}`)
+	alone.Departs = true
+	results := batchResults(t, s.Do(alone))
+	if len(results) != 26 || !results[25].Changed || results[0].Status != http.StatusBadRequest {
+		t.Errorf("the entries answered %+v", results)
+	}
+}
+
 // TestBatchRefusesAlone mixes what can be done with what cannot: each of these fails alone.
 func TestBatchRefusesAlone(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -77,9 +75,7 @@ func (l *lender) lenderBatch(c echo.Context) error {
 // readBatch reads the changes. What is wrong with one of them is its own matter, and does not
 // refuse the others.
 func (l *lender) readBatch(body *object) []batchChange {
-	body.members = slices.DeleteFunc(body.members, func(fault lending.FieldFault) bool {
-		return strings.HasPrefix(fault.Field, changesField+"[")
-	})
+	body.entries = nil
 	if !body.required(changesField) {
 		return nil
 	}

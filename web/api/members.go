@@ -20,20 +20,27 @@ const (
 type members struct {
 	decoder *json.Decoder
 	faults  lending.Faults
+	// entries are the faults within the entries of a batch. They count apart, since they hide
+	// nothing that refuses the whole.
+	entries lending.Faults
 }
 
-// value walks a value, an object or array to its end.
-func (m *members) value(path string) error {
+// value walks a value, an object or array to its end, so many levels below the body.
+func (m *members) value(path string, depth int, faults *lending.Faults) error {
 	token, err := m.decoder.Token()
 	if err != nil {
 		return err
 	}
 	if text, ok := token.(string); ok {
-		m.readable(path, text)
+		readable(faults, path, text)
 	}
 	begun, nested := token.(json.Delim)
 	if !nested {
 		return nil
+	}
+	within := faults
+	if depth == 1 && begun == '[' && path == changesField {
+		within = &m.entries
 	}
 	seen := map[string]bool{}
 	for index := 0; m.decoder.More(); index++ {
@@ -45,13 +52,13 @@ func (m *members) value(path string) error {
 			}
 			name, _ := token.(string)
 			member = memberPath(path, name)
-			m.readable(member, name)
-			if seen[name] && len(m.faults) < maxMemberFaults {
-				m.faults.Add(member, "%q must be given once", member)
+			readable(within, member, name)
+			if seen[name] && len(*within) < maxMemberFaults {
+				within.Add(member, "%q must be given once", member)
 			}
 			seen[name] = true
 		}
-		if err := m.value(member); err != nil {
+		if err := m.value(member, depth+1, within); err != nil {
 			return err
 		}
 	}
@@ -59,9 +66,9 @@ func (m *members) value(path string) error {
 	return err
 }
 
-func (m *members) readable(path, text string) {
-	if len(m.faults) < maxMemberFaults {
-		m.faults.Readable(path, text)
+func readable(faults *lending.Faults, path, text string) {
+	if len(*faults) < maxMemberFaults {
+		faults.Readable(path, text)
 	}
 }
 

@@ -37,8 +37,10 @@ type object struct {
 	raw    map[string]json.RawMessage
 	prefix string
 	faults *lending.Faults
-	// members are the faults that any member of the body has, asked for or not.
+	// members are the faults that members of the body have, asked for or not.
 	members lending.Faults
+	// entries are those that lie within the entries of a batch.
+	entries lending.Faults
 }
 
 // parseObject reads a JSON object. Its errors never quote the decoder.
@@ -55,11 +57,11 @@ func parseObject(raw []byte) (*object, error) {
 	}
 	m := members{decoder: json.NewDecoder(bytes.NewReader(readable))}
 	m.decoder.UseNumber()
-	if err := m.value(""); err != nil {
+	if err := m.value("", 0, &m.faults); err != nil {
 		return nil, fmt.Errorf("reading a body once more: %w", err)
 	}
-	body.members = m.faults
-	if len(body.members) == 0 && !utf8.Valid(raw) {
+	body.members, body.entries = m.faults, m.entries
+	if len(body.members)+len(body.entries) == 0 && !utf8.Valid(raw) {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
 	}
 	return body, nil
@@ -68,7 +70,7 @@ func parseObject(raw []byte) (*object, error) {
 // err is all that is wrong with the object: with the fields that were asked for,
 // and with the others.
 func (o *object) err() error {
-	for _, fault := range o.members {
+	for _, fault := range slices.Concat(o.members, o.entries) {
 		if !slices.ContainsFunc(*o.faults, func(known lending.FieldFault) bool {
 			return known.Field == fault.Field
 		}) {
