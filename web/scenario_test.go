@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/catalog"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
@@ -20,6 +21,10 @@ import (
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
+	// Of so little the first stage is all.
+	s.Products["rounded"] = uuid.MustParse(s.AddProduct(t, catalog.NewProduct{
+		Code: "P99", Schedule: "99.99,0.01", Min: "1.00", Max: "40.00",
+	}).UID)
 	approved := []string{
 		"application.status.update Hard Pull Authorization", "application.status.update Approved",
 	}
@@ -37,6 +42,10 @@ func TestScenarios(t *testing.T) {
 		{"declined", "", false, [][]string{{"application.status.update Declined"}}},
 		{"three_stages", "", true, [][]string{approved, drawn}},
 		{"paid_out", "P5050", true, [][]string{approved, drawn, drawn}},
+		{"returned", "rounded", true, [][]string{approved, drawn, {
+			"disbursement.funding.returned FUNDING_RETURNED",
+		}}},
+		{"paid_out", "rounded", true, [][]string{approved, drawn}},
 		{"returned", "P404020", true, [][]string{approved, drawn, {
 			"disbursement.funding.returned FUNDING_RETURNED",
 		}}},

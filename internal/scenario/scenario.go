@@ -121,8 +121,9 @@ func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Out
 		draws = len(p.product.Schedule)
 	case Approved, Declined:
 	}
-	for number := 1; number <= draws; number++ {
-		if err := p.draw(ctx, number); err != nil {
+	// A stage may be the last by rounding: its share is all that is left to draw.
+	for number, completed := 1, false; number <= draws && !completed; number++ {
+		if completed, err = p.draw(ctx, number); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -197,19 +198,27 @@ func (p *play) request() (application.NewApplication, error) {
 	return request, nil
 }
 
-// draw requests the draw of a stage and settles it; in the scenario of a return its money comes
-// back.
-func (p *play) draw(ctx context.Context, number int) error {
+// draw requests the next draw and settles it; in the scenario of a return its money comes back.
+// It tells whether the draw completed the loan.
+func (p *play) draw(ctx context.Context, number int) (completed bool, err error) {
+	open, err := p.Loans.Find(ctx, p.tx, p.outcome.ApplicationUID)
+	if err != nil {
+		return false, err
+	}
+	next, err := lending.DecideDraw(lending.StatusApproved, open,
+		lending.DrawRequest{Documents: lending.DocumentsAssumed})
+	if err != nil {
+		return false, err
+	}
 	var input loan.DrawInput
-	if number == len(p.product.Schedule) {
-		var err error
+	if next.DocumentsRequired {
 		if input.Metadata, err = lending.ParseMetadata([]byte(`{"projectName":"Sandbox"}`)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	made, err := p.Loans.RequestDraw(ctx, p.tx, p.wanted.By, p.outcome.ApplicationUID, input)
 	if err != nil {
-		return err
+		return false, err
 	}
 	p.step("Requested draw %d: disbursement %d over %s", number, made.ID, made.Gross)
 	moves := []lending.FundingStatus{lending.FundingProcessing, lending.FundingSettled}
@@ -220,9 +229,9 @@ func (p *play) draw(ctx context.Context, number int) error {
 		_, _, err := p.Loans.MoveFunding(ctx, p.tx, p.wanted.By, made.ID,
 			lending.FundingChange{Status: to})
 		if err != nil {
-			return err
+			return false, err
 		}
 		p.step("Disbursement %d: %s", made.ID, string(to))
 	}
-	return nil
+	return next.Kind.Completes(), nil
 }
