@@ -3,6 +3,7 @@ package web_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -49,6 +50,57 @@ func TestRouteTableIsComplete(t *testing.T) {
 	}
 	if len(table) < 20 {
 		t.Errorf("the table has only %d routes", len(table))
+	}
+}
+
+// fetch sends a request that is none of the API, and gives the answer with its body.
+func fetch(
+	t *testing.T, server *httptest.Server, method, path string, change func(*http.Request),
+) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(request)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// serve starts the server as the program does, with all that it serves.
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	options, err := apptest.On(t, pgtest.New(t), "DRAWBRIDGE_ROLES", "api,console").WebOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Metrics = http.NotFoundHandler()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = web.NewServer(web.New(options))
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestOptionsOfTheServer asks for OPTIONS *, which net/http would answer by itself.
+func TestOptionsOfTheServer(t *testing.T) {
+	t.Parallel()
+	response, body := fetch(t, serve(t), http.MethodOptions, "/", func(r *http.Request) {
+		r.URL.Opaque = "*"
+	})
+	if response.StatusCode != http.StatusNotFound || response.Header.Get("X-Request-Id") == "" ||
+		!strings.Contains(body, `"NOT_FOUND"`) {
+		t.Errorf("answered %d, %v: %s", response.StatusCode, response.Header, body)
 	}
 }
 

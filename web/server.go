@@ -158,7 +158,10 @@ func New(options Options) *echo.Echo {
 // NewServer returns an HTTP server for the handler with the deadlines set.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler: handler,
+		// OPTIONS * is answered as any other address.
+		DisableGeneralOptionsHandler: true,
+
 		ReadHeaderTimeout: readHeadTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeadBytes,
