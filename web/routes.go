@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/feed"
+	"drawbridge/static"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
@@ -56,11 +57,7 @@ func Table(options Options) []Route {
 		anyone("/readyz", "ready", ready(options)),
 		anyone("/metrics", "metrics", echo.WrapHandler(options.Metrics)),
 	}
-	for _, route := range routes {
-		// Probes ask by HEAD too.
-		route.Method, route.Name = http.MethodHead, route.Name+".head"
-		routes = append(routes, route)
-	}
+	routes = append(routes, heads(routes)...) // probes ask by HEAD too
 	if options.Receiver != nil {
 		routes = append(routes, Route{
 			Method: http.MethodPost, Path: "/sample-receiver", Name: "sampleReceiver",
@@ -96,12 +93,22 @@ func Table(options Options) []Route {
 			routes = append(routes, route)
 		}
 	}
+	files := []Route{anyone(static.Prefix+"*", "static", echo.WrapHandler(static.Handler()))}
 	if options.Docs != nil {
 		for _, page := range options.Docs.Routes() {
-			routes = append(routes, anyone(page.Path, page.Name, page.Handler))
+			files = append(files, anyone(page.Path, page.Name, page.Handler))
 		}
 	}
-	return routes
+	return slices.Concat(routes, files, heads(files))
+}
+
+// heads answers HEAD where there is GET: the server leaves the body out.
+func heads(routes []Route) []Route {
+	added := slices.Clone(routes)
+	for i := range added {
+		added[i].Method, added[i].Name = http.MethodHead, added[i].Name+".head"
+	}
+	return added
 }
 
 // shadowed answers GET on fixed paths that have no such operation: otherwise the

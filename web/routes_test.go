@@ -22,6 +22,7 @@ func TestRouteTableIsComplete(t *testing.T) {
 	public := map[string]bool{
 		"health": true, "ready": true, "metrics": true,
 		"health.head": true, "ready.head": true, "metrics.head": true,
+		"static": true, "static.head": true,
 	}
 	table := web.Table(web.Options{
 		API: s.API, BasePath: apptest.BasePath, Metrics: http.NotFoundHandler(),
@@ -101,6 +102,36 @@ func TestOptionsOfTheServer(t *testing.T) {
 	if response.StatusCode != http.StatusNotFound || response.Header.Get("X-Request-Id") == "" ||
 		!strings.Contains(body, `"NOT_FOUND"`) {
 		t.Errorf("answered %d, %v: %s", response.StatusCode, response.Header, body)
+	}
+}
+
+// TestFilesAnswerHead asks for the heads of pages and files that are read without a sign-in.
+func TestFilesAnswerHead(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	for _, path := range []string{
+		"/docs", "/docs/search?q=draw", "/docs/openapi.yaml", "/docs/keys.json", "/llms.txt",
+		"/static/img/mark.svg",
+	} {
+		plain := func(r *http.Request) { r.Header.Set("Accept-Encoding", "identity") }
+		want, whole := fetch(t, server, http.MethodGet, path, plain)
+		got, body := fetch(t, server, http.MethodHead, path, plain)
+		if want.StatusCode != http.StatusOK || got.StatusCode != http.StatusOK || whole == "" ||
+			body != "" || got.Header.Get("Content-Type") != want.Header.Get("Content-Type") ||
+			got.Header.Get("Etag") != want.Header.Get("Etag") {
+			t.Errorf("%s: HEAD answered %d, %v; GET %d, %v", path, got.StatusCode, got.Header,
+				want.StatusCode, want.Header)
+		}
+		refused, _ := fetch(t, server, http.MethodPost, path, nil)
+		if refused.StatusCode != http.StatusMethodNotAllowed ||
+			refused.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s answered %d, Allow %q", path, refused.StatusCode,
+				refused.Header.Get("Allow"))
+		}
+	}
+	page, _ := fetch(t, server, http.MethodHead, "/console/sign-in", nil)
+	if page.StatusCode < http.StatusBadRequest {
+		t.Errorf("HEAD of the console answered %d", page.StatusCode)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
-	"drawbridge/static"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
@@ -151,7 +150,6 @@ func New(options Options) *echo.Echo {
 	if options.Console != nil {
 		e.RouteNotFound(console.Prefix+"/*", options.Console.Elsewhere())
 	}
-	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	return e
 }
 
