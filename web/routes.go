@@ -43,6 +43,8 @@ type Route struct {
 
 	handler    echo.HandlerFunc
 	middleware []echo.MiddlewareFunc
+	// shadow marks a route that only refuses: see shadowed.
+	shadow bool
 }
 
 // isOperation tells that programs call the route with credentials.
@@ -115,22 +117,41 @@ func heads(routes []Route) []Route {
 // router would take their last part for the id of a resource.
 func shadowed(routes []Route) []Route {
 	var added []Route
+	methods := methodsOf(routes)
 	for _, route := range routes {
 		if !route.isOperation() || strings.Contains(route.Path, ":") ||
-			slices.ContainsFunc(routes, func(other Route) bool {
-				return other.Method == http.MethodGet && other.Path == route.Path
-			}) {
+			slices.Contains(methods[route.Path], http.MethodGet) {
 			continue
 		}
-		shadow := anyone(route.Path, route.Name+".get", func(c echo.Context) error {
-			c.Response().Header().Set(echo.HeaderAllow, route.Method)
-			return echo.ErrMethodNotAllowed
-		})
+		shadow := anyone(route.Path, route.Name+".get", refuse(methods[route.Path]))
+		shadow.shadow = true
 		// Whom the operation turns away learns nothing of its methods, either.
 		shadow.Access, shadow.middleware = route.Access, route.middleware
 		added = append(added, shadow)
 	}
 	return added
+}
+
+// methodsOf lists by path what is answered there.
+func methodsOf(table []Route) map[string][]string {
+	methods := make(map[string][]string)
+	for _, route := range table {
+		if !route.shadow {
+			methods[route.Path] = append(methods[route.Path], route.Method)
+		}
+	}
+	for _, of := range methods {
+		slices.Sort(of)
+	}
+	return methods
+}
+
+// refuse answers a wrong method of a path that has others.
+func refuse(methods []string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderAllow, strings.Join(methods, ", "))
+		return echo.ErrMethodNotAllowed
+	}
 }
 
 func anyone(path, name string, handler echo.HandlerFunc) Route {
@@ -171,9 +192,10 @@ func apiRoutes(options Options) []Route {
 }
 
 // refuseMethods answers wrong methods. The router would answer OPTIONS itself,
-// without the envelope, and name it in Allow although no path serves it. Whom an
-// operation of the path turns away learns nothing of its methods.
+// without the envelope, and name it in Allow although no path serves it, as it would
+// name what is shadowed. Whom an operation of the path turns away learns nothing of its methods.
 func refuseMethods(table []Route) echo.MiddlewareFunc {
+	methods := methodsOf(table)
 	guards := make(map[string][]echo.MiddlewareFunc)
 	for _, route := range table {
 		if route.isOperation() {
@@ -182,18 +204,14 @@ func refuseMethods(table []Route) echo.MiddlewareFunc {
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			allow, wrong := c.Get(echo.ContextKeyHeaderAllow).(string)
-			if !wrong {
+			if _, wrong := c.Get(echo.ContextKeyHeaderAllow).(string); !wrong {
 				return next(c)
 			}
-			refuse := func(c echo.Context) error {
-				c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, "OPTIONS, "))
-				return echo.ErrMethodNotAllowed
-			}
+			answer := refuse(methods[c.Path()])
 			for _, guard := range slices.Backward(guards[c.Path()]) {
-				refuse = guard(refuse)
+				answer = guard(answer)
 			}
-			return refuse(c)
+			return answer(c)
 		}
 	}
 }

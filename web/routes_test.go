@@ -4,10 +4,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/web"
@@ -51,6 +55,48 @@ func TestRouteTableIsComplete(t *testing.T) {
 	}
 	if len(table) < 20 {
 		t.Errorf("the table has only %d routes", len(table))
+	}
+}
+
+// TestAllowNamesWhatAnswers calls every path by methods that nothing answers to: the header names
+// the operations of the path and nothing else.
+func TestAllowNamesWhatAnswers(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := s.NewSystem("everything", partner.Scopes()...)
+	methods := map[string][]string{}
+	lenders := map[string]bool{}
+	for _, route := range s.API.Routes() {
+		for _, path := range []string{route.Path, route.Alias} {
+			if path != "" {
+				methods[path] = append(methods[path], route.Method)
+				lenders[path] = route.IsLender()
+			}
+		}
+	}
+	for path, known := range methods {
+		slices.Sort(known)
+		as := s.Home
+		if lenders[path] {
+			as = system
+		}
+		for _, method := range []string{
+			http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch,
+			http.MethodOptions,
+		} {
+			if slices.Contains(known, method) {
+				continue
+			}
+			answer := s.Do(apptest.Call{
+				Method: method, As: &as, Path: strings.NewReplacer(
+					":uid", uuid.NewString(), ":id", "7", ":date", quietDay).Replace(path),
+			})
+			if answer.Code() != "METHOD_NOT_ALLOWED" ||
+				answer.Header.Get("Allow") != strings.Join(known, ", ") {
+				t.Errorf("%s %s answered %s, Allow %q, want %q", method, path, answer.Raw,
+					answer.Header.Get("Allow"), known)
+			}
+		}
 	}
 }
 
