@@ -55,7 +55,8 @@ func (p Progress) remaining() string {
 	if p.State != bulk.StateRunning || p.Counts.Waiting == 0 {
 		return ""
 	}
-	return "about " + ui.Duration(p.Remaining.Round(time.Second)) + " of sending left"
+	left := max(p.Remaining.Round(time.Second), time.Second)
+	return "about " + ui.Duration(left) + " of sending left"
 }
 
 // manyFailed is from how many failures on it is said that nothing arrives.
