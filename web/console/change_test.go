@@ -414,7 +414,7 @@ func TestNewApplicationFaults(t *testing.T) {
 	page.wantStatus(t, http.StatusBadRequest)
 	for _, field := range []string{
 		"merchant_uid", "requested_amount", "borrower.annual_income", "borrower.first_name",
-		"borrower.last_name", "project.name",
+		"borrower.last_name", "borrower.email", "project.name",
 	} {
 		if got := page.text("[id='ask-" + field + "-fault']"); got == "" {
 			t.Errorf("%s has no fault", field)

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -142,13 +143,15 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 		}
 		return uid
 	}
+	address := faults.Text("borrower.email", text("borrower.email"), application.MaxEmail)
+	faults.MergeOthers(email.CheckAddressOf("borrower.email", address))
 	request := application.NewApplication{
 		Source: lending.SourceConsole, MerchantUID: uid("merchant_uid"),
 		ExternalReference: optional("external_reference", application.MaxLine),
 		Borrower: application.Borrower{
 			FirstName: named("borrower.first_name", application.MaxName),
 			LastName:  named("borrower.last_name", application.MaxName),
-			Email:     faults.Text("borrower.email", text("borrower.email"), application.MaxEmail),
+			Email:     address,
 			Phone:     optional("borrower.phone", application.MaxName),
 		},
 		Project: application.Project{
