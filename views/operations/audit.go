@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 	"strings"
@@ -54,15 +55,19 @@ func (d Difference) word() string {
 	return "changed"
 }
 
-// subjectHref is the page of what an entry is about; empty where there is none.
-func subjectHref(r operator.Record) string {
+// subjectHref is the page of what an entry is about; empty where there is none, and for a
+// reader whom it would refuse.
+func subjectHref(ctx context.Context, r operator.Record) string {
 	if r.Subject == "" || r.Subject == "csv" {
 		return ""
 	}
 	switch r.SubjectKind {
 	case "mail_settings":
-		return paths.MailSettings
+		return ui.IfMay(ctx, paths.MailSettings)
 	case "user":
+		if !ui.May(ctx, paths.People) {
+			return ""
+		}
 		return paths.Where(paths.People, "q", r.Subject)
 	}
 	pattern, known := map[string]string{
