@@ -33,6 +33,9 @@ func Typed(ctx echo.Context, form ui.AskForm) ui.AskForm {
 // Refused puts each refusal beside its field, in the form's words; what has no
 // field there goes over the form.
 func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
+	if worded, ok := errors.AsType[*lending.Error](page.Worded(refusal, labels(form))); ok {
+		refusal = worded
+	}
 	rest := []string{}
 	for _, detail := range refusal.Details {
 		placed := false
@@ -40,12 +43,8 @@ func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 			if control.Name != detail.Field || control.Kind == ui.ControlHeading {
 				continue
 			}
-			thing := control.Thing
-			if thing == "" {
-				thing = strings.ToLower(control.Label[:1]) + control.Label[1:]
-			}
-			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, thing)
-			form.Controls[i].Fault = strings.TrimSpace(control.Fault + " " + page.Sentence(message))
+			form.Controls[i].Fault = strings.TrimSpace(
+				control.Fault + " " + page.Sentence(detail.Message))
 			placed = true
 		}
 		if !placed {
@@ -57,6 +56,21 @@ func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 	}
 	form.Fault = strings.Join(rest, " ")
 	return form
+}
+
+// labels are the fields of a form by their names, as a sentence mentions them.
+func labels(form ui.AskForm) map[string]string {
+	named := map[string]string{"reason": "the reason"}
+	for _, control := range form.Controls {
+		switch {
+		case control.Kind == ui.ControlHeading:
+		case control.Thing != "":
+			named[control.Name] = control.Thing
+		case control.Label != "":
+			named[control.Name] = strings.ToLower(control.Label[:1]) + control.Label[1:]
+		}
+	}
+	return named
 }
 
 // Renamed gives the refusals of a field another name, where a form calls it so.
