@@ -78,6 +78,12 @@ func (unneeded) Error() string { return "there is nothing to change" }
 // told so.
 func Unneeded(notice, target string) error { return unneeded{notice, target} }
 
+// IsUnneeded tells that an error is one of Unneeded.
+func IsUnneeded(err error) bool {
+	_, nothing := errors.AsType[unneeded](err)
+	return nothing
+}
+
 // Engine makes changes.
 type Engine struct {
 	*page.Site

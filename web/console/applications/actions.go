@@ -10,6 +10,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
+	"drawbridge/web/console/action"
 )
 
 // actions are the changes of an application that are possible now, by what they are
@@ -82,8 +83,8 @@ func (f *Feature) actions(
 func (c changing) action(name string, query url.Values) (applications.Action, error) {
 	c.get = query.Get
 	asked, err := changes[name].ask(c)
-	if _, refused := errors.AsType[*lending.Error](err); refused {
-		return applications.Action{}, nil // what is refused is not offered
+	if _, refused := errors.AsType[*lending.Error](err); refused || action.IsUnneeded(err) {
+		return applications.Action{}, nil // what is refused or so already is not offered
 	}
 	if err != nil {
 		return applications.Action{}, err

@@ -221,6 +221,12 @@ func notNow(format string, args ...any) error {
 	return lending.NewError(lending.CodeInvalidState, format, args...)
 }
 
+// soAlready ends the asking for what is so already: the person is led to the application.
+func (c changing) soAlready(format string, args ...any) error {
+	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)),
+		paths.To(paths.Application, c.uid.String()))
+}
+
 // chooseOne refuses an address that names no choice of a form, in the form's words.
 func chooseOne(err error, choice string) error {
 	return lending.NewError(lending.CodeValidation, "%s", choice).WithCause(err)

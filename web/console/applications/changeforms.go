@@ -20,7 +20,7 @@ func (c changing) askStatus() (asked, error) {
 	}
 	if changed, err := c.now.Status.Move(to); err != nil || !changed {
 		if err == nil {
-			err = notNow("The application is %s already", to)
+			err = c.soAlready("The application is %s already", to)
 		}
 		return asked{}, err
 	}
@@ -86,7 +86,7 @@ func (c changing) askDocument() (asked, error) {
 	}
 	if changed, err := c.now.Document.Move(to); err != nil || !changed {
 		if err == nil {
-			err = notNow("The documents are %s already", c.documents())
+			err = c.soAlready("The documents are %s already", c.documents())
 		}
 		return asked{}, err
 	}
@@ -144,7 +144,7 @@ func (c changing) askTaskStatus() (asked, error) {
 	task := c.now.Task
 	if changed, err := task.Status.Move(to); err != nil || !changed {
 		if err == nil {
-			err = notNow("The task is %s already", strings.ToLower(string(to)))
+			err = c.soAlready("The task is %s already", strings.ToLower(string(to)))
 		}
 		return asked{}, err
 	}
@@ -214,7 +214,7 @@ func (c changing) askFunding() (asked, error) {
 	}
 	if _, changed, err := c.now.Loan.MoveDisbursement(id, to); err != nil || !changed {
 		if err == nil {
-			err = notNow("Draw #%d is %s already", id, strings.ToLower(applications.DrawWord(to)))
+			err = c.soAlready("Draw #%d is %s already", id, strings.ToLower(applications.DrawWord(to)))
 		}
 		return asked{}, err
 	}
