@@ -20,7 +20,7 @@ func (f *Feature) actions(
 ) (possible []applications.ActionGroup, err error) {
 	app := shown.Application
 	c := changing{
-		Feature: f, uid: app.UID, now: application.Standing{Application: app},
+		Feature: f, uid: app.UID, now: &application.Standing{Application: app},
 		products: func() ([]lending.Product, error) { return nil, nil },
 	}
 	c.interests, err = f.Webhooks.Subscriptions.Interests(ctx, shown.Summary.PartnerUID,

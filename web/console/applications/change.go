@@ -85,8 +85,9 @@ type changing struct {
 
 	uid uuid.UUID
 	// get reads what the change is about from the form or the address.
-	get       func(name string) string
-	now       application.Standing
+	get func(name string) string
+	// now is how things stand when the form is made, and what was locked by the time it acts.
+	now       *application.Standing
 	interests map[lending.EventKind]subscription.Interest
 	// products are those that may be offered.
 	products func() ([]lending.Product, error)
@@ -100,7 +101,8 @@ type asked struct {
 	// after is what the audit log keeps, done what is said once it is done.
 	after map[string]any
 	done  string
-	do    func(ctx context.Context, tx *postgres.Tx, by application.Caller) error
+	// do makes the change; false when it was so already.
+	do func(ctx context.Context, tx *postgres.Tx, by application.Caller) (changed bool, err error)
 }
 
 // change changes an application as its form said, unless what the form showed is no
@@ -160,9 +162,11 @@ func (c changing) form(
 	if err != nil {
 		return form, err
 	}
-	if c.now, err = c.Applications.Read(request, c.uid, task); err != nil {
+	now, err := c.Applications.Read(request, c.uid, task)
+	if err != nil {
 		return form, err
 	}
+	c.now = &now
 	asked, err := change.ask(c)
 	if err != nil {
 		return form, err
@@ -171,11 +175,11 @@ func (c changing) form(
 	if basis == nil {
 		basis = func(changing) string { return "" }
 	}
-	form.Fields, form.Done = asked.form, asked.done
+	form.Fields, form.Done, form.Unchanged = asked.form, asked.done, "Nothing was changed."
 	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)})
 	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
-		if c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
+		if *c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
 			return outcome, err
 		}
 		if now := basis(c); now != seen {
@@ -184,10 +188,15 @@ func (c changing) form(
 					"Look at it again before you decide",
 				cmp.Or(seen, "nothing"), cmp.Or(now, "nothing"))
 		}
-		return operator.Did(paths.To(paths.Application, c.uid.String()), operator.Entry{
+		outcome.Target = paths.To(paths.Application, c.uid.String())
+		changed, err := asked.do(ctx, tx, by)
+		if err != nil || !changed {
+			return outcome, err
+		}
+		return operator.Did(outcome.Target, operator.Entry{
 			Action: change.action, SubjectKind: "application", Subject: c.uid.String(),
 			Before: map[string]any{"seen": seen}, After: asked.after,
-		}), asked.do(ctx, tx, by)
+		}), nil
 	}
 	return form, nil
 }

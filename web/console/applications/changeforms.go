@@ -43,9 +43,10 @@ func (c changing) askStatus() (asked, error) {
 			Says: append([]string{fmt.Sprintf("From %s to %s.", c.now.Status, to)}, effects...),
 		},
 		after: map[string]any{"status": to}, done: "Moved to " + string(to) + ".",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
-			_, err := c.Applications.Move(ctx, tx, by, c.uid, to)
-			return err
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
+			before := c.now.Status
+			app, err := c.Applications.Move(ctx, tx, by, c.uid, to)
+			return app.Status != before, err
 		},
 	}, nil
 }
@@ -67,9 +68,9 @@ func (c changing) askDecision() (asked, error) {
 			},
 		},
 		done: "The decision has run.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			_, err := c.Applications.RunDecision(ctx, tx, by, c.uid)
-			return err
+			return true, err // it has run, whatever it came to
 		},
 	}, nil
 }
@@ -102,9 +103,10 @@ func (c changing) askDocument() (asked, error) {
 			Says:   []string{"Records that the loan documents were " + word + ".", c.tells(event)},
 		},
 		after: map[string]any{"document": to}, done: "Recorded.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
-			_, err := c.Applications.RecordDocument(ctx, tx, by, c.uid, to)
-			return err
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
+			before := c.now.Document
+			app, err := c.Applications.RecordDocument(ctx, tx, by, c.uid, to)
+			return app.Document != before, err
 		},
 	}, nil
 }
@@ -124,14 +126,14 @@ func (c changing) askTask() (asked, error) {
 			}},
 		},
 		after: map[string]any{"name": title}, done: "Task created.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			var faults lending.Faults
 			title := faults.Name("title", title, application.MaxLine)
 			if err := faults.Err(); err != nil {
-				return err
+				return false, err
 			}
 			_, err := c.Applications.AddTask(ctx, tx, by, c.uid, title)
-			return err
+			return true, err
 		},
 	}, nil
 }
@@ -167,9 +169,9 @@ func (c changing) askTaskStatus() (asked, error) {
 		},
 		after: map[string]any{"task_uid": task.UID, "status": to, "name": task.Title},
 		done:  "Recorded.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
-			_, _, err := c.Applications.MoveTask(ctx, tx, by, task.UID, to)
-			return err
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
+			_, changed, err := c.Applications.MoveTask(ctx, tx, by, task.UID, to)
+			return changed, err
 		},
 	}, nil
 }
@@ -243,14 +245,14 @@ func (c changing) askFunding() (asked, error) {
 			},
 		},
 		after: after, done: "Recorded.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			change, err := lending.ParseFundingChange(to, fields, tx.Now)
 			if err != nil {
-				return err
+				return false, err
 			}
 			change.NeedsReason = true
-			_, _, err = c.Loans.MoveFunding(ctx, tx, by, id, change)
-			return err
+			_, changed, err := c.Loans.MoveFunding(ctx, tx, by, id, change)
+			return changed, err
 		},
 	}, nil
 }

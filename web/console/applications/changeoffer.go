@@ -56,14 +56,39 @@ func (c changing) askAcceptance() (asked, error) {
 		},
 		after: map[string]any{"product_uid": product, "linked": strings.Fields(linked)},
 		done:  "Accepted.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			acceptance, err := readAcceptance(c.uid, product, linked)
 			if err != nil {
-				return err
+				return false, err
 			}
-			return c.Applications.AcceptOffer(ctx, tx, by, acceptance)
+			changes, err := c.acceptanceChanges(ctx, acceptance)
+			if err != nil {
+				return false, err
+			}
+			return changes, c.Applications.AcceptOffer(ctx, tx, by, acceptance)
 		},
 	}, nil
+}
+
+// acceptanceChanges tells whether an acceptance selects another product or closes an
+// application. What is no application is refused when it is accepted.
+func (c changing) acceptanceChanges(
+	ctx context.Context, acceptance application.Acceptance,
+) (bool, error) {
+	if c.now.Selected() != acceptance.ProductUID.String() {
+		return true, nil
+	}
+	for _, uid := range acceptance.Linked {
+		other, err := c.Applications.Get(ctx, application.Caller{}, uid)
+		switch {
+		case lending.ErrorCode(err) == lending.CodeNotFound:
+		case err != nil:
+			return false, err
+		case !other.Status.IsFinal():
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // acceptable are the products to choose from: those that made an offer, and before
@@ -163,14 +188,16 @@ func (c changing) askAmount() (asked, error) {
 			}},
 		},
 		after: map[string]any{"approved_amount": typed}, done: "The approved amount is changed.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			var faults lending.Faults
 			amount := faults.Money("approved_amount", typed)
 			if err := faults.Err(); err != nil {
-				return err
+				return false, err
 			}
-			_, err := c.Applications.ChangeAmount(ctx, tx, by, c.uid, amount)
-			return err
+			before := c.offers()
+			var err error
+			c.now.Application, err = c.Applications.ChangeAmount(ctx, tx, by, c.uid, amount)
+			return c.offers() != before, err
 		},
 	}, nil
 }
@@ -209,14 +236,15 @@ func (c changing) askTerms() (asked, error) {
 			Says: []string{c.affected(), "A changed fee applies to later draws only.", event},
 		},
 		after: after, done: "The terms are changed.",
-		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			terms, err := lending.ParseTerms(
 				typed["term"], typed["interest_rate"], typed["merchant_fee_percentage"])
 			if err != nil {
-				return err
+				return false, err
 			}
-			_, err = c.Applications.ChangeTerms(ctx, tx, by, c.uid, terms)
-			return err
+			before := c.offers()
+			c.now.Application, err = c.Applications.ChangeTerms(ctx, tx, by, c.uid, terms)
+			return c.offers() != before, err
 		},
 	}, nil
 }

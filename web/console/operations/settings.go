@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,14 +63,19 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 		roles = append(roles, operator.Role(name))
 	}
 	return action.Change{
-		Done: "Saved. It holds from everybody's next click on.",
+		Done: "Saved. It holds from everybody's next click on.", Unchanged: "Nothing was changed.",
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			before, err := f.Operators.SecondFactors().Require(request, tx, roles)
+			slices.Sort(before)
+			slices.Sort(roles)
+			if err != nil || slices.Equal(before, roles) {
+				return operator.Outcome{Target: paths.Settings}, err
+			}
 			return operator.Did(paths.Settings, operator.Entry{
 				Action: "settings.sign_in", SubjectKind: "settings", Subject: "sign_in",
 				Before: map[string]any{"second_factor_roles": before},
 				After:  map[string]any{"second_factor_roles": roles},
-			}), err
+			}), nil
 		},
 	}, nil
 }
@@ -193,7 +199,8 @@ func (f *Feature) healthSettings() action.Spec {
 			return action.Form{
 				Place: settingsPlace.Under(paths.Settings, form.Title), Fields: form,
 				Change: action.Change{
-					Done: "Saved. It holds for every subscription that has no rule of its own.",
+					Done:      "Saved. It holds for every subscription that has no rule of its own.",
+					Unchanged: "Nothing was changed.",
 					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						var faults lending.Faults
 						number := func(name string) int {
@@ -212,10 +219,13 @@ func (f *Feature) healthSettings() action.Spec {
 						}
 						before, err := f.Webhooks.Health.SaveSettings(
 							request, tx, wanted, page.User(ctx).Email)
+						if err != nil || before == wanted {
+							return operator.Outcome{Target: paths.Settings}, err
+						}
 						return operator.Did(paths.Settings, operator.Entry{
 							Action: "health_settings.update", SubjectKind: "settings",
 							Subject: "health", Before: before, After: wanted,
-						}), err
+						}), nil
 					},
 				},
 			}, err

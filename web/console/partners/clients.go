@@ -346,8 +346,13 @@ func (f *Feature) limitClient(k kind) action.Spec {
 					},
 				},
 				Change: action.Change{
-					Done: "Saved. The new limit holds from the next request on.",
+					Done:      "Saved. The new limit holds from the next request on.",
+					Unchanged: "Nothing was changed.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						if found.RatePerSecond == perSecond && found.Burst == burst &&
+							found.RevokedAt == nil {
+							return operator.Outcome{Target: clientPath(found)}, nil
+						}
 						err := f.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
 						return operator.Did(clientPath(found), operator.Entry{
 							Action: "client.rate", SubjectKind: "client", Subject: found.ID,
