@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,4 +157,38 @@ func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What help tells people to type can be typed: the Go writer of comments turns two single
+// quotes into one that no keyboard has.
+func TestHelpNamesWhatCanBeTyped(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	for _, test := range []struct{ command, want string }{
+		{"partner update", `"" for nobody`},
+		{"subscription create", `"" for nothing`},
+		{"subscription update", `"" for nothing`},
+	} {
+		got := strings.Join(strings.Fields(d.run(t, strings.Fields("help "+test.command)...).stdout), " ")
+		if !strings.Contains(got, test.want) {
+			t.Errorf("help %s lacks %s", test.command, test.want)
+		}
+	}
+	for path, text := range helps(newParser(environment{}).Model.Node, "") {
+		if strings.Contains(text, "''") || strings.ContainsAny(text, "“”‘’") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+// helps are the texts of a command, its flags and all commands below, by their path.
+func helps(node *kong.Node, path string) map[string]string {
+	found := map[string]string{path: node.Help}
+	for _, flag := range node.Flags {
+		found[path+" --"+flag.Name] = flag.Help
+	}
+	for _, child := range node.Children {
+		maps.Copy(found, helps(child, strings.TrimSpace(path+" "+child.Name)))
+	}
+	return found
 }
