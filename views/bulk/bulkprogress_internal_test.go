@@ -3,6 +3,8 @@ package bulk
 import (
 	"testing"
 	"time"
+
+	"drawbridge/internal/webhook/bulk"
 )
 
 func TestRemainingIsAtLeastASecond(t *testing.T) {
@@ -12,7 +14,9 @@ func TestRemainingIsAtLeastASecond(t *testing.T) {
 		400 * time.Millisecond: "about 1.0 s of sending left",
 		90 * time.Second:       "about 1 min 30 s of sending left",
 	} {
-		running := Progress{Facts: Facts{State: "running"}, Waiting: 1, Remaining: left}
+		running := Progress{
+			Resend: bulk.Resend{State: bulk.StateRunning, Counts: bulk.Counts{Waiting: 1}}, Remaining: left,
+		}
 		if got := running.remaining(); got != want {
 			t.Errorf("%s left reads %q, want %q", left, got, want)
 		}
