@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	houseEvery = time.Hour
+	housekeepEvery = time.Hour
 	// purgeBatch bounds one deletion, so that it holds no lock for long.
 	purgeBatch = 5000
 	// sweepAge is how old an unreferenced upload must be: far older than any

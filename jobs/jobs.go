@@ -1,5 +1,5 @@
 // Package jobs holds what runs beside the requests: the workers of the queues,
-// the periodic chores, and the promoter of due deliveries.
+// the periodic chores, and what enqueues due deliveries.
 //
 // A worker is thin. It hands its job to the service that owns the matter and
 // tells the queue what to do next; the truth stays in the service's tables.
@@ -15,11 +15,11 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook"
@@ -45,10 +45,10 @@ type Deps struct {
 	Faults *fault.Service
 	// Statements are the daily ones of merchants.
 	Statements *statement.Service
-	// Courier sends the e-mails.
-	Courier *email.Courier
+	// MailSender sends the e-mails.
+	MailSender *email.MailSender
 	// Working is told of every job that this process works, unless nil.
-	Working *fleet.Roster
+	Working *processes.Roster
 	// WebhookTimeout bounds one attempt.
 	WebhookTimeout time.Duration
 	// Observe is told of every run of a job, unless nil.
@@ -79,7 +79,7 @@ func Config(deps Deps) *river.Config {
 		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + databaseMargin, DB: deps.DB,
 	})
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
-	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
+	river.AddWorker(workers, NewSendEmail(deps.MailSender, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
 	river.AddWorker(workers, &FreezeStatements{Deps: deps})
@@ -130,7 +130,7 @@ func periodicJobs() []*river.PeriodicJob {
 		args  river.JobArgs
 		opts  river.InsertOpts
 	}{
-		{houseEvery, HousekeepArgs{}, river.InsertOpts{}},
+		{housekeepEvery, HousekeepArgs{}, river.InsertOpts{}},
 		{retainEvery, RetainArgs{}, river.InsertOpts{}},
 		{statementEvery, FreezeStatementsArgs{}, river.InsertOpts{}},
 		{tallyEvery, TallyOutcomesArgs{}, health},

@@ -9,7 +9,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"drawbridge/internal/email"
-	"drawbridge/internal/fleet"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 )
@@ -93,7 +93,7 @@ func (o *observer) Work(
 type voucher struct {
 	river.MiddlewareDefaults
 
-	working *fleet.Roster
+	working *processes.Roster
 }
 
 // Work runs the job while it is on the roster.

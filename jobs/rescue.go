@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/webhook/delivery"
 )
 
@@ -20,13 +20,13 @@ const queueRescue = 100 * 365 * 24 * time.Hour
 // Rescue hands jobs that nobody vouches for back to the queue until ctx ends. Every
 // working process does, this one being self; they share the work.
 func Rescue(
-	ctx context.Context, processes *fleet.Service, self uuid.UUID, webhookTimeout time.Duration,
+	ctx context.Context, service *processes.Service, self uuid.UUID, webhookTimeout time.Duration,
 ) {
-	watch := fleet.Watch{
-		DB: processes.DB, Self: self, Working: &processes.Working,
+	watch := processes.Watch{
+		DB: service.DB, Self: self, Working: &service.Working,
 		Deliveries: delivery.Queue, DeliveryTime: stuckAfter(webhookTimeout),
 	}
-	look, sweep := time.NewTicker(fleet.LookEvery), time.NewTicker(fleet.SweepEvery)
+	look, sweep := time.NewTicker(processes.LookEvery), time.NewTicker(processes.SweepEvery)
 	defer look.Stop()
 	defer sweep.Stop()
 	next := watch.Look

@@ -25,7 +25,7 @@ type ResumeMail struct {
 
 // Work makes one round.
 func (w *ResumeMail) Work(ctx context.Context, _ *river.Job[ResumeMailArgs]) error {
-	count, err := w.Courier.Resume(ctx)
+	count, err := w.MailSender.Resume(ctx)
 	if count > 0 {
 		slog.InfoContext(ctx, "resumed mail", "count", count)
 	}

@@ -19,27 +19,27 @@ import (
 type SendEmail struct {
 	river.WorkerDefaults[email.SendArgs]
 
-	courier *email.Courier
+	mailSender *email.MailSender
 	// observe is told how each attempt ended, unless nil.
 	observe func(email.Outcome)
 }
 
 // NewSendEmail returns the worker of the mail queue; observe is told how each
 // attempt ended, unless nil.
-func NewSendEmail(courier *email.Courier, observe func(email.Outcome)) *SendEmail {
-	return &SendEmail{courier: courier, observe: observe}
+func NewSendEmail(mailSender *email.MailSender, observe func(email.Outcome)) *SendEmail {
+	return &SendEmail{mailSender: mailSender, observe: observe}
 }
 
 // Timeout is above the longest that an attempt can take, so that the queue
 // never takes a mail that is being sent for lost.
 func (w *SendEmail) Timeout(*river.Job[email.SendArgs]) time.Duration {
-	return w.courier.Longest() + time.Minute
+	return w.mailSender.Longest() + time.Minute
 }
 
 // Work makes the attempt and logs one line about it. What the mail server
-// answered is an outcome, not an error: the courier has queued the retry.
+// answered is an outcome, not an error: the mail sender has queued the retry.
 func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) error {
-	report, err := w.courier.Deliver(ctx, job.Args)
+	report, err := w.mailSender.Deliver(ctx, job.Args)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return river.JobCancel(err) // no retry brings it back
 	}
@@ -92,7 +92,7 @@ func describe(report email.Report) []slog.Attr {
 // the origin under which operators reach the console, currency that of the amounts.
 func RenderMail(publicURL, currency string) email.RenderFunc {
 	return func(ctx context.Context, draft email.Draft) (email.Content, error) {
-		letter, err := letterOf(draft, publicURL)
+		message, err := messageOf(draft, publicURL)
 		if err != nil {
 			return email.Content{}, err
 		}
@@ -102,12 +102,12 @@ func RenderMail(publicURL, currency string) email.RenderFunc {
 			AccentColor:  draft.Settings.AccentColor,
 			ReplyTo:      draft.Settings.ReplyTo,
 			Currency:     currency,
-		}, letter)
+		}, message)
 		return email.Content(content), err
 	}
 }
 
-func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
+func messageOf(draft email.Draft, publicURL string) (mail.Message, error) {
 	facts := draft.Params
 	switch draft.Kind {
 	case email.KindWelcome:

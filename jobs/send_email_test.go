@@ -24,30 +24,30 @@ import (
 	"drawbridge/jobs"
 )
 
-// mailroom is the mail queue at work: a service that fills it and a working
+// mailHarness is the mail queue at work: a service that fills it and a working
 // client that empties it.
-type mailroom struct {
-	db      *postgres.DB
-	service *email.Service
-	courier *email.Courier
+type mailHarness struct {
+	db         *postgres.DB
+	service    *email.Service
+	mailSender *email.MailSender
 }
 
-func newMailroom(t *testing.T, rawURL string, retry ...time.Duration) *mailroom {
+func newMailHarness(t *testing.T, rawURL string, retry ...time.Duration) *mailHarness {
 	t.Helper()
 	h := apptest.On(t, pgtest.New(t), "DRAWBRIDGE_SMTP_URL", rawURL)
-	courier, err := h.NewCourier()
+	mailSender, err := h.NewMailSender()
 	if err != nil {
 		t.Fatal(err)
 	}
-	courier.Retry = retry
-	if courier.Sender != nil {
-		t.Cleanup(courier.Sender.Close)
+	mailSender.Retry = retry
+	if mailSender.SMTP != nil {
+		t.Cleanup(mailSender.SMTP.Close)
 	}
-	return &mailroom{db: h.DB, service: h.Emails, courier: courier}
+	return &mailHarness{db: h.DB, service: h.Emails, mailSender: mailSender}
 }
 
 // work starts the queue. It stops with the test.
-func (m *mailroom) work(t *testing.T) *river.Client[pgx.Tx] {
+func (m *mailHarness) work(t *testing.T) *river.Client[pgx.Tx] {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), m.db.URL())
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *mailroom) work(t *testing.T) *river.Client[pgx.Tx] {
 	}
 	t.Cleanup(pool.Close)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, jobs.NewSendEmail(m.courier, nil))
+	river.AddWorker(workers, jobs.NewSendEmail(m.mailSender, nil))
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Queues:        map[string]river.QueueConfig{email.Queue: {MaxWorkers: 10}},
 		Workers:       workers,
@@ -74,7 +74,7 @@ func (m *mailroom) work(t *testing.T) *river.Client[pgx.Tx] {
 	return client
 }
 
-func (m *mailroom) schedule(t *testing.T, messages ...email.Message) {
+func (m *mailHarness) schedule(t *testing.T, messages ...email.Message) {
 	t.Helper()
 	err := m.db.InTx(t.Context(), func(tx *postgres.Tx) error {
 		for _, message := range messages {
@@ -90,7 +90,7 @@ func (m *mailroom) schedule(t *testing.T, messages ...email.Message) {
 }
 
 // list returns the mails in a state, all for an empty one.
-func (m *mailroom) list(t *testing.T, state email.State) []email.Email {
+func (m *mailHarness) list(t *testing.T, state email.State) []email.Email {
 	t.Helper()
 	rows, _, err := email.List(t.Context(), m.db, email.Filter{State: state}, postgres.Cursor{}, 5000)
 	if err != nil {
@@ -116,8 +116,8 @@ func TestEveryKindArrives(t *testing.T) {
 	t.Parallel()
 	certificate := emailtest.Certificate(true)
 	server := emailtest.NewServer(t, emailtest.Options{TLS: &certificate})
-	room := newMailroom(t, server.URL())
-	room.work(t)
+	h := newMailHarness(t, server.URL())
+	h.work(t)
 	subscription, delivery := uuid.NewString(), uuid.NewString()
 	const console = "https://drawbridge.example/console"
 	facts := map[string]string{
@@ -172,7 +172,7 @@ func TestEveryKindArrives(t *testing.T) {
 		},
 	}
 	for _, kind := range email.Kinds() {
-		room.schedule(t, email.Message{
+		h.schedule(t, email.Message{
 			Kind: kind, ToName: "Ana López", ToAddress: "ana@example.com", Params: facts,
 		})
 	}
@@ -200,7 +200,7 @@ func TestEveryKindArrives(t *testing.T) {
 		}
 	}
 	waittest.Until(t, "all mails are logged as sent", func() bool {
-		return len(room.list(t, email.StateSent)) == len(email.Kinds())
+		return len(h.list(t, email.StateSent)) == len(email.Kinds())
 	})
 }
 
@@ -214,29 +214,29 @@ func TestOutage(t *testing.T) {
 	for range 50 {
 		retry = append(retry, 100*time.Millisecond)
 	}
-	room := newMailroom(t, server.URL(), retry...)
+	h := newMailHarness(t, server.URL(), retry...)
 	messages := make([]email.Message, count)
 	for i := range messages {
 		messages[i] = task(i)
 	}
-	room.schedule(t, messages...)
-	room.work(t)
+	h.schedule(t, messages...)
+	h.work(t)
 	waittest.Until(t, "every mail was tried in vain", func() bool {
 		var untried int
-		err := room.db.GetContext(t.Context(), &untried,
+		err := h.db.GetContext(t.Context(), &untried,
 			`SELECT count(*) FROM emails WHERE attempt_count = 0`)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return untried == 0
 	})
-	if sent := len(room.list(t, email.StateSent)); sent != 0 {
+	if sent := len(h.list(t, email.StateSent)); sent != 0 {
 		t.Fatalf("%d mails were sent to nobody", sent)
 	}
 	server.Start(t)
 	server.Wait(t, count)
 	waittest.Until(t, "all mails are logged as sent", func() bool {
-		return len(room.list(t, email.StateSent)) == count
+		return len(h.list(t, email.StateSent)) == count
 	})
 	times := make(map[string]int)
 	for _, message := range server.Messages() {
@@ -259,12 +259,12 @@ func TestGreylisted(t *testing.T) {
 		}
 		return nil
 	}})
-	room := newMailroom(t, server.URL(), time.Millisecond, time.Millisecond, time.Millisecond)
-	room.work(t)
-	room.schedule(t, task(1))
+	h := newMailHarness(t, server.URL(), time.Millisecond, time.Millisecond, time.Millisecond)
+	h.work(t)
+	h.schedule(t, task(1))
 	server.Wait(t, 1)
 	waittest.Until(t, "the mail is logged as sent", func() bool {
-		mails := room.list(t, email.StateSent)
+		mails := h.list(t, email.StateSent)
 		return len(mails) == 1 && mails[0].AttemptCount == 3
 	})
 }
@@ -272,13 +272,13 @@ func TestGreylisted(t *testing.T) {
 // TestNotSent: without a mail server the whole mail can be looked at.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
-	room := newMailroom(t, "")
-	room.work(t)
-	room.schedule(t, task(1))
+	h := newMailHarness(t, "")
+	h.work(t)
+	h.schedule(t, task(1))
 	waittest.Until(t, "the mail is kept", func() bool {
-		return len(room.list(t, email.StateNotSent)) == 1
+		return len(h.list(t, email.StateNotSent)) == 1
 	})
-	mail, err := email.Get(t.Context(), room.db, room.list(t, "")[0].EmailUID)
+	mail, err := email.Get(t.Context(), h.db, h.list(t, "")[0].EmailUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,8 +294,8 @@ func TestNotSent(t *testing.T) {
 // ever.
 func TestMailIsGone(t *testing.T) {
 	t.Parallel()
-	room := newMailroom(t, "")
-	client := room.work(t)
+	h := newMailHarness(t, "")
+	client := h.work(t)
 	events, cancel := client.Subscribe(river.EventKindJobCancelled)
 	defer cancel()
 	args := email.SendArgs{EmailUID: uuid.New(), Attempt: 1}

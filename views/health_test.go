@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/attention"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/migrations"
@@ -67,9 +67,9 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
 		},
 		Alerts: []attention.Item{open}, At: sampleTime,
-		Activity: fleet.Activity{
-			Applications: []fleet.StateCount{{State: "Approved", Count: 3}},
-			Draws:        []fleet.StateCount{{State: "FUNDING_SETTLED", Count: 1}},
+		Activity: processes.Activity{
+			Applications: []processes.StateCount{{State: "Approved", Count: 3}},
+			Draws:        []processes.StateCount{{State: "FUNDING_SETTLED", Count: 1}},
 		},
 		DrawWord: func(string) string { return "Settled" },
 	}
@@ -98,18 +98,18 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Name: word, PausedAt: &later, SeenAt: &later, Oldest: &later,
 			Depth: map[queue.State]int{queue.StateRunning: queue.MaxCount + 1},
 		}}, sampleTime)),
-		"system": framed(operations.System(fleet.Report{
-			Processes: []fleet.Process{{
+		"system": framed(operations.System(processes.Report{
+			Processes: []processes.Process{{
 				Host: word, PID: 7, Roles: []string{"api"}, Version: "1", StartedAt: sampleTime,
 				LastBeatAt: later,
 			}},
-			Queues:     []fleet.Queue{{Name: "webhook", Waiting: 3, Oldest: &later}},
-			Chores:     []fleet.Chore{{Kind: "housekeep", LastDone: &later}},
-			Partitions: []fleet.Partition{{Table: "events", Name: "events_y2026m11", Bytes: 1, Rows: 2}},
+			Queues:     []processes.Queue{{Name: "webhook", Waiting: 3, Oldest: &later}},
+			Chores:     []processes.Chore{{Kind: "housekeep", LastDone: &later}},
+			Partitions: []processes.Partition{{Table: "events", Name: "events_y2026m11", Bytes: 1, Rows: 2}},
 			Migrations: []migrations.Step{
 				{Version: 1, Name: "0001_river", Applied: true}, {Version: 2, Name: "0002"},
 			},
-			Database: fleet.Database{OldestTransaction: &later, MaxConnections: 100},
+			Database: processes.Database{OldestTransaction: &later, MaxConnections: 100},
 		}, []operations.Fact{
 			{Name: "Mail server", Value: "None", Tone: ui.Warn, Note: word},
 			{Name: "Address", Value: word},

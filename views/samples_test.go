@@ -174,7 +174,7 @@ func samplePages(word string) map[string]templ.Component {
 // alone is a page for guests.
 func alone(body templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
-		return ui.Alone("Sign in", "Development", "").Render(templ.WithChildren(ctx, body), w)
+		return ui.AuthLayout("Sign in", "Development", "").Render(templ.WithChildren(ctx, body), w)
 	})
 }
 

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// told is an event object.
-type told struct {
+// eventObject is an event of the feed.
+type eventObject struct {
 	UID         uuid.UUID `json:"event_uid"`
 	Sequence    int64     `json:"sequence"`
 	Event       string    `json:"event"`
@@ -36,10 +36,10 @@ type told struct {
 
 // feedPage is an answer of either feed.
 type feedPage struct {
-	Events       []told `json:"events"`
-	NextCursor   string `json:"next_cursor"`
-	LastSequence int64  `json:"last_sequence"`
-	HasMore      bool   `json:"has_more"`
+	Events       []eventObject `json:"events"`
+	NextCursor   string        `json:"next_cursor"`
+	LastSequence int64         `json:"last_sequence"`
+	HasMore      bool          `json:"has_more"`
 }
 
 func feedPageOf(answer apptest.Answer) (feedPage, error) {
@@ -64,7 +64,7 @@ func events(s *apptest.Server, as apptest.Account, query string) feedPage {
 }
 
 // follow walks the feed to its present end.
-func follow(s *apptest.Server, as apptest.Account, query string) (all []told, pages int) {
+func follow(s *apptest.Server, as apptest.Account, query string) (all []eventObject, pages int) {
 	s.T.Helper()
 	page := events(s, as, query)
 	for {
@@ -108,7 +108,7 @@ func TestFeedTellsEveryEventOfOnesMerchants(t *testing.T) {
 		applications = append(applications, happen(s, account, fmt.Sprint("CRM ", i)))
 	}
 	publish(s)
-	of := func(all []told) (uids []string) {
+	of := func(all []eventObject) (uids []string) {
 		for _, event := range all {
 			uids = append(uids, fmt.Sprint(event.Application, " ", event.Sequence, " ", event.Event))
 		}
@@ -198,7 +198,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 	}
 	reference := "CRM 1/ä"
 	for i, row := range rows[:perApplication] {
-		want := told{
+		want := eventObject{
 			UID: row.UID, Sequence: int64(i + 1), Event: all[i].Event, Subject: all[i].Subject,
 			Merchant: s.Home.MerchantUID, Application: uid, Reference: &reference,
 			Timestamp: lending.FormatTimestamp(row.At), Body: &row.Body,
@@ -237,7 +237,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 		t.Fatalf("%d webhooks, want %d", len(sent), len(all))
 	}
 	for _, header := range sent {
-		i := slices.IndexFunc(all, func(event told) bool {
+		i := slices.IndexFunc(all, func(event eventObject) bool {
 			return event.UID.String() == header.Get("x-drawbridge-event-id")
 		})
 		if i < 0 {
@@ -328,7 +328,7 @@ func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
 		}
 	}
 	publish(s)
-	shown := func(all []told) (lines []string) {
+	shown := func(all []eventObject) (lines []string) {
 		for _, event := range all {
 			var body struct{ Status string }
 			if err := json.Unmarshal([]byte(*event.Body), &body); err != nil {

@@ -257,8 +257,8 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	if diff := cmp.Diff(want, actions); diff != "" || err != nil {
 		t.Errorf("the audit log has (-want +got) %v:\n%s", err, diff)
 	}
-	var told []string
-	err = s.DB.SelectContext(t.Context(), &told, `
+	var recorded []string
+	err = s.DB.SelectContext(t.Context(), &recorded, `
 		SELECT kind || ' ' || status
 		  FROM events
 		 WHERE application_uid = $1
@@ -270,7 +270,7 @@ func TestLenderMovesAnApplication(t *testing.T) {
 		"disbursement.funding.status-changed FUNDING_REQUESTED",
 		"application.status.update Pend Clearance",
 	}
-	if diff := cmp.Diff(want, told); diff != "" || err != nil {
+	if diff := cmp.Diff(want, recorded); diff != "" || err != nil {
 		t.Errorf("the events are (-want +got) %v:\n%s", err, diff)
 	}
 	var mails []string

@@ -200,12 +200,12 @@ func TestProductionHasNoFaults(t *testing.T) {
 		if has := s.Webhooks.Deliveries.Faults != nil; has != wanted || options.API.Sandbox != wanted {
 			t.Errorf("%s: faults %v, sandbox %v", environment, has, options.API.Sandbox)
 		}
-		courier, err := s.NewCourier()
+		mailSender, err := s.NewMailSender()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if courier.Sender == nil || courier.Captures != (environment == "sandbox") {
-			t.Errorf("%s: captures mails %v", environment, courier.Captures)
+		if mailSender.SMTP == nil || mailSender.Captures != (environment == "sandbox") {
+			t.Errorf("%s: captures mails %v", environment, mailSender.Captures)
 		}
 		if receives := s.Receiver != nil; receives != (environment == "development") ||
 			(options.Receiver != nil) != receives {

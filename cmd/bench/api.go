@@ -33,7 +33,7 @@ type operation struct {
 	// request makes the call for an application.
 	request func(a *apiRun, uid uuid.UUID) call
 	// inProcess does the same without HTTP, to be recorded.
-	inProcess func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error
+	inProcess func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error
 	// done counts the applications among $1 on which it took effect; empty for an
 	// operation that changes nothing.
 	done string
@@ -47,7 +47,7 @@ var operations = []operation{
 		request: func(_ *apiRun, uid uuid.UUID) call {
 			return call{method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw"}
 		},
-		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			return h.requestDraw(ctx, a, uid, "")
 		},
 		done: drawn,
@@ -60,7 +60,7 @@ var operations = []operation{
 				key: uid.String(),
 			}
 		},
-		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			return h.requestDraw(ctx, a, uid, uid.String())
 		},
 		done: drawn,
@@ -74,7 +74,7 @@ var operations = []operation{
 					uid, a.product),
 			}
 		},
-		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				return h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
 					application.Acceptance{ApplicationUID: uid, ProductUID: a.product})
@@ -87,7 +87,7 @@ var operations = []operation{
 		request: func(_ *apiRun, uid uuid.UUID) call {
 			return call{method: http.MethodGet, path: "/v2/loan/" + uid.String()}
 		},
-		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			_, err := h.Loans.Get(ctx, a.owner.caller(), uid)
 			return err
 		},
@@ -104,7 +104,7 @@ const drawn = `
 	   AND d.application_uid = ANY ($1)`
 
 // requestDraw is the operation as the handler runs it, without the handler.
-func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key string) error {
+func (h *harness) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key string) error {
 	request := idempotency.Request{
 		ClientID: a.owner.client.ClientID, MerchantUID: a.owner.merchant, Key: key,
 		Fingerprint: idempotency.NewFingerprint(http.MethodPost, uid.String(), sha256.Sum256(nil)),
@@ -138,7 +138,7 @@ func (b *bench) api(ctx context.Context) (err error) {
 
 // apiRun is a running server and who calls it.
 type apiRun struct {
-	house   *house
+	harness *harness
 	owner   tenant
 	product uuid.UUID
 	address string
@@ -147,8 +147,8 @@ type apiRun struct {
 
 // newCallee adds the partner that calls, whose webhooks go to the endpoint, and what it
 // sells.
-func newCallee(ctx context.Context, h *house, endpoint string) (*apiRun, error) {
-	a := &apiRun{house: h}
+func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error) {
+	a := &apiRun{harness: h}
 	var err error
 	if a.owner, err = h.newTenant(ctx, "Partner", endpoint); err != nil {
 		return nil, err
@@ -167,9 +167,9 @@ func newCallee(ctx context.Context, h *house, endpoint string) (*apiRun, error) 
 	return a, err
 }
 
-// newAPIRun serves the API of the house and connects its callers, whose webhooks go
+// newAPIRun serves the API of the harness and connects its callers, whose webhooks go
 // to the endpoint.
-func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*apiRun, error) {
+func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*apiRun, error) {
 	a, err := newCallee(ctx, h, endpoint)
 	if err != nil {
 		return nil, err
@@ -200,9 +200,9 @@ func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*api
 	return a, nil
 }
 
-// newAPI serves the API of a new house, whose webhooks nobody sends.
+// newAPI serves the API of a new harness, whose webhooks nobody sends.
 func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
-	h, err := b.newHouse(ctx, open, nil)
+	h, err := b.newHarness(ctx, open, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +214,11 @@ func (a *apiRun) newClient(
 	ctx context.Context, open *ends, create func(tx *postgres.Tx) (partner.Issued, error),
 ) (*caller, error) {
 	var issued partner.Issued
-	err := a.house.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
+	err := a.harness.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 		if issued, err = create(tx); err != nil {
 			return err
 		}
-		return a.house.Partners.SetRate(ctx, tx, issued.ClientID, freeRate, freeBurst)
+		return a.harness.Partners.SetRate(ctx, tx, issued.ClientID, freeRate, freeBurst)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("adding a client: %w", err)
@@ -248,11 +248,11 @@ func plays(s *script, uids []uuid.UUID) task {
 func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	b.say("API: %s", o.name)
 	rounds, perRound := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
-	original, err := a.house.newApplication(ctx, a.owner, a.product, o.needs)
+	original, err := a.harness.newApplication(ctx, a.owner, a.product, o.needs)
 	if err != nil {
 		return err
 	}
-	uids, err := a.house.clone(ctx, original, 1+2*clients+2*rounds*perRound)
+	uids, err := a.harness.clone(ctx, original, 1+2*clients+2*rounds*perRound)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.house.DB); err != nil {
+	if err := settle(ctx, a.harness.DB); err != nil {
 		return err
 	}
 	rest := uids[1:]
@@ -299,7 +299,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 
 // record runs the operation once over connections that are written down.
 func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*script, error) {
-	recorded, tape, err := a.house.recorded()
+	recorded, tape, err := a.harness.recorded()
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 	if err := errors.Join(err, recorded.close()); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	return newScript(a.house.DB.DB.DB, steps, uid,
+	return newScript(a.harness.DB.DB.DB, steps, uid,
 		a.owner.partner, a.owner.merchant, a.owner.subscription, a.product)
 }
 
@@ -317,11 +317,11 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 	if o.done == "" {
 		return nil
 	}
-	if err := a.house.Outbox.Drain(ctx); err != nil {
+	if err := a.harness.Outbox.Drain(ctx); err != nil {
 		return err
 	}
 	var found int
-	if err := a.house.DB.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {
+	if err := a.harness.DB.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {
 		return fmt.Errorf("counting effects: %w", err)
 	}
 	if found != len(uids) {
@@ -335,15 +335,15 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
 	draw := operations[0]
 	b.say("API: profiling %s", draw.name)
-	original, err := a.house.newApplication(ctx, a.owner, a.product, draw.needs)
+	original, err := a.harness.newApplication(ctx, a.owner, a.product, draw.needs)
 	if err != nil {
 		return err
 	}
-	uids, err := a.house.clone(ctx, original, b.sizes.operations)
+	uids, err := a.harness.clone(ctx, original, b.sizes.operations)
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.house.DB); err != nil {
+	if err := settle(ctx, a.harness.DB); err != nil {
 		return err
 	}
 	file, err := os.Create(b.profile)

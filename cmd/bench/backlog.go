@@ -61,20 +61,21 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err := set.furnish(ctx); err != nil {
 		return drained{}, err
 	}
-	a, err := newAPIRun(ctx, &open, set.house, set.targets.urls[0])
+	a, err := newAPIRun(ctx, &open, set.harness, set.targets.urls[0])
 	if err != nil {
 		return drained{}, err
 	}
 	calls := calledRate * seconds
-	original, err := set.house.newApplication(ctx, a.owner, a.product, opened)
+	original, err := set.harness.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
 		return drained{}, err
 	}
-	uids, err := set.house.clone(ctx, original, 2*calls+10)
+	uids, err := set.harness.clone(ctx, original, 2*calls+10)
 	if err != nil {
 		return drained{}, err
 	}
-	if err := errors.Join(set.house.pile(ctx, waiting, ""), settle(ctx, set.house.DB)); err != nil {
+	err = errors.Join(set.harness.pile(ctx, waiting, ""), settle(ctx, set.harness.DB))
+	if err != nil {
 		return drained{}, err
 	}
 	if _, err := a.drawSteadily(ctx, uids[:10]); err != nil { // connections, plans
@@ -87,7 +88,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	err = working(ctx, []*house{set.house}, func() error {
+	err = working(ctx, []*harness{set.harness}, func() error {
 		called := make(chan error, 1)
 		go func() {
 			var err error
@@ -106,7 +107,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 // pile writes events, deliveries and jobs as publishing does, for applications in
 // turn, but all at once: how a backlog came about is not what is measured. They are
 // for one endpoint, or for all where url is empty.
-func (h *house) pile(ctx context.Context, n int, url string) error {
+func (h *harness) pile(ctx context.Context, n int, url string) error {
 	_, err := h.DB.ExecContext(ctx, `
 		WITH subject AS (
 			SELECT s.subscription_uid, a.application_uid, a.partner_uid, a.merchant_uid,
@@ -216,7 +217,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	failing := listen(c.sick(), false, sick())
 	open.add(failing.close)
 	urls := slices.Concat(set.targets.urls, failing.urls)
-	uids, err := set.house.borrowers(ctx, urls, b.sizes.isolated)
+	uids, err := set.harness.borrowers(ctx, urls, b.sizes.isolated)
 	if err != nil {
 		return timing{}, err
 	}
@@ -227,24 +228,24 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 			well = append(well, uid)
 		}
 	}
-	told, rate := uids, float64(isolationRate)
+	chosen, rate := uids, float64(isolationRate)
 	if !withSick {
-		told, rate = well, rate*float64(len(well))/float64(len(uids))
+		chosen, rate = well, rate*float64(len(well))/float64(len(uids))
 	}
 	if withSick && c.waiting > 0 {
-		if err := set.house.pile(ctx, c.waiting, failing.urls[0]); err != nil {
+		if err := set.harness.pile(ctx, c.waiting, failing.urls[0]); err != nil {
 			return timing{}, err
 		}
-		if err := settle(ctx, set.house.DB); err != nil {
+		if err := settle(ctx, set.harness.DB); err != nil {
 			return timing{}, err
 		}
 	}
-	run := pacedRun{house: set.house, sending: newMoments(), committed: newMoments()}
-	err = working(ctx, []*house{set.house}, func() error {
-		if err := b.aside(ctx, set.house); err != nil {
+	run := pacedRun{harness: set.harness, sending: newMoments(), committed: newMoments()}
+	err = working(ctx, []*harness{set.harness}, func() error {
+		if err := b.waitUntilHeld(ctx, set.harness); err != nil {
 			return err
 		}
-		if err := run.publish(ctx, told, rate); err != nil {
+		if err := run.publish(ctx, chosen, rate); err != nil {
 			return err
 		}
 		if err := set.targets.came(ctx, len(well)); err != nil {
@@ -261,9 +262,9 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	return run.committed.until(arrived, well)
 }
 
-// aside waits until what was piled up for the endpoint that hangs is set aside, but for what
-// is under way there: only then does it wait.
-func (b *bench) aside(ctx context.Context, h *house) error {
+// waitUntilHeld waits until what was piled up for the endpoint that hangs is set aside, but
+// for what is under way there: only then does it wait.
+func (b *bench) waitUntilHeld(ctx context.Context, h *harness) error {
 	began := time.Now()
 	err := waitUntil(ctx, func() (bool, error) {
 		var queued int

@@ -28,7 +28,7 @@ func (b *bench) batch(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h := a.house
+	h := a.harness
 	original, err := h.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func measured(do func() error) (time.Duration, error) {
 }
 
 // drawOn requests the first draw of each application.
-func (h *house) drawOn(ctx context.Context, t tenant, uids []uuid.UUID) error {
+func (h *harness) drawOn(ctx context.Context, t tenant, uids []uuid.UUID) error {
 	_, err := drive(ctx, clients, len(uids), func(ctx context.Context, _, i int) error {
 		return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			_, err := h.Loans.RequestDraw(ctx, tx, t.caller(), uids[i], loan.DrawInput{})
@@ -134,7 +134,7 @@ func (h *house) drawOn(ctx context.Context, t tenant, uids []uuid.UUID) error {
 }
 
 // paying moves the draws of the applications on to where they can be settled.
-func (h *house) paying(ctx context.Context, t tenant, uids []uuid.UUID) error {
+func (h *harness) paying(ctx context.Context, t tenant, uids []uuid.UUID) error {
 	_, err := drive(ctx, clients, len(uids), func(ctx context.Context, _, i int) error {
 		var id int64
 		err := h.DB.GetContext(ctx, &id, `
@@ -155,7 +155,7 @@ func (h *house) paying(ctx context.Context, t tenant, uids []uuid.UUID) error {
 }
 
 // settlements are the changes that tell that the applications' draws were paid.
-func (h *house) settlements(ctx context.Context, uids []uuid.UUID) ([]map[string]any, error) {
+func (h *harness) settlements(ctx context.Context, uids []uuid.UUID) ([]map[string]any, error) {
 	var ids []int64
 	err := h.DB.SelectContext(ctx, &ids, `
 		SELECT merchant_disbursement_id

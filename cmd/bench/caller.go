@@ -154,11 +154,11 @@ func apart(ctx context.Context, command string, task any) (findings, error) {
 		return findings{}, fmt.Errorf("running %s in a process of its own: %w: %s",
 			command, err, &complaint)
 	}
-	var told findings
-	if err := json.Unmarshal(answer.Bytes(), &told); err != nil {
+	var found findings
+	if err := json.Unmarshal(answer.Bytes(), &found); err != nil {
 		return findings{}, fmt.Errorf("reading what %s found: %w", command, err)
 	}
-	return told, nil
+	return found, nil
 }
 
 // callCmd is the other side of callOutside.
@@ -182,7 +182,7 @@ func (callCmd) Run(w *world) (err error) {
 		free <- made
 	}
 	n := len(task.Applications)
-	told := findings{
+	found := findings{
 		Began: make([]time.Time, n), Took: make([]time.Duration, n), Refused: make([]bool, n),
 	}
 	err = pace{rate: task.Rate, most: task.Callers}.run(w.ctx, n, func(i int, _ time.Time) error {
@@ -190,10 +190,10 @@ func (callCmd) Run(w *world) (err error) {
 		defer func() { free <- made }()
 		draw := operations[0].request(nil, task.Applications[i])
 		draw.path = task.Base + draw.path
-		told.Began[i] = time.Now()
+		found.Began[i] = time.Now()
 		err := made.do(draw)
-		told.Took[i] = time.Since(told.Began[i])
-		if told.Refused[i] = task.Refusable && errors.Is(err, errRefused); told.Refused[i] {
+		found.Took[i] = time.Since(found.Began[i])
+		if found.Refused[i] = task.Refusable && errors.Is(err, errRefused); found.Refused[i] {
 			return nil
 		}
 		return err
@@ -201,7 +201,7 @@ func (callCmd) Run(w *world) (err error) {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w.out).Encode(told)
+	return json.NewEncoder(w.out).Encode(found)
 }
 
 // trusting are the certificates of a PEM text; nil for none.

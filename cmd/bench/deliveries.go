@@ -24,21 +24,21 @@ const (
 // stageSet is what a scene is played on.
 type stageSet struct {
 	targets *receivers
-	house   *house
+	harness *harness
 	uids    []uuid.UUID
 }
 
 // stage sets a scene: endpoints, and the services.
 func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
 	targets := newReceivers(open, s)
-	h, err := b.newHouse(ctx, open, targets.roots)
-	return &stageSet{targets: targets, house: h}, err
+	h, err := b.newHarness(ctx, open, targets.roots)
+	return &stageSet{targets: targets, harness: h}, err
 }
 
 // furnish adds the applications of tenants that send to each of the endpoints.
 func (s *stageSet) furnish(ctx context.Context) (err error) {
 	urls := s.targets.urls
-	s.uids, err = s.house.borrowers(ctx, urls, max(backlogBorrowers, len(urls)))
+	s.uids, err = s.harness.borrowers(ctx, urls, max(backlogBorrowers, len(urls)))
 	return err
 }
 
@@ -46,9 +46,9 @@ func (s *stageSet) furnish(ctx context.Context) (err error) {
 // are publishers.
 func (s *stageSet) publish(ctx context.Context, n, batch int) error {
 	_, err := drive(ctx, publishers, (n+batch-1)/batch, func(ctx context.Context, _, i int) error {
-		return s.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		return s.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			for event := i * batch; event < min((i+1)*batch, n); event++ {
-				if err := s.house.record(ctx, tx, s.uids[event%len(s.uids)]); err != nil {
+				if err := s.harness.record(ctx, tx, s.uids[event%len(s.uids)]); err != nil {
 					return err
 				}
 			}
@@ -66,7 +66,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 	// The last answers are on their way into the database.
 	return waitUntil(ctx, func() (bool, error) {
 		var open bool
-		err := s.house.DB.GetContext(ctx, &open,
+		err := s.harness.DB.GetContext(ctx, &open,
 			`SELECT EXISTS (SELECT FROM deliveries WHERE state IN ('pending', 'retrying'))`)
 		return !open, err
 	})
@@ -75,7 +75,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 // check tells whether n deliveries took one successful attempt each.
 func (s *stageSet) check(ctx context.Context, n int) error {
 	var found int
-	err := s.house.DB.GetContext(ctx, &found, `
+	err := s.harness.DB.GetContext(ctx, &found, `
 		SELECT count(*)
 		  FROM deliveries d
 		  JOIN attempts a ON a.delivery_uid = d.delivery_uid
@@ -94,27 +94,27 @@ func (s *stageSet) check(ctx context.Context, n int) error {
 
 // workOff measures how long working processes take for n events that wait for them.
 func (b *bench) workOff(
-	ctx context.Context, set *stageSet, houses []*house, n int,
+	ctx context.Context, set *stageSet, harnesses []*harness, n int,
 ) (took timing, err error) {
 	if err := set.publish(ctx, n, backlogBatch); err != nil {
 		return timing{}, err
 	}
-	if err := errors.Join(set.house.Outbox.Drain(ctx), settle(ctx, set.house.DB)); err != nil {
+	if err := errors.Join(set.harness.Outbox.Drain(ctx), settle(ctx, set.harness.DB)); err != nil {
 		return timing{}, err
 	}
-	return b.deliver(ctx, set, houses, n, func() error { return nil })
+	return b.deliver(ctx, set, harnesses, n, func() error { return nil })
 }
 
 // deliver measures how long working processes take for n events, those that publish
 // adds meanwhile among them.
 func (b *bench) deliver(
-	ctx context.Context, set *stageSet, houses []*house, n int, publish func() error,
+	ctx context.Context, set *stageSet, harnesses []*harness, n int, publish func() error,
 ) (took timing, err error) {
 	clock, err := b.clock(n)
 	if err != nil {
 		return timing{}, err
 	}
-	err = working(ctx, houses, func() error {
+	err = working(ctx, harnesses, func() error {
 		err := publish()
 		if err == nil {
 			err = set.delivered(ctx, n)
@@ -162,7 +162,7 @@ func (b *bench) backlog(ctx context.Context, s scene, empty timing) (err error) 
 	if err := set.furnish(ctx); err != nil {
 		return err
 	}
-	took, err := b.workOff(ctx, set, []*house{set.house}, n)
+	took, err := b.workOff(ctx, set, []*harness{set.harness}, n)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (b *bench) stream(ctx context.Context) (err error) {
 	if err := set.furnish(ctx); err != nil {
 		return err
 	}
-	took, err := b.deliver(ctx, set, []*house{set.house}, n, func() error {
+	took, err := b.deliver(ctx, set, []*harness{set.harness}, n, func() error {
 		return set.publish(ctx, n, 1)
 	})
 	if err != nil {
@@ -303,13 +303,13 @@ func (b *bench) slowly(
 	if err := set.furnish(ctx); err != nil {
 		return timing{}, err
 	}
-	houses := []*house{set.house}
-	for len(houses) < workers {
-		another, err := openHouse(ctx, &open, set.house.Settings, nil)
+	harnesses := []*harness{set.harness}
+	for len(harnesses) < workers {
+		another, err := openHarness(ctx, &open, set.harness.Settings, nil)
 		if err != nil {
 			return timing{}, err
 		}
-		houses = append(houses, another)
+		harnesses = append(harnesses, another)
 	}
-	return b.workOff(ctx, set, houses, n)
+	return b.workOff(ctx, set, harnesses, n)
 }

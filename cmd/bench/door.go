@@ -100,7 +100,7 @@ type doorway struct {
 	left []uuid.UUID
 	came int
 	// floors is the database of the floor.
-	floors *house
+	floors *harness
 }
 
 // openDoor starts the program beside one endpoint and prepares n applications for it.
@@ -114,21 +114,21 @@ func (b *bench) openDoor(
 		return nil, err
 	}
 	d.targets = set.targets
-	if d.apiRun, err = newCallee(ctx, set.house, d.targets.urls[0]); err != nil {
+	if d.apiRun, err = newCallee(ctx, set.harness, d.targets.urls[0]); err != nil {
 		return nil, err
 	}
-	original, err := d.house.newApplication(ctx, d.owner, d.product, opened)
+	original, err := d.harness.newApplication(ctx, d.owner, d.product, opened)
 	if err != nil {
 		return nil, err
 	}
-	if d.left, err = d.house.clone(ctx, original, n); err != nil {
+	if d.left, err = d.harness.clone(ctx, original, n); err != nil {
 		return nil, err
 	}
-	if d.floors, err = b.newHouse(ctx, open, nil); err != nil {
+	if d.floors, err = b.newHarness(ctx, open, nil); err != nil {
 		return nil, err
 	}
-	d.program, err = buildProgram(ctx, b.cluster, d.house.DB.URL(),
-		"DRAWBRIDGE_SECRETS_KEY="+d.house.Settings.SecretsKey,
+	d.program, err = buildProgram(ctx, b.cluster, d.harness.DB.URL(),
+		"DRAWBRIDGE_SECRETS_KEY="+d.harness.Settings.SecretsKey,
 		"DRAWBRIDGE_WEBHOOK_ALLOW=127.0.0.0/8", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP=true")
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (b *bench) openDoor(
 			return nil, err
 		}
 	}
-	if err := settle(ctx, d.house.DB); err != nil {
+	if err := settle(ctx, d.harness.DB); err != nil {
 		return nil, err
 	}
 	if err := d.program.serve(ctx); err != nil {
@@ -194,32 +194,32 @@ func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived 
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	told, err := d.callOutside(ctx, callTask{
+	found, err := d.callOutside(ctx, callTask{
 		Base: "/api", Roots: d.certificate, Applications: uids, Callers: clients, Rate: rate,
 	})
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	set := stageSet{house: d.house, targets: d.targets}
+	set := stageSet{harness: d.harness, targets: d.targets}
 	if err := set.delivered(ctx, d.came+n); err != nil {
 		return timing{}, timing{}, err
 	}
 	if took, err = clock(); err != nil {
 		return timing{}, timing{}, err
 	}
-	arrived, err = d.match(uids, told)
+	arrived, err = d.match(uids, found)
 	return took, arrived, err
 }
 
 // match is how long after its beginning the webhook of each came, and all came once.
-func (d *doorway) match(uids []uuid.UUID, told findings) (timing, error) {
+func (d *doorway) match(uids []uuid.UUID, found findings) (timing, error) {
 	d.came += len(uids)
 	if err := d.targets.check(d.came); err != nil {
 		return timing{}, err
 	}
 	began := newMoments()
 	for i, uid := range uids {
-		began.note(uid, told.Began[i])
+		began.note(uid, found.Began[i])
 	}
 	return began.until(d.arrivals, uids)
 }
@@ -248,7 +248,7 @@ func (d *doorway) floor(
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	told, err := apart(ctx, "floor", floorTask{
+	found, err := apart(ctx, "floor", floorTask{
 		URL: d.floors.DB.URL(), Folder: d.cluster.folder, Endpoint: d.targets.urls[0],
 		Postmaster: m.Postmaster, Roots: d.certificate,
 		Applications: uids, WarmUps: warmUps, Rate: rate,
@@ -256,11 +256,11 @@ func (d *doorway) floor(
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	if arrived, err = d.match(uids, told); err != nil {
+	if arrived, err = d.match(uids, found); err != nil {
 		return timing{}, timing{}, err
 	}
 	return timing{
-		each: make([]time.Duration, n), total: told.Total, processor: told.Processor, busy: told.Busy,
+		each: make([]time.Duration, n), total: found.Total, processor: found.Processor, busy: found.Busy,
 	}, timing{each: arrived.each[warmUps:]}, nil
 }
 
@@ -279,7 +279,7 @@ func (floorCmd) Run(w *world) (err error) {
 	if err != nil {
 		return err
 	}
-	h, err := openHouse(w.ctx, &open, settings, nil)
+	h, err := openHarness(w.ctx, &open, settings, nil)
 	if err != nil {
 		return err
 	}
@@ -291,11 +291,11 @@ func (floorCmd) Run(w *world) (err error) {
 			`{"application_id":%q,"status":"FUNDING_REQUESTED","timestamp":"2026-01-02T15:04:05.000000Z"}`,
 			task.Applications[i]))
 	})
-	told := findings{Began: make([]time.Time, n)}
+	found := findings{Began: make([]time.Time, n)}
 	insert := func(from, to int) error {
 		return pace{rate: task.Rate, most: clients}.run(w.ctx, to-from,
 			func(i int, _ time.Time) error {
-				told.Began[from+i] = time.Now()
+				found.Began[from+i] = time.Now()
 				return h.insertJob(w.ctx, 0, from+i)
 			})
 	}
@@ -314,11 +314,11 @@ func (floorCmd) Run(w *world) (err error) {
 			return err
 		}
 		took, err := clock()
-		told.Total, told.Processor, told.Busy = took.total, took.processor, took.busy
+		found.Total, found.Processor, found.Busy = took.total, took.processor, took.busy
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w.out).Encode(told)
+	return json.NewEncoder(w.out).Encode(found)
 }

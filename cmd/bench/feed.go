@@ -42,11 +42,11 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 	if err != nil {
 		return err
 	}
-	head, err := a.house.fillFeed(ctx, merchants, b.sizes.published)
+	head, err := a.harness.fillFeed(ctx, merchants, b.sizes.published)
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.house.DB); err != nil {
+	if err := settle(ctx, a.harness.DB); err != nil {
 		return err
 	}
 	b.say("feed: reading %d pages of each reader", b.sizes.visits)
@@ -73,7 +73,7 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 			return err
 		}
 		rows, err := drive(ctx, 1, b.sizes.visits, func(ctx context.Context, _, _ int) error {
-			return readAll(ctx, a.house.DB, fmt.Sprintf(`
+			return readAll(ctx, a.harness.DB, fmt.Sprintf(`
 				SELECT e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid, e.application_uid,
 				       e.reference, e.occurred_at, e.body
 				  FROM (SELECT position, event_uid, occurred_at
@@ -104,10 +104,10 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 // joinedBy adds merchants to the caller's and returns all n with applications of theirs.
 func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 	merchants := []uuid.UUID{a.owner.merchant}
-	err := a.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err := a.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		merchants = merchants[:1]
 		for len(merchants) < n {
-			made, err := a.house.Partners.CreateMerchant(ctx, tx, a.owner.partner,
+			made, err := a.harness.Partners.CreateMerchant(ctx, tx, a.owner.partner,
 				fmt.Sprintf("Merchant %d", len(merchants)))
 			if err != nil {
 				return err
@@ -122,7 +122,7 @@ func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 	for _, merchant := range merchants {
 		joined := a.owner
 		joined.merchant = merchant
-		if _, err := a.house.newApplication(ctx, joined, a.product, created); err != nil {
+		if _, err := a.harness.newApplication(ctx, joined, a.product, created); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +132,7 @@ func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 // fillFeed writes n events as recording and publishing do, but all at once, and returns the
 // newest position. The references to merchants and applications that are known to stand are
 // not checked once more.
-func (h *house) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (int64, error) {
+func (h *harness) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (int64, error) {
 	var head int64
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
@@ -177,7 +177,7 @@ func (a *apiRun) follower(
 	ctx context.Context, open *ends, merchants []uuid.UUID,
 ) (*caller, error) {
 	return a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
-		return a.house.Partners.CreateClient(ctx, tx, partner.NewClient{
+		return a.harness.Partners.CreateClient(ctx, tx, partner.NewClient{
 			PartnerUID: a.owner.partner, MerchantUIDs: merchants, Group: len(merchants) > 1,
 		})
 	})
@@ -187,7 +187,7 @@ func (a *apiRun) follower(
 // committed, beside the same call when the event stands in the feed.
 func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	b.say("feed: %d calls that wait", b.sizes.visits)
-	h := a.house
+	h := a.harness
 	original, err := h.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
 		return err

@@ -74,12 +74,12 @@ func (b *bench) latencyOver(ctx context.Context, secured bool) (err error) {
 		return err
 	}
 	count := b.sizes.rate * b.sizes.seconds
-	uids, err := set.house.borrowers(ctx, set.targets.urls, count+warmUps)
+	uids, err := set.harness.borrowers(ctx, set.targets.urls, count+warmUps)
 	if err != nil {
 		return err
 	}
-	run := pacedRun{house: set.house, sending: newMoments(), committed: newMoments()}
-	err = working(ctx, []*house{set.house}, func() error {
+	run := pacedRun{harness: set.harness, sending: newMoments(), committed: newMoments()}
+	err = working(ctx, []*harness{set.harness}, func() error {
 		if err := run.publish(ctx, uids[:warmUps], 100); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (b *bench) latencyOver(ctx context.Context, secured bool) (err error) {
 
 // borrowers prepares applications of as many tenants as there are endpoints,
 // taking turns, and returns count of them, each its own.
-func (h *house) borrowers(ctx context.Context, urls []string, count int) ([]uuid.UUID, error) {
+func (h *harness) borrowers(ctx context.Context, urls []string, count int) ([]uuid.UUID, error) {
 	each := (count + len(urls) - 1) / len(urls)
 	groups := make([][]uuid.UUID, len(urls))
 	for i, url := range urls {
@@ -149,14 +149,14 @@ func (h *house) borrowers(ctx context.Context, urls []string, count int) ([]uuid
 }
 
 // record is the change that is told: the funding of a draw was requested.
-func (h *house) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+func (h *harness) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	event := lending.FundingChanged(uid.String(), lending.FundingRequested)
 	return h.Events.Record(ctx, tx, event)
 }
 
 // pacedRun publishes at a steady rate and keeps when.
 type pacedRun struct {
-	house *house
+	harness *harness
 	// sending is just before the COMMIT went out, committed after its answer.
 	sending, committed *moments
 }
@@ -165,8 +165,8 @@ type pacedRun struct {
 // commit does not hold up the next one.
 func (r pacedRun) publish(ctx context.Context, uids []uuid.UUID, rate float64) error {
 	return pace{rate: rate}.run(ctx, len(uids), func(i int, _ time.Time) error {
-		err := r.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			err := r.house.record(ctx, tx, uids[i])
+		err := r.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			err := r.harness.record(ctx, tx, uids[i])
 			r.sending.note(uids[i], time.Now())
 			return err
 		})

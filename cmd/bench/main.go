@@ -13,7 +13,7 @@
 //	report.go      the table, JSON lines; stats.go quantiles, slopes, verdicts
 //	load.go        how work comes: from so many callers, or at so many a second
 //	cluster.go     the server and its databases; machine.go what they run on
-//	program.go     the real program and its partner; house.go the services alone
+//	program.go     the real program and its partner; harness.go the services alone
 //	caller.go      who calls the API; what runs in a process of its own
 //	receiver.go    endpoints, and the bare POST to them
 //	figures.go     the sections of the table, each in a file of its name or in real.go;

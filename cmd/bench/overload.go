@@ -37,8 +37,8 @@ func (b *bench) overload(ctx context.Context) (err error) {
 		return err
 	}
 	var other partner.Issued
-	err = d.house.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-		other, err = d.house.addClient(ctx, tx, d.owner.partner)
+	err = d.harness.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
+		other, err = d.harness.addClient(ctx, tx, d.owner.partner)
 		return err
 	})
 	if err != nil {
@@ -91,10 +91,10 @@ func (b *bench) overload(ctx context.Context) (err error) {
 func (d *doorway) crowd(
 	ctx context.Context, leftOut time.Duration, tasks ...callTask,
 ) ([]timing, error) {
-	told := make([]findings, len(tasks))
+	found := make([]findings, len(tasks))
 	_, err := drive(ctx, len(tasks), len(tasks), func(ctx context.Context, _, i int) (err error) {
 		tasks[i].Base = "/api"
-		told[i], err = d.callOutside(ctx, tasks[i])
+		found[i], err = d.callOutside(ctx, tasks[i])
 		return err
 	})
 	if err != nil {
@@ -104,14 +104,14 @@ func (d *doorway) crowd(
 	var done []uuid.UUID
 	var kept findings
 	for i, task := range tasks {
-		answered[i] = told[i].answered(leftOut)
+		answered[i] = found[i].answered(leftOut)
 		for j, uid := range task.Applications {
-			if !told[i].Refused[j] {
-				done, kept.Began = append(done, uid), append(kept.Began, told[i].Began[j])
+			if !found[i].Refused[j] {
+				done, kept.Began = append(done, uid), append(kept.Began, found[i].Began[j])
 			}
 		}
 	}
-	set := stageSet{house: d.house, targets: d.targets}
+	set := stageSet{harness: d.harness, targets: d.targets}
 	if err := set.delivered(ctx, d.came+len(done)); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func barePosts(targets *receivers, users int) task {
 // while insert inserts them. It ends when the last job is done and the queue has
 // written that down, as an attempt of the program ends when it is recorded.
 func (b *bench) floorQueue(
-	ctx context.Context, h *house, do task, insert func() error,
+	ctx context.Context, h *harness, do task, insert func() error,
 ) (took timing, err error) {
 	n := b.sizes.events
 	worker, config := h.floorWorker(n, do)
@@ -89,7 +89,7 @@ func (b *bench) floorQueue(
 }
 
 // floorWorker does a task for each of n jobs, in a queue with the program's settings.
-func (h *house) floorWorker(n int, do task) (*floorWorker, *river.Config) {
+func (h *harness) floorWorker(n int, do task) (*floorWorker, *river.Config) {
 	worker := &floorWorker{do: do, done: make(chan struct{})}
 	worker.left.Store(int64(n))
 	config := h.QueueConfig()
@@ -99,7 +99,7 @@ func (h *house) floorWorker(n int, do task) (*floorWorker, *river.Config) {
 }
 
 // worked waits until a worker has done its last job and the queue has written that down.
-func (h *house) worked(ctx context.Context, worker *floorWorker) error {
+func (h *harness) worked(ctx context.Context, worker *floorWorker) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -121,7 +121,7 @@ func (h *house) worked(ctx context.Context, worker *floorWorker) error {
 func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error) {
 	var open ends
 	defer open.run(&err)
-	h, err := b.newHouse(ctx, &open, nil)
+	h, err := b.newHarness(ctx, &open, nil)
 	if err != nil {
 		return timing{}, err
 	}
@@ -146,7 +146,7 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error
 func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error) {
 	var open ends
 	defer open.run(&err)
-	h, err := b.newHouse(ctx, &open, nil)
+	h, err := b.newHarness(ctx, &open, nil)
 	if err != nil {
 		return timing{}, err
 	}
@@ -157,7 +157,7 @@ func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error)
 }
 
 // insertJob is the task of a transaction with one job of the floors.
-func (h *house) insertJob(ctx context.Context, _, i int) error {
+func (h *harness) insertJob(ctx context.Context, _, i int) error {
 	return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		_, err := h.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx,
 			[]river.InsertManyParams{{Args: floorArgs{Number: i}}})

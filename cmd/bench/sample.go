@@ -118,7 +118,7 @@ func (s *sampler) run(ctx context.Context, every time.Duration, say func(string,
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	s.started, s.before = time.Now(), s.count()
-	for told := time.Now(); ; {
+	for reported := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -127,9 +127,9 @@ func (s *sampler) run(ctx context.Context, every time.Duration, say func(string,
 		if err := s.sample(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if time.Since(told) >= time.Minute {
+		if time.Since(reported) >= time.Minute {
 			say("%s have passed", time.Since(s.started).Round(time.Second))
-			told = time.Now()
+			reported = time.Now()
 		}
 	}
 }

@@ -27,9 +27,9 @@ var levels = [][]string{
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 		"internal/webhook/fault",
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
-		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
+		"internal/idempotency", "internal/retention", "internal/reencrypt", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
-		"internal/search", "internal/fleet", "internal/restore", "internal/lists",
+		"internal/search", "internal/processes", "internal/restore", "internal/lists",
 		"internal/listener", "internal/feed", "internal/admission",
 	},
 	{

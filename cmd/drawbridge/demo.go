@@ -22,7 +22,7 @@ func (cmd demoCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		if s.Settings.PublicURL == "" {
 			// Where the process says that serves, or where one would.
-			origin, err := s.Fleet.Serving(env.ctx)
+			origin, err := s.Processes.Serving(env.ctx)
 			if err != nil {
 				return output{}, err
 			}

@@ -69,9 +69,10 @@ func (cmd productUpdateCmd) Run(env *environment) error {
 	uid := env.uid("the product", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, after, err := s.Catalog.SetOverdueHours(env.ctx, tx, uid, cmd.OverdueHours)
-		told := entry("product.overdue", cmd.UID, "", map[string]any{"overdue_hours": after.OverdueHours})
-		told.Before = map[string]any{"overdue_hours": before.OverdueHours}
-		return did(told,
+		recorded := entry("product.overdue", cmd.UID, "",
+			map[string]any{"overdue_hours": after.OverdueHours})
+		recorded.Before = map[string]any{"overdue_hours": before.OverdueHours}
+		return did(recorded,
 			output{after, aligned(func(w io.Writer) { printProduct(w, after) })}), byFlags(err)
 	})
 }

@@ -77,9 +77,9 @@ func entry(action, subject, reason string, after any) operator.Entry {
 
 // settingsEntry tells the audit log of a change to the settings that action begins with.
 func settingsEntry(action, reason string, after any) operator.Entry {
-	told := entry(action, "", reason, after)
-	told.SubjectKind, told.Subject = "settings", told.SubjectKind
-	return told
+	recorded := entry(action, "", reason, after)
+	recorded.SubjectKind, recorded.Subject = "settings", recorded.SubjectKind
+	return recorded
 }
 
 // change makes a change and prints what it came to.

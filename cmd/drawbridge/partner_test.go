@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// house is a partner with merchants, made by commands.
-func (d *desk) house(t *testing.T, merchants int) (partnerUID string, merchantUIDs []string) {
+// newPartner is a partner with merchants, made by commands.
+func (d *desk) newPartner(t *testing.T, merchants int) (partnerUID string, merchantUIDs []string) {
 	t.Helper()
 	partnerUID = d.document(t, "partner", "create", "--name", "Acme")["partner_uid"].(string)
 	for range merchants {
@@ -49,7 +49,7 @@ func TestPartnerAndMerchantCommands(t *testing.T) {
 	owner := created["partner_uid"].(string)
 	merchant := d.document(t, "merchant", "create", "--partner", owner, "--name", "Shop")
 	wantKeys(t, merchant, "merchant_uid", "partner_uid", "name")
-	other, _ := d.house(t, 2)
+	other, _ := d.newPartner(t, 2)
 
 	partners := d.document(t, "partner", "list")
 	wantKeys(t, partners, "partners", "next_cursor")
@@ -91,7 +91,7 @@ func TestPartnerAndMerchantCommands(t *testing.T) {
 func TestClientCommands(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	owner, merchants := d.house(t, 3)
+	owner, merchants := d.newPartner(t, 3)
 	group := d.document(t, "client", "create", "--partner", owner, "--group")
 	wantKeys(t, group, "client_id", "client_secret", "group", "merchant_uids")
 	if uids := group["merchant_uids"].([]any); group["group"] != true || len(uids) != 3 {
@@ -154,7 +154,7 @@ func TestClientCommands(t *testing.T) {
 func TestLenderClientCommands(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	owner, _ := d.house(t, 1)
+	owner, _ := d.newPartner(t, 1)
 	made := d.document(t, "client", "create", "--lender", "--name", "payments", "--scope", "funding",
 		"--scope", "read", "--from", "203.0.113.0/24")
 	id := made["client_id"].(string)
@@ -210,7 +210,7 @@ func TestLenderClientCommands(t *testing.T) {
 func TestSecretsAreShownOnceAndNotAudited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	owner, _ := d.house(t, 1)
+	owner, _ := d.newPartner(t, 1)
 	created := d.text(t, "client", "create", "--partner", owner)
 	id := strings.Fields(created)[1]
 	rotated := d.text(t, "client", "rotate", id)
@@ -307,7 +307,7 @@ func productWith(flag, value string) []string {
 func TestWrongPartnerCommandLines(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	owner, _ := d.house(t, 2)
+	owner, _ := d.newPartner(t, 2)
 	const nobody = "018f3b9e-7c1a-7d60-9c55-3e1f0a2b4c6d"
 	tests := []struct {
 		name   string

@@ -150,9 +150,9 @@ func (cmd environmentSetCmd) Run(env *environment) error {
 		if err == nil {
 			err = s.Restored.SetEnvironment(env.ctx, tx, cmd.Name)
 		}
-		told := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
-		told.Before = environmentJSON{before}
-		return did(told, environmentOutput(&cmd.Name)), err
+		recorded := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
+		recorded.Before = environmentJSON{before}
+		return did(recorded, environmentOutput(&cmd.Name)), err
 	})
 }
 

@@ -71,9 +71,9 @@ func (cmd retentionSetCmd) Run(env *environment) error {
 			}
 		}
 		before, after, err := s.Retention.SaveSettings(env.ctx, tx, settings, cliActor)
-		told := settingsEntry("retention.update", "", after)
-		told.Before = before
-		return did(told, retentionOutput(after)), err
+		recorded := settingsEntry("retention.update", "", after)
+		recorded.Before = before
+		return did(recorded, retentionOutput(after)), err
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/sealed"
+	"drawbridge/internal/reencrypt"
 )
 
 type secretsCmd struct {
@@ -19,7 +19,7 @@ type secretsRotateKeyCmd struct {
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
-// Run seals values again, or counts them. It fails when values remain that the
+// Run re-encrypts values, or counts them. It fails when values remain that the
 // first key has not sealed, or, with --check, that no key of the list opens.
 func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 	return env.use(func(settings config.Config, db *postgres.DB) error {
@@ -27,7 +27,7 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		service := &sealed.Service{DB: db, Keys: keys}
+		service := &reencrypt.Service{DB: db, Keys: keys}
 		work := service.Rotate
 		if cmd.Check {
 			work = service.Check
@@ -40,11 +40,11 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			// Each batch of values was sealed in a transaction of its own.
 			err := env.commit(&operator.Service{DB: db},
 				func(*postgres.Tx) ([]operator.Entry, error) {
-					told := entry("secrets.rotate_key", report.Current, "", map[string]int{
-						"resealed": report.Resealed, "failed": len(report.Failed),
+					recorded := entry("secrets.rotate_key", report.Current, "", map[string]int{
+						"resealed": report.Reencrypted, "failed": len(report.Failed),
 					})
-					told.SubjectKind = "secrets_key"
-					return []operator.Entry{told}, nil
+					recorded.SubjectKind = "secrets_key"
+					return []operator.Entry{recorded}, nil
 				})
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 	})
 }
 
-func printKeys(w io.Writer, report sealed.Report) {
+func printKeys(w io.Writer, report reencrypt.Report) {
 	fmt.Fprintf(w, "sealing key %s, known keys %v\n", report.Current, report.Known)
 	for _, column := range report.Columns {
 		fmt.Fprintf(w, "  %-38s", column.Column)
@@ -77,7 +77,7 @@ func printKeys(w io.Writer, report sealed.Report) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "sealed again: %d, changed meanwhile: %d, not by %s: %d\n",
-		report.Resealed, report.Skipped, report.Current, report.Stale)
+		report.Reencrypted, report.Skipped, report.Current, report.Stale)
 	for _, failure := range report.Failed {
 		fmt.Fprintf(w, "  %s\n", failure)
 	}

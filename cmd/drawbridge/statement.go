@@ -135,8 +135,8 @@ type statementRotateKeyCmd struct {
 func (cmd statementRotateKeyCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		made, before, err := s.Statements.RotateKey(env.ctx, tx)
-		told := entry("statement.rotate_key", made.ID, "", map[string]string{"kid": made.ID})
-		told.SubjectKind, told.Before = "statement_key", map[string]string{"kid": before}
-		return did(told, output{made, aligned(func(w io.Writer) { printKey(w, made) })}), err
+		recorded := entry("statement.rotate_key", made.ID, "", map[string]string{"kid": made.ID})
+		recorded.SubjectKind, recorded.Before = "statement_key", map[string]string{"kid": before}
+		return did(recorded, output{made, aligned(func(w io.Writer) { printKey(w, made) })}), err
 	})
 }

@@ -210,11 +210,11 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 func subscriptionEntry(
 	action, reason string, before *subscription.Subscription, after subscription.Subscription,
 ) operator.Entry {
-	told := entry("subscription."+action, after.UID.String(), reason, auditedSubscription(after))
+	recorded := entry("subscription."+action, after.UID.String(), reason, auditedSubscription(after))
 	if before != nil {
-		told.Before = auditedSubscription(*before)
+		recorded.Before = auditedSubscription(*before)
 	}
-	return told
+	return recorded
 }
 
 // auditedSubscription is how the audit log writes a subscription: without secrets.

@@ -154,10 +154,10 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 	pasted := secret.New(strings.TrimSpace(env.readSecret("value")))
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		found, err := s.Webhooks.Subscriptions.CompareSecret(env.ctx, tx, uid, pasted)
-		told := entry("subscription.compare_secret", uid.String(), "",
+		recorded := entry("subscription.compare_secret", uid.String(), "",
 			map[string]secret.Match{"match": found.Match})
-		told.Limit, told.Window = maxComparisons, comparisonWindow
-		return did(told, output{
+		recorded.Limit, recorded.Window = maxComparisons, comparisonWindow
+		return did(recorded, output{
 			map[string]any{"match": found.Match, "previous_until": utc(found.PreviousUntil)},
 			func(w io.Writer) {
 				said := "it is neither the secret in force nor the one before it"

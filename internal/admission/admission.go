@@ -33,10 +33,10 @@ const (
 	lendAfter = 5 * time.Millisecond
 )
 
-// Door lets calls in: so many at a time, a bounded line of others behind them, and
+// Limiter lets calls in: so many at a time, a bounded line of others behind them, and
 // beyond that nobody. Places are given to the client that has the fewest. The zero value is ready
 // for use; a nil one lets everybody in at once.
-type Door struct {
+type Limiter struct {
 	mu      sync.Mutex
 	inside  int
 	waiting int
@@ -63,32 +63,32 @@ type ticket struct {
 
 // Place is that of a client's call inside; nil where nobody counts.
 type Place struct {
-	of     *Door
+	of     *Limiter
 	client string
 }
 
 // Waiting is how many calls wait for a place.
-func (d *Door) Waiting() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.waiting
+func (l *Limiter) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting
 }
 
 // Refused is how many calls were refused so far because too many waited.
-func (d *Door) Refused() uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.refused
+func (l *Limiter) Refused() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
 }
 
 // Enter waits for a place of a call, which must be left. The client is as it says: a wrong
 // one is found out inside. The wait uses up the call's patience with the database, which is what
 // holds the others up. Error: UNAVAILABLE when too many wait.
-func (d *Door) Enter(ctx context.Context, client string) (*Place, error) {
-	if d == nil {
+func (l *Limiter) Enter(ctx context.Context, client string) (*Place, error) {
+	if l == nil {
 		return nil, nil //nolint:nilnil // who does not count has no place
 	}
-	waiting, err := d.queue(client)
+	waiting, err := l.queue(client)
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +96,14 @@ func (d *Door) Enter(ctx context.Context, client string) (*Place, error) {
 	select {
 	case <-waiting.called:
 	case <-ctx.Done():
-		if !d.giveUp(client, waiting) {
+		if !l.giveUp(client, waiting) {
 			return nil, context.Cause(ctx)
 		}
 	}
 	if waiting.refused {
 		return nil, errOverload()
 	}
-	return &Place{d, client}, nil
+	return &Place{l, client}, nil
 }
 
 func errOverload() error {
@@ -115,67 +115,67 @@ func errOverload() error {
 
 // queue puts a call in the line, and lets it in where there is a place for it. When there is
 // none and the line is full, the last call of the client that has the most there makes room.
-func (d *Door) queue(client string) (*ticket, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	v := d.visitor(client)
-	defer d.forget(client) // of whom nothing is left when it was refused
-	free := d.inside < placesOfAll && v.inside < placesOfOne
-	if d.waiting == 0 {
-		d.busySince = time.Now()
+func (l *Limiter) queue(client string) (*ticket, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.visitor(client)
+	defer l.forget(client) // of whom nothing is left when it was refused
+	free := l.inside < placesOfAll && v.inside < placesOfOne
+	if l.waiting == 0 {
+		l.busySince = time.Now()
 	}
 	most := lineLength
-	if time.Since(d.busySince) > burst {
+	if time.Since(l.busySince) > burst {
 		most = shortLine
 	}
-	if d.waiting >= most && !free {
+	if l.waiting >= most && !free {
 		longest := v
-		for _, other := range d.clients {
+		for _, other := range l.clients {
 			if len(other.line) > len(longest.line) {
 				longest = other
 			}
 		}
-		d.refused++
+		l.refused++
 		if len(longest.line) <= len(v.line)+1 {
 			return nil, errOverload()
 		}
 		last := len(longest.line) - 1
 		longest.line[last].refused = true
-		d.call(longest, last)
+		l.call(longest, last)
 	}
 	waiting := &ticket{called: make(chan struct{})}
 	v.line = append(v.line, waiting)
-	d.waiting++
-	d.letIn()
+	l.waiting++
+	l.letIn()
 	return waiting, nil
 }
 
 // giveUp takes a call out of the line, and reports whether it was called before.
-func (d *Door) giveUp(client string, waiting *ticket) (called bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	v := d.visitor(client)
-	defer d.forget(client)
+func (l *Limiter) giveUp(client string, waiting *ticket) (called bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.visitor(client)
+	defer l.forget(client)
 	at := slices.Index(v.line, waiting)
 	if at >= 0 {
-		d.call(v, at)
+		l.call(v, at)
 	}
 	return at < 0
 }
 
 // call takes a call out of its client's line.
-func (d *Door) call(v *visitor, at int) {
+func (l *Limiter) call(v *visitor, at int) {
 	close(v.line[at].called)
 	v.line = slices.Delete(v.line, at, at+1)
-	d.waiting--
+	l.waiting--
 }
 
 // letIn gives the free places away, each to the client that has the fewest, and of several
 // to that which got none for the longest.
-func (d *Door) letIn() {
-	for d.inside < placesOfAll {
+func (l *Limiter) letIn() {
+	for l.inside < placesOfAll {
 		var next *visitor
-		for _, v := range d.clients {
+		for _, v := range l.clients {
 			if len(v.line) > 0 && v.inside < placesOfOne && (next == nil || v.inside < next.inside ||
 				v.inside == next.inside && v.seated < next.seated) {
 				next = v
@@ -184,30 +184,30 @@ func (d *Door) letIn() {
 		if next == nil {
 			return
 		}
-		d.turn++
-		next.seated = d.turn
+		l.turn++
+		next.seated = l.turn
 		next.inside++
-		d.inside++
-		d.call(next, 0)
+		l.inside++
+		l.call(next, 0)
 	}
 }
 
-func (d *Door) visitor(client string) *visitor {
-	v := d.clients[client]
+func (l *Limiter) visitor(client string) *visitor {
+	v := l.clients[client]
 	if v == nil {
-		if d.clients == nil {
-			d.clients = map[string]*visitor{}
+		if l.clients == nil {
+			l.clients = map[string]*visitor{}
 		}
 		v = &visitor{}
-		d.clients[client] = v
+		l.clients[client] = v
 	}
 	return v
 }
 
 // forget drops a client that has no calls here.
-func (d *Door) forget(client string) {
-	if v := d.clients[client]; v.inside == 0 && len(v.line) == 0 {
-		delete(d.clients, client)
+func (l *Limiter) forget(client string) {
+	if v := l.clients[client]; v.inside == 0 && len(v.line) == 0 {
+		delete(l.clients, client)
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// visits are the places that a test holds at a door.
+// visits are the places that a test holds at a limiter.
 type visits struct {
-	t      *testing.T
-	door   Door
-	places map[string][]*Place
+	t       *testing.T
+	limiter Limiter
+	places  map[string][]*Place
 }
 
 // enter lets so many calls of a client in.
 func (v *visits) enter(client string, calls int) {
 	v.t.Helper()
 	for range calls {
-		place, err := v.door.Enter(v.t.Context(), client)
+		place, err := v.limiter.Enter(v.t.Context(), client)
 		if err != nil {
 			v.t.Fatalf("a call of %s is refused: %v", client, err)
 		}
@@ -36,7 +36,7 @@ func (v *visits) enter(client string, calls int) {
 // wait puts a call in the line, and tells its client, or its error, when that has ended.
 func (v *visits) wait(client string, ends chan<- string) {
 	go func() {
-		place, err := v.door.Enter(v.t.Context(), client)
+		place, err := v.limiter.Enter(v.t.Context(), client)
 		if err != nil {
 			ends <- "refused " + client
 			return
@@ -54,7 +54,7 @@ func (v *visits) leave(client string) {
 	synctest.Wait()
 }
 
-// full is a door with every place taken by two clients.
+// full is a limiter with every place taken by two clients.
 func full(t *testing.T) *visits {
 	v := &visits{t: t, places: map[string][]*Place{}}
 	v.enter("large", placesOfOne)
@@ -71,7 +71,7 @@ func TestOneClientLeavesPlaces(t *testing.T) {
 		ends := make(chan string, 1)
 		v.wait("large", ends)
 		v.enter("small", 1)
-		if waiting := v.door.Waiting(); waiting != 1 {
+		if waiting := v.limiter.Waiting(); waiting != 1 {
 			t.Errorf("%d calls wait, want the large client's next one", waiting)
 		}
 		others := make(chan string, lineLength)
@@ -79,7 +79,7 @@ func TestOneClientLeavesPlaces(t *testing.T) {
 			v.wait("large", others)
 		}
 		v.enter("late", 1) // beside a full line
-		if refused := v.door.Refused(); refused != 0 {
+		if refused := v.limiter.Refused(); refused != 0 {
 			t.Errorf("%d calls are refused while there are places", refused)
 		}
 		v.leave("large")
@@ -126,7 +126,7 @@ func TestFullLine(t *testing.T) {
 		for range lineLength {
 			v.wait("large", ends)
 		}
-		_, err := v.door.Enter(t.Context(), "large")
+		_, err := v.limiter.Enter(t.Context(), "large")
 		refusal, coded := errors.AsType[*lending.Error](err)
 		if !coded || refusal.Code != lending.CodeUnavailable || refusal.RetryAfter != time.Second {
 			t.Errorf("a call beyond the line gets %v", err)
@@ -135,7 +135,8 @@ func TestFullLine(t *testing.T) {
 		if end := <-ends; end != "refused large" {
 			t.Errorf("a full line has %q leave for the small client", end)
 		}
-		if waiting, refused := v.door.Waiting(), v.door.Refused(); waiting != lineLength || refused != 2 {
+		if waiting, refused := v.limiter.Waiting(), v.limiter.Refused(); waiting != lineLength ||
+			refused != 2 {
 			t.Errorf("%d wait and %d were refused, want %d and 2", waiting, refused, lineLength)
 		}
 		v.leave("other")
@@ -157,11 +158,11 @@ func TestRefusedClientsAreForgotten(t *testing.T) {
 			v.wait(fmt.Sprint("small ", i), ends)
 		}
 		for i := range 100 {
-			if _, err := v.door.Enter(t.Context(), fmt.Sprint("late ", i)); err == nil {
+			if _, err := v.limiter.Enter(t.Context(), fmt.Sprint("late ", i)); err == nil {
 				t.Error("a call gets into a full line of clients that have one each")
 			}
 		}
-		if clients := len(v.door.clients); clients != lineLength+2 {
+		if clients := len(v.limiter.clients); clients != lineLength+2 {
 			t.Errorf("%d clients are known, want the %d that have calls", clients, lineLength+2)
 		}
 		v.leave("other")
@@ -181,14 +182,14 @@ func TestLineGetsShorter(t *testing.T) {
 			for range lineLength + 1 {
 				v.wait("small", ends)
 			}
-			return v.door.Waiting()
+			return v.limiter.Waiting()
 		}
 		if waiting := fill(); waiting != lineLength {
 			t.Errorf("%d calls wait in a burst, want %d", waiting, lineLength)
 		}
 		empty := func() {
 			v.leave("other")
-			for v.door.Waiting() > 0 {
+			for v.limiter.Waiting() > 0 {
 				<-ends
 			}
 			v.enter("other", 1)
@@ -216,7 +217,7 @@ func TestWhoLeavesTheLine(t *testing.T) {
 		gone := errors.New("gone")
 		ends := make(chan error, 1)
 		go func() {
-			_, err := v.door.Enter(ctx, "small")
+			_, err := v.limiter.Enter(ctx, "small")
 			ends <- err
 		}()
 		synctest.Wait()
@@ -224,7 +225,7 @@ func TestWhoLeavesTheLine(t *testing.T) {
 		if err := <-ends; !errors.Is(err, gone) {
 			t.Errorf("the call ended with %v", err)
 		}
-		if waiting := v.door.Waiting(); waiting != 0 {
+		if waiting := v.limiter.Waiting(); waiting != 0 {
 			t.Errorf("%d calls wait", waiting)
 		}
 		v.leave("other")
@@ -274,11 +275,11 @@ func TestSlowClientsLendTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestDoorKeepsItsBounds lets calls of several clients come, wait, lend, give up and leave at
+// TestLimiterKeepsItsBounds lets calls of several clients come, wait, lend, give up and leave at
 // random.
-func TestDoorKeepsItsBounds(t *testing.T) {
+func TestLimiterKeepsItsBounds(t *testing.T) {
 	t.Parallel()
-	var door Door
+	var limiter Limiter
 	var calls sync.WaitGroup
 	for caller := range 300 {
 		calls.Go(func() {
@@ -286,12 +287,12 @@ func TestDoorKeepsItsBounds(t *testing.T) {
 			for range 50 {
 				patience := time.Duration(chance.IntN(3_000)) * time.Microsecond
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				place, err := door.Enter(ctx, fmt.Sprint(chance.IntN(6)))
+				place, err := limiter.Enter(ctx, fmt.Sprint(chance.IntN(6)))
 				if err == nil {
 					if chance.IntN(2) == 0 {
 						place.lend()()
 					}
-					door.check(t)
+					limiter.check(t)
 					place.Leave()
 				}
 				cancel()
@@ -299,27 +300,27 @@ func TestDoorKeepsItsBounds(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	door.check(t)
-	if door.inside != 0 || door.waiting != 0 || len(door.clients) != 0 {
+	limiter.check(t)
+	if limiter.inside != 0 || limiter.waiting != 0 || len(limiter.clients) != 0 {
 		t.Errorf("%d are inside and %d wait, of %d clients, when all have left",
-			door.inside, door.waiting, len(door.clients))
+			limiter.inside, limiter.waiting, len(limiter.clients))
 	}
 }
 
-// check compares what the door counts with its clients.
-func (d *Door) check(t *testing.T) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	inside, waiting, idle := 0, 0, placesOfAll-d.inside
-	for client, v := range d.clients {
+// check compares what the limiter counts with its clients.
+func (l *Limiter) check(t *testing.T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	inside, waiting, idle := 0, 0, placesOfAll-l.inside
+	for client, v := range l.clients {
 		inside += v.inside
 		waiting += len(v.line)
 		if idle > 0 && len(v.line) > 0 && v.inside < placesOfOne {
 			t.Errorf("client %s waits beside %d free places", client, idle)
 		}
 	}
-	if inside != d.inside || waiting != d.waiting || waiting > lineLength {
-		t.Errorf("%d are inside and %d wait, and the door counts %d and %d",
-			inside, waiting, d.inside, d.waiting)
+	if inside != l.inside || waiting != l.waiting || waiting > lineLength {
+		t.Errorf("%d are inside and %d wait, and the limiter counts %d and %d",
+			inside, waiting, l.inside, l.waiting)
 	}
 }

@@ -46,7 +46,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Products:     s.Catalog,
 		Requests:     s.Requests,
 		Attention:    s.Attention,
-		Fleet:        s.Fleet,
+		Processes:    s.Processes,
 		Restored:     s.Restored,
 		System: console.SystemFacts{
 			KeyIDs: s.Keys.IDs(), MailServer: s.Settings.SMTPURL != "",

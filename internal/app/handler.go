@@ -59,7 +59,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Documents:    s.Documents,
 			Operators:    s.Operators,
 			Statements:   s.Statements,
-			Door:         s.Door,
+			Admission:    s.Admission,
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
 		}

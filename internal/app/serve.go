@@ -119,7 +119,7 @@ func (s *Services) Listen(ctx context.Context) (*Server, error) {
 	if s.Settings.PublicURL == "" {
 		s.Settings.PublicURL = server.URL
 	}
-	if s.Courier, err = s.NewCourier(); err != nil {
+	if s.MailSender, err = s.NewMailSender(); err != nil {
 		return nil, errors.Join(err, port.Close())
 	}
 	return server, nil
@@ -178,9 +178,9 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	for _, role := range s.Settings.Roles {
 		roles = append(roles, string(role))
 	}
-	s.process = s.Fleet.New(roles, s.Version)
+	s.process = s.Processes.New(roles, s.Version)
 	s.process.URL = s.Settings.PublicURL
-	defer inBackground(ctx, func(ctx context.Context) { s.Fleet.Run(ctx, s.process) })()
+	defer inBackground(ctx, func(ctx context.Context) { s.Processes.Run(ctx, s.process) })()
 	defer inBackground(ctx, s.watchReady)()
 	if s.DB.MostLag() > 0 {
 		defer inBackground(ctx, s.DB.WatchReplica)()

@@ -25,13 +25,13 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
 	"drawbridge/internal/feed"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/outbox"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/receiver"
 	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
@@ -78,7 +78,7 @@ type Services struct {
 	Retention    *retention.Service
 	Restored     *restore.Service
 	Attention    *attention.Service
-	Fleet        *fleet.Service
+	Processes    *processes.Service
 	Search       *search.Service
 	// Statements are the daily ones of merchants.
 	Statements *statement.Service
@@ -87,11 +87,11 @@ type Services struct {
 	// Requests reads the log of the partners' requests, Recorder writes it.
 	Requests *apilog.Service
 	Recorder *apilog.Writer
-	// Door lets the calls of partners in.
-	Door    *admission.Door
-	Metrics *metrics.Meters
-	// Courier sends the mails; nil in a process that does not serve.
-	Courier *email.Courier
+	// Admission lets the calls of partners in.
+	Admission *admission.Limiter
+	Metrics   *metrics.Meters
+	// MailSender sends the mails; nil in a process that does not serve.
+	MailSender *email.MailSender
 	// Receiver is nil but in development.
 	Receiver *receiver.Receiver
 
@@ -104,7 +104,7 @@ type Services struct {
 	// stopping tells that the process is about to stop accepting.
 	stopping atomic.Bool
 	// process is this one, once it serves.
-	process fleet.Process
+	process processes.Process
 }
 
 // Options are what only the process knows.
@@ -143,16 +143,16 @@ func New(
 		Operators:   &operator.Service{DB: db, Keys: keys},
 		Retention:   &retention.Service{DB: db},
 		Restored:    &restore.Service{DB: db},
-		Fleet:       &fleet.Service{DB: db},
+		Processes:   &processes.Service{DB: db},
 		Search:      &search.Service{DB: db},
 		Requests:    &apilog.Service{DB: db},
 		Recorder:    apilog.NewWriter(db),
-		Door:        new(admission.Door),
+		Admission:   new(admission.Limiter),
 		Receiver:    newReceiver(settings, db),
 	}
 	gate := new(delivery.Gate)
 	s.Metrics = metrics.New(metrics.Watched{
-		DB: db, Recorder: s.Recorder, Gate: gate, Door: s.Door, Feed: s.Feed,
+		DB: db, Recorder: s.Recorder, Gate: gate, Admission: s.Admission, Feed: s.Feed,
 	}, options.Version)
 	policy := sender.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
 	var faults delivery.Faults
@@ -171,7 +171,7 @@ func New(
 		},
 		SendTraceparent: settings.WebhookTraceparent, Faults: faults,
 	})
-	s.Webhooks.Deliveries.Recorded = s.Outbox.Tell
+	s.Webhooks.Deliveries.Recorded = s.Outbox.Recorded
 	s.Why = &why.Service{DB: db, Deliveries: s.Webhooks.Deliveries, Search: s.Search}
 	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
 	s.Loans = &loan.Service{DB: db, Events: s.Events, Calendar: settings.Calendar()}
@@ -213,31 +213,31 @@ func (s *Services) overdueDraws(ctx context.Context) ([]attention.LateDraw, erro
 // server.
 func (s *Services) Close() {
 	s.Webhooks.Deliveries.Sender.Close()
-	if s.Courier != nil && s.Courier.Sender != nil {
-		s.Courier.Sender.Close()
+	if s.MailSender != nil && s.MailSender.SMTP != nil {
+		s.MailSender.SMTP.Close()
 	}
 }
 
-// NewCourier returns what sends the mails. Without a mail server it keeps them.
-func (s *Services) NewCourier() (*email.Courier, error) {
+// NewMailSender returns what sends the mails. Without a mail server it keeps them.
+func (s *Services) NewMailSender() (*email.MailSender, error) {
 	from, err := email.ParseSender(s.Settings.MailFrom)
 	if err != nil {
 		return nil, config.Faults{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
 	}
-	courier := &email.Courier{
+	mailSender := &email.MailSender{
 		DB: s.DB, Jobs: s.Jobs, From: from,
 		Render:   jobs.RenderMail(s.Settings.PublicURL, s.Settings.Currency),
 		Captures: s.Settings.Env == config.Sandbox,
 	}
 	if s.Settings.SMTPURL == "" {
-		return courier, nil
+		return mailSender, nil
 	}
 	server, err := email.ParseServer(s.Settings.SMTPURL)
 	if err != nil {
 		return nil, config.Faults{"DRAWBRIDGE_SMTP_URL " + err.Error()}
 	}
-	courier.Sender = email.NewSender(server, email.DefaultLimits())
-	return courier, nil
+	mailSender.SMTP = email.NewSMTPClient(server, email.DefaultLimits())
+	return mailSender, nil
 }
 
 // blobURL is the configured bucket, or a folder of development's data.

@@ -45,7 +45,7 @@ func (s *Services) Work(ctx context.Context) error {
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
 	driver := queue.NewDriver(pool, s.DB.Now)
-	driver.Broke, driver.Works = s.Fleet.Working.Broke, s.Fleet.Working.Works
+	driver.Broke, driver.Works = s.Processes.Working.Broke, s.Processes.Working.Works
 	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
@@ -63,12 +63,12 @@ func (s *Services) Work(ctx context.Context) error {
 	}
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		jobs.Rescue(ctx, s.Fleet, s.process.UID, s.Settings.WebhookTimeout)
+		jobs.Rescue(ctx, s.Processes, s.process.UID, s.Settings.WebhookTimeout)
 	})
 	s.publishing.Store(true)
 	beside.Go(func() { s.Outbox.Run(ctx) })
 	beside.Go(func() { driver.LookBehind(ctx) })
-	jobs.Promote(ctx, s.Webhooks)
+	jobs.EnqueueDue(ctx, s.Webhooks)
 	beside.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
@@ -109,9 +109,9 @@ func pausedAfter(ctx context.Context, err error) bool {
 // QueueConfig is the configuration of a client that works every queue.
 func (s *Services) QueueConfig() *river.Config {
 	return jobs.Config(jobs.Deps{
-		DB: s.DB, Webhooks: s.Webhooks, Courier: s.Courier, Idempotency: s.Idempotency,
+		DB: s.DB, Webhooks: s.Webhooks, MailSender: s.MailSender, Idempotency: s.Idempotency,
 		Documents: s.Documents, Loans: s.Loans, Operators: s.Operators,
-		Retention: s.Retention, Attention: s.Attention, Working: &s.Fleet.Working,
+		Retention: s.Retention, Attention: s.Attention, Working: &s.Processes.Working,
 		Requests: s.Requests, Faults: s.Faults, Statements: s.Statements,
 		WebhookTimeout: s.Settings.WebhookTimeout,
 		Observe:        s.Metrics.Run, ObserveMail: s.Metrics.Mail,

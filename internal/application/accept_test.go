@@ -20,7 +20,7 @@ func TestAcceptOfferHasItsFourEffects(t *testing.T) {
 	w.NewProduct(t, "ROOF", "100")
 	app := w.Application(t, apptest.In(lending.StatusHardPull))
 	rival := w.Application(t, apptest.In(lending.StatusApproved))
-	told := w.Statuses(t, app.UID)
+	recorded := w.Statuses(t, app.UID)
 
 	if err := accept(t, w, app.UID, solar, rival.UID, rival.UID); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestAcceptOfferHasItsFourEffects(t *testing.T) {
 		t.Errorf("status %s, accepting does not move it", got.Status)
 	}
 	same(t, "mails", w.MailsOf(t, app.UID), "stipulation: suppressed", "welcome: queued")
-	same(t, "events of the accepted one", w.Statuses(t, app.UID), told...)
+	same(t, "events of the accepted one", w.Statuses(t, app.UID), recorded...)
 	if status := w.Get(t, rival.UID).Status; status != lending.StatusClosed {
 		t.Errorf("the linked one is %s", status)
 	}
@@ -60,7 +60,7 @@ func TestAcceptOfferAgain(t *testing.T) {
 	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	app := w.Loan(t, solar)
-	told, mails := w.Statuses(t, app.UID), w.MailsOf(t, app.UID)
+	recorded, mails := w.Statuses(t, app.UID), w.MailsOf(t, app.UID)
 	late := w.Application(t)
 	clearance := w.Application(t, apptest.In(lending.StatusApproved),
 		apptest.Selecting(solar))
@@ -71,7 +71,7 @@ func TestAcceptOfferAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same(t, "events", w.Statuses(t, app.UID), told...)
+	same(t, "events", w.Statuses(t, app.UID), recorded...)
 	same(t, "mails", w.MailsOf(t, app.UID), mails...)
 	same(t, "events of the newly linked one", w.Statuses(t, late.UID), statusEvent+"Closed")
 	if err := accept(t, w, clearance.UID, solar); err != nil {
@@ -272,7 +272,7 @@ func TestEndedLinkedApplicationsStay(t *testing.T) {
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	declined := w.Application(t, apptest.In(lending.StatusDeclined))
 	closed := w.Application(t, apptest.In(lending.StatusClosed))
-	told := [][]string{w.Statuses(t, declined.UID), w.Statuses(t, closed.UID)}
+	recorded := [][]string{w.Statuses(t, declined.UID), w.Statuses(t, closed.UID)}
 	app := w.Application(t, apptest.In(lending.StatusApproved))
 	if err := accept(t, w, app.UID, solar, closed.UID, declined.UID); err != nil {
 		t.Fatal(err)
@@ -280,8 +280,8 @@ func TestEndedLinkedApplicationsStay(t *testing.T) {
 	if got := w.Get(t, declined.UID).Status; got != lending.StatusDeclined {
 		t.Errorf("the declined one is %s", got)
 	}
-	same(t, "events of the declined one", w.Statuses(t, declined.UID), told[0]...)
-	same(t, "events of the closed one", w.Statuses(t, closed.UID), told[1]...)
+	same(t, "events of the declined one", w.Statuses(t, declined.UID), recorded[0]...)
+	same(t, "events of the closed one", w.Statuses(t, closed.UID), recorded[1]...)
 }
 
 func TestConsoleApplicationIsWelcomedOnce(t *testing.T) {

@@ -39,19 +39,19 @@ func TestMove(t *testing.T) {
 			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
 				t.Parallel()
 				app := w.Application(t, apptest.In(from))
-				told := w.Statuses(t, app.UID)
+				recorded := w.Statuses(t, app.UID)
 				changed, allowed := from.Move(to)
 				moved, err := move(t, w, app.UID, to)
 				refused(t, err, lending.ErrorCode(allowed))
 				want := from
 				if changed {
 					want = to
-					told = append(told, statusEvent+string(to))
+					recorded = append(recorded, statusEvent+string(to))
 				}
 				if got := w.Get(t, app.UID).Status; got != want || err == nil && moved.Status != want {
 					t.Errorf("status %s, answered %s, want %s", got, moved.Status, want)
 				}
-				same(t, "events", w.Statuses(t, app.UID), told...)
+				same(t, "events", w.Statuses(t, app.UID), recorded...)
 			})
 		}
 	}
@@ -83,7 +83,7 @@ func TestOtherMerchantsChangeNothing(t *testing.T) {
 		task, err = w.Applications.AddTask(ctx, tx, w.Caller(), app.UID, "Sign")
 		return err
 	})
-	told := w.Statuses(t, app.UID)
+	recorded := w.Statuses(t, app.UID)
 	stranger := loan.Caller{MerchantUID: w.NewMerchant(t, w.Partner, "Other"), Name: "other"}
 	rate := "1"
 	terms, err := lending.ParseTerms(nil, &rate, nil)
@@ -124,7 +124,7 @@ func TestOtherMerchantsChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			refused(t, w.Try(t, use), lending.CodeNotFound)
-			same(t, "events", w.Statuses(t, app.UID), told...)
+			same(t, "events", w.Statuses(t, app.UID), recorded...)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestChangeAmount(t *testing.T) {
 		`"data":{"previous_approved_offer":`+offer+`,"updated_approved_offer":`+offer+`}}`,
 		app.UID, stamp(all[0]), "10000.00", "9000.00")
 	if all[0].Kind != lending.EventAmountUpdated || all[0].Body != want {
-		t.Errorf("told %s %s\nwant %s", all[0].Kind, all[0].Body, want)
+		t.Errorf("recorded %s %s\nwant %s", all[0].Kind, all[0].Body, want)
 	}
 	got := w.GetLoan(t, app.UID)
 	var stages []string
@@ -248,11 +248,11 @@ func TestDocuments(t *testing.T) {
 	refused(t, record(lending.DocumentSent), lending.CodeInvalidState)
 	same(t, "events", w.Statuses(t, app.UID),
 		"document.sent: DOCUMENT_SENT", "document.signed: DOCUMENT_SIGNED")
-	for _, told := range w.EventsOf(t, app.UID) {
+	for _, recorded := range w.EventsOf(t, app.UID) {
 		want := fmt.Sprintf(`{"application_id":%q,"status":%q,"timestamp":%q}`,
-			app.UID, told.Status, stamp(told))
-		if told.Body != want {
-			t.Errorf("body %s\nwant %s", told.Body, want)
+			app.UID, recorded.Status, stamp(recorded))
+		if recorded.Body != want {
+			t.Errorf("body %s\nwant %s", recorded.Body, want)
 		}
 	}
 	if got := w.Get(t, app.UID).Document; got != lending.DocumentSigned {
@@ -292,11 +292,11 @@ func TestTasks(t *testing.T) {
 
 	same(t, "events", w.Statuses(t, app.UID), "task.created: Pending", "task.created: Pending",
 		"task.updated: Completed", "task.updated: cancelled")
-	told := w.EventsOf(t, app.UID)[2]
+	recorded := w.EventsOf(t, app.UID)[2]
 	want := fmt.Sprintf(`{"application_id":"%s","status":"Completed","timestamp":"%s",`+
-		`"task_title":"Upload <proof> of \"income\" & señal"}`, app.UID, stamp(told))
-	if told.Body != want {
-		t.Errorf("body %s\nwant %s", told.Body, want)
+		`"task_title":"Upload <proof> of \"income\" & señal"}`, app.UID, stamp(recorded))
+	if recorded.Body != want {
+		t.Errorf("body %s\nwant %s", recorded.Body, want)
 	}
 	same(t, "mails", w.MailsOf(t, app.UID), "task: suppressed", "task: suppressed")
 }

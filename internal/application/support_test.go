@@ -66,4 +66,4 @@ func decide(
 }
 
 // stamp is a time as events show it.
-func stamp(told apptest.Recorded) string { return lending.FormatTimestamp(told.OccurredAt) }
+func stamp(recorded apptest.Recorded) string { return lending.FormatTimestamp(recorded.OccurredAt) }

@@ -165,7 +165,7 @@ var timelineSources = []struct {
 			       END AS moment,
 			       event_uid::text, kind, status, '', '', NULL::numeric, 0, 0, '', false, body, 0, ''
 			  FROM events
-			 WHERE application_uid = $1) AS told
+			 WHERE application_uid = $1) AS recorded
 		 WHERE moment = ANY ($2)`,
 	},
 	{[]MomentKind{MomentCall}, `
@@ -213,7 +213,7 @@ const operatorMoments = `
 
 // Timeline returns a page of what happened to an application, newest first: what
 // the partner asked, its events, draws, documents, mails and what operators did.
-// What became of the events is read by delivery.Service.Passages. An application that does not
+// What became of the events is read by delivery.Service.EventOutcomes. An application that does not
 // exist has no moments. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Timeline(
 	ctx context.Context, uid uuid.UUID, filter TimelineFilter,

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// told returns a timeline in the order in which it happened, a word each.
-func told(
+// timelineOf returns a timeline in the order in which it happened, a word each.
+func timelineOf(
 	t *testing.T, w *apptest.Harness, uid uuid.UUID, kinds ...application.MomentKind,
 ) []string {
 	t.Helper()
@@ -106,7 +106,7 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	w, uid, want := live(t)
-	got := told(t, w, uid)
+	got := timelineOf(t, w, uid)
 	// What one transaction caused comes in no promised order.
 	for _, words := range [][]string{got, want} {
 		slices.Sort(words[2:4])
@@ -114,8 +114,8 @@ func TestTimeline(t *testing.T) {
 	same(t, "the timeline", got, want...)
 
 	other := w.Application(t)
-	same(t, "another application's", told(t, w, other.UID), want[0])
-	same(t, "nobody's", told(t, w, uuid.New()))
+	same(t, "another application's", timelineOf(t, w, other.UID), want[0])
+	same(t, "nobody's", timelineOf(t, w, uuid.New()))
 }
 
 func TestTimelineByKind(t *testing.T) {
@@ -128,12 +128,12 @@ func TestTimelineByKind(t *testing.T) {
 				want = append(want, word)
 			}
 		}
-		got := told(t, w, uid, kind)
+		got := timelineOf(t, w, uid, kind)
 		slices.Sort(got)
 		slices.Sort(want)
 		same(t, string(kind), got, want...)
 	}
-	got := told(t, w, uid, application.MomentTask, application.MomentOperator)
+	got := timelineOf(t, w, uid, application.MomentTask, application.MomentOperator)
 	same(t, "two kinds", got, all[8], all[12])
 }
 
@@ -164,20 +164,21 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 		entry.Text != "lost" {
 		t.Errorf("latest moment %+v, want the operator's", entry)
 	}
-	passage := passageOf(t, w, first)
-	if passage.Open != 2 || passage.Total() != 2 || len(passage.Deliveries) != 2 {
-		t.Fatalf("the event's passage is %+v, want two deliveries under way", passage)
+	outcome := outcomeOf(t, w, first)
+	if outcome.Open != 2 || outcome.Total() != 2 || len(outcome.Deliveries) != 2 {
+		t.Fatalf("the event's outcome is %+v, want two deliveries under way", outcome)
 	}
-	if resent := passage.Deliveries[1]; resent.ResendOf == nil || *resent.ResendOf != first.UID ||
+	if resent := outcome.Deliveries[1]; resent.ResendOf == nil || *resent.ResendOf != first.UID ||
 		resent.URL != "http://127.0.0.1:9009/hook" {
 		t.Errorf("the second delivery %+v, want the re-send", resent)
 	}
 }
 
-// passageOf is what became of the event of a delivery.
-func passageOf(t *testing.T, w *apptest.Harness, of delivery.Delivery) delivery.Passage {
+// outcomeOf is what became of the event of a delivery.
+func outcomeOf(t *testing.T, w *apptest.Harness, of delivery.Delivery) delivery.EventOutcome {
 	t.Helper()
-	found, err := w.Webhooks.Deliveries.Passages(t.Context(), []uuid.UUID{of.EventUID}, of.EventAt)
+	found, err := w.Webhooks.Deliveries.EventOutcomes(t.Context(), []uuid.UUID{of.EventUID},
+		of.EventAt)
 	if err != nil {
 		t.Fatal(err)
 	}

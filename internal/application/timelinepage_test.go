@@ -66,7 +66,7 @@ func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 		calls[0].Party != "dbc_1" || calls[0].Text != "r-1" {
 		t.Errorf("calls %+v", calls)
 	}
-	tried := passageOf(t, w, delivery).Deliveries[0]
+	tried := outcomeOf(t, w, delivery).Deliveries[0]
 	if tried.UID != delivery.UID || len(tried.Attempts) != 1 ||
 		tried.Attempts[0].HTTPStatus != 503 || tried.Attempts[0].ErrorClass != "http_5xx" ||
 		tried.Attempts[0].Duration != 7*time.Millisecond || tried.Attempts[0].Number != 1 {

@@ -12,25 +12,27 @@ import (
 	"drawbridge/internal/webhook/health"
 )
 
-// tellContacts mails the partners' contacts what failed for good, in one mail for each
+// mailContacts mails the partners' contacts what failed for good, in one mail for each
 // subscription.
-func (s *Service) tellContacts(ctx context.Context) error {
+func (s *Service) mailContacts(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		untold, err := s.Webhooks.Health.TakeUntold(ctx, tx)
-		for len(untold) > 0 && err == nil {
+		unreported, err := s.Webhooks.Health.TakeUnreported(ctx, tx)
+		for len(unreported) > 0 && err == nil {
 			count := 1
-			for count < len(untold) && untold[count].Subscription == untold[0].Subscription {
+			for count < len(unreported) && unreported[count].Subscription == unreported[0].Subscription {
 				count++
 			}
-			err = s.tellContact(ctx, tx, untold[:count])
-			untold = untold[count:]
+			err = s.mailContact(ctx, tx, unreported[:count])
+			unreported = unreported[count:]
 		}
 		return err
 	})
 }
 
-// tellContact mails what failed at one subscription, kind by kind.
-func (s *Service) tellContact(ctx context.Context, tx *postgres.Tx, kinds []health.Untold) error {
+// mailContact mails what failed at one subscription, kind by kind.
+func (s *Service) mailContact(
+	ctx context.Context, tx *postgres.Tx, kinds []health.Unreported,
+) error {
 	of, failures, since := kinds[0], int64(0), kinds[0].Since
 	var lines strings.Builder
 	for _, kind := range kinds {

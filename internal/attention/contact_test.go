@@ -24,8 +24,8 @@ func (h *harness) contact(address string) {
 	})
 }
 
-// told are the facts of the mails to contacts that are not yet read, oldest first.
-func (h *harness) told(seen int) []email.Detail {
+// contactMails are the facts of the mails to contacts that are not yet read, oldest first.
+func (h *harness) contactMails(seen int) []email.Detail {
 	h.Helper()
 	var uids []uuid.UUID
 	h.must(h.DB.SelectContext(h.Context(), &uids, `
@@ -57,7 +57,7 @@ func TestContactIsTold(t *testing.T) {
 		all.Go(h.look)
 	}
 	all.Wait()
-	mails := h.told(0)
+	mails := h.contactMails(0)
 	if len(mails) != 2 {
 		t.Fatalf("%d mails, want one for each subscription", len(mails))
 	}
@@ -76,17 +76,17 @@ func TestContactIsTold(t *testing.T) {
 
 	h.exec(`UPDATE subscriptions SET state = 'deleted' WHERE subscription_uid = $1`, other)
 	h.fail(1)
-	if h.look(); len(h.told(2)) != 1 {
-		t.Fatalf("%d mails after the hour", len(h.told(2)))
+	if h.look(); len(h.contactMails(2)) != 1 {
+		t.Fatalf("%d mails after the hour", len(h.contactMails(2)))
 	}
 	h.publish()
 	h.finish()
-	if h.look(); len(h.told(3)) != 0 {
+	if h.look(); len(h.contactMails(3)) != 0 {
 		t.Error("a second mail within the hour")
 	}
 	h.move(time.Hour - 24*time.Minute)
 	h.look()
-	if mails := h.told(3); len(mails) != 1 || mails[0].Params[email.ParamFailures] != "1" {
+	if mails := h.contactMails(3); len(mails) != 1 || mails[0].Params[email.ParamFailures] != "1" {
 		t.Errorf("what failed meanwhile is in %v", mails)
 	}
 }
@@ -111,7 +111,7 @@ func TestContactIsNotTold(t *testing.T) {
 	h.status.Store(200)
 	h.finish()
 	h.look()
-	if mails := h.told(0); len(mails) != 0 {
+	if mails := h.contactMails(0); len(mails) != 0 {
 		t.Errorf("told of %v", mails[0].Params)
 	}
 	h.fail(1)
@@ -123,12 +123,12 @@ func TestContactIsNotTold(t *testing.T) {
 	h.look()
 	h.contact("it@sunvolt.example")
 	h.look()
-	if mails := h.told(0); len(mails) != 0 {
+	if mails := h.contactMails(0); len(mails) != 0 {
 		t.Errorf("told of what failed before: %v", mails[0].Params)
 	}
 	h.fail(1)
 	h.look()
-	if mails := h.told(0); len(mails) != 1 {
+	if mails := h.contactMails(0); len(mails) != 1 {
 		t.Errorf("%d mails of what failed then", len(mails))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Tally brings the summaries up to date, opens items for what went wrong and tells the
+// Tally brings the summaries up to date, opens items for what went wrong and mails the
 // partners' contacts. It returns how many outcomes it moved.
 func (s *Service) Tally(ctx context.Context) (int, error) {
 	moved := 0
@@ -40,7 +40,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 			return moved, err
 		}
 		if !tallied.More {
-			return moved, s.tellContacts(ctx)
+			return moved, s.mailContacts(ctx)
 		}
 	}
 }
@@ -71,23 +71,23 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 	}
 	// The first delivery that failed for good is told of; the next mail comes only after the
 	// item was closed. While a subscription is failing the operators know already.
-	told, err := s.Webhooks.Health.DescribeFailure(ctx, tx, trouble.Delivery)
+	failure, err := s.Webhooks.Health.DescribeFailure(ctx, tx, trouble.Delivery)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return nil // gone with an old partition
 	}
-	if err != nil || told.State != subscription.StateActive {
+	if err != nil || failure.State != subscription.StateActive {
 		return err
 	}
 	return s.Emails.ScheduleAlert(ctx, tx, email.KindAttemptsUsedUp, map[string]string{
-		email.ParamPartnerName:     told.PartnerName,
-		email.ParamSubscriptionUID: told.Subscription.String(),
-		email.ParamSubscription:    told.SubscriptionName,
-		email.ParamURL:             told.URL,
+		email.ParamPartnerName:     failure.PartnerName,
+		email.ParamSubscriptionUID: failure.Subscription.String(),
+		email.ParamSubscription:    failure.SubscriptionName,
+		email.ParamURL:             failure.URL,
 		email.ParamDeliveryUID:     trouble.Delivery.String(),
-		email.ParamEvent:           told.Event,
-		email.ParamApplicationUID:  told.Application,
-		email.ParamLastError:       told.Error,
-	}, also(told.AlertEmail)...)
+		email.ParamEvent:           failure.Event,
+		email.ParamApplicationUID:  failure.Application,
+		email.ParamLastError:       failure.Error,
+	}, also(failure.AlertEmail)...)
 }
 
 func also(address string) []string {

@@ -273,7 +273,7 @@ func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 	if mails := h.mails(email.KindAttemptsUsedUp); mails != 0 {
 		t.Errorf("%d mails to the operators", mails)
 	}
-	if mails := h.told(0); len(mails) != 0 {
+	if mails := h.contactMails(0); len(mails) != 0 {
 		t.Errorf("the contact was told %v", mails[0].Params)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
 )
 
@@ -44,7 +44,7 @@ func examineCondition(ctx context.Context, s *app.Services) []Checkup {
 		return append(found, skipped)
 	}
 	const remedy = "Check that the user of DATABASE_URL may read the tables."
-	condition, err := s.Fleet.Condition(ctx)
+	condition, err := s.Processes.Condition(ctx)
 	if err != nil {
 		return append(found, Failure("condition", err, remedy))
 	}
@@ -133,7 +133,7 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 	return found
 }
 
-func judgeWorkers(c fleet.Condition, hosted bool) Checkup {
+func judgeWorkers(c processes.Condition, hosted bool) Checkup {
 	if c.Workers > 0 {
 		return Checkup{
 			Name: "workers", Finding: OK, Detail: fmt.Sprintf("%d of the processes work.", c.Workers),
@@ -149,7 +149,7 @@ func judgeWorkers(c fleet.Condition, hosted bool) Checkup {
 	return found
 }
 
-func judgePartitions(c fleet.Condition) Checkup {
+func judgePartitions(c processes.Condition) Checkup {
 	found := Checkup{
 		Name: "partitions", Finding: OK,
 		Detail: fmt.Sprintf("Events have tables for this month and %d more.", c.PartitionsAhead),
@@ -167,7 +167,7 @@ func judgePartitions(c fleet.Condition) Checkup {
 	return found
 }
 
-func judgeTransaction(open fleet.Transaction) Checkup {
+func judgeTransaction(open processes.Transaction) Checkup {
 	took := (time.Duration(open.Seconds) * time.Second).String()
 	found := Checkup{
 		Name: "transactions", Finding: OK, Detail: "The longest open one took " + took + " so far.",
@@ -188,7 +188,7 @@ func judgeTransaction(open fleet.Transaction) Checkup {
 	return found
 }
 
-func judgeXIDs(c fleet.Condition) Checkup {
+func judgeXIDs(c processes.Condition) Checkup {
 	found := Checkup{
 		Name: "xids", Finding: OK,
 		Detail: fmt.Sprintf("The oldest row is %d million transactions old, of 2000.",
@@ -207,7 +207,7 @@ func judgeXIDs(c fleet.Condition) Checkup {
 	return found
 }
 
-func judgeBackup(c fleet.Condition, hosted bool) Checkup {
+func judgeBackup(c processes.Condition, hosted bool) Checkup {
 	found := Checkup{Name: "backup", Finding: OK, Detail: "The server does not say that it fails."}
 	if c.ArchiveFailing {
 		found.Finding, found.Detail = Failed, "The server's log is not archived: it failed last."

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/sealed"
+	"drawbridge/internal/reencrypt"
 	"drawbridge/migrations"
 )
 
@@ -30,7 +30,7 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	if found, early := behind(ctx, s, "keys"); early {
 		return []Checkup{found}
 	}
-	verified, err := (&sealed.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
+	verified, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
 	if err != nil {
 		return []Checkup{Failure("keys", err,
 			"Check that the user of DATABASE_URL may read the tables.")}

@@ -50,9 +50,9 @@ func examineMailServer(ctx context.Context, settings config.Config) Checkup {
 		found.Remedy = "Give DRAWBRIDGE_MAIL_FROM an address such as Lender <mail@lender.example>."
 		return found
 	}
-	sender := email.NewSender(server, email.DefaultLimits())
-	defer sender.Close()
-	seen, err := sender.Probe(ctx, from)
+	client := email.NewSMTPClient(server, email.DefaultLimits())
+	defer client.Close()
+	seen, err := client.Probe(ctx, from)
 	if err != nil {
 		stage, cause := email.FailedStage(err)
 		found.Detail = Sentence(err)

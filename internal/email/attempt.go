@@ -66,10 +66,10 @@ func listAttempts(
 	return rows, nil
 }
 
-// depart writes the attempt down before anything is sent.
-func (c *Courier) depart(
+// beginAttempt writes the attempt down before anything is sent.
+func (m *MailSender) beginAttempt(
 	ctx context.Context, tx *postgres.Tx, row bodyRow,
-) (*passage, error) {
+) (*openAttempt, error) {
 	to, err := headerAddress("", row.ToAddress)
 	if err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func (c *Courier) depart(
 			UPDATE emails SET attempt_count = $2 WHERE email_uid = $1 AND attempt_count <> $2
 		)
 		INSERT INTO email_attempts (email_uid, number, started_at, server)
-		VALUES ($1, $2, $3, $4)`, uid, number, tx.Now, c.Sender.server.Address())
+		VALUES ($1, $2, $3, $4)`, uid, number, tx.Now, m.SMTP.server.Address())
 	if err != nil {
 		return nil, fmt.Errorf("beginning attempt %d of e-mail %s: %w", number, uid, err)
 	}
-	return &passage{row: row, number: number, envelope: Envelope{
-		From: wirePath(c.From), To: wirePath(to), Message: row.Source,
+	return &openAttempt{row: row, number: number, envelope: Envelope{
+		From: wirePath(m.From), To: wirePath(to), Message: row.Source,
 	}}, nil
 }
 
@@ -112,8 +112,8 @@ func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcom
 
 // handOver commits that the message is about to be ended. When it returns an
 // error, the message must not be.
-func (c *Courier) handOver(ctx context.Context, uid uuid.UUID, number int) error {
-	return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) error {
+	return m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		result, err := tx.ExecContext(ctx, `
 			UPDATE email_attempts
 			   SET handed_over_at = $3

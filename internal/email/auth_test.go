@@ -54,8 +54,8 @@ func TestMechanisms(t *testing.T) {
 				talk.Say("250 taken")
 				talk.Silence()
 			})
-			sender := newSender(t, "smtps://ana:secret@"+script.Address(), email.DefaultLimits())
-			receipt := sender.Send(t.Context(), envelope(1), agree)
+			client := newSMTPClient(t, "smtps://ana:secret@"+script.Address(), email.DefaultLimits())
+			receipt := client.Send(t.Context(), envelope(1), agree)
 			if receipt.Outcome != email.OutcomeSent {
 				t.Errorf("the receipt is %+v", receipt)
 			}
@@ -70,8 +70,8 @@ func TestNoCommonMechanism(t *testing.T) {
 			talk.Greet(extension)
 			talk.Silence()
 		})
-		sender := newSender(t, "smtps://ana:secret@"+script.Address(), quick())
-		receipt := sender.Send(t.Context(), envelope(1), agree)
+		client := newSMTPClient(t, "smtps://ana:secret@"+script.Address(), quick())
+		receipt := client.Send(t.Context(), envelope(1), agree)
 		if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageAuth ||
 			!strings.Contains(receipt.Error, "offers none of") {
 			t.Errorf("%s: the receipt is %+v", extension, receipt)

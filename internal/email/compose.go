@@ -13,8 +13,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// letter is what compose turns into a message.
-type letter struct {
+// messageParts are what compose turns into a message.
+type messageParts struct {
 	From      *mail.Address
 	To        *mail.Address
 	ReplyTo   *mail.Address // nil: answers go to From
@@ -29,31 +29,31 @@ func newMessageID(from *mail.Address) string {
 	return strings.ToLower(rand.Text()) + from.Address[strings.LastIndexByte(from.Address, '@'):]
 }
 
-// compose writes the message, pure ASCII and the same for the same letter.
+// compose writes the message, pure ASCII and the same for the same parts.
 //
 // Everything that is not ours to choose goes through an encoder: addresses by
 // net/mail, the subject as an encoded word, the bodies as quoted-printable. No
 // name or title can begin a header of its own.
-func compose(l letter) (string, error) {
+func compose(parts messageParts) (string, error) {
 	message := gomail.NewMsg(
 		gomail.WithNoDefaultUserAgent(),
-		gomail.WithBoundary(boundary(l.MessageID)),
+		gomail.WithBoundary(boundary(parts.MessageID)),
 	)
-	message.FromMailAddress(l.From)
-	message.ToMailAddress(l.To)
-	if l.ReplyTo != nil {
-		message.ReplyToMailAddress(l.ReplyTo)
+	message.FromMailAddress(parts.From)
+	message.ToMailAddress(parts.To)
+	if parts.ReplyTo != nil {
+		message.ReplyToMailAddress(parts.ReplyTo)
 	}
-	message.Subject(cleanName(l.Content.Subject))
-	message.SetMessageIDWithValue(l.MessageID)
-	message.SetDateWithValue(l.Date)
+	message.Subject(cleanName(parts.Content.Subject))
+	message.SetMessageIDWithValue(parts.MessageID)
+	message.SetDateWithValue(parts.Date)
 	// Keeps vacation responders from answering (RFC 3834).
 	message.SetGenHeader("Auto-Submitted", "auto-generated")
-	message.SetBodyString(gomail.TypeTextPlain, l.Content.Text)
-	message.AddAlternativeString(gomail.TypeTextHTML, l.Content.HTML)
+	message.SetBodyString(gomail.TypeTextPlain, parts.Content.Text)
+	message.AddAlternativeString(gomail.TypeTextHTML, parts.Content.HTML)
 	var out bytes.Buffer
 	if _, err := message.WriteTo(&out); err != nil {
-		return "", fmt.Errorf("composing message %s: %w", l.MessageID, err)
+		return "", fmt.Errorf("composing message %s: %w", parts.MessageID, err)
 	}
 	return out.String(), nil
 }

@@ -9,7 +9,7 @@ import (
 	"drawbridge/internal/email/emailtest"
 )
 
-func sampleLetter(t *testing.T, name string) letter {
+func sampleParts(t *testing.T, name string) messageParts {
 	t.Helper()
 	address := func(name, address string) *mail.Address {
 		made, err := headerAddress(name, address)
@@ -19,7 +19,7 @@ func sampleLetter(t *testing.T, name string) letter {
 		return made
 	}
 	from := address("Meadow Lending", "mail@meadow.example")
-	return letter{
+	return messageParts{
 		From:      from,
 		To:        address(name, "ana@münchen.de"),
 		ReplyTo:   address("Hilfe, bitte", "help@meadow.example"),
@@ -38,8 +38,8 @@ func sampleLetter(t *testing.T, name string) letter {
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	for name, want := range hostileNames() {
-		l := sampleLetter(t, name)
-		source, err := compose(l)
+		parts := sampleParts(t, name)
+		source, err := compose(parts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,10 +62,10 @@ func TestCompose(t *testing.T) {
 				t.Errorf("%q became the header %s", name, header)
 			}
 		}
-		if got := strings.ReplaceAll(parsed.Text, "\r\n", "\n"); got != l.Content.Text {
+		if got := strings.ReplaceAll(parsed.Text, "\r\n", "\n"); got != parts.Content.Text {
 			t.Errorf("%q: the text arrived as %q", name, got)
 		}
-		if parsed.HTML != l.Content.HTML {
+		if parsed.HTML != parts.Content.HTML {
 			t.Errorf("%q: the HTML arrived changed", name)
 		}
 	}
@@ -80,7 +80,7 @@ var knownHeaders = map[string]bool{
 func TestComposeForTheWire(t *testing.T) {
 	t.Parallel()
 	for name := range hostileNames() {
-		source, err := compose(sampleLetter(t, name))
+		source, err := compose(sampleParts(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,19 +97,19 @@ func TestComposeForTheWire(t *testing.T) {
 
 func TestComposeFacts(t *testing.T) {
 	t.Parallel()
-	l := sampleLetter(t, "Ana")
-	first, err := compose(l)
+	parts := sampleParts(t, "Ana")
+	first, err := compose(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := compose(l); err != nil || again != first {
+	if again, err := compose(parts); err != nil || again != first {
 		t.Errorf("composing twice differs: %v", err)
 	}
 	parsed := emailtest.Parse(t, first)
 	for header, want := range map[string]string{
 		"Date":           "Sat, 21 Nov 2026 09:30:00 +0000",
 		"Auto-Submitted": "auto-generated",
-		"Message-Id":     "<" + l.MessageID + ">",
+		"Message-Id":     "<" + parts.MessageID + ">",
 		"Mime-Version":   "1.0",
 	} {
 		if got := parsed.Header.Get(header); got != want {
@@ -120,8 +120,8 @@ func TestComposeFacts(t *testing.T) {
 	if got := strings.Join(parsed.Types, " "); got != "text/plain text/html" {
 		t.Errorf("the parts are %s", got)
 	}
-	l.ReplyTo = nil
-	silent, err := compose(l)
+	parts.ReplyTo = nil
+	silent, err := compose(parts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,20 +14,20 @@ import (
 
 // conclude writes the attempt's end, the mail's state and the next job at once. A server
 // that refuses us stops every mail, one that takes mail ends that.
-func (c *Courier) conclude(
-	ctx context.Context, tx *postgres.Tx, trip *passage, receipt Receipt,
+func (m *MailSender) conclude(
+	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) error {
-	uid := trip.row.EmailUID
+	uid := attempt.row.EmailUID
 	if _, err := lockBody(ctx, tx, uid); err != nil {
 		return err
 	}
-	ours, err := finishAttempt(ctx, tx, uid, trip.number, receipt)
+	ours, err := finishAttempt(ctx, tx, uid, attempt.number, receipt)
 	if err != nil || !ours {
 		return err
 	}
 	switch {
 	case receipt.Outcome == OutcomeRefused:
-		return c.stop(ctx, tx, trip.row, receipt)
+		return m.stop(ctx, tx, attempt.row, receipt)
 	case receipt.Stage == StageData, receipt.Stage == StageHandOver,
 		receipt.Stage == StageRecipient && receipt.Code != 0:
 		// The server took us for a sender and judged this mail by itself, or took it.
@@ -35,11 +35,11 @@ func (c *Courier) conclude(
 			return fmt.Errorf("noting that the mail server takes mail: %w", err)
 		}
 	}
-	decided := c.decide(trip.tries(), receipt)
+	decided := m.decide(attempt.tries(), receipt)
 	if decided.State == StateQueued {
-		return c.again(ctx, tx, trip)
+		return m.again(ctx, tx, attempt)
 	}
-	return c.finish(ctx, tx, trip.row, decided)
+	return m.finish(ctx, tx, attempt.row, decided)
 }
 
 // verdict is the state in which an attempt leaves a mail.
@@ -49,7 +49,7 @@ type verdict struct {
 	Reason         string
 }
 
-func (c *Courier) decide(tries int, receipt Receipt) verdict {
+func (m *MailSender) decide(tries int, receipt Receipt) verdict {
 	switch receipt.Outcome {
 	case OutcomeSent:
 		return verdict{State: StateSent}
@@ -65,25 +65,25 @@ func (c *Courier) decide(tries int, receipt Receipt) verdict {
 		}
 	case OutcomeTemporary, OutcomeInterrupted, OutcomeRefused:
 	}
-	if tries > len(c.retry()) {
-		return c.exhausted(receipt.Summary())
+	if tries > len(m.retry()) {
+		return m.exhausted(receipt.Summary())
 	}
 	return verdict{State: StateQueued}
 }
 
-func (c *Courier) exhausted(last string) verdict {
+func (m *MailSender) exhausted(last string) verdict {
 	return verdict{
 		State:  StateFailed,
-		Reason: fmt.Sprintf("gave up after %d attempts: %s", len(c.retry())+1, last),
+		Reason: fmt.Sprintf("gave up after %d attempts: %s", len(m.retry())+1, last),
 	}
 }
 
 // again adds the job of the next attempt in the transaction that records this
 // one, so that the retry does not depend on the queue's own bookkeeping.
-func (c *Courier) again(ctx context.Context, tx *postgres.Tx, trip *passage) error {
-	uid := trip.row.EmailUID
+func (m *MailSender) again(ctx context.Context, tx *postgres.Tx, attempt *openAttempt) error {
+	uid := attempt.row.EmailUID
 	// Up to a tenth more, so that the mails of an outage do not all come back in the same second.
-	wait := c.retry()[trip.tries()-1]
+	wait := m.retry()[attempt.tries()-1]
 	spread := rand.Int64N(int64(wait)/10 + 1) //nolint:gosec // nobody gains by guessing it
 	due := tx.Now.Add(wait + time.Duration(spread))
 	_, err := tx.ExecContext(ctx,
@@ -91,8 +91,8 @@ func (c *Courier) again(ctx context.Context, tx *postgres.Tx, trip *passage) err
 	if err != nil {
 		return fmt.Errorf("timing the retry of e-mail %s: %w", uid, err)
 	}
-	service := Service{jobs: c.Jobs}
-	return service.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: trip.number + 1},
+	service := Service{jobs: m.Jobs}
+	return service.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: attempt.number + 1},
 		&river.InsertOpts{ScheduledAt: due})
 }
 
@@ -115,9 +115,9 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, decided verdict
 	return nil
 }
 
-func (c *Courier) retry() []time.Duration {
-	if c.Retry == nil {
+func (m *MailSender) retry() []time.Duration {
+	if m.Retry == nil {
 		return DefaultRetry()
 	}
-	return c.Retry
+	return m.Retry
 }

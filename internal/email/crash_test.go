@@ -45,18 +45,18 @@ func (v victim) run() error {
 	if err != nil {
 		return err
 	}
-	courier := &email.Courier{
+	sender := &email.MailSender{
 		DB: db, Jobs: jobs, From: from, Render: plain,
-		Sender: email.NewSender(server, email.DefaultLimits()),
+		SMTP: email.NewSMTPClient(server, email.DefaultLimits()),
 	}
-	_, err = courier.Deliver(context.Background(), v.Job)
+	_, err = sender.Deliver(context.Background(), v.Job)
 	return err
 }
 
 // runVictim is called by TestMain.
-func runVictim(told string) int {
+func runVictim(encoded string) int {
 	var v victim
-	if err := json.Unmarshal([]byte(told), &v); err != nil {
+	if err := json.Unmarshal([]byte(encoded), &v); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -78,13 +78,13 @@ func kill(t *testing.T, b *bench, until func(*emailtest.Talk)) {
 		close(reached)
 		talk.Silence()
 	})
-	told, err := json.Marshal(victim{
+	encoded, err := json.Marshal(victim{
 		Database: b.db.URL(), Server: "smtp://" + script.Address(), Job: b.last(t),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	command.Env = append(os.Environ(), victimVariable+"="+string(told))
+	command.Env = append(os.Environ(), victimVariable+"="+string(encoded))
 	var said strings.Builder
 	command.Stderr = &said
 	if err := command.Start(); err != nil {
@@ -116,7 +116,7 @@ func TestKilledBeforeTheDot(t *testing.T) {
 		talk.Hear() // RCPT, which is never answered
 	})
 	server := emailtest.NewServer(t, emailtest.Options{})
-	b.deliver(t, b.courier(t, server.URL()), job)
+	b.deliver(t, b.mailSender(t, server.URL()), job)
 	mail := b.only(t)
 	if mail.State != email.StateSent || mail.AttemptCount != 2 || len(server.Messages()) != 1 {
 		t.Fatalf("the log says %+v", mail)
@@ -141,9 +141,9 @@ func TestKilledAfterTheDot(t *testing.T) {
 		talk.Message() // which is here now
 	})
 	server := emailtest.NewServer(t, emailtest.Options{})
-	courier := b.courier(t, server.URL())
+	sender := b.mailSender(t, server.URL())
 	for range 3 {
-		b.deliver(t, courier, job)
+		b.deliver(t, sender, job)
 	}
 	mail := b.only(t)
 	if mail.State != email.StateFailed || !mail.OutcomeUnknown || mail.AttemptCount != 1 ||
@@ -162,7 +162,7 @@ func TestKilledAfterTheDot(t *testing.T) {
 		_, err := b.service.Resend(t.Context(), tx, mail.EmailUID, "support", "never arrived")
 		return err
 	})
-	if b.deliver(t, courier, b.last(t)); len(server.Messages()) != 1 {
+	if b.deliver(t, sender, b.last(t)); len(server.Messages()) != 1 {
 		t.Error("the re-send did not arrive")
 	}
 }
@@ -174,12 +174,12 @@ func TestEndlessCrashes(t *testing.T) {
 	b.schedule(t, b.welcome())
 	job := b.last(t)
 	server := emailtest.NewServer(t, emailtest.Options{})
-	courier := b.courier(t, server.URL())
-	courier.Retry = nil
+	sender := b.mailSender(t, server.URL())
+	sender.Retry = nil
 	b.exec(t, `UPDATE emails SET attempt_count = 11`)
 	b.exec(t, `INSERT INTO email_attempts (email_uid, number, started_at, server)
 	           VALUES ($1, 11, now(), 'mail.example:25')`, job.EmailUID)
-	b.deliver(t, courier, job)
+	b.deliver(t, sender, job)
 	if mail := b.only(t); mail.State != email.StateFailed || mail.OutcomeUnknown {
 		t.Errorf("the log says %+v", mail)
 	}
@@ -211,8 +211,8 @@ func TestFrozenBeforeTheDot(t *testing.T) {
 		dots.Add(1)
 		talk.Say("250 ok")
 	})
-	slow := b.courier(t, "smtp://"+script.Address())
-	slow.Sender = newSender(t, "smtp://"+script.Address(), email.DefaultLimits())
+	slow := b.mailSender(t, "smtp://"+script.Address())
+	slow.SMTP = newSMTPClient(t, "smtp://"+script.Address(), email.DefaultLimits())
 	done := make(chan error, 1)
 	go func() {
 		_, err := slow.Deliver(context.WithoutCancel(t.Context()), job)
@@ -220,7 +220,7 @@ func TestFrozenBeforeTheDot(t *testing.T) {
 	}()
 	<-frozen
 	server := emailtest.NewServer(t, emailtest.Options{})
-	b.deliver(t, b.courier(t, server.URL()), job)
+	b.deliver(t, b.mailSender(t, server.URL()), job)
 	close(thaw)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -248,15 +248,15 @@ func TestFrozenAfterTheDot(t *testing.T) {
 		<-thaw
 		return nil
 	}})
-	slow := b.courier(t, server.URL())
-	slow.Sender = newSender(t, server.URL(), email.DefaultLimits())
+	slow := b.mailSender(t, server.URL())
+	slow.SMTP = newSMTPClient(t, server.URL(), email.DefaultLimits())
 	done := make(chan error, 1)
 	go func() {
 		_, err := slow.Deliver(context.WithoutCancel(t.Context()), job)
 		done <- err
 	}()
 	<-frozen
-	b.deliver(t, b.courier(t, server.URL()), job)
+	b.deliver(t, b.mailSender(t, server.URL()), job)
 	if mail := b.only(t); mail.State != email.StateFailed || !mail.OutcomeUnknown {
 		t.Errorf("meanwhile the log says %+v", mail)
 	}

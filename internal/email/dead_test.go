@@ -14,7 +14,7 @@ func TestSendingDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
 	b := newBench(t)
-	courier := b.courier(t, emailtest.NewServer(t, emailtest.Options{}).URL())
+	sender := b.mailSender(t, emailtest.NewServer(t, emailtest.Options{}).URL())
 	pgtest.Hold(t, b.db)
 	b.exec(t, `
 		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
@@ -27,7 +27,7 @@ func TestSendingDoesNotReadTheDead(t *testing.T) {
 	for range 8 {
 		b.schedule(t, b.task("Sign"))
 		read := pgtest.Blocks(t, b.db, b.db.DB, []string{"emails"}, func() {
-			if report := b.deliver(t, courier, b.last(t)); report.Email.State != email.StateSent {
+			if report := b.deliver(t, sender, b.last(t)); report.Email.State != email.StateSent {
 				t.Fatalf("the mail is %s", report.Email.State)
 			}
 		})

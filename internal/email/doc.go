@@ -12,7 +12,7 @@
 //
 // A queued mail may wait, without a job, for what is not its own matter: for the
 // mail server while that refuses this installation (its address, credentials or
-// sender), or for the application's welcome mail to be concluded. See [Courier.Resume].
+// sender), or for the application's welcome mail to be concluded. See [MailSender.Resume].
 //
 // # At most one successful send
 //

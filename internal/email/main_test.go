@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if told := os.Getenv(victimVariable); told != "" {
-		os.Exit(runVictim(told))
+	if encoded := os.Getenv(victimVariable); encoded != "" {
+		os.Exit(runVictim(encoded))
 	}
 	os.Exit(emailtest.Run(m))
 }

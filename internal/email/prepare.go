@@ -11,7 +11,7 @@ import (
 
 // prepare renders and composes the mail unless an earlier attempt did, and keeps the text together
 // with the count of attempts: the row is in many indexes.
-func (c *Courier) prepare(
+func (m *MailSender) prepare(
 	ctx context.Context, tx *postgres.Tx, row *bodyRow, attempts int,
 ) error {
 	if row.Source != "" {
@@ -32,14 +32,14 @@ func (c *Courier) prepare(
 		if err := json.Unmarshal(row.Params, &draft.Params); err != nil {
 			return fmt.Errorf("reading the facts of e-mail %s: %w", row.EmailUID, err)
 		}
-		content, err := c.Render(ctx, draft)
+		content, err := m.Render(ctx, draft)
 		if err != nil {
 			return fmt.Errorf("rendering e-mail %s: %w", row.EmailUID, err)
 		}
 		row.Subject, row.HTML, row.Text = content.Subject, content.HTML, content.Text
 	}
-	row.MessageID = newMessageID(c.From)
-	row.Source, err = c.source(row, settings, tx.Now)
+	row.MessageID = newMessageID(m.From)
+	row.Source, err = m.source(row, settings, tx.Now)
 	if err != nil {
 		return err
 	}
@@ -60,23 +60,23 @@ func (c *Courier) prepare(
 	return nil
 }
 
-func (c *Courier) source(row *bodyRow, settings Settings, now time.Time) (string, error) {
+func (m *MailSender) source(row *bodyRow, settings Settings, now time.Time) (string, error) {
 	to, err := headerAddress(row.ToName, row.ToAddress)
 	if err != nil {
 		return "", err
 	}
-	message := letter{
-		From:      c.From,
+	parts := messageParts{
+		From:      m.From,
 		To:        to,
 		MessageID: row.MessageID,
 		Date:      now,
 		Content:   Content{Subject: row.Subject, HTML: row.HTML, Text: row.Text},
 	}
 	if settings.ReplyTo != "" {
-		message.ReplyTo, err = headerAddress(settings.LenderName, settings.ReplyTo)
+		parts.ReplyTo, err = headerAddress(settings.LenderName, settings.ReplyTo)
 		if err != nil {
 			return "", err
 		}
 	}
-	return compose(message)
+	return compose(parts)
 }

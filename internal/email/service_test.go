@@ -174,7 +174,7 @@ func TestResend(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.schedule(t, b.welcome())
-	b.deliver(t, b.courier(t, ""), b.last(t))
+	b.deliver(t, b.mailSender(t, ""), b.last(t))
 	first := b.only(t)
 	var again uuid.UUID
 	b.inTx(t, func(tx *postgres.Tx) error {

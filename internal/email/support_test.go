@@ -163,28 +163,28 @@ func (b *bench) last(t testing.TB) email.SendArgs {
 	return jobs[len(jobs)-1].SendArgs
 }
 
-// courier sends to the server at rawURL, or nowhere if that is empty.
-func (b *bench) courier(t testing.TB, rawURL string) *email.Courier {
+// mailSender sends to the server at rawURL, or nowhere if that is empty.
+func (b *bench) mailSender(t testing.TB, rawURL string) *email.MailSender {
 	t.Helper()
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	courier := &email.Courier{DB: b.db, Jobs: b.jobs, From: from, Render: plain}
+	sender := &email.MailSender{DB: b.db, Jobs: b.jobs, From: from, Render: plain}
 	if rawURL != "" {
 		server, err := email.ParseServer(rawURL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		courier.Sender = email.NewSender(server, quick())
-		t.Cleanup(courier.Sender.Close)
+		sender.SMTP = email.NewSMTPClient(server, quick())
+		t.Cleanup(sender.SMTP.Close)
 	}
-	return courier
+	return sender
 }
 
-func (b *bench) deliver(t testing.TB, courier *email.Courier, job email.SendArgs) email.Report {
+func (b *bench) deliver(t testing.TB, sender *email.MailSender, job email.SendArgs) email.Report {
 	t.Helper()
-	report, err := courier.Deliver(t.Context(), job)
+	report, err := sender.Deliver(t.Context(), job)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ const welcomeQueued = `
 
 // hold makes a mail wait that may not be sent yet, and reports whether it did. What
 // waits for its welcome mail does not wait for the server: no probe is spent on it.
-func (c *Courier) hold(
+func (m *MailSender) hold(
 	ctx context.Context, tx *postgres.Tx, row bodyRow, job SendArgs,
 ) (bool, error) {
 	var wait Wait
@@ -107,7 +107,7 @@ func (c *Courier) hold(
 // stop notes that the server refuses us, and lets the mail wait with the others.
 // What is refused again although others went through comes back ever later: each
 // time it makes the others wait.
-func (c *Courier) stop(
+func (m *MailSender) stop(
 	ctx context.Context, tx *postgres.Tx, row bodyRow, receipt Receipt,
 ) error {
 	due := tx.Now
@@ -136,7 +136,7 @@ func (c *Courier) stop(
 }
 
 // finish settles a mail, and lets those go that waited for it.
-func (c *Courier) finish(
+func (m *MailSender) finish(
 	ctx context.Context, tx *postgres.Tx, row bodyRow, decided verdict,
 ) error {
 	err := settle(ctx, tx, row.EmailUID, decided)
@@ -145,7 +145,7 @@ func (c *Courier) finish(
 	}
 	// In place of the state, by whose index all that was queued since the oldest open
 	// transaction began would be passed by.
-	_, err = c.release(ctx, tx, `
+	_, err = m.release(ctx, tx, `
 		           w.application_uid = $3
 		       AND CASE WHEN w.state = 'queued' THEN true ELSE false END`, row.ApplicationUID)
 	return err
@@ -154,17 +154,17 @@ func (c *Courier) finish(
 // Resume queues the mails that waited and need not any more, and returns how many.
 // While the server refuses us it is one mail, after pauses that grow. It is called
 // every few seconds, by any process.
-func (c *Courier) Resume(ctx context.Context) (count int, err error) {
-	err = c.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if c.Sender == nil { // there is nothing left to wait for
+func (m *MailSender) Resume(ctx context.Context) (count int, err error) {
+	err = m.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if m.SMTP == nil { // there is nothing left to wait for
 			if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
 				return fmt.Errorf("forgetting the mail server: %w", err)
 			}
 		}
-		if err := c.probe(ctx, tx); err != nil {
+		if err := m.probe(ctx, tx); err != nil {
 			return err
 		}
-		count, err = c.release(ctx, tx, `w.state = 'queued'`)
+		count, err = m.release(ctx, tx, `w.state = 'queued'`)
 		return err
 	})
 	return count, err
@@ -179,7 +179,7 @@ type waiting struct {
 
 // probe lets one mail try the server once the pause is over: the one that was
 // refused the longest ago, in case the server minds one mail alone.
-func (c *Courier) probe(ctx context.Context, tx *postgres.Tx) error {
+func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 	var probes int
 	err := tx.GetContext(ctx, &probes,
 		`SELECT probes FROM mail_stop WHERE next_probe_at <= $1 FOR UPDATE SKIP LOCKED`, tx.Now)
@@ -213,12 +213,12 @@ func (c *Courier) probe(ctx context.Context, tx *postgres.Tx) error {
 	if err != nil {
 		return fmt.Errorf("timing the next try of the mail server: %w", err)
 	}
-	return c.requeue(ctx, tx, one, true)
+	return m.requeue(ctx, tx, one, true)
 }
 
 // release queues those of some queued mails w that wait and have nothing to wait for, the
 // oldest first; which says what they are, by args from $3 on.
-func (c *Courier) release(
+func (m *MailSender) release(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) (int, error) {
 	var going []waiting
@@ -248,7 +248,7 @@ func (c *Courier) release(
 		return 0, fmt.Errorf("choosing the e-mails that waited: %w", err)
 	}
 	for _, one := range going {
-		if err := c.requeue(ctx, tx, one, false); err != nil {
+		if err := m.requeue(ctx, tx, one, false); err != nil {
 			return 0, err
 		}
 	}
@@ -256,10 +256,10 @@ func (c *Courier) release(
 }
 
 // requeue adds the job that a waiting mail went without.
-func (c *Courier) requeue(
+func (m *MailSender) requeue(
 	ctx context.Context, tx *postgres.Tx, one waiting, probe bool,
 ) error {
-	service := Service{jobs: c.Jobs}
+	service := Service{jobs: m.Jobs}
 	return service.enqueue(ctx, tx,
 		SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe},
 		&river.InsertOpts{ScheduledAt: one.NextAttemptAt})

@@ -17,9 +17,9 @@ import (
 // postOffice works a bench's queue by hand, at a time that is moved by hand.
 type postOffice struct {
 	*bench
-	courier *email.Courier
-	now     time.Time
-	done    int
+	sender *email.MailSender
+	now    time.Time
+	done   int
 }
 
 func newPostOffice(t *testing.T, server *emailtest.Server) *postOffice {
@@ -28,7 +28,7 @@ func newPostOffice(t *testing.T, server *emailtest.Server) *postOffice {
 	// First attempts are due by the clock of the machine, which must not be ahead.
 	o := &postOffice{bench: b, now: time.Now().UTC().Add(time.Hour).Truncate(time.Second)}
 	b.db.Now = func() time.Time { return o.now }
-	o.courier = b.courier(t, server.URL())
+	o.sender = b.mailSender(t, server.URL())
 	return o
 }
 
@@ -38,7 +38,7 @@ func (o *postOffice) work(t *testing.T) int {
 	ran := 0
 	for _, job := range o.queue(t)[o.done:] {
 		if !job.At.After(o.now) {
-			o.deliver(t, o.courier, job.SendArgs)
+			o.deliver(t, o.sender, job.SendArgs)
 			ran++
 		}
 		o.done++ // what is not due is left behind; these tests have no such
@@ -50,7 +50,7 @@ func (o *postOffice) work(t *testing.T) int {
 func (o *postOffice) resume(t *testing.T, wait time.Duration) int {
 	t.Helper()
 	o.now = o.now.Add(wait)
-	count, err := o.courier.Resume(t.Context())
+	count, err := o.sender.Resume(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestNoServerEndsTheStop(t *testing.T) {
 	}))
 	o.schedule(t, o.task("1"))
 	o.work(t)
-	o.courier = o.bench.courier(t, "")
+	o.sender = o.bench.mailSender(t, "")
 	o.resume(t, 0)
 	o.work(t)
 	if got := o.states(t); !slices.Equal(got, []string{"not_sent  0"}) {
@@ -248,8 +248,8 @@ func TestWelcomeFirst(t *testing.T) {
 				o.now = o.now.Add(time.Millisecond)
 			}
 			jobs := o.queue(t)
-			o.deliver(t, o.courier, jobs[1].SendArgs)
-			o.deliver(t, o.courier, jobs[2].SendArgs)
+			o.deliver(t, o.sender, jobs[1].SendArgs)
+			o.deliver(t, o.sender, jobs[2].SendArgs)
 			want := []string{"queued  0", "queued welcome 0", "sent  1"}
 			if got := o.states(t); !slices.Equal(got, want) {
 				t.Fatalf("before the welcome mail: %q", got)
@@ -257,7 +257,7 @@ func TestWelcomeFirst(t *testing.T) {
 			if o.resume(t, time.Minute) != 0 {
 				t.Error("the task's mail is let go before the welcome mail")
 			}
-			o.deliver(t, o.courier, jobs[0].SendArgs)
+			o.deliver(t, o.sender, jobs[0].SendArgs)
 			o.done = len(jobs)
 			o.work(t)
 			want = []string{test.want, "sent  1", "sent  1"}

@@ -55,12 +55,13 @@ func TestTimesOfEventsNeverRepeat(t *testing.T) {
 	if len(all) != 2*len(steps) {
 		t.Fatalf("%d events, want %d", len(all), 2*len(steps))
 	}
-	for i, told := range all {
-		if i > 0 && !told.OccurredAt.After(all[i-1].OccurredAt) {
-			t.Errorf("event %d is of %s, the one before of %s", i, told.OccurredAt, all[i-1].OccurredAt)
+	for i, recorded := range all {
+		if i > 0 && !recorded.OccurredAt.After(all[i-1].OccurredAt) {
+			t.Errorf("event %d is of %s, the one before of %s", i, recorded.OccurredAt, all[i-1].OccurredAt)
 		}
-		if !strings.Contains(told.Body, `"timestamp":"`+lending.FormatTimestamp(told.OccurredAt)+`"`) {
-			t.Errorf("the body of the event of %s says %s", told.OccurredAt, told.Body)
+		if !strings.Contains(recorded.Body,
+			`"timestamp":"`+lending.FormatTimestamp(recorded.OccurredAt)+`"`) {
+			t.Errorf("the body of the event of %s says %s", recorded.OccurredAt, recorded.Body)
 		}
 	}
 	if got := all[len(all)-4].OccurredAt; !got.Equal(clock.Now()) {
@@ -93,8 +94,8 @@ func TestSimultaneousEventsHaveTheirOwnTimes(t *testing.T) {
 	}
 	together.Wait()
 	times := make(map[time.Time]bool)
-	for _, told := range w.EventsOf(t, app.UID) {
-		times[told.OccurredAt.UTC()] = true
+	for _, recorded := range w.EventsOf(t, app.UID) {
+		times[recorded.OccurredAt.UTC()] = true
 	}
 	if len(times) != count {
 		t.Errorf("%d different times of %d events", len(times), count)

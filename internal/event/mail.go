@@ -14,7 +14,7 @@ import (
 // Welcome schedules the welcome mail of an application whose communications are
 // enabled. However often it is called, a borrower is welcomed once.
 func (r *Recorder) Welcome(ctx context.Context, tx *postgres.Tx, applicationUID uuid.UUID) error {
-	return r.mail(ctx, tx, applicationUID, letter{kind: email.KindWelcome})
+	return r.mail(ctx, tx, applicationUID, mailRequest{kind: email.KindWelcome})
 }
 
 // mailFor schedules the mail that goes with an event: a stipulation when the
@@ -27,18 +27,18 @@ func (r *Recorder) mailFor(
 	case lending.EventStatusUpdated:
 		if lending.ApplicationStatus(event.Status).NeedsStipulation() {
 			return r.mail(ctx, tx, uid,
-				letter{email.KindStipulation, email.ParamStatus, event.Status})
+				mailRequest{email.KindStipulation, email.ParamStatus, event.Status})
 		}
 	case lending.EventTaskCreated:
 		return r.mail(ctx, tx, uid,
-			letter{email.KindTask, email.ParamTaskTitle, *event.TaskTitle})
+			mailRequest{email.KindTask, email.ParamTaskTitle, *event.TaskTitle})
 	default: // nothing to do for the borrower
 	}
 	return nil
 }
 
-// letter is a kind of mail and the one fact that comes from its cause.
-type letter struct {
+// mailRequest is a kind of mail and the one fact that comes from its cause.
+type mailRequest struct {
 	kind email.Kind
 	// param names the fact, empty for none.
 	param, value string
@@ -63,7 +63,7 @@ type borrower struct {
 // mail logs a mail to the borrower and, unless communications are paused,
 // queues it.
 func (r *Recorder) mail(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, letter letter,
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, request mailRequest,
 ) error {
 	var to borrower
 	err := tx.GetContext(ctx, &to, `
@@ -87,11 +87,11 @@ func (r *Recorder) mail(
 		return fmt.Errorf("loading the borrower of application %s: %w", uid, err)
 	}
 	params := to.params()
-	if letter.param != "" {
-		params[letter.param] = letter.value
+	if request.param != "" {
+		params[request.param] = request.value
 	}
 	return r.Emails.Schedule(ctx, tx, email.Message{
-		Kind:           letter.kind,
+		Kind:           request.kind,
 		ApplicationUID: uid,
 		ToName:         to.FirstName + " " + to.LastName,
 		ToAddress:      to.Address,

@@ -48,14 +48,14 @@ func (i DrawInput) documents() lending.Documents {
 }
 
 // attach writes the certificate that came with a request, if one did. Errors: those
-// of checkRoom.
+// of checkQuota.
 func (s *Service) attach(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (uuid.NullUUID, error) {
 	if input.documents() == lending.DocumentsAbsent {
 		return uuid.NullUUID{}, nil
 	}
-	if err := s.checkRoom(ctx, tx, caller, uid, input.Files); err != nil {
+	if err := s.checkQuota(ctx, tx, caller, uid, input.Files); err != nil {
 		return uuid.NullUUID{}, err
 	}
 	certificate := postgres.NewUID(tx.Now)

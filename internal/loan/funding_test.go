@@ -40,11 +40,11 @@ func TestFundingTellsEachStepOnce(t *testing.T) {
 	if got := w.Statuses(t, app.UID)[known:]; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
-	for _, told := range w.EventsOf(t, app.UID)[known:] {
+	for _, recorded := range w.EventsOf(t, app.UID)[known:] {
 		want := fmt.Sprintf(`{"application_id":%q,"status":%q,"timestamp":%q}`,
-			app.UID, told.Status, told.OccurredAt.UTC().Format("2006-01-02T15:04:05.000000Z"))
-		if told.Body != want {
-			t.Errorf("body %s\nwant %s", told.Body, want)
+			app.UID, recorded.Status, recorded.OccurredAt.UTC().Format("2006-01-02T15:04:05.000000Z"))
+		if recorded.Body != want {
+			t.Errorf("body %s\nwant %s", recorded.Body, want)
 		}
 	}
 	settled := w.GetLoan(t, app.UID).History[0]
@@ -90,7 +90,7 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 			before := w.GetLoan(t, app.UID)
 			first := w.Draw(t, app.UID, test.input())
 			w.Fund(t, first.ID, test.passed...)
-			told := w.Statuses(t, app.UID)
+			recorded := w.Statuses(t, app.UID)
 			w.Fund(t, first.ID, lending.FundingCancelled, lending.FundingCancelled)
 
 			after := w.GetLoan(t, app.UID)
@@ -100,7 +100,7 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 				t.Errorf("balance %s after, %s before; the loan (-before +after):\n%s",
 					after.Balance(), before.Balance(), diff)
 			}
-			want := append(slices.Clone(told), "disbursement.funding.cancelled: FUNDING_CANCELLED")
+			want := append(slices.Clone(recorded), "disbursement.funding.cancelled: FUNDING_CANCELLED")
 			if got := w.Statuses(t, app.UID); !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}

@@ -25,8 +25,8 @@ type Service struct {
 	Events *event.Recorder
 	// Calendar says how old draws are, and until when they are paid.
 	Calendar calendar.Calendar
-	// LoanRoom and DayRoom bound what is stored; zero means the usual bounds.
-	LoanRoom, DayRoom Room
+	// LoanQuota and DayQuota bound what is stored; zero means the usual bounds.
+	LoanQuota, DayQuota Quota
 }
 
 // Caller is who asks. The nil merchant is the operator of the service, who may

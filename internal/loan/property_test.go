@@ -26,7 +26,7 @@ type machine struct {
 	// status is that of the application.
 	status lending.ApplicationStatus
 	// told are the statuses of draws that events must tell, in this order.
-	told []string
+	recorded []string
 }
 
 // Random sequences of everything that can happen to a loan: the tables say what
@@ -94,7 +94,7 @@ func (m *machine) draw(r *rapid.T) {
 	draw, want := lending.DecideDraw(m.status, &m.model, request)
 	if m.same(r, err, want) {
 		m.model = m.model.WithDraw(made.ID, draw)
-		m.told = append(m.told, string(lending.FundingRequested))
+		m.recorded = append(m.recorded, string(lending.FundingRequested))
 	}
 }
 
@@ -125,7 +125,7 @@ func (m *machine) fund(r *rapid.T) {
 			r.Fatalf("%v says changed: %t", move, made[i].Changed)
 		}
 		if changed {
-			m.told = append(m.told, lending.FundingChanged("", move.Status).Status)
+			m.recorded = append(m.recorded, lending.FundingChanged("", move.Status).Status)
 		}
 	}
 }
@@ -199,13 +199,13 @@ func (m *machine) check(r *rapid.T) {
 			r.Fatalf("disbursement %d is %s, its last change says %s", draw.ID, draw.Status, last)
 		}
 	}
-	var told []string
+	var recorded []string
 	for _, event := range m.world.EventsOf(m.t, m.uid) {
 		if strings.HasPrefix(string(event.Kind), "disbursement.") {
-			told = append(told, event.Status)
+			recorded = append(recorded, event.Status)
 		}
 	}
-	if diff := cmp.Diff(m.told, told, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(m.recorded, recorded, cmpopts.EquateEmpty()); diff != "" {
 		r.Fatalf("events (-want +got):\n%s", diff)
 	}
 	if stored.Balance().IsNegative() {

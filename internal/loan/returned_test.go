@@ -69,9 +69,9 @@ func TestReturnedDrawIsFreeAgain(t *testing.T) {
 	if again.Stage != first.Stage || again.Number != 3 || !again.Gross.Equal(first.Gross) {
 		t.Errorf("drawn again stage %d as number %d for %s", again.Stage, again.Number, again.Gross)
 	}
-	told := w.Statuses(t, app.UID)
-	if !slices.Contains(told, "disbursement.funding.returned: FUNDING_RETURNED") {
-		t.Errorf("the return is not among the events %q", told)
+	recorded := w.Statuses(t, app.UID)
+	if !slices.Contains(recorded, "disbursement.funding.returned: FUNDING_RETURNED") {
+		t.Errorf("the return is not among the events %q", recorded)
 	}
 }
 

@@ -35,8 +35,8 @@ const (
 	// After a round of several events the next one waits for as long as it took, within
 	// these bounds, so that under load events share a transaction.
 	leastGather, mostGather = time.Millisecond, 10 * time.Millisecond
-	// After another one the outbox is looked at as soon as something is told, soon
-	// again, since not every event is told of, and then less and less often.
+	// After another one the outbox is looked at as soon as something is recorded, soon
+	// again, since not every event is heard of, and then less and less often.
 	leastLook, mostLook = 5 * time.Millisecond, 200 * time.Millisecond
 	// The pauses before the connection is made again that listens.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
@@ -58,8 +58,8 @@ const (
 type Publisher struct {
 	DB *postgres.DB
 
-	// told has a place for the news that something was recorded here.
-	told chan struct{}
+	// recorded has a place for the news that something was recorded here.
+	recorded chan struct{}
 	// mu is held while this process publishes.
 	mu    sync.Mutex
 	end   horizon
@@ -76,25 +76,25 @@ type stuck struct {
 
 // New returns a publisher of a database.
 func New(db *postgres.DB) *Publisher {
-	return &Publisher{DB: db, told: make(chan struct{}, 1)}
+	return &Publisher{DB: db, recorded: make(chan struct{}, 1)}
 }
 
-// Tell says that events of this process have been committed. It does not wait.
-func (p *Publisher) Tell() {
+// Recorded says that events of this process have been committed. It does not wait.
+func (p *Publisher) Recorded() {
 	select {
-	case p.told <- struct{}{}:
+	case p.recorded <- struct{}{}:
 	default:
 	}
 }
 
-// Relay passes on to the processes that publish what this one, which does not, is told,
+// Relay passes on to the processes that publish what this one, which does not, has recorded,
 // until ctx ends. It does so beside the transactions: those that notify commit one by one.
 func (p *Publisher) Relay(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.told:
+		case <-p.recorded:
 		}
 		bound, cancel := context.WithTimeout(ctx, timeout)
 		_, err := p.DB.ExecContext(bound, `SELECT pg_notify($1, '')`, channel)
@@ -132,7 +132,7 @@ func (p *Publisher) Run(ctx context.Context) {
 		timer := time.NewTimer(look)
 		select {
 		case <-ctx.Done():
-		case <-p.told:
+		case <-p.recorded:
 			look = leastLook
 		case <-listener.Notify:
 			look = leastLook

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// told is an event as the feed has it.
-type told struct {
+// feedEntry is an event as the feed has it.
+type feedEntry struct {
 	Position    int64     `db:"position"`
 	Application uuid.UUID `db:"application_uid"`
 	Sequence    int64     `db:"sequence"`
@@ -43,9 +43,9 @@ func publish(t *testing.T, h *apptest.Harness) {
 }
 
 // after returns what follows a position in the feed.
-func after(t *testing.T, h *apptest.Harness, position int64) []told {
+func after(t *testing.T, h *apptest.Harness, position int64) []feedEntry {
 	t.Helper()
-	var all []told
+	var all []feedEntry
 	err := h.DB.SelectContext(t.Context(), &all, `
 		SELECT f.position, f.application_uid, e.sequence
 		  FROM feed f
@@ -59,7 +59,7 @@ func after(t *testing.T, h *apptest.Harness, position int64) []told {
 }
 
 // checkWalk fails unless the walk has each application's events once, in order, from 1.
-func checkWalk(t *testing.T, walk []told, want map[uuid.UUID]int64) {
+func checkWalk(t *testing.T, walk []feedEntry, want map[uuid.UUID]int64) {
 	t.Helper()
 	last := map[uuid.UUID]int64{}
 	for i, event := range walk {
@@ -143,7 +143,7 @@ func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 			}
 		})
 	}
-	var walk []told
+	var walk []feedEntry
 	read := func() {
 		position := int64(0)
 		if len(walk) > 0 {

@@ -16,7 +16,7 @@ import (
 
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	plain := h.plain(t)
 	groupPartner := h.partner(t, "Group partner").UID
 	three := h.merchants(t, groupPartner, 3)
@@ -101,7 +101,7 @@ func TestAuthenticate(t *testing.T) {
 // partner, where the call allows that; whoever names one calls for that one alone.
 func TestAuthenticateAll(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	plain := h.plain(t)
 	owner := h.partner(t, "Group partner").UID
 	three := h.merchants(t, owner, 3)
@@ -137,7 +137,7 @@ func TestAuthenticateAll(t *testing.T) {
 
 func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	plain, revoked := h.plain(t), h.plain(t)
 	group := h.client(t, partner.NewClient{
 		PartnerUID: h.ownerOf(t, plain.ClientID), Group: true,
@@ -189,7 +189,7 @@ func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 	}
 }
 
-func (h house) ownerOf(t *testing.T, clientID string) uuid.UUID {
+func (h harness) ownerOf(t *testing.T, clientID string) uuid.UUID {
 	t.Helper()
 	client, err := h.Client(t.Context(), clientID)
 	if err != nil {
@@ -200,7 +200,7 @@ func (h house) ownerOf(t *testing.T, clientID string) uuid.UUID {
 
 func TestRateAppliesFromTheNextRequestInEveryProcess(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	other := h.neighbour(t)
 	issued := h.plain(t)
 	h.setRate(t, issued.ClientID, 5, 8)
@@ -212,7 +212,7 @@ func TestRateAppliesFromTheNextRequestInEveryProcess(t *testing.T) {
 
 func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	issued := h.plain(t)
 	start := h.clock.now()
 	steps := []struct {
@@ -259,7 +259,7 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 // are busy with their calls: none that comes after the change has returned is let in by either.
 func TestRevocationUnderLoad(t *testing.T) {
 	t.Parallel()
-	here := newHouse(t)
+	here := newHarness(t)
 	there := here.neighbour(t)
 	for name, end := range map[string]func(id string){
 		"revoked": func(id string) { here.revoke(t, id) },
@@ -269,7 +269,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 		const each = 200
 		var ended atomic.Bool
 		var busy, callers sync.WaitGroup
-		for _, process := range []house{here, there, here, there} {
+		for _, process := range []harness{here, there, here, there} {
 			busy.Add(1)
 			callers.Go(func() {
 				for calls, refused := 0, 0; refused < each; calls++ {
@@ -301,7 +301,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 // TestBusyClientsSpareQueries counts what a thousand calls in a row cost the database.
 func TestBusyClientsSpareQueries(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.DB.SetMaxOpenConns(1)
 	issued := h.plain(t)
 	began := time.Now()
@@ -325,7 +325,7 @@ func TestBusyClientsSpareQueries(t *testing.T) {
 
 func TestNotingUseNeverWaits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	issued := h.plain(t)
 	lock, err := h.DB.BeginTxx(t.Context(), nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkAuthenticate(b *testing.B) {
-	h := newHouse(b)
+	h := newHarness(b)
 	issued := h.plain(b)
 	tests := []struct {
 		name, id, secret, merchant string
@@ -45,7 +45,7 @@ func BenchmarkTake(b *testing.B) {
 		{"a statement each", 50, 200_000},
 		{"a statement for 64", 100_000, 200_000},
 	}
-	h := newHouse(b)
+	h := newHarness(b)
 	h.DB.Now = time.Now
 	for _, test := range tests {
 		caller := h.limited(b, test.rate, test.burst)

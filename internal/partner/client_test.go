@@ -16,7 +16,7 @@ import (
 
 func TestCreateClientPicksMerchants(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	single, several := h.partner(t, "Single").UID, h.partner(t, "Several").UID
 	empty := h.partner(t, "Empty").UID
 	lone := h.merchants(t, single, 1)
@@ -91,7 +91,7 @@ func TestCreateClientPicksMerchants(t *testing.T) {
 
 // wantIssued checks what was reported of a new client, and what is stored.
 func wantIssued(
-	t *testing.T, h house, issued partner.Issued, group bool, merchants []uuid.UUID,
+	t *testing.T, h harness, issued partner.Issued, group bool, merchants []uuid.UUID,
 ) {
 	t.Helper()
 	client, err := h.Client(t.Context(), issued.ClientID)
@@ -111,7 +111,7 @@ func wantIssued(
 
 func TestSecretIsStoredOnlyAsHash(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	issued := h.plain(t)
 	rotated := h.rotate(t, issued.ClientID, time.Hour)
 	var dump string
@@ -134,7 +134,7 @@ func TestSecretIsStoredOnlyAsHash(t *testing.T) {
 
 func TestSecretsAndIDsDiffer(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner := h.partner(t, "Partner").UID
 	h.merchants(t, owner, 1)
 	seen := map[string]bool{}
@@ -149,7 +149,7 @@ func TestSecretsAndIDsDiffer(t *testing.T) {
 
 func TestDemoCredentialsStay(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner := h.partner(t, "Partner").UID
 	h.merchants(t, owner, 1)
 	issued := h.client(t, partner.NewClient{PartnerUID: owner, Demo: "plain"})
@@ -181,7 +181,7 @@ func TestRotationOverlap(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			issued := h.plain(t)
 			rotatedAt := h.clock.now()
 			rotated := h.rotate(t, issued.ClientID, test.overlap)
@@ -207,7 +207,7 @@ func TestRotationOverlap(t *testing.T) {
 
 func TestSecondRotationEndsTheFirstSecret(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	issued := h.plain(t)
 	second := h.rotate(t, issued.ClientID, partner.DefaultOverlap)
 	third := h.rotate(t, issued.ClientID, partner.DefaultOverlap)
@@ -223,11 +223,11 @@ func TestSecondRotationEndsTheFirstSecret(t *testing.T) {
 
 func TestRevocationHoldsInEveryProcessAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	other := h.neighbour(t)
 	issued := h.plain(t)
 	rotated := h.rotate(t, issued.ClientID, time.Hour)
-	for _, process := range []house{h, other} {
+	for _, process := range []harness{h, other} {
 		if err := process.login(rotated.Credentials); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestRevocationHoldsInEveryProcessAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, process := range []house{h, other} {
+	for _, process := range []harness{h, other} {
 		for _, credentials := range []partner.Credentials{issued.Credentials, rotated.Credentials} {
 			wantRefusal(t, process.login(credentials), lending.CodeUnauthorized, "")
 		}
@@ -252,7 +252,7 @@ func TestRevocationHoldsInEveryProcessAtOnce(t *testing.T) {
 
 func TestRefusedChangesOfClients(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	live, revoked := h.plain(t).ClientID, h.plain(t).ClientID
 	h.revoke(t, revoked)
 	unknown := partner.DemoCredentials("nobody").ClientID
@@ -310,7 +310,7 @@ func TestRefusedChangesOfClients(t *testing.T) {
 
 func TestListClientsFilters(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner := h.partner(t, "Partner").UID
 	merchants := h.merchants(t, owner, 2)
 	kept := h.client(t, partner.NewClient{PartnerUID: owner, Group: true})

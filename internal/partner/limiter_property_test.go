@@ -32,7 +32,7 @@ func (m *bucketModel) take(now time.Time) bool {
 // exactly as one bucket would.
 func TestProcessesShareOneBucketExactly(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiters := processes(t, h, 3)
 	rapid.Check(t, func(rt *rapid.T) {
 		// Powers of two, so that the model's arithmetic rounds nothing.
@@ -61,7 +61,7 @@ func TestProcessesShareOneBucketExactly(t *testing.T) {
 // start and what flowed in since.
 func TestProcessesNeverExceedTheRate(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiters := processes(t, h, 2)
 	rapid.Check(t, func(rt *rapid.T) {
 		rate := rapid.IntRange(1, 5000).Draw(rt, "rate")
@@ -81,7 +81,7 @@ func TestProcessesNeverExceedTheRate(t *testing.T) {
 	})
 }
 
-func processes(t *testing.T, h house, count int) []*partner.Limiter {
+func processes(t *testing.T, h harness, count int) []*partner.Limiter {
 	t.Helper()
 	limiters := []*partner.Limiter{{DB: h.DB}}
 	for len(limiters) < count {
@@ -104,7 +104,7 @@ func TestRacingProcessesShareTheBurst(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			caller := h.limited(t, test.rate, test.burst)
 			var count atomic.Int64
 			var group sync.WaitGroup

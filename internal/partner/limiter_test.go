@@ -11,7 +11,7 @@ import (
 )
 
 // limited makes a client with its own rate and returns it as a caller.
-func (h house) limited(t testing.TB, rate, burst int) partner.Caller {
+func (h harness) limited(t testing.TB, rate, burst int) partner.Caller {
 	t.Helper()
 	issued := h.plain(t)
 	return partner.Caller{ClientID: issued.ClientID, RatePerSecond: rate, Burst: burst}
@@ -58,7 +58,7 @@ func TestBurstThenRate(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHarness(t)
 			limiter := &partner.Limiter{DB: h.DB}
 			caller := h.limited(t, test.rate, test.burst)
 			if got := allowed(take(t, limiter, caller, test.burst+20)); got != test.burst {
@@ -79,7 +79,7 @@ func TestBurstThenRate(t *testing.T) {
 
 func TestDecisionTellsTheHeaders(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiter := &partner.Limiter{DB: h.DB}
 	caller := h.limited(t, 2, 4)
 	steps := []struct {
@@ -119,7 +119,7 @@ func TestDecisionTellsTheHeaders(t *testing.T) {
 
 func TestChunksAndRefusalsSpareStatements(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiter := &partner.Limiter{DB: h.DB}
 	statements := countStatements(t, h.DB, "INSERT", "rate_buckets")
 	tests := []struct {
@@ -146,7 +146,7 @@ func TestChunksAndRefusalsSpareStatements(t *testing.T) {
 
 func TestHeldTokensExpire(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiters := processes(t, h, 2)
 	caller := h.limited(t, 1000, 1000)
 	take(t, limiters[0], caller, 1) // holds 19 more
@@ -173,7 +173,7 @@ func TestHeldTokensExpire(t *testing.T) {
 
 func TestNewLimitsApplyAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiter := &partner.Limiter{DB: h.DB}
 	caller := h.limited(t, 1, 1)
 	take(t, limiter, caller, 2)
@@ -194,7 +194,7 @@ func TestNewLimitsApplyAtOnce(t *testing.T) {
 
 func TestClocksThatDisagree(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	ahead, behind := &partner.Limiter{DB: h.DB}, &partner.Limiter{DB: h.neighbour(t).DB}
 	offset := time.Duration(0)
 	behind.DB.Now = func() time.Time { return h.clock.now().Add(-offset) }
@@ -221,7 +221,7 @@ func TestClocksThatDisagree(t *testing.T) {
 
 func TestClientsHaveBucketsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiter := &partner.Limiter{DB: h.DB}
 	greedy, modest := h.limited(t, 1, 3), h.limited(t, 1, 3)
 	take(t, limiter, greedy, 50)
@@ -232,7 +232,7 @@ func TestClientsHaveBucketsOfTheirOwn(t *testing.T) {
 
 func TestTakeEndsWithTheRequest(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	limiter := &partner.Limiter{DB: h.DB}
 	caller := h.limited(t, 1, 5)
 	take(t, limiter, caller, 1)

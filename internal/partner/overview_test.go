@@ -16,7 +16,7 @@ import (
 
 func TestSummaries(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	sun := h.partner(t, "Sunvolt 100%")
 	h.merchants(t, sun.UID, 2)
 	gone := h.client(t, partner.NewClient{PartnerUID: sun.UID, Group: true})
@@ -61,7 +61,7 @@ func TestSummaries(t *testing.T) {
 
 func TestRenaming(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner := h.partner(t, "Sunvolt")
 	merchant := h.merchants(t, owner.UID, 1)[0]
 	rename := func(uid uuid.UUID, name string) func(*postgres.Tx) (partner.Partner, error) {
@@ -101,7 +101,7 @@ func TestRenaming(t *testing.T) {
 // The end of each secret in force is kept, and no more of it.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	issued := h.plain(t)
 	end := func(secret string) string { return secret[len(secret)-4:] }
 	check := func(what, hint, previous string) {
@@ -126,7 +126,7 @@ func TestHints(t *testing.T) {
 
 func TestClientsOfAMerchant(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	owner := h.partner(t, "Group")
 	merchants := h.merchants(t, owner.UID, 2)
 	group := h.client(t, partner.NewClient{PartnerUID: owner.UID, Group: true})

@@ -15,7 +15,7 @@ import (
 
 func TestCreatedPartnerAndMerchantReadBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	created := h.partner(t, "  Jürgen & Söhne <GmbH> ")
 	if created.Name != "Jürgen & Söhne <GmbH>" {
 		t.Errorf("name %q, want it without the space around it", created.Name)
@@ -33,7 +33,7 @@ func TestCreatedPartnerAndMerchantReadBack(t *testing.T) {
 
 func TestRefusedPartnersAndMerchants(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	known := h.partner(t, "Known").UID
 	tests := []struct {
 		name    string
@@ -91,7 +91,7 @@ func walk[T any](
 
 func TestListsPageNewestFirst(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	var want []uuid.UUID
 	for i := range 7 {
 		if i%2 == 0 { // pairs of one time, so that pages cut through a tie
@@ -167,7 +167,7 @@ func newestFirst[T any](t *testing.T, rows []T, at func(T) time.Time) {
 
 func TestListPartnersByName(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, name := range []string{"Acme Solar", "acme roofs", "Best Windows", "50% off_"} {
 		h.partner(t, name)
 	}
@@ -182,7 +182,7 @@ func TestListPartnersByName(t *testing.T) {
 
 func TestListLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	lists := map[string]func(limit int) error{
 		"partners": func(limit int) error {
 			_, _, err := h.ListPartners(t.Context(), partner.Filter{Limit: limit})

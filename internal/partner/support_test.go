@@ -16,8 +16,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// house is a database of its own with a clock that stands until it is moved.
-type house struct {
+// harness is a database of its own with a clock that stands until it is moved.
+type harness struct {
 	*partner.Service
 	clock *clock
 }
@@ -27,16 +27,16 @@ type clock struct{ micros atomic.Int64 }
 func (c *clock) now() time.Time           { return time.UnixMicro(c.micros.Load()).UTC() }
 func (c *clock) advance(by time.Duration) { c.micros.Add(by.Microseconds()) }
 
-func newHouse(t testing.TB) house {
+func newHarness(t testing.TB) harness {
 	t.Helper()
-	h := house{Service: &partner.Service{DB: pgtest.New(t)}, clock: &clock{}}
+	h := harness{Service: &partner.Service{DB: pgtest.New(t)}, clock: &clock{}}
 	h.clock.micros.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
 	h.DB.Now = h.clock.now
 	return h
 }
 
 // neighbour is another process on the same database and clock.
-func (h house) neighbour(t testing.TB) house {
+func (h harness) neighbour(t testing.TB) harness {
 	t.Helper()
 	db, err := postgres.Open(context.Background(), h.DB.URL())
 	if err != nil {
@@ -44,7 +44,7 @@ func (h house) neighbour(t testing.TB) house {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	db.Now = h.clock.now
-	return house{Service: &partner.Service{DB: db}, clock: h.clock}
+	return harness{Service: &partner.Service{DB: db}, clock: h.clock}
 }
 
 // inTx runs one use case and fails the test if it is refused.
@@ -67,7 +67,7 @@ func tryTx[T any](db *postgres.DB, use func(tx *postgres.Tx) (T, error)) (T, err
 	return result, err
 }
 
-func (h house) partner(t testing.TB, name string) partner.Partner {
+func (h harness) partner(t testing.TB, name string) partner.Partner {
 	t.Helper()
 	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
 		return h.CreatePartner(context.Background(), tx, name, "")
@@ -75,7 +75,7 @@ func (h house) partner(t testing.TB, name string) partner.Partner {
 }
 
 // merchants adds count merchants to a partner, a second apart.
-func (h house) merchants(t testing.TB, partnerUID uuid.UUID, count int) []uuid.UUID {
+func (h harness) merchants(t testing.TB, partnerUID uuid.UUID, count int) []uuid.UUID {
 	t.Helper()
 	var uids []uuid.UUID
 	for range count {
@@ -88,7 +88,7 @@ func (h house) merchants(t testing.TB, partnerUID uuid.UUID, count int) []uuid.U
 	return uids
 }
 
-func (h house) client(t testing.TB, request partner.NewClient) partner.Issued {
+func (h harness) client(t testing.TB, request partner.NewClient) partner.Issued {
 	t.Helper()
 	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Issued, error) {
 		return h.CreateClient(context.Background(), tx, request)
@@ -96,28 +96,28 @@ func (h house) client(t testing.TB, request partner.NewClient) partner.Issued {
 }
 
 // plain makes a partner with one merchant and a client for it.
-func (h house) plain(t testing.TB) partner.Issued {
+func (h harness) plain(t testing.TB) partner.Issued {
 	t.Helper()
 	owner := h.partner(t, "Plain partner")
 	h.merchants(t, owner.UID, 1)
 	return h.client(t, partner.NewClient{PartnerUID: owner.UID})
 }
 
-func (h house) revoke(t testing.TB, id string) {
+func (h harness) revoke(t testing.TB, id string) {
 	t.Helper()
 	inTx(t, h.DB, func(tx *postgres.Tx) (any, error) {
 		return nil, h.RevokeClient(context.Background(), tx, id)
 	})
 }
 
-func (h house) rotate(t testing.TB, id string, overlap time.Duration) partner.Rotated {
+func (h harness) rotate(t testing.TB, id string, overlap time.Duration) partner.Rotated {
 	t.Helper()
 	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Rotated, error) {
 		return h.RotateClient(context.Background(), tx, id, overlap)
 	})
 }
 
-func (h house) setRate(t testing.TB, id string, perSecond, burst int) {
+func (h harness) setRate(t testing.TB, id string, perSecond, burst int) {
 	t.Helper()
 	inTx(t, h.DB, func(tx *postgres.Tx) (any, error) {
 		return nil, h.SetRate(context.Background(), tx, id, perSecond, burst)
@@ -125,7 +125,7 @@ func (h house) setRate(t testing.TB, id string, perSecond, burst int) {
 }
 
 // login authenticates without naming a merchant.
-func (h house) login(credentials partner.Credentials) error {
+func (h harness) login(credentials partner.Credentials) error {
 	_, err := h.Authenticate(context.Background(), presented(credentials, ""))
 	return err
 }

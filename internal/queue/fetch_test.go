@@ -84,13 +84,13 @@ func tally(jobs []*rivertype.JobRow) string {
 func TestFetchTellsThatItBroke(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
-	var told []string
+	var reported []string
 	began := f.db.Now()
 	f.driver.Broke = func(queue string, from, until time.Time) {
 		if from.Before(began) || until.Before(from) || until.After(f.db.Now()) {
 			t.Errorf("told of a fetch from %s until %s, want after %s", from, until, began)
 		}
-		told = append(told, queue)
+		reported = append(reported, queue)
 	}
 	f.fetch(t.Context(), t, 10)
 	f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -99,8 +99,8 @@ func TestFetchTellsThatItBroke(t *testing.T) {
 		ClientID: "tester", MaxAttemptedBy: 3, MaxToLock: 10, Queue: "hot",
 	}
 	_, err := f.executor.JobGetAvailable(t.Context(), params)
-	if err == nil || fmt.Sprint(told) != "[hot]" {
-		t.Errorf("a fetch over a connection that was ended: %v, told of %s", err, told)
+	if err == nil || fmt.Sprint(reported) != "[hot]" {
+		t.Errorf("a fetch over a connection that was ended: %v, told of %s", err, reported)
 	}
 }
 

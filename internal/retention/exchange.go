@@ -30,7 +30,7 @@ func (s *Service) exchangeSoon(ctx context.Context, m month, holds generation) (
 // exchange puts the new tables in the place of the month's partitions. It does
 // not, when a hold was placed or released since the survivors were copied.
 //
-// The locks come in the order in which the rest of the house takes them: events,
+// The locks come in the order in which the rest of the program takes them: events,
 // deliveries, attempts. No other table is locked, since none is referred to.
 func (s *Service) exchange(ctx context.Context, m month, holds generation) (bool, error) {
 	done := false

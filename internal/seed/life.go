@@ -41,7 +41,7 @@ const makeLife = `
 		          FROM steps p
 		         WHERE at < $2) s
 		 WHERE place <= $1::bigint
-	), told AS (
+	), recorded AS (
 		SELECT t.*,
 		       CASE WHEN k <= 3 OR closing AND k = steps THEN 'application.status.update'
 		            WHEN NOT lent AND k < steps THEN
@@ -79,7 +79,7 @@ const makeLife = `
 	       application_uid, merchant_uid, partner_uid, external_reference, n, k, test,
 	       CASE event WHEN 'task.created' THEN md5(application_uid || '/' || k)::uuid
 	                  WHEN 'task.updated' THEN md5(application_uid || '/' || k - 1)::uuid END
-	  FROM told`
+	  FROM recorded`
 
 // indexLife is for the batches and for what follows.
 const indexLife = `

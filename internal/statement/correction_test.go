@@ -165,7 +165,7 @@ func TestOutcomesBySubscription(t *testing.T) {
 	w := newWorld(t)
 	w.Subscribe(t, nil)
 	w.Loan(t, w.NewProduct(t, "SOLAR", "100"))
-	told := func(want string) {
+	expect := func(want string) {
 		t.Helper()
 		_, read := w.read(0, 0)
 		for _, event := range read.Result.Data.Events {
@@ -174,9 +174,9 @@ func TestOutcomesBySubscription(t *testing.T) {
 			}
 		}
 	}
-	told("waiting")
+	expect("waiting")
 	for _, state := range []string{"failed", "cancelled", "delivered"} {
 		w.end(state)
-		told(state)
+		expect(state)
 	}
 }

@@ -74,12 +74,12 @@ type Entry struct {
 	// Tag marks a re-send, empty for none.
 	Tag  string
 	Text string
-	// Passage is what became of an event, nil for what is none or went to nobody.
-	Passage *delivery.Passage
+	// Outcome is what became of an event, nil for what is none or went to nobody.
+	Outcome *delivery.EventOutcome
 }
 
-// passageWords sum up what became of an event, what somebody has to look at first.
-func passageWords(of delivery.Passage) string {
+// outcomeWords sum up what became of an event, what somebody has to look at first.
+func outcomeWords(of delivery.EventOutcome) string {
 	var parts []string
 	for _, part := range []struct {
 		count int
@@ -98,8 +98,8 @@ func passageWords(of delivery.Passage) string {
 	return ui.Plural(of.Total(), "delivery", "deliveries") + ": " + strings.Join(parts, ", ")
 }
 
-// passageClass marks the sum of an event that somebody has to look at.
-func passageClass(of delivery.Passage) string {
+// outcomeClass marks the sum of an event that somebody has to look at.
+func outcomeClass(of delivery.EventOutcome) string {
 	if of.Failed > 0 {
 		return "fault-word"
 	}

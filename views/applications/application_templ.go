@@ -1047,8 +1047,8 @@ func timelinePanel(uid string, t Timeline) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				if entry.Passage != nil {
-					templ_7745c5c3_Err = passage(entry).Render(ctx, templ_7745c5c3_Buffer)
+				if entry.Outcome != nil {
+					templ_7745c5c3_Err = eventOutcome(entry).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1708,9 +1708,9 @@ func taskTitleCell(t application.TaskEntry) templ.Component {
 	})
 }
 
-// passage opens an event into its deliveries, and each of these into its attempts. What
+// eventOutcome opens an event into its deliveries, and each of these into its attempts. What
 // failed is open from the start.
-func passage(e Entry) templ.Component {
+func eventOutcome(e Entry) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1748,7 +1748,7 @@ func passage(e Entry) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if e.Passage.Failed > 0 {
+		if e.Outcome.Failed > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 147, " open")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1758,7 +1758,7 @@ func passage(e Entry) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var70 = []any{passageClass(*e.Passage)}
+		var templ_7745c5c3_Var70 = []any{outcomeClass(*e.Outcome)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var70...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1781,7 +1781,7 @@ func passage(e Entry) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var72 string
-		templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinStringErrs(passageWords(*e.Passage))
+		templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinStringErrs(outcomeWords(*e.Outcome))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/applications/application.templ`, Line: 392, Col: 70}
 		}
@@ -1793,7 +1793,7 @@ func passage(e Entry) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, tried := range e.Passage.Deliveries {
+		for _, tried := range e.Outcome.Deliveries {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 152, "<li><details id=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1942,7 +1942,7 @@ func passage(e Entry) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if more := e.Passage.Total() - len(e.Passage.Deliveries); more > 0 {
+		if more := e.Outcome.Total() - len(e.Outcome.Deliveries); more > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 167, "<p><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

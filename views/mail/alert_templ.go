@@ -45,14 +45,14 @@ const (
 	AlertUndecided      AlertKind = "applications_undecided"
 )
 
-// message is what differs between the kinds.
-type message struct{ subject, title, lead, next, button string }
+// wording is what differs between the kinds.
+type wording struct{ subject, title, lead, next, button string }
 
-func (a Alert) message() message {
+func (a Alert) wording() wording {
 	endpoint := endpointOf(a.Name, a.URL)
 	switch a.Kind {
 	case AlertRecovered:
-		return message{
+		return wording{
 			subject: "Webhooks recovered: " + endpoint,
 			title:   "Webhooks are delivered again",
 			lead:    "The endpoint accepts events again. New events are being delivered.",
@@ -61,7 +61,7 @@ func (a Alert) message() message {
 			button: "Open the subscription",
 		}
 	case AlertDrawsOverdue:
-		return message{
+		return wording{
 			subject: "Draws are overdue: " + a.Count,
 			title:   "Draws wait for their money",
 			lead:    "They have been in one state for longer than their products allow.",
@@ -70,7 +70,7 @@ func (a Alert) message() message {
 			button: "See what needs attention",
 		}
 	case AlertUndecided:
-		return message{
+		return wording{
 			subject: "Applications wait for a decision: " + a.Count + ", notice due on " + a.Day,
 			title:   "Applications wait for a decision",
 			lead: "They were complete weeks ago and are not decided. Regulation B wants the applicants " +
@@ -79,7 +79,7 @@ func (a Alert) message() message {
 			button: "See what needs attention",
 		}
 	case AlertAttemptsUsedUp:
-		return message{
+		return wording{
 			subject: "Webhook not delivered: " + endpoint,
 			title:   "A webhook could not be delivered",
 			lead:    "Every attempt to deliver an event failed, and it is not sent again by itself.",
@@ -88,7 +88,7 @@ func (a Alert) message() message {
 		}
 	}
 	if a.Paused {
-		return message{
+		return wording{
 			subject: "Webhooks paused: " + endpoint,
 			title:   "A webhook endpoint was paused",
 			lead: "Every attempt to deliver events to this endpoint has failed for a while. " +
@@ -98,7 +98,7 @@ func (a Alert) message() message {
 			button: "Open the subscription",
 		}
 	}
-	return message{
+	return wording{
 		subject: "Webhooks failing: " + endpoint,
 		title:   "A webhook endpoint is failing",
 		lead: "Every attempt to deliver events to this endpoint has failed for a while. " +
@@ -134,19 +134,19 @@ func (a Alert) facts() []Fact {
 }
 
 // Subject names the subscription.
-func (a Alert) Subject(Lender) string { return a.message().subject }
+func (a Alert) Subject(Lender) string { return a.wording().subject }
 
 const whyOperator = "You receive this because you are named for alerts of Drawbridge, or operate it."
 
 // Text is the plain-text part.
 func (a Alert) Text(lender Lender) string {
-	told := a.message()
+	words := a.wording()
 	var b textBuilder
-	b.paragraph(told.title).paragraph(told.lead)
+	b.paragraph(words.title).paragraph(words.lead)
 	b.facts(a.facts())
-	b.paragraph(told.next)
+	b.paragraph(words.next)
 	if a.ConsoleURL != "" {
-		b.paragraph(told.button + ": " + a.ConsoleURL)
+		b.paragraph(words.button + ": " + a.ConsoleURL)
 	}
 	b.paragraph(whyOperator)
 	return b.signed("Drawbridge, " + lender.Name)
@@ -174,7 +174,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		told := a.message()
+		words := a.wording()
 		templ_7745c5c3_Var2 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 			templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -200,9 +200,9 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(told.title)
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(words.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 152, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 152, Col: 16}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -231,9 +231,9 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(told.lead)
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(words.lead)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 155, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 155, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -270,9 +270,9 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				var templ_7745c5c3_Var8 string
-				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(told.next)
+				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(words.next)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 159, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 159, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {
@@ -288,13 +288,13 @@ func (a Alert) HTML(lender Lender) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = action(lender, told.button, a.ConsoleURL).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = action(lender, words.button, a.ConsoleURL).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(frame{Lender: lender, Title: told.subject, Preview: told.lead, Why: whyOperator}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(frame{Lender: lender, Title: words.subject, Preview: words.lead, Why: whyOperator}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func render(t *testing.T, lender mail.Lender, letter mail.Letter) mail.Content {
+func render(t *testing.T, lender mail.Lender, message mail.Message) mail.Content {
 	t.Helper()
-	content, err := mail.Render(t.Context(), lender, letter)
+	content, err := mail.Render(t.Context(), lender, message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	for _, sample := range mail.Samples() {
 		t.Run(sample.Name, func(t *testing.T) {
 			t.Parallel()
-			content := render(t, mail.SampleLender(), sample.Letter)
+			content := render(t, mail.SampleLender(), sample.Message)
 			for name, got := range map[string]string{
 				// Elements on lines of their own make differences readable.
 				sample.Name + ".html": strings.ReplaceAll(content.HTML, "><", ">\n<"),
@@ -89,7 +89,7 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 func TestNothingIsLoaded(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
-		html := render(t, mail.SampleLender(), sample.Letter).HTML
+		html := render(t, mail.SampleLender(), sample.Message).HTML
 		document := parse(t, html)
 		for _, selector := range []string{
 			"img", "script", "link", "iframe", "object", "form", "input", "svg", "video",
@@ -114,7 +114,7 @@ func TestReadableEverywhere(t *testing.T) {
 	for _, sample := range mail.Samples() {
 		t.Run(sample.Name, func(t *testing.T) {
 			t.Parallel()
-			content := render(t, mail.SampleLender(), sample.Letter)
+			content := render(t, mail.SampleLender(), sample.Message)
 			document := parse(t, content.HTML)
 			if lang, _ := document.Find("html").Attr("lang"); lang != "en" {
 				t.Errorf("the document's language is %q", lang)
@@ -147,7 +147,7 @@ func TestReadableEverywhere(t *testing.T) {
 func TestPartsAgree(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
-		content := render(t, mail.SampleLender(), sample.Letter)
+		content := render(t, mail.SampleLender(), sample.Message)
 		document := parse(t, content.HTML)
 		flat := strings.Join(strings.Fields(content.Text), " ")
 		document.Find("th, td.line, td.callout, h1, p a.link").Each(func(_ int, cell *goquery.Selection) {
@@ -184,7 +184,7 @@ func TestForeignText(t *testing.T) {
 		borrower := mail.Borrower{
 			FirstName: text, ProjectName: text, MerchantName: text, Reference: text,
 		}
-		for _, letter := range []mail.Letter{
+		for _, message := range []mail.Message{
 			mail.Welcome{Borrower: borrower, ProductName: text, ApprovedAmount: text, Term: text},
 			mail.Stipulation{Borrower: borrower, Status: lending.ApplicationStatus(text)},
 			mail.Task{Borrower: borrower, Title: text},
@@ -193,28 +193,28 @@ func TestForeignText(t *testing.T) {
 				Failures: text, LastError: text, ConsoleURL: text,
 			},
 		} {
-			content := render(t, lender, letter)
+			content := render(t, lender, message)
 			if strings.ContainsAny(content.Subject, "\r\n") {
-				t.Errorf("%T: the subject has more than one line: %q", letter, content.Subject)
+				t.Errorf("%T: the subject has more than one line: %q", message, content.Subject)
 			}
 			document := parse(t, content.HTML)
 			if found := document.Find("script, img, b").Length(); found != 0 {
-				t.Errorf("%T: %q became %d elements", letter, text, found)
+				t.Errorf("%T: %q became %d elements", message, text, found)
 			}
 			document.Find("[style]").Each(func(_ int, element *goquery.Selection) {
 				if style := element.AttrOr("style", ""); strings.Contains(style, "evil") {
-					t.Errorf("%T: foreign text reached a style: %s", letter, style)
+					t.Errorf("%T: foreign text reached a style: %s", message, style)
 				}
 			})
 			if strings.Contains(document.Find("style").Text(), "evil") {
-				t.Errorf("%T: foreign text reached the style sheet", letter)
+				t.Errorf("%T: foreign text reached the style sheet", message)
 			}
 			shown := strings.Join(strings.Fields(document.Find("bdi").Text()), " ")
 			if want := strings.Join(strings.Fields(text), " "); !strings.Contains(shown, want) {
-				t.Errorf("%T does not show %q as it is", letter, text)
+				t.Errorf("%T does not show %q as it is", message, text)
 			}
 			if !strings.Contains(content.Text, strings.Fields(text)[0]) {
-				t.Errorf("%T: the text part lacks %q", letter, text)
+				t.Errorf("%T: the text part lacks %q", message, text)
 			}
 		}
 	}
@@ -236,9 +236,9 @@ func TestSubjects(t *testing.T) {
 	t.Parallel()
 	lender := mail.SampleLender()
 	for _, test := range []struct {
-		name   string
-		letter mail.Letter
-		want   string
+		name    string
+		message mail.Message
+		want    string
 	}{
 		{"welcome", mail.Welcome{}, "Welcome to Meadow Lending"},
 		{
@@ -275,7 +275,7 @@ func TestSubjects(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.letter.Subject(lender); got != test.want {
+			if got := test.message.Subject(lender); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

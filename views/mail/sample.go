@@ -2,18 +2,18 @@ package mail
 
 import "drawbridge/internal/lending"
 
-// Sample is a letter with invented facts, for previews.
+// Sample is a message with invented facts, for previews.
 type Sample struct {
 	// Name tells samples apart; it may stand in a file name or an address.
-	Name   string
-	Title  string
-	Letter Letter
+	Name    string
+	Title   string
+	Message Message
 }
 
 // console is where the buttons of samples lead.
 const console = "https://drawbridge.example/console"
 
-// Samples returns one letter of each kind, in the order of the preview.
+// Samples returns one message of each kind, in the order of the preview.
 func Samples() []Sample {
 	ana := Borrower{
 		FirstName:    "Ana",

@@ -9,7 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"drawbridge/internal/attention"
-	"drawbridge/internal/fleet"
+	"drawbridge/internal/processes"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -44,7 +44,7 @@ type Numbers struct {
 	// Alerts are open, newest first.
 	Alerts []attention.Item
 	// Activity is what was begun in the time, by state; DrawWord names the states of draws.
-	Activity fleet.Activity
+	Activity processes.Activity
 	DrawWord func(state string) string
 }
 
@@ -57,7 +57,7 @@ type Figure struct {
 // counts are things of a kind by state, and where they are listed.
 type counts struct {
 	kind, title string
-	rows        []fleet.StateCount
+	rows        []processes.StateCount
 	word        func(state string) string
 	path, param string
 }
@@ -73,20 +73,20 @@ func (n Numbers) counts() []counts {
 	}
 }
 
-func (c counts) table() ui.TableProps[fleet.StateCount] {
-	return ui.TableProps[fleet.StateCount]{
+func (c counts) table() ui.TableProps[processes.StateCount] {
+	return ui.TableProps[processes.StateCount]{
 		Caption: c.title + " by status",
-		RowID: func(r fleet.StateCount) string {
+		RowID: func(r processes.StateCount) string {
 			return c.kind + "-state-" + strings.ReplaceAll(r.State, " ", "-")
 		},
 		Rows: c.rows,
-		Columns: []ui.Column[fleet.StateCount]{
-			{Title: "Status", Header: true, Cell: func(r fleet.StateCount) templ.Component {
+		Columns: []ui.Column[processes.StateCount]{
+			{Title: "Status", Header: true, Cell: func(r processes.StateCount) templ.Component {
 				return countStateCell(paths.Where(c.path, c.param, r.State), c.word(r.State))
 			}},
 			{
 				Title: "Count", Class: "end",
-				Text: func(r fleet.StateCount) string { return UpTo(r.Count) },
+				Text: func(r processes.StateCount) string { return UpTo(r.Count) },
 			},
 		},
 	}

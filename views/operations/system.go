@@ -7,7 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"drawbridge/internal/fleet"
+	"drawbridge/internal/processes"
 	"drawbridge/migrations"
 	"drawbridge/views/ui"
 )
@@ -33,7 +33,7 @@ type Fact struct {
 	At time.Time
 }
 
-func databaseFacts(database fleet.Database) []Fact {
+func databaseFacts(database processes.Database) []Fact {
 	connections := Fact{
 		Name:  "Connections",
 		Value: fmt.Sprintf("%d of %d", database.Connections, database.MaxConnections),
@@ -69,28 +69,28 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
-	return ui.TableProps[fleet.Process]{
+func processTable(report processes.Report) ui.TableProps[processes.Process] {
+	return ui.TableProps[processes.Process]{
 		Caption: "Processes that serve", Rows: report.Processes,
-		RowID: func(p fleet.Process) string { return "process-" + p.UID.String() },
-		Columns: []ui.Column[fleet.Process]{
-			{Title: "State", Class: "w-state", Chip: func(p fleet.Process) ui.ChipProps {
+		RowID: func(p processes.Process) string { return "process-" + p.UID.String() },
+		Columns: []ui.Column[processes.Process]{
+			{Title: "State", Class: "w-state", Chip: func(p processes.Process) ui.ChipProps {
 				switch {
-				case report.Database.Now.Sub(p.LastBeatAt) > fleet.Lost:
+				case report.Database.Now.Sub(p.LastBeatAt) > processes.Lost:
 					return ui.ChipProps{Icon: "circle-x", Word: "Lost", Tone: ui.Bad}
 				case p.Skew().Abs() > maxSkew:
 					return ui.ChipProps{Icon: "triangle-alert", Word: "Clock off", Tone: ui.Warn}
 				}
 				return ui.ChipProps{Icon: "circle-check", Word: "Alive", Tone: ui.Good}
 			}},
-			{Title: "Host and process", Header: true, Cell: func(p fleet.Process) templ.Component {
+			{Title: "Host and process", Header: true, Cell: func(p processes.Process) templ.Component {
 				return processHostCell(p, p.UID.String() == report.Leader.ID)
 			}},
 			{
 				Title: "Version", Class: "col-b", Named: true,
-				Text: func(p fleet.Process) string { return p.Version },
+				Text: func(p processes.Process) string { return p.Version },
 			},
-			{Title: "Clock ahead", Class: "end col-b", Named: true, Text: func(p fleet.Process) string {
+			{Title: "Clock ahead", Class: "end col-b", Named: true, Text: func(p processes.Process) string {
 				if skew := p.Skew(); skew < 0 {
 					return "-" + ui.Duration(-skew)
 				}
@@ -98,65 +98,68 @@ func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
 			}},
 			{
 				Title: "Started", Class: "col-a end", Named: true,
-				Time: func(p fleet.Process) time.Time { return p.StartedAt },
+				Time: func(p processes.Process) time.Time { return p.StartedAt },
 			},
 			{
 				Title: "Last sign of life", Class: "end", Named: true,
-				Time: func(p fleet.Process) time.Time { return p.LastBeatAt },
+				Time: func(p processes.Process) time.Time { return p.LastBeatAt },
 			},
 		},
 	}
 }
 
-func partitionTable(rows []fleet.Partition) ui.TableProps[fleet.Partition] {
-	return ui.TableProps[fleet.Partition]{
+func partitionTable(rows []processes.Partition) ui.TableProps[processes.Partition] {
+	return ui.TableProps[processes.Partition]{
 		Caption: "Partitions", Rows: rows,
-		RowID: func(p fleet.Partition) string { return "partition-" + p.Name },
-		Columns: []ui.Column[fleet.Partition]{
+		RowID: func(p processes.Partition) string { return "partition-" + p.Name },
+		Columns: []ui.Column[processes.Partition]{
 			{
 				Title: "Partition", Header: true,
-				Cell: func(p fleet.Partition) templ.Component { return ui.Breaking(p.Name) },
+				Cell: func(p processes.Partition) templ.Component { return ui.Breaking(p.Name) },
 			},
-			{Title: "Of", Class: "col-b", Text: func(p fleet.Partition) string { return p.Table }},
+			{Title: "Of", Class: "col-b", Text: func(p processes.Partition) string { return p.Table }},
 			{
 				Title: "Size", Class: "end w-rate",
-				Text: func(p fleet.Partition) string { return size(p.Bytes) },
+				Text: func(p processes.Partition) string { return size(p.Bytes) },
 			},
-			{Title: "Rows, about", Class: "end w-rate", Named: true, Text: func(p fleet.Partition) string {
-				if p.Rows < 0 {
-					return "not counted yet"
-				}
-				return ui.Number(int(p.Rows))
-			}},
+			{
+				Title: "Rows, about", Class: "end w-rate", Named: true,
+				Text: func(p processes.Partition) string {
+					if p.Rows < 0 {
+						return "not counted yet"
+					}
+					return ui.Number(int(p.Rows))
+				},
+			},
 		},
 	}
 }
 
-func workTable(report fleet.Report) ui.TableProps[fleet.Queue] {
-	count := func(of func(fleet.Queue) int) func(fleet.Queue) string {
-		return func(q fleet.Queue) string { return ui.Number(of(q)) }
+func workTable(report processes.Report) ui.TableProps[processes.Queue] {
+	count := func(of func(processes.Queue) int) func(processes.Queue) string {
+		return func(q processes.Queue) string { return ui.Number(of(q)) }
 	}
-	return ui.TableProps[fleet.Queue]{
+	return ui.TableProps[processes.Queue]{
 		Caption: "Job queues", Rows: report.Queues,
-		RowID: func(q fleet.Queue) string { return "queue-" + q.Name },
-		Columns: []ui.Column[fleet.Queue]{
+		RowID: func(q processes.Queue) string { return "queue-" + q.Name },
+		Columns: []ui.Column[processes.Queue]{
 			{
 				Title: "Queue", Header: true,
-				Text: func(q fleet.Queue) string { return QueueWord(q.Name) },
+				Text: func(q processes.Queue) string { return QueueWord(q.Name) },
 			},
 			{
 				Title: "Waiting", Class: "end col-b", Named: true,
-				Text: count(func(q fleet.Queue) int { return q.Waiting }),
+				Text: count(func(q processes.Queue) int { return q.Waiting }),
 			},
 			{
 				Title: "Running", Class: "end col-b", Named: true,
-				Text: count(func(q fleet.Queue) int { return q.Running }),
+				Text: count(func(q processes.Queue) int { return q.Running }),
 			},
 			{
 				Title: "Later", Class: "end col-b", Named: true,
-				Text: count(func(q fleet.Queue) int { return q.Scheduled }),
+				Text: count(func(q processes.Queue) int { return q.Scheduled }),
 			},
-			{Title: "Oldest waiting", Class: "end", Named: true, Time: func(q fleet.Queue) time.Time {
+			{Title: "Oldest waiting", Class: "end", Named: true, Time: func(q processes.Queue) time.Time {
 				oldest := ui.TimeOf(q.Oldest)
 				if oldest.After(report.Database.Now) {
 					return time.Time{}
@@ -176,23 +179,23 @@ var choreWords = map[string]string{
 	"webhook_deliver": "Sends a delivery",
 }
 
-func choreTable(rows []fleet.Chore) ui.TableProps[fleet.Chore] {
-	return ui.TableProps[fleet.Chore]{
+func choreTable(rows []processes.Chore) ui.TableProps[processes.Chore] {
+	return ui.TableProps[processes.Chore]{
 		Caption: "Chores", Rows: rows,
-		RowID: func(c fleet.Chore) string { return "chore-" + c.Kind },
-		Columns: []ui.Column[fleet.Chore]{
+		RowID: func(c processes.Chore) string { return "chore-" + c.Kind },
+		Columns: []ui.Column[processes.Chore]{
 			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
 			{
 				Title: "Last done", Class: "w-time", Named: true,
-				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastDone) },
+				Time: func(c processes.Chore) time.Time { return ui.TimeOf(c.LastDone) },
 			},
 			{
 				Title: "Last failed", Class: "col-b w-time", Named: true,
-				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastFailed) },
+				Time: func(c processes.Chore) time.Time { return ui.TimeOf(c.LastFailed) },
 			},
 			{
 				Title: "Waiting or running", Class: "end col-b w-result", Named: true,
-				Text: func(c fleet.Chore) string { return ui.Number(c.Open) },
+				Text: func(c processes.Chore) string { return ui.Number(c.Open) },
 			},
 		},
 	}

@@ -12,13 +12,13 @@ import (
 	"strconv"
 	"strings"
 
-	"drawbridge/internal/fleet"
+	"drawbridge/internal/processes"
 	"drawbridge/views/ui"
 )
 
 // System shows how the whole of Drawbridge is, and changes nothing. Facts are what the
 // process knows of its configuration.
-func System(report fleet.Report, facts []Fact, held Held) templ.Component {
+func System(report processes.Report, facts []Fact, held Held) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -444,7 +444,7 @@ func systemFacts(facts []Fact) templ.Component {
 	})
 }
 
-func processHostCell(p fleet.Process, leads bool) templ.Component {
+func processHostCell(p processes.Process, leads bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -530,7 +530,7 @@ func processHostCell(p fleet.Process, leads bool) templ.Component {
 	})
 }
 
-func choreNameCell(c fleet.Chore) templ.Component {
+func choreNameCell(c processes.Chore) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -44,7 +44,7 @@ type ViewLink struct {
 	Label   string
 	Href    string
 	Current bool
-	// UID is that of a view that the reader saved, empty for one of the house.
+	// UID is that of a view that the reader saved, empty for a built-in one.
 	UID string
 }
 

@@ -43,8 +43,8 @@ type API struct {
 	Operators    *operator.Service
 	// Statements are the daily ones of merchants.
 	Statements *statement.Service
-	// Door bounds the calls that are worked at a time; nil bounds nothing.
-	Door *admission.Door
+	// Admission bounds the calls that are worked at a time; nil bounds nothing.
+	Admission *admission.Limiter
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.

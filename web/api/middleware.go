@@ -79,7 +79,7 @@ func (a *API) admit(c echo.Context, route Route, client string) (leave func(), e
 		return func() {}, nil
 	}
 	request, answer := c.Request(), c.Response()
-	place, err := a.Door.Enter(request.Context(), client)
+	place, err := a.Admission.Enter(request.Context(), client)
 	if err != nil {
 		return nil, err
 	}

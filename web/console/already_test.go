@@ -27,7 +27,10 @@ func TestAMoveToWhereItIsAlready(t *testing.T) {
 		moved        bool // before
 	}{
 		{changePath(app.UID, "status", "to", "Approved"), "The application is Approved already.", true},
-		{changePath(app.UID, "document", "to", "DOCUMENT_SENT"), "The documents are sent already.", false},
+		{
+			changePath(app.UID, "document", "to", "DOCUMENT_SENT"),
+			"The documents are sent already.", false,
+		},
 		{
 			changePath(app.UID, "document", "to", "DOCUMENT_SIGNED"),
 			"The documents are signed already.", false,
@@ -50,7 +53,7 @@ func TestAMoveToWhereItIsAlready(t *testing.T) {
 			moved.wantStatus(t, http.StatusSeeOther)
 			b.get(page)
 		}
-		told, entries := r.told(app.UID), r.count(`SELECT count(*) FROM audit_log`)
+		recorded, entries := r.recorded(app.UID), r.count(`SELECT count(*) FROM audit_log`)
 		for _, ask := range []func() answer{func() answer { return b.get(test.path) }, again} {
 			led := ask().wantStatus(t, http.StatusSeeOther)
 			if led.Location != page {
@@ -61,7 +64,8 @@ func TestAMoveToWhereItIsAlready(t *testing.T) {
 				t.Errorf("%s says %q, want %q", test.path, got, test.notice)
 			}
 		}
-		if !slices.Equal(r.told(app.UID), told) || r.count(`SELECT count(*) FROM audit_log`) != entries {
+		if !slices.Equal(r.recorded(app.UID), recorded) ||
+			r.count(`SELECT count(*) FROM audit_log`) != entries {
 			t.Errorf("%s changed something", test.path)
 		}
 	}

@@ -316,9 +316,9 @@ func TestARecoveryOfAClientIsSteered(t *testing.T) {
 		{"pause", bulk.StatePaused}, {"resume", bulk.StateRunning}, {"cancel", bulk.StateCancelled},
 	} {
 		b.post(page+"/"+step.action, nil).wantStatus(t, http.StatusSeeOther)
-		told, err := r.Webhooks.Bulk.RecoveryOf(t.Context(), begun.UID, client)
-		if err != nil || told.State != step.state || told.Counts.Total() != 2 {
-			t.Errorf("after %s the client reads %+v, %v", step.action, told, err)
+		recovery, err := r.Webhooks.Bulk.RecoveryOf(t.Context(), begun.UID, client)
+		if err != nil || recovery.State != step.state || recovery.Counts.Total() != 2 {
+			t.Errorf("after %s the client reads %+v, %v", step.action, recovery, err)
 		}
 		if r.auditedBulk("bulk_resend."+step.action) != 1 {
 			t.Errorf("the audit log does not tell of the %s", step.action)

@@ -26,8 +26,8 @@ func changePath(uid uuid.UUID, change string, pairs ...string) string {
 	return paths.With(paths.To(paths.ApplicationChange, uid.String(), change), query)
 }
 
-// told lists the kinds and statuses of an application's events, oldest first.
-func (r *harness) told(uid uuid.UUID) []string {
+// recorded lists the kinds and statuses of an application's events, oldest first.
+func (r *harness) recorded(uid uuid.UUID) []string {
 	r.Helper()
 	var words []string
 	r.must(r.DB.SelectContext(r.Context(), &words, `SELECT kind || ' ' || status FROM events
@@ -151,7 +151,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	step := func(want string, fields map[string]string, change string, pairs ...string) {
 		t.Helper()
 		form := b.get(changePath(uid, change, pairs...)).wantStatus(t, http.StatusOK)
-		before := r.told(uid)
+		before := r.recorded(uid)
 		announced := ""
 		body := form.text(".dialog-body")
 		_, after, found := strings.Cut(body, "Sends “")
@@ -170,19 +170,19 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		if answer.Status != http.StatusSeeOther || answer.Location != created.Location {
 			t.Fatalf("%s answers %d: %s", change, answer.Status, answer.text("main"))
 		}
-		got := r.told(uid)[len(before):]
+		got := r.recorded(uid)[len(before):]
 		if strings.Join(got, ",") != want {
-			t.Errorf("%s %v told %v, want %q", change, pairs, got, want)
+			t.Errorf("%s %v recorded %v, want %q", change, pairs, got, want)
 		}
 		if want != "" && announced != strings.Fields(want)[0] {
-			t.Errorf("%s announced %q and told %q", change, announced, want)
+			t.Errorf("%s announced %q and recorded %q", change, announced, want)
 		}
 		b.get(answer.Location).wantStatus(t, http.StatusOK)
 		// The same form a second time changes nothing and is told.
 		again := b.post(action, values).wantStatus(t, http.StatusSeeOther)
 		notice := b.get(again.Location).text("main > .notice")
-		if !strings.Contains(notice, "sent before") || len(r.told(uid)) != len(before)+len(got) {
-			t.Errorf("%s sent twice says %q and told %v", change, notice, r.told(uid))
+		if !strings.Contains(notice, "sent before") || len(r.recorded(uid)) != len(before)+len(got) {
+			t.Errorf("%s sent twice says %q and recorded %v", change, notice, r.recorded(uid))
 		}
 	}
 	const status = "application.status.update "
@@ -246,8 +246,8 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	deliveries := r.count(`SELECT count(*) FROM deliveries WHERE subscription_uid = $1`,
 		subscription.UID)
 	// A cancelled draw is told to those alone who asked for it by name.
-	if deliveries != len(r.told(uid))-1 {
-		t.Errorf("%d deliveries of %d events", deliveries, len(r.told(uid)))
+	if deliveries != len(r.recorded(uid))-1 {
+		t.Errorf("%d deliveries of %d events", deliveries, len(r.recorded(uid)))
 	}
 	actions := r.count(`SELECT count(*) FROM audit_log WHERE subject = $1 AND actor = $2`,
 		uid.String(), operatorEmail)
@@ -293,7 +293,7 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 	} {
 		action, values := b.get(test.path).wantStatus(t, http.StatusOK).formValues(t)
 		test.other()
-		before := r.told(app.UID)
+		before := r.recorded(app.UID)
 		for name, value := range test.fields {
 			values.Set(name, value)
 		}
@@ -301,8 +301,8 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 		if got := answer.text("main"); !strings.Contains(got, test.says) {
 			t.Errorf("%s: says %q, want %q", test.name, got, test.says)
 		}
-		if got := r.told(app.UID); len(got) != len(before) {
-			t.Errorf("%s told %v more", test.name, got[len(before):])
+		if got := r.recorded(app.UID); len(got) != len(before) {
+			t.Errorf("%s recorded %v more", test.name, got[len(before):])
 		}
 		for name, value := range test.fields {
 			if kept := answer.find("[name="+name+"]").AttrOr("value", ""); kept != value {
@@ -462,8 +462,8 @@ func TestSupportChangesNoApplication(t *testing.T) {
 		b.post(path, url.Values{"token": {uuid.NewString()}, "to": {"Closed"}, "seen": {"Approved"}}).
 			wantStatus(t, http.StatusForbidden)
 	}
-	if got := r.told(r.application); len(got) != 0 {
-		t.Errorf("told %v", got)
+	if got := r.recorded(r.application); len(got) != 0 {
+		t.Errorf("recorded %v", got)
 	}
 }
 

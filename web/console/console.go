@@ -24,12 +24,12 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
@@ -76,9 +76,9 @@ type Options struct {
 	Products  *catalog.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
-	// Attention is the queue of what needs a human, Fleet the state of the whole.
+	// Attention is the queue of what needs a human, Processes the state of the whole.
 	Attention *attention.Service
-	Fleet     *fleet.Service
+	Processes *processes.Service
 	// Restored knows whether a restored database holds everything.
 	Restored *restore.Service
 	// System is shown on the page about the system.
@@ -204,7 +204,7 @@ func (c *Console) assemble() []page.Route {
 	features := []interface{ Routes() []page.Route }{
 		&account.Feature{Engine: c.Changes, Provider: c.Provider},
 		&operations.Feature{
-			Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
+			Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Processes: c.Processes,
 			Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention,
 			Search: c.Search, Why: c.Why, Webhooks: c.Webhooks, System: c.System,
 			Configuration: c.Configuration, Provider: c.Provider, JobConsole: c.JobConsole,

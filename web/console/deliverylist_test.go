@@ -60,9 +60,9 @@ func TestSavedViews(t *testing.T) {
 		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(paths.Deliveries).
 			find(".view-link").Map(textOf), ","), " ", "_"))
 	}
-	house := "Failing_now,Failed_today,Slow,Tail"
-	if got := strings.Join(links(b), ""); got != house {
-		t.Errorf("views %s, want %s", got, house)
+	builtIn := "Failing_now,Failed_today,Slow,Tail"
+	if got := strings.Join(links(b), ""); got != builtIn {
+		t.Errorf("views %s, want %s", got, builtIn)
 	}
 	save := url.Values{
 		"path": {paths.Deliveries}, "filter": {"code=503&range=7d"},
@@ -80,14 +80,14 @@ func TestSavedViews(t *testing.T) {
 	r.addUser("other@lender.example", operator.RoleSupport)
 	other := r.stranger()
 	other.signIn("other@lender.example", password)
-	if got := strings.Join(links(other), ""); got != house {
+	if got := strings.Join(links(other), ""); got != builtIn {
 		t.Errorf("somebody else sees the views %s", got)
 	}
 	remove, _ := page.find("button[name=remove]").Attr("value")
 	form := url.Values{"path": {paths.Deliveries}, "filter": {""}, "remove": {remove}}
 	other.post(paths.SavedViews, form).wantStatus(t, http.StatusNotFound)
 	b.post(paths.SavedViews, form).wantStatus(t, http.StatusSeeOther)
-	if got := strings.Join(links(b), ""); got != house {
+	if got := strings.Join(links(b), ""); got != builtIn {
 		t.Errorf("after removing there are %s", got)
 	}
 	for name, wrong := range map[string]url.Values{

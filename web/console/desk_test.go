@@ -100,14 +100,14 @@ func TestDrawDesk(t *testing.T) {
 	b.get(link).wantStatus(t, http.StatusOK)
 	answer, _ := b.fillIn(link, map[string]string{"reason": "a note among ourselves"})
 	answer.wantStatus(t, http.StatusSeeOther)
-	var noted, told int
+	var noted, changes int
 	r.must(r.DB.QueryRowContext(t.Context(), `
 		SELECT (SELECT count(*) FROM audit_log WHERE reason = 'a note among ourselves'),
 		       (SELECT count(*) FROM disbursement_changes WHERE reason = 'a note among ourselves')`).
-		Scan(&noted, &told))
-	if noted != 1 || told != 0 {
+		Scan(&noted, &changes))
+	if noted != 1 || changes != 0 {
 		t.Errorf("a note stands %d times in the audit log, want once, and %d times before the partner",
-			noted, told)
+			noted, changes)
 	}
 	if got := b.get(paths.Desk).text(row(asked)); strings.Contains(got, "overdue") ||
 		!strings.Contains(got, "Processing") {

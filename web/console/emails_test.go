@@ -52,7 +52,7 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 	r.Helper()
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")
 	r.must(err)
-	courier := &email.Courier{
+	mailSender := &email.MailSender{
 		DB: r.DB, Jobs: r.Jobs, From: from, Captures: r.captures,
 		Render: func(_ context.Context, draft email.Draft) (email.Content, error) {
 			subject := fmt.Sprintf("%s for %s", draft.Kind, draft.Params[email.ParamFirstName])
@@ -62,8 +62,8 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 	if server != nil {
 		parsed, err := email.ParseServer(server.URL())
 		r.must(err)
-		courier.Sender = email.NewSender(parsed, email.DefaultLimits())
-		defer courier.Sender.Close()
+		mailSender.SMTP = email.NewSMTPClient(parsed, email.DefaultLimits())
+		defer mailSender.SMTP.Close()
 	}
 	var rows [][]byte
 	r.must(r.DB.SelectContext(r.Context(), &rows,
@@ -71,7 +71,7 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 	for _, row := range rows {
 		var job email.SendArgs
 		r.must(json.Unmarshal(row, &job))
-		_, err := courier.Deliver(r.Context(), job)
+		_, err := mailSender.Deliver(r.Context(), job)
 		r.must(err)
 	}
 }

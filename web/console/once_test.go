@@ -342,8 +342,8 @@ func (d *desk) sendingForms() map[string]func() sending {
 	}
 }
 
-// houseForms are the forms about the server and the sender's own account.
-func (d *desk) houseForms() map[string]func() sending {
+// serverForms are the forms about the server and the sender's own account.
+func (d *desk) serverForms() map[string]func() sending {
 	const newPassword = "another long phrase 7"
 	enrolled := func(by *browser) { by.enrol() }
 	return map[string]func() sending{
@@ -445,7 +445,7 @@ func TestEveryFormActsOnce(t *testing.T) {
 	d.admin, d.endpoint = d.harness.admin(), d.harness.receiver().URL
 	forms := d.lendingForms()
 	maps.Copy(forms, d.sendingForms())
-	maps.Copy(forms, d.houseForms())
+	maps.Copy(forms, d.serverForms())
 	for _, route := range d.Console.Routes() {
 		if route.Method == http.MethodGet || mayRepeat(route.Name) {
 			continue

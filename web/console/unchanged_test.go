@@ -22,7 +22,7 @@ func TestWhatIsSoAlreadyIsNoChange(t *testing.T) {
 	offer, _ := lending.SelectedOffer(r.Get(t, app.UID).Offers, product.UID)
 	r.must(errOf(r.DB.ExecContext(t.Context(), `UPDATE sign_in_settings
 		SET second_factor_roles = '{operator,support}'`)))
-	told := r.told(app.UID)
+	recorded := r.recorded(app.UID)
 	for _, test := range []struct {
 		name, path string
 		fields     map[string]string
@@ -53,8 +53,8 @@ func TestWhatIsSoAlreadyIsNoChange(t *testing.T) {
 		r.audits("settings.sign_in") != 0 {
 		t.Errorf("the same roles say %q, with %d entries", got, r.audits("settings.sign_in"))
 	}
-	if got := r.told(app.UID); !slices.Equal(got, told) {
-		t.Errorf("told %v, want %v", got, told)
+	if got := r.recorded(app.UID); !slices.Equal(got, recorded) {
+		t.Errorf("recorded %v, want %v", got, recorded)
 	}
 }
 

@@ -320,7 +320,7 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 		Draws     int    `db:"draws"`
 		Stages    int    `db:"stages"`
 		Whole     bool   `db:"whole"`
-		Told      int    `db:"told"`
+		Recorded  int    `db:"recorded"`
 		Welcomes  int    `db:"welcomes"`
 		Status    string `db:"status"`
 	}
@@ -335,7 +335,7 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 		         WHERE d.application_uid = a.application_uid) AS whole,
 		       (SELECT count(*) FROM events e
 		         WHERE e.application_uid = a.application_uid
-		           AND e.status = 'FUNDING_REQUESTED') AS told,
+		           AND e.status = 'FUNDING_REQUESTED') AS recorded,
 		       (SELECT count(*) FROM emails m
 		         WHERE m.application_uid = a.application_uid AND m.kind = 'welcome') AS welcomes
 		  FROM applications a JOIN loans l ON l.application_uid = a.application_uid
@@ -347,7 +347,7 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 		t.Errorf("there are %d loans, want %d", len(rows), loans)
 	}
 	for _, row := range rows {
-		if row.Draws != 3 || row.Stages != 3 || !row.Whole || row.Told != 3 || row.Welcomes != 1 {
+		if row.Draws != 3 || row.Stages != 3 || !row.Whole || row.Recorded != 3 || row.Welcomes != 1 {
 			t.Errorf("the loan of %+v", row)
 		}
 	}

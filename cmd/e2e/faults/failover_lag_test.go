@@ -26,18 +26,18 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := newProxy(t, address.Host)
-	address.Host = door.listener.Addr().String()
+	link := newProxy(t, address.Host)
+	address.Host = link.listener.Addr().String()
 	u := newUnderLoad(t, newPairBehind(primary, address.String()))
-	door.flow.Lock()
+	link.flow.Lock()
 	cut, before := time.Now(), u.accepted.Load()
 	waittest.Within(t, time.Minute, "more calls are confirmed", func() bool {
 		return u.accepted.Load() >= before+5*callers
 	})
 	u.gone = time.Now()
 	u.stop(syscall.SIGQUIT)
-	door.cut()
-	door.flow.Unlock()
+	link.cut()
+	link.flow.Unlock()
 	u.takesOver()
 	u.tasks.Wait()
 	db := opened(t, u.standby)

@@ -140,14 +140,14 @@ func (u *underLoad) nothingLost() *postgres.DB {
 	}
 	checkLoans(t, db, loans)
 	u.repeatAll()
-	told := count(t, db, `
+	ended := count(t, db, `
 		SELECT count(*)
 		  FROM deliveries d JOIN applications a USING (application_uid)
 		 WHERE a.external_reference LIKE 'draws-%'
 		   AND d.status = 'FUNDING_REQUESTED'
 		   AND (d.state = 'delivered' OR d.state = 'failed' AND d.attempt_count = 3)`)
-	if told != 3*loans {
-		t.Errorf("%d deliveries of %d draws ended", told, 3*loans)
+	if ended != 3*loans {
+		t.Errorf("%d deliveries of %d draws ended", ended, 3*loans)
 	}
 	u.w.Env["DATABASE_URL"] = u.standby
 	consoleTells(u.w, found)

@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/delivery"
 )
@@ -182,9 +182,9 @@ func (l *load) reached(r *recordingReceiver, point int64) {
 // had watched for a minute, so that a test need not wait for that. No worker may run.
 func pretendDowntime(t *testing.T, db *postgres.DB) {
 	t.Helper()
-	heir := fleet.Service{DB: db}
+	heir := processes.Service{DB: db}
 	process := heir.New([]string{"worker"}, "test")
-	watch := fleet.Watch{
+	watch := processes.Watch{
 		DB: db, Self: process.UID, Working: &heir.Working,
 		Deliveries: delivery.Queue, DeliveryTime: time.Minute,
 	}

@@ -110,8 +110,8 @@ func (l *load) follow(ctx context.Context, known *ledgerOf, query, cursor string
 func TestFeedAndWebhooksAgree(t *testing.T) {
 	t.Parallel()
 	events, kills := scaled(300, 10_000), scaled(2, 8)
-	told, fed := &ledgerOf{bodies: map[string]string{}}, &ledgerOf{bodies: map[string]string{}}
-	partner := httptest.NewServer(told.receive(t))
+	delivered, fed := &ledgerOf{bodies: map[string]string{}}, &ledgerOf{bodies: map[string]string{}}
+	partner := httptest.NewServer(delivered.receive(t))
 	t.Cleanup(partner.Close)
 	w := e2etest.New(t)
 	l := newLoad(w, &recordingReceiver{url: partner.URL})
@@ -157,14 +157,15 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	stop()
 	consuming.Wait()
 
-	if int64(all) < events || len(told.bodies) != all || len(fed.bodies) != all || fed.doubled > 0 {
+	if int64(all) < events || len(delivered.bodies) != all || len(fed.bodies) != all ||
+		fed.doubled > 0 {
 		t.Errorf("of %d events %d came as webhooks and %d by the feed, %d of them twice",
-			all, len(told.bodies), len(fed.bodies), fed.doubled)
+			all, len(delivered.bodies), len(fed.bodies), fed.doubled)
 	}
 	for uid, body := range fed.bodies {
-		if got := told.bodies[uid]; got != body {
+		if got := delivered.bodies[uid]; got != body {
 			t.Errorf("event %s came as %q by webhook, and by the feed as %q", uid, got, body)
 		}
 	}
-	t.Logf("%d kills, %d events, %d webhooks came twice", kills, all, told.doubled)
+	t.Logf("%d kills, %d events, %d webhooks came twice", kills, all, delivered.doubled)
 }

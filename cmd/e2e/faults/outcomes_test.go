@@ -11,8 +11,8 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/waittest"
 )
 
@@ -198,7 +198,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 			 WHERE attempted_by[array_upper(attempted_by, 1)] = $1
 			   AND state = 'running'`, dead) == 0
 	})
-	adopted, bound := time.Since(heir).Round(time.Millisecond), fleet.Lost
+	adopted, bound := time.Since(heir).Round(time.Millisecond), processes.Lost
 	if *chaos { // nothing else runs then
 		bound = 10 * time.Second
 		if sent > time.Second {

@@ -23,8 +23,8 @@ type replicated struct {
 	*e2etest.Harness
 
 	pair *pair
-	// door is the way to the standby.
-	door *proxy
+	// link is the way to the standby.
+	link *proxy
 	// primary and standby are connections past the service.
 	primary, standby *postgres.DB
 }
@@ -36,8 +36,8 @@ func newReplicated(t *testing.T) *replicated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.door = newProxy(t, address.Host)
-	address.Host = r.door.listener.Addr().String()
+	r.link = newProxy(t, address.Host)
+	address.Host = r.link.listener.Addr().String()
 	r.Harness = e2etest.NewOn(t, r.pair.ownPostgres.url())
 	r.Env["DRAWBRIDGE_DATABASE_READ_URL"] = address.String()
 	r.Env["DRAWBRIDGE_DATABASE_READ_LAG"] = "1h"
@@ -166,8 +166,8 @@ func TestFaultReplicaBehind(t *testing.T) {
 	}
 
 	nowhere := newProxy(t, "127.0.0.1:1")
-	r.door.point(nowhere.listener.Addr().String())
-	r.door.cut()
+	r.link.point(nowhere.listener.Addr().String())
+	r.link.cut()
 	onlooker.get(paths.Partners)
 	feed("after=" + start)
 	r.uses(s, 0)

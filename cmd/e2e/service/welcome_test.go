@@ -34,9 +34,9 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		told, err := exec.CommandContext(t.Context(), "bash", "-c", command+" --silent --fail").Output()
-		if err != nil || !strings.Contains(string(told), `"statusCode":201`) {
-			t.Fatalf("%s\nanswered %s (%v)", command, told, err)
+		answer, err := exec.CommandContext(t.Context(), "bash", "-c", command+" --silent --fail").Output()
+		if err != nil || !strings.Contains(string(answer), `"statusCode":201`) {
+			t.Fatalf("%s\nanswered %s (%v)", command, answer, err)
 		}
 	}
 	// Beside those of the traffic that the demo tells of, which nobody sends.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 )
 
 const (
@@ -151,29 +151,29 @@ var databaseCounts = []databaseCount{
 // conditionGauges are what is told of the condition of the database and the processes.
 var conditionGauges = []struct {
 	gauge *prometheus.Desc
-	value func(c fleet.Condition) float64
+	value func(c processes.Condition) float64
 }{
 	{
 		describe("workers", "Processes that work the queues and show life."),
-		func(c fleet.Condition) float64 { return float64(c.Workers) },
+		func(c processes.Condition) float64 { return float64(c.Workers) },
 	},
 	{
 		describe("partitions_ahead_months",
 			"For how many months beyond this one events have tables; -1 when this month lacks one."),
-		func(c fleet.Condition) float64 { return float64(c.PartitionsAhead) },
+		func(c processes.Condition) float64 { return float64(c.PartitionsAhead) },
 	},
 	{
 		describe("oldest_transaction_seconds", "How long the longest open transaction has been open."),
-		func(c fleet.Condition) float64 { return c.Seconds },
+		func(c processes.Condition) float64 { return c.Seconds },
 	},
 	{
 		describe("xid_age", "How many transactions ago the oldest row was frozen, of 2e9 possible ones."),
-		func(c fleet.Condition) float64 { return float64(c.XIDAge) },
+		func(c processes.Condition) float64 { return float64(c.XIDAge) },
 	},
 	{
 		describe("backup_age_seconds",
 			"How long ago a backup was recorded, and before the first how long the database serves."),
-		func(c fleet.Condition) float64 {
+		func(c processes.Condition) float64 {
 			if c.BackedUpAt == nil {
 				return 0
 			}
@@ -182,7 +182,7 @@ var conditionGauges = []struct {
 	},
 	{
 		describe("wal_archive_failing", "1 while the server fails to archive its log, else 0."),
-		func(c fleet.Condition) float64 {
+		func(c processes.Condition) float64 {
 			if c.ArchiveFailing {
 				return 1
 			}
@@ -232,7 +232,7 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 		}
 		metrics = append(metrics, found...)
 	}
-	condition, err := (&fleet.Service{DB: c.db}).Condition(ctx)
+	condition, err := (&processes.Service{DB: c.db}).Condition(ctx)
 	if err != nil {
 		slog.WarnContext(ctx, "scraping the condition of the database", "error", err)
 	} else {

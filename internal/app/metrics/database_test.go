@@ -13,10 +13,10 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 )
 
 // gauge reads a metric of a fresh scrape.
@@ -140,8 +140,8 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("oldest_transaction_seconds", 0.05, 120)
-	worker := (&fleet.Service{DB: h.DB}).New([]string{"worker"}, "dev")
-	if err := h.Fleet.Beat(t.Context(), worker); err != nil {
+	worker := (&processes.Service{DB: h.DB}).New([]string{"worker"}, "dev")
+	if err := h.Processes.Beat(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
 	want("workers", 1, 1)

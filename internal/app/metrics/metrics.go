@@ -76,11 +76,11 @@ func (m *Meters) Ready(found Reason) {
 
 // Watched is what the meters ask when they are read.
 type Watched struct {
-	DB       *postgres.DB
-	Recorder *apilog.Writer
-	Gate     *delivery.Gate
-	Door     *admission.Door
-	Feed     *feed.Service
+	DB        *postgres.DB
+	Recorder  *apilog.Writer
+	Gate      *delivery.Gate
+	Admission *admission.Limiter
+	Feed      *feed.Service
 }
 
 // New makes the meters of a process.
@@ -120,11 +120,11 @@ func New(watched Watched, version string) *Meters {
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_waiting",
 		Help: "Partner requests that wait until others were answered, up to 128.",
-	}, func() float64 { return float64(watched.Door.Waiting()) })
+	}, func() float64 { return float64(watched.Admission.Waiting()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_calls_refused_total",
 		Help: "Partner requests refused with 503 because too many waited.",
-	}, func() float64 { return float64(watched.Door.Refused()) })
+	}, func() float64 { return float64(watched.Admission.Refused()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_feed_waiting",
 		Help: "Calls that wait for an event of the feed, up to 1000.",

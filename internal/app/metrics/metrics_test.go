@@ -54,8 +54,8 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 
 func newMeters(db *postgres.DB) *Meters {
 	return New(Watched{
-		DB: db, Recorder: apilog.NewWriter(db), Gate: new(delivery.Gate), Door: new(admission.Door),
-		Feed: feed.New(db),
+		DB: db, Recorder: apilog.NewWriter(db), Gate: new(delivery.Gate),
+		Admission: new(admission.Limiter), Feed: feed.New(db),
 	}, "dev")
 }
 

@@ -27,15 +27,15 @@ func Hold(t testing.TB, db *postgres.DB) {
 // alone, a pool of one connection. Nobody else may use the tables meanwhile.
 func Blocks(t testing.TB, db *postgres.DB, alone *sqlx.DB, tables []string, work func()) int {
 	t.Helper()
-	tell(t, db.DB)
-	before := told(t, alone, tables)
+	report(t, db.DB)
+	before := blocksRead(t, alone, tables)
 	work()
-	return told(t, alone, tables) - before
+	return blocksRead(t, alone, tables) - before
 }
 
-// tell has the idle connections of a pool tell what they did, which they do once a second
+// report has the idle connections of a pool report what they did, which they do once a second
 // otherwise.
-func tell(t testing.TB, pool *sqlx.DB) {
+func report(t testing.TB, pool *sqlx.DB) {
 	t.Helper()
 	var held []*sqlx.Conn // so that the next one is another
 	for range pool.Stats().Idle {
@@ -55,8 +55,8 @@ func tell(t testing.TB, pool *sqlx.DB) {
 	}
 }
 
-// told is how many blocks of the tables were read, as far as the connections told it.
-func told(t testing.TB, alone *sqlx.DB, tables []string) (count int) {
+// blocksRead is how many blocks of the tables were read, as far as the connections reported it.
+func blocksRead(t testing.TB, alone *sqlx.DB, tables []string) (count int) {
 	t.Helper()
 	_, err := alone.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
 	if err == nil {

@@ -13,9 +13,9 @@ import (
 // file system ten times as long as one in memory.
 const (
 	memoryFolder = "/dev/shm"
-	// roomy is what must be free there: the tests use a fraction of it, and the machine
+	// enoughFree is what must be free there: the tests use a fraction of it, and the machine
 	// has as much memory again.
-	roomy = 6 << 30
+	enoughFree = 6 << 30
 )
 
 // StartServer starts a throw-away server below Folder. It ends with this process.
@@ -28,7 +28,7 @@ func StartServer(ctx context.Context) (*pgserver.Server, error) {
 // Folder is where servers of tests belong: in memory, or, where TMPDIR is set or there is too
 // little of it, empty for the folder of temporary files.
 func Folder() string {
-	if os.Getenv("TMPDIR") != "" || freeIn(memoryFolder) < roomy {
+	if os.Getenv("TMPDIR") != "" || freeIn(memoryFolder) < enoughFree {
 		return ""
 	}
 	return memoryFolder

@@ -91,9 +91,9 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	}
 	made.attempt = s.send(ctx, slot, made, request, endTurn)
 	endSpan(span, made.attempt)
-	if room := to.room(); room > 0 {
+	if count := to.free(); count > 0 {
 		var refilling sync.WaitGroup
-		refilling.Go(func() { s.refill(ctx, task.Subscription, to, room) })
+		refilling.Go(func() { s.refill(ctx, task.Subscription, to, count) })
 		defer refilling.Wait()
 	}
 	if made.attempt.Class == sender.ClassUnknown && !made.attempt.Sent {
@@ -309,7 +309,7 @@ func (s *Service) hold(ctx context.Context, row *madeAttempt, to *endpoint) erro
 // An attempt is noted as begun right before its request may leave, and the note goes
 // with the record of its outcome. So what a dead process leaves behind tells which
 // numbers may be used up: a job without a note is handed back as if it had not
-// run (see internal/fleet), and an attempt with one is unknown since it began.
+// run (see internal/processes), and an attempt with one is unknown since it began.
 
 // begin notes that the request of an attempt may leave from now on, in a statement
 // shared with others, and tells whether it may: not when another run has the job.
@@ -347,7 +347,7 @@ func unbegin(ctx context.Context, db *postgres.DB, row *madeAttempt) error {
 }
 
 // beginLife is how long after it was asked an attempt may begin: well before a process
-// that is frozen meanwhile is taken for dead (see internal/fleet), and another one
+// that is frozen meanwhile is taken for dead (see internal/processes), and another one
 // takes its attempts for unknown.
 const beginLife = 30 * time.Second
 
@@ -378,12 +378,12 @@ func (s *Service) send(
 
 // refill releases held deliveries while this attempt is written. What fails here
 // is made good by ReleaseIdle.
-func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, room int) {
+func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, count int) {
 	if !to.refilling.CompareAndSwap(false, true) {
 		return
 	}
 	defer to.refilling.Store(false)
-	if err := s.release(ctx, uid, to, room); err != nil && ctx.Err() == nil {
+	if err := s.release(ctx, uid, to, count); err != nil && ctx.Err() == nil {
 		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
 	}
 }

@@ -200,8 +200,8 @@ func TestAnAttemptThatDiedCountsAsUnknown(t *testing.T) {
 			t.Fatalf("after the death of attempt %d: %+v", number, got)
 		}
 		// What was lost has been delay enough.
-		if promoted, want := h.EnqueueDue(t), min(1, delivery.MaxAttempts-number); promoted != want {
-			t.Fatalf("%d attempts due after the death of attempt %d, want %d", promoted, number, want)
+		if enqueued, want := h.EnqueueDue(t), min(1, delivery.MaxAttempts-number); enqueued != want {
+			t.Fatalf("%d attempts due after the death of attempt %d, want %d", enqueued, number, want)
 		}
 	}
 	if got := h.Newest(t); got.State != delivery.StateFailed {

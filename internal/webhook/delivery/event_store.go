@@ -243,19 +243,19 @@ func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error)
 	return detail, nil
 }
 
-// MaxPassage is how many deliveries of one event Passages returns.
-const MaxPassage = 10
+// MaxOutcomeDeliveries is how many deliveries of one event EventOutcomes returns.
+const MaxOutcomeDeliveries = 10
 
-// Passage is what became of one event: counts of all its deliveries, and the first
+// EventOutcome is what became of one event: counts of all its deliveries, and the first
 // few with their attempts, those that somebody has to look at before the others.
-type Passage struct {
+type EventOutcome struct {
 	Delivered, MadeGood, Failed, Open, Cancelled int
 	Deliveries                                   []Tried
 }
 
 // Total counts the deliveries.
-func (p Passage) Total() int {
-	return p.Delivered + p.MadeGood + p.Failed + p.Open + p.Cancelled
+func (o EventOutcome) Total() int {
+	return o.Delivered + o.MadeGood + o.Failed + o.Open + o.Cancelled
 }
 
 // Tried is a delivery with what its attempts ended with, which is all that is read of
@@ -265,11 +265,11 @@ type Tried struct {
 	Attempts []Attempt
 }
 
-// Passages returns what became of events that occurred at or after a time, by their
+// EventOutcomes returns what became of events that occurred at or after a time, by their
 // uids; those without a delivery are left out.
-func (l *Log) Passages(
+func (l *Log) EventOutcomes(
 	ctx context.Context, events []uuid.UUID, since time.Time,
-) (map[uuid.UUID]Passage, error) {
+) (map[uuid.UUID]EventOutcome, error) {
 	if len(events) == 0 {
 		return nil, nil //nolint:nilnil // nothing is asked for
 	}
@@ -306,7 +306,7 @@ func (l *Log) Passages(
 		  JOIN subscriptions s USING (subscription_uid)
 		  JOIN partners p USING (partner_uid)
 		 WHERE d.place <= $3
-		 ORDER BY d.event_uid, d.place`, pq.Array(events), since, MaxPassage)
+		 ORDER BY d.event_uid, d.place`, pq.Array(events), since, MaxOutcomeDeliveries)
 	if err != nil {
 		return nil, fmt.Errorf("reading the deliveries of %d events: %w", len(events), err)
 	}
@@ -322,17 +322,17 @@ func (l *Log) Passages(
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[uuid.UUID]Passage, len(events))
+	found := make(map[uuid.UUID]EventOutcome, len(events))
 	for uid, count := range owed {
-		found[uid] = Passage{Open: count}
+		found[uid] = EventOutcome{Open: count}
 	}
 	for _, row := range rows {
-		passage := found[row.EventUID]
-		passage.Delivered, passage.MadeGood, passage.Failed = row.Of.Delivered, row.Of.MadeGood,
+		outcome := found[row.EventUID]
+		outcome.Delivered, outcome.MadeGood, outcome.Failed = row.Of.Delivered, row.Of.MadeGood,
 			row.Of.Failed
-		passage.Open, passage.Cancelled = row.Of.Open, row.Of.Cancelled
-		passage.Deliveries = append(passage.Deliveries, Tried{row.Delivery, attempts[row.UID]})
-		found[row.EventUID] = passage
+		outcome.Open, outcome.Cancelled = row.Of.Open, row.Of.Cancelled
+		outcome.Deliveries = append(outcome.Deliveries, Tried{row.Delivery, attempts[row.UID]})
+		found[row.EventUID] = outcome
 	}
 	return found, nil
 }

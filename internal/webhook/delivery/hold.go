@@ -10,7 +10,7 @@ import (
 
 // release enqueues up to room held deliveries of a subscription, the longest
 // overdue first.
-func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room int) error {
+func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, count int) error {
 	var jobs []Args
 	held := to.holds.Load() // whose rows the transaction sees
 	// The engine's connections plan the statement once, which takes longer than running it.
@@ -32,7 +32,7 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 			  FROM next
 			 WHERE d.delivery_uid = next.delivery_uid
 			   AND d.created_at = next.created_at
-			RETURNING d.delivery_uid, d.created_at, d.attempt_count + 1 AS number`, uid, room)
+			RETURNING d.delivery_uid, d.created_at, d.attempt_count + 1 AS number`, uid, count)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 	if err != nil {
 		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
 	}
-	if len(jobs) < room {
+	if len(jobs) < count {
 		to.cleared.Store(held)
 	}
 	return nil
@@ -51,8 +51,8 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 // in this process any more. Attempts that end bring back the next ones by
 // themselves; this covers what was held after the last of them had ended.
 func (s *Service) ReleaseIdle(ctx context.Context) error {
-	for uid, room := range s.limiter.idle() {
-		if err := s.release(ctx, uid, s.limiter.of(uid), room); err != nil {
+	for uid, count := range s.limiter.idle() {
+		if err := s.release(ctx, uid, s.limiter.of(uid), count); err != nil {
 			return err
 		}
 	}

@@ -226,7 +226,7 @@ func TestLateOutcomeCrossesTheNextAttempt(t *testing.T) {
 			}
 			answer(1, test.late)
 			if h.Clock.Move(24 * time.Hour); h.EnqueueDue(t) != 0 {
-				t.Error("a third attempt was promoted beside the second")
+				t.Error("a third attempt was enqueued beside the second")
 			}
 			answer(2, test.second)
 			if got := webhooktest.Attempts(h.Newest(t)); got != test.want {

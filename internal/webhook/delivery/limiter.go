@@ -28,12 +28,12 @@ const (
 	// reserve is how many free workers are for endpoints that answered within
 	// slowAfter.
 	reserve = Workers / 8
-	// unknownRoom is how many workers endpoints have together that are slow, hang or
-	// have not answered yet, slowRoom how many of those when one that is slow
-	// wants another, and hangingRoom when one that hangs does.
-	unknownRoom = Workers * 3 / 4
-	slowRoom    = Workers / 2
-	hangingRoom = Workers * 3 / 8
+	// unknownSlots is how many workers endpoints have together that are slow, hang or
+	// have not answered yet, slowSlots how many of those when one that is slow
+	// wants another, and hangingSlots when one that hangs does.
+	unknownSlots = Workers * 3 / 4
+	slowSlots    = Workers / 2
+	hangingSlots = Workers * 3 / 8
 	// slowAfter is when a request counts among the slow while it is under way.
 	slowAfter = time.Second
 	// unknownWaiters is how many attempts may wait for slots at endpoints that
@@ -95,19 +95,19 @@ func (l *limiter) of(uid uuid.UUID) *endpoint {
 func (l *limiter) idle() map[uuid.UUID]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rooms, slow := make(map[uuid.UUID]int), l.slow
+	counts, slow := make(map[uuid.UUID]int), l.slow
 	for uid, target := range l.byUID {
 		if !target.holding() || target.inFlight > 0 {
 			continue
 		}
-		if room := target.bound(slow); room > 0 {
-			rooms[uid] = room
+		if count := target.bound(slow); count > 0 {
+			counts[uid] = count
 			if !target.isQuick() {
-				slow += room
+				slow += count
 			}
 		}
 	}
-	return rooms
+	return counts
 }
 
 // isQuick tells that the endpoint answers fast. One that has not answered yet
@@ -128,19 +128,19 @@ func (l *endpoint) bound(slow int) int {
 	if l.isQuick() {
 		return bound
 	}
-	room := slowRoom - slow
+	share := slowSlots - slow
 	switch {
 	case l.halvings > 0:
-		room = hangingRoom - slow
+		share = hangingSlots - slow
 	case l.mean.Load() == 0:
 		// Until it has answered once, an endpoint is sent one request at a time, or
-		// two while there is much room.
-		bound, room = 1, unknownRoom-slow
-		if room > slowRoom {
+		// two while many slots are free.
+		bound, share = 1, unknownSlots-slow
+		if share > slowSlots {
 			bound = 2
 		}
 	}
-	return min(bound, l.inFlight+max(room, 0))
+	return min(bound, l.inFlight+max(share, 0))
 }
 
 // slot lets an attempt send to an endpoint.
@@ -270,9 +270,9 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 // holding tells that deliveries of the subscription may be held back.
 func (l *endpoint) holding() bool { return l.holds.Load() != l.cleared.Load() }
 
-// room is how many held deliveries should come back now: none while the endpoint is
+// free is how many held deliveries should come back now: none while the endpoint is
 // more than three quarters full, so that they come back in batches.
-func (l *endpoint) room() int {
+func (l *endpoint) free() int {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	bound := l.bound(l.all.slow)

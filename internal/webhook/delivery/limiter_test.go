@@ -37,7 +37,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 		t.Errorf("%d requests are in flight, want at most %d", got-1, bound)
 	}
 	if got := h.EnqueueDue(t); got != 0 {
-		t.Errorf("%d held deliveries were promoted: that is polling", got)
+		t.Errorf("%d held deliveries were enqueued: that is polling", got)
 	}
 	// The endpoint answers: what ends brings back what was held.
 	release()

@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// crowd is a house with many deliveries, several of each moment.
+// crowd is a harness with many deliveries, several of each moment.
 type crowd struct {
 	*webhooktest.Harness
 	subscriptions, applications []uuid.UUID

@@ -26,8 +26,8 @@ func TestPausedDeliveriesWaitAndGoOutOnResume(t *testing.T) {
 	h.Pause(t, subscribed.UID)
 	h.Publish(t)
 	h.Clock.Move(time.Hour)
-	if promoted, worked := h.EnqueueDue(t), h.Work(t); promoted != 1 || worked != 2 {
-		t.Errorf("%d promoted, %d worked", promoted, worked)
+	if enqueued, worked := h.EnqueueDue(t), h.Work(t); enqueued != 1 || worked != 2 {
+		t.Errorf("%d enqueued, %d worked", enqueued, worked)
 	}
 	for _, found := range h.List(t) {
 		if !found.Parked || found.State.IsFinal() || found.NextAttemptAt == nil {
@@ -39,8 +39,8 @@ func TestPausedDeliveriesWaitAndGoOutOnResume(t *testing.T) {
 	}
 
 	h.Resume(t, subscribed.UID)
-	if promoted, worked := h.EnqueueDue(t), h.Work(t); promoted != 2 || worked != 2 {
-		t.Errorf("after the resumption %d promoted, %d worked", promoted, worked)
+	if enqueued, worked := h.EnqueueDue(t), h.Work(t); enqueued != 2 || worked != 2 {
+		t.Errorf("after the resumption %d enqueued, %d worked", enqueued, worked)
 	}
 	requests := endpoint.Requests()
 	if len(requests) != 3 {

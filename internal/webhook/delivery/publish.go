@@ -86,12 +86,12 @@ const publishEvents = `
 		       last_event_at = greatest($2, a.last_event_at + interval '1 microsecond'),
 		       last_sequence = 1 + coalesce(a.last_sequence,
 		                                    drawbridge_number_events(a.application_uid))
-		  FROM json_to_recordset($1) AS told (
+		  FROM json_to_recordset($1) AS recorded (
 		           application_uid uuid, event_uid uuid, kind text, choices text[], status text,
 		           subject text, head text, tail text, place integer)
-		 WHERE a.application_uid = told.application_uid
+		 WHERE a.application_uid = recorded.application_uid
 		RETURNING a.partner_uid, a.merchant_uid, a.last_event_at, a.last_sequence,
-		          a.external_reference, told.*
+		          a.external_reference, recorded.*
 	), considered AS MATERIALIZED (
 		SELECT a.event_uid,
 		       s.subscription_uid,
@@ -136,7 +136,7 @@ const publishEvents = `
 		  LEFT JOIN verdict v USING (event_uid)
 		 ORDER BY place
 	)
-	SELECT (SELECT count(*) FROM subject) AS told,
+	SELECT (SELECT count(*) FROM subject) AS recorded,
 	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries`
 
 // publishEvent is publishEvents of one. The server plans it for a single row, which spares the
@@ -205,12 +205,12 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 	if len(rows) == 1 {
 		statement, sent = publishEvent, rows[0]
 	}
-	told, err := json.Marshal(sent)
+	encoded, err := json.Marshal(sent)
 	if err != nil {
 		return 0, fmt.Errorf("writing the events: %w", err)
 	}
 	var found, deliveries int
-	err = tx.QueryRowContext(ctx, statement, string(told), tx.Now, traceparent(ctx)).
+	err = tx.QueryRowContext(ctx, statement, string(encoded), tx.Now, traceparent(ctx)).
 		Scan(&found, &deliveries)
 	if err == nil && found != len(events) {
 		err = fmt.Errorf("%d of them are of no application", len(events)-found)

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// storm runs publishers, workers, promoters and somebody who pauses and resumes,
+// storm runs publishers, workers, enqueuers and somebody who pauses and resumes,
 // all at once.
 type storm struct {
 	h             *webhooktest.Harness
@@ -57,7 +57,7 @@ func (s *storm) work(ctx context.Context) error {
 	return err
 }
 
-func (s *storm) promote(ctx context.Context) error {
+func (s *storm) enqueueDue(ctx context.Context) error {
 	s.h.Clock.Move(time.Millisecond)
 	_, err := s.h.Deliveries.EnqueueDue(ctx)
 	return err
@@ -99,7 +99,7 @@ func TestPausingLosesAndRepeatsNothing(t *testing.T) {
 		s.loop(s.work)
 	}
 	for range 2 {
-		s.loop(s.promote)
+		s.loop(s.enqueueDue)
 		s.loop(s.pauseAndResume)
 	}
 	s.all.Wait()
@@ -157,8 +157,8 @@ func newAttemptReceiver(t *testing.T) *webhooktest.Receiver {
 	return r
 }
 
-// Several processes promote at once: each due delivery gets one job.
-func TestPromotersShareTheWork(t *testing.T) {
+// Several processes enqueue at once: each due delivery gets one job.
+func TestEnqueuersShareTheWork(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	h.Subscribe(t, "https://hooks.example.com", nil)
@@ -167,7 +167,7 @@ func TestPromotersShareTheWork(t *testing.T) {
 	h.Backlog(t, 100, h.Clock.Now().Add(time.Second)) // not due
 
 	var mu sync.Mutex
-	promoted := 0
+	enqueued := 0
 	var all sync.WaitGroup
 	for range 4 {
 		db, err := postgres.Open(t.Context(), h.DB.URL())
@@ -186,27 +186,27 @@ func TestPromotersShareTheWork(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				promoted += n
+				enqueued += n
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	// A promoter that found every row locked gave up early; one more look.
-	promoted += h.EnqueueDue(t)
+	// A process that found every row locked gave up early; one more look.
+	enqueued += h.EnqueueDue(t)
 	jobs := h.Count(t, `SELECT count(*) FROM river_job WHERE queue = $1`, delivery.Queue)
 	distinct := h.Count(t, `SELECT count(DISTINCT args ->> 'delivery_uid') FROM river_job`)
 	queued := h.Count(t, `SELECT count(*) FROM deliveries WHERE queued`)
-	if promoted != count || jobs != count || distinct != count || queued != count {
-		t.Errorf("%d promoted, %d jobs of %d deliveries, %d queued, want %d of each",
-			promoted, jobs, distinct, queued, count)
+	if enqueued != count || jobs != count || distinct != count || queued != count {
+		t.Errorf("%d enqueued, %d jobs of %d deliveries, %d queued, want %d of each",
+			enqueued, jobs, distinct, queued, count)
 	}
 	if h.EnqueueDue(t) != 0 {
-		t.Error("something was promoted twice")
+		t.Error("something was enqueued twice")
 	}
 }
 
-func TestPromoterTakesTheLongestDueFirst(t *testing.T) {
+func TestTheLongestDueIsEnqueuedFirst(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	h.Subscribe(t, "https://hooks.example.com", nil)
@@ -223,11 +223,11 @@ func TestPromoterTakesTheLongestDueFirst(t *testing.T) {
 		last = due
 	}
 	if last.IsZero() {
-		t.Error("nothing was promoted")
+		t.Error("nothing was enqueued")
 	}
 }
 
-func TestOrphansGoBackToThePromoter(t *testing.T) {
+func TestOrphansAreEnqueuedAgain(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	endpoint := webhooktest.NewReceiver(t, nil)
@@ -264,7 +264,7 @@ func TestOrphansGoBackToThePromoter(t *testing.T) {
 		t.Errorf("%d orphans at a second look", got)
 	}
 	if got := h.EnqueueDue(t); got != 2 {
-		t.Errorf("%d promoted, want the 2 orphans", got)
+		t.Errorf("%d enqueued, want the 2 orphans", got)
 	}
 	h.Exec(t, `DELETE FROM river_job WHERE state = 'discarded'`)
 	h.Work(t)

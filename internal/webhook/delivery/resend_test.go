@@ -168,7 +168,7 @@ func TestResendOfOneNamedTwice(t *testing.T) {
 	}
 }
 
-// A large re-send is left to the promoter, so that new events come first.
+// A large re-send is left to be enqueued as it falls due, so that new events come first.
 func TestLargeResendTricklesIn(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -184,7 +184,7 @@ func TestLargeResendTricklesIn(t *testing.T) {
 		t.Errorf("%d re-sent with %d jobs at once", len(made), jobs)
 	}
 	if first, rest := h.EnqueueDue(t), h.EnqueueDue(t); first != 1000 || rest != 1 {
-		t.Errorf("promoted %d and %d", first, rest)
+		t.Errorf("enqueued %d and %d", first, rest)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestSoundDeliveries(t *testing.T) {
 	h := webhooktest.New(t)
 	var all, sound, wrong int
 	err := h.DB.QueryRowContext(t.Context(), `
-		WITH told AS (
+		WITH checked AS (
 			SELECT drawbridge_delivery_is_sound(state, attempts, due, queued, parked, held, resend,
 			           by) AS is,
 			       state IN ('pending', 'retrying', 'delivered', 'failed', 'cancelled')
@@ -37,7 +37,7 @@ func TestSoundDeliveries(t *testing.T) {
 		SELECT count(*),
 		       count(*) FILTER (WHERE "is"),
 		       count(*) FILTER (WHERE "is" IS DISTINCT FROM should_be)
-		  FROM told`).Scan(&all, &sound, &wrong)
+		  FROM checked`).Scan(&all, &sound, &wrong)
 	if err != nil {
 		t.Fatal(err)
 	}

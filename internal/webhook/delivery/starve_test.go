@@ -37,7 +37,7 @@ func TestSickEndpointsStarveNobody(t *testing.T) {
 	h.DeliverAll(t, t.Context(), &workers)
 	waittest.Until(t, "the healthy endpoints have everything and the failing ones were tried",
 		func() bool {
-			// As the promoter does: what was held just after the last attempt had ended
+			// As what enqueues due deliveries does: what was held just after the last attempt had ended
 			// has nothing else that brings it back.
 			if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
 				t.Error(err)

@@ -39,8 +39,8 @@ type FailurePart struct {
 	Steps []int
 }
 
-// partsTold is how many parts are told apart; the rest is one more.
-const partsTold = 4
+// partsShown is how many parts are shown; the rest is one more.
+const partsShown = 4
 
 // Failures returns the attempts that failed from since until before until, in steps of
 // whole hours, split; the most frequent part comes first, all others last.
@@ -72,7 +72,7 @@ func (s *Service) Failures(
 		  FROM counted
 		  JOIN ranked USING (key)
 		 GROUP BY least(place, $4 + 1), 1, step
-		 ORDER BY least(place, $4 + 1)`, since, until.UTC(), step.Seconds(), partsTold)
+		 ORDER BY least(place, $4 + 1)`, since, until.UTC(), step.Seconds(), partsShown)
 	if err != nil {
 		return nil, fmt.Errorf("splitting the failures by %s: %w", by, err)
 	}

@@ -102,7 +102,7 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	}
 	slices.SortFunc(rows, func(a, b outcomeRow) int { return cmp.Compare(a.ID, b.ID) })
 	for _, add := range []func(context.Context, *postgres.Tx, []outcomeRow) error{
-		addHours, addErrors, addTraffic, addStreaks, addUntold,
+		addHours, addErrors, addTraffic, addStreaks, addUnreported,
 	} {
 		if err := add(ctx, tx, rows); err != nil {
 			return Tallied{}, err

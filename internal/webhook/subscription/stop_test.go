@@ -50,8 +50,8 @@ func TestUnopenableSubscriptionStops(t *testing.T) {
 	if after := h.Reopen(t, made); after.Unopened != "" || h.Parked(t) != 0 {
 		t.Errorf("with its key it does not go on: %+v", after)
 	}
-	if promoted := h.EnqueueDue(t); promoted != 3 {
-		t.Errorf("%d deliveries fall due, want 3", promoted)
+	if enqueued := h.EnqueueDue(t); enqueued != 3 {
+		t.Errorf("%d deliveries fall due, want 3", enqueued)
 	}
 	h.Work(t)
 	if got := endpoint.Requests(); len(got) != 3 || got[0].Header.Get("x-drawbridge-attempt") != "1" {

@@ -52,9 +52,9 @@ func TestVersionsTellWhoChangedWhatAndWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var shown []string
 	for _, version := range versions {
-		told = append(told, fmt.Sprintf("%d %s (%s) %s by %s", version.Number, version.Change,
+		shown = append(shown, fmt.Sprintf("%d %s (%s) %s by %s", version.Number, version.Change,
 			version.Reason, version.State, version.ChangedBy))
 	}
 	want := []string{
@@ -65,7 +65,7 @@ func TestVersionsTellWhoChangedWhatAndWhy(t *testing.T) {
 		"2 url changed (they moved) active by olga@lender.example",
 		"1 created () active by operator",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Error(diff)
 	}
 	_, err = h.Subscriptions.Versions(t.Context(), uuid.New())

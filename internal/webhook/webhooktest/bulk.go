@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/webhook/bulk"
 )
 
-// Everything is a scope of all deliveries of the house's partner.
+// Everything is a scope of all deliveries of the harness's partner.
 func (h *Harness) Everything() bulk.Scope {
 	return bulk.Scope{PartnerUID: h.Partner, Kind: bulk.KindFilter}
 }

@@ -198,7 +198,7 @@ func (h *Harness) Subscribe(
 	return made, value
 }
 
-// NewEvent is a task event of the house's application.
+// NewEvent is a task event of the harness's application.
 func (h *Harness) NewEvent() delivery.Event {
 	return delivery.Event{
 		UID: postgres.NewUID(h.Clock.Now()), Kind: lending.EventTaskCreated,
@@ -421,7 +421,7 @@ func Attempts(detail delivery.Detail) string {
 	return text.String()
 }
 
-// OtherKeys lack the key that the house began with.
+// OtherKeys lack the key that the harness began with.
 func OtherKeys(t *testing.T) *secret.Keyring {
 	t.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
@@ -441,11 +441,11 @@ func WaitOutDelay(t *testing.T, h *Harness, delay time.Duration) {
 	}
 	h.Clock.Move(due.Sub(h.Clock.Now()) - time.Microsecond)
 	if count := h.EnqueueDue(t); count != 0 {
-		t.Errorf("%d attempts were promoted before they were due", count)
+		t.Errorf("%d attempts were enqueued before they were due", count)
 	}
 	h.Clock.Move(time.Microsecond)
 	if count := h.EnqueueDue(t); count != 1 {
-		t.Errorf("%d attempts were promoted, want 1", count)
+		t.Errorf("%d attempts were enqueued, want 1", count)
 	}
 }
 

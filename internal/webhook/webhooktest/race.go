@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Backlog adds deliveries of one event that wait for the promoter.
+// Backlog adds deliveries of one event that wait to be enqueued.
 func (h *Harness) Backlog(t testing.TB, count int, due time.Time) {
 	t.Helper()
 	event := h.Publish(t)

@@ -46,7 +46,7 @@ func (f *Feature) showSignIn(ctx echo.Context, status int, form account.SignInFo
 
 // showToGuest answers with a page that nobody needs to be signed in for.
 func (f *Feature) showToGuest(ctx echo.Context, status int, body templ.Component) error {
-	around := ui.Alone("Sign in", f.Environment, f.Preference(ctx, "theme"))
+	around := ui.AuthLayout("Sign in", f.Environment, f.Preference(ctx, "theme"))
 	return page.Render(ctx, status, templ.ComponentFunc(
 		func(ctx context.Context, w io.Writer) error {
 			return around.Render(templ.WithChildren(ctx, body), w)

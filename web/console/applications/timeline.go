@@ -67,24 +67,24 @@ func (f *Feature) timeline(
 	if !filter.Before.IsZero() {
 		shown.Newest = under(filter.Kinds, "")
 	}
-	passages, err := f.passages(ctx, found.Moments)
+	outcomes, err := f.outcomes(ctx, found.Moments)
 	if err != nil {
 		return shown, err
 	}
 	for _, moment := range found.Moments {
 		one := entry(ctx, moment)
-		if passage, sent := passages[moment.ID]; sent {
-			one.Passage = &passage
+		if outcome, sent := outcomes[moment.ID]; sent {
+			one.Outcome = &outcome
 		}
 		shown.Entries = append(shown.Entries, one)
 	}
 	return shown, nil
 }
 
-// passages reads what became of the events among moments, by the events' ids.
-func (f *Feature) passages(
+// outcomes reads what became of the events among moments, by the events' ids.
+func (f *Feature) outcomes(
 	ctx context.Context, moments []application.Moment,
-) (map[string]delivery.Passage, error) {
+) (map[string]delivery.EventOutcome, error) {
 	var events []uuid.UUID
 	var oldest time.Time
 	for _, moment := range moments {
@@ -92,12 +92,12 @@ func (f *Feature) passages(
 			events, oldest = append(events, uid), moment.At // newest first
 		}
 	}
-	found, err := f.Webhooks.Deliveries.Passages(ctx, events, oldest)
-	passages := make(map[string]delivery.Passage, len(found))
-	for uid, passage := range found {
-		passages[uid.String()] = passage
+	found, err := f.Webhooks.Deliveries.EventOutcomes(ctx, events, oldest)
+	outcomes := make(map[string]delivery.EventOutcome, len(found))
+	for uid, outcome := range found {
+		outcomes[uid.String()] = outcome
 	}
-	return passages, err
+	return outcomes, err
 }
 
 // entryMarks are how a kind of entry is called and marked.

@@ -133,5 +133,5 @@ func (f *Feature) renderSample(ctx context.Context, name string) (mail.Content, 
 	return mail.Render(ctx, mail.Lender{
 		Name: settings.LenderName, PrimaryColor: settings.PrimaryColor,
 		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo, Currency: f.Currency,
-	}, samples[at].Letter)
+	}, samples[at].Message)
 }

@@ -7,9 +7,9 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/email"
-	"drawbridge/internal/fleet"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
@@ -27,7 +27,7 @@ type Feature struct {
 	*list.Engine
 	Attention *attention.Service
 	Emails    *email.Service
-	Fleet     *fleet.Service
+	Processes *processes.Service
 	Partners  *partner.Service
 	Queues    *queue.Service
 	Restored  *restore.Service

@@ -103,7 +103,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	numbers.Activity, err = f.Fleet.Activity(ctx, chosen.since, chosen.until)
+	numbers.Activity, err = f.Processes.Activity(ctx, chosen.since, chosen.until)
 	if err != nil {
 		return numbers, err
 	}

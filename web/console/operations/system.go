@@ -24,7 +24,7 @@ type SystemFacts struct {
 
 // system shows how the whole of Drawbridge is.
 func (f *Feature) system(ctx echo.Context) error {
-	report, err := f.Fleet.Report(ctx.Request().Context())
+	report, err := f.Processes.Report(ctx.Request().Context())
 	if err != nil {
 		return err
 	}

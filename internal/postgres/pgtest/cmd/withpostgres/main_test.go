@@ -14,14 +14,14 @@ import (
 
 func TestRun(t *testing.T) {
 	t.Setenv(pgtest.Variable, "") // whatever runs this test may have set it
-	told := filepath.Join(t.TempDir(), "told")
+	output := filepath.Join(t.TempDir(), "output")
 	tests := []struct {
 		name      string
 		arguments []string
 		status    int
 		fault     string
 	}{
-		{"success", []string{"sh", "-c", `echo "$` + pgtest.Variable + `" >` + told}, 0, ""},
+		{"success", []string{"sh", "-c", `echo "$` + pgtest.Variable + `" >` + output}, 0, ""},
 		{"the command's status", []string{"sh", "-c", "exit 7"}, 7, ""},
 		{"a command that dies", []string{"sh", "-c", "kill -9 $$"}, 1, "killed"},
 		{"a missing command", []string{"/missing/command"}, 1, "/missing/command"},
@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	text, err := os.ReadFile(told)
+	text, err := os.ReadFile(output)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sealed_test
+package reencrypt_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/internal/sealed"
+	"drawbridge/internal/reencrypt"
 	"drawbridge/internal/secret"
 )
 
@@ -86,12 +86,12 @@ func exec(t *testing.T, db *postgres.DB, query string, args ...any) {
 	}
 }
 
-func (s *safe) service(t *testing.T, keys ...string) *sealed.Service {
+func (s *safe) service(t *testing.T, keys ...string) *reencrypt.Service {
 	t.Helper()
-	return &sealed.Service{DB: s.db, Keys: ring(t, keys...)}
+	return &reencrypt.Service{DB: s.db, Keys: ring(t, keys...)}
 }
 
-func (s *safe) rotate(t *testing.T, keys ...string) sealed.Report {
+func (s *safe) rotate(t *testing.T, keys ...string) reencrypt.Report {
 	t.Helper()
 	report, err := s.service(t, keys...).Rotate(t.Context())
 	if err != nil {
@@ -111,12 +111,12 @@ func TestRotateReplacesAKey(t *testing.T) {
 		t.Fatalf("before: %+v, %v", before, err)
 	}
 	report := s.rotate(t, s.new, s.old)
-	if report.Resealed != before.Stale || report.Stale != 0 || report.Skipped != 0 ||
+	if report.Reencrypted != before.Stale || report.Stale != 0 || report.Skipped != 0 ||
 		len(report.Failed) != 0 || fmt.Sprint(report.Used()) != fmt.Sprint([]string{report.Current}) {
 		t.Errorf("report %+v", report)
 	}
-	if again := s.rotate(t, s.new, s.old); again.Resealed != 0 {
-		t.Errorf("a second run sealed %d again", again.Resealed)
+	if again := s.rotate(t, s.new, s.old); again.Reencrypted != 0 {
+		t.Errorf("a second run re-encrypted %d", again.Reencrypted)
 	}
 	alone := ring(t, s.new)
 	for n, uid := range s.uids {
@@ -160,7 +160,7 @@ func TestRotateNamesWhatItCannotOpen(t *testing.T) {
 		s.uids[2],
 		ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
 	report := s.rotate(t, s.new, s.old)
-	if len(report.Failed) != 2 || report.Stale != 2 || report.Lost != 1 || report.Resealed != 16 {
+	if len(report.Failed) != 2 || report.Stale != 2 || report.Lost != 1 || report.Reencrypted != 16 {
 		t.Errorf("report %+v", report)
 	}
 	said := strings.Join(report.Failed, "\n")
@@ -190,7 +190,7 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 		 WHERE subscription_uid = $1`, uid, fresh); err != nil {
 		t.Fatal(err)
 	}
-	reports := make(chan sealed.Report, 1)
+	reports := make(chan reencrypt.Report, 1)
 	go func() {
 		report, err := s.service(t, s.new, s.old).Rotate(context.Background())
 		if err != nil {
@@ -226,7 +226,7 @@ func TestEverySealedColumnIsRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	var known []string
-	for _, column := range sealed.Columns() {
+	for _, column := range reencrypt.Columns() {
 		known = append(known, column.String())
 	}
 	slices.Sort(known)

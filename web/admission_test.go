@@ -146,8 +146,8 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 	}
 	statuses := make(chan int, line+20)
 	calls := 0
-	for ; s.Door.Waiting() < line; calls++ {
-		before := s.Webhooks.Gate.InFlight() + s.Door.Waiting()
+	for ; s.Admission.Waiting() < line; calls++ {
+		before := s.Webhooks.Gate.InFlight() + s.Admission.Waiting()
 		go func() {
 			answer, err := s.Try(decide)
 			if err != nil {
@@ -156,7 +156,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 			statuses <- answer.Status
 		}()
 		waittest.Until(t, "the call has come", func() bool {
-			return s.Webhooks.Gate.InFlight()+s.Door.Waiting() > before
+			return s.Webhooks.Gate.InFlight()+s.Admission.Waiting() > before
 		})
 	}
 	refused := s.Do(decide)

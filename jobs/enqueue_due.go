@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// promoteEvery is how late a retry may start after it fell due.
-	promoteEvery = 250 * time.Millisecond
+	// dueEvery is how late a retry may start after it fell due.
+	dueEvery = 250 * time.Millisecond
 	// A look takes a fiftieth of the time at most, unless the next one would be later than
 	// three seconds: it passes by all that fell due since the oldest open transaction began.
-	promoteShare = 50
-	promoteRest  = 3 * time.Second
+	dueShare = 50
+	dueRest  = 3 * time.Second
 	// orphanEvery and orphanPatience bound how long a delivery whose job the
 	// queue lost goes unnoticed.
 	orphanEvery    = time.Minute
 	orphanPatience = 3 * time.Minute
 )
 
-// Promote enqueues deliveries as they fall due, until ctx ends. Every working
+// EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working
 // process does; they share the work.
-func Promote(ctx context.Context, webhooks *webhook.Services) {
-	due, orphans := time.NewTicker(promoteEvery), time.NewTicker(orphanEvery)
+func EnqueueDue(ctx context.Context, webhooks *webhook.Services) {
+	due, orphans := time.NewTicker(dueEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
 	var rest time.Time
@@ -46,7 +46,7 @@ func Promote(ctx context.Context, webhooks *webhook.Services) {
 			count, dueErr := webhooks.Deliveries.EnqueueDue(ctx)
 			err = errors.Join(err, dueErr)
 			if count < delivery.DueBatch {
-				rest = began.Add(min(promoteShare*time.Since(began), promoteRest))
+				rest = began.Add(min(dueShare*time.Since(began), dueRest))
 			}
 		case <-orphans.C:
 			err = recollect(ctx, webhooks)

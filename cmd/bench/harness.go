@@ -37,12 +37,14 @@ import (
 // attemptTimeout bounds an attempt; no endpoint here comes near it.
 const attemptTimeout = 30 * time.Second
 
-// house is the program's services over one database, with endpoints on this machine.
-type house struct{ *app.Services }
+// harness is the program's services over one database, with endpoints on this machine.
+type harness struct{ *app.Services }
 
-// newHouse opens a new database and wires the services over it; roots are trusted for
+// newHarness opens a new database and wires the services over it; roots are trusted for
 // the endpoints' certificates.
-func (b *bench) newHouse(ctx context.Context, open *ends, roots *x509.CertPool) (*house, error) {
+func (b *bench) newHarness(
+	ctx context.Context, open *ends, roots *x509.CertPool,
+) (*harness, error) {
 	url, err := b.cluster.newDatabase(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func (b *bench) newHouse(ctx context.Context, open *ends, roots *x509.CertPool) 
 	if err != nil {
 		return nil, err
 	}
-	return openHouse(ctx, open, settings, roots)
+	return openHarness(ctx, open, settings, roots)
 }
 
 // configure makes the settings of services over a database, with a folder for files.
@@ -70,10 +72,10 @@ func configure(url, folder string) (config.Config, error) {
 	return config.Load(func(name string) string { return set[name] })
 }
 
-// openHouse wires the services of a process.
-func openHouse(
+// openHarness wires the services of a process.
+func openHarness(
 	ctx context.Context, open *ends, settings config.Config, roots *x509.CertPool,
-) (*house, error) {
+) (*harness, error) {
 	db, err := postgres.Open(ctx, settings.DatabaseURL)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func openHouse(
 }
 
 // recorded wires the same services over connections that are written down.
-func (h *house) recorded() (*house, *recorder, error) {
+func (h *harness) recorded() (*harness, *recorder, error) {
 	connector, err := pq.NewConnector(h.DB.URL())
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the database URL: %w", err)
@@ -99,7 +101,7 @@ func (h *house) recorded() (*house, *recorder, error) {
 }
 
 // wire makes the services over a database.
-func wire(db *postgres.DB, settings config.Config, roots *x509.CertPool) (*house, error) {
+func wire(db *postgres.DB, settings config.Config, roots *x509.CertPool) (*harness, error) {
 	keys, err := secret.ParseKeyring(settings.SecretsKey)
 	if err != nil {
 		return nil, err
@@ -112,12 +114,12 @@ func wire(db *postgres.DB, settings config.Config, roots *x509.CertPool) (*house
 	s.Webhooks.UseSender(sender.New(sender.Config{
 		Policy: s.Webhooks.Subscriptions.Policy, RootCAs: roots, Timeout: attemptTimeout,
 	}))
-	s.Courier, err = s.NewCourier()
-	return &house{s}, err
+	s.MailSender, err = s.NewMailSender()
+	return &harness{s}, err
 }
 
 // close frees the connections.
-func (h *house) close() error {
+func (h *harness) close() error {
 	h.Close()
 	return h.DB.Close()
 }
@@ -126,7 +128,7 @@ func (h *house) close() error {
 const stopTimeout = 30 * time.Second
 
 // runQueue works a queue with River alone, as long as do takes.
-func (h *house) runQueue(ctx context.Context, queues *river.Config, do func() error) error {
+func (h *harness) runQueue(ctx context.Context, queues *river.Config, do func() error) error {
 	pool, err := pgxpool.New(ctx, h.DB.URL())
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
@@ -155,12 +157,12 @@ func runClient(
 }
 
 // working runs do while working processes, each with services of its own, work the
-// deliveries, the promoter of due ones and the publisher of events included.
-func working(ctx context.Context, houses []*house, do func() error) error {
-	if len(houses) == 0 {
+// deliveries, what enqueues due ones and the publisher of events included.
+func working(ctx context.Context, harnesses []*harness, do func() error) error {
+	if len(harnesses) == 0 {
 		return do()
 	}
-	h := houses[0]
+	h := harnesses[0]
 	pool, err := queue.Connect(ctx, h.DB)
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
@@ -168,14 +170,14 @@ func working(ctx context.Context, houses []*house, do func() error) error {
 	defer pool.Close()
 	driver := queue.NewDriver(pool, h.DB.Now)
 	return runClient(ctx, driver, h.QueueConfig(), func() error {
-		promoting, cancel := context.WithCancel(ctx)
-		var promoter sync.WaitGroup
-		defer promoter.Wait()
+		publishing, cancel := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		defer running.Wait()
 		defer cancel()
-		promoter.Go(func() { jobs.Promote(promoting, h.Webhooks) })
-		promoter.Go(func() { h.Outbox.Run(promoting) })
-		promoter.Go(func() { driver.LookBehind(promoting) })
-		return working(ctx, houses[1:], do)
+		running.Go(func() { jobs.EnqueueDue(publishing, h.Webhooks) })
+		running.Go(func() { h.Outbox.Run(publishing) })
+		running.Go(func() { driver.LookBehind(publishing) })
+		return working(ctx, harnesses[1:], do)
 	})
 }
 
@@ -195,7 +197,7 @@ const freeRate, freeBurst = 100_000, 200_000
 
 // newTenant adds a partner whose rate no measurement reaches and whose every
 // event goes, signed, to the endpoint at url.
-func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error) {
+func (h *harness) newTenant(ctx context.Context, name, url string) (tenant, error) {
 	var made tenant
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		owner, err := h.Partners.CreatePartner(ctx, tx, name, "")
@@ -225,7 +227,7 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 }
 
 // addClient gives a partner credentials whose rate no measurement reaches.
-func (h *house) addClient(
+func (h *harness) addClient(
 	ctx context.Context, tx *postgres.Tx, owner uuid.UUID,
 ) (partner.Issued, error) {
 	client, err := h.Partners.CreateClient(ctx, tx, partner.NewClient{PartnerUID: owner})
@@ -249,7 +251,7 @@ const (
 
 // newApplication takes a new application through the services to a stage. Past
 // created there must be a product, and opened accepts it.
-func (h *house) newApplication(
+func (h *harness) newApplication(
 	ctx context.Context, t tenant, product uuid.UUID, to stage,
 ) (uuid.UUID, error) {
 	var uid uuid.UUID
@@ -292,7 +294,7 @@ func (h *house) newApplication(
 
 // clone copies an application with its offers and its loan, if any, n times.
 // Rows are copied whole, whatever columns they have, under new identifiers.
-func (h *house) clone(ctx context.Context, original uuid.UUID, n int) ([]uuid.UUID, error) {
+func (h *harness) clone(ctx context.Context, original uuid.UUID, n int) ([]uuid.UUID, error) {
 	uids := make([]uuid.UUID, n)
 	for i := range uids {
 		uids[i] = postgres.NewUID(h.DB.Now())

@@ -1,5 +1,5 @@
-// Package sealed knows every column that holds sealed values, and seals them
-// again when the key is replaced.
+// Package reencrypt knows every column that holds sealed values, and encrypts them
+// again when the key is replaced: secret.Keyring seals a value by AES-256-GCM.
 //
 // A key is replaced while the service runs:
 //
@@ -7,14 +7,14 @@
 //     restart every process: from now on all of them open values of both.
 //  2. Put the new key in front (new,old) and restart them again: from now on all
 //     of them seal with the new one.
-//  3. Run drawbridge secrets rotate-key: it seals again what the old key sealed.
+//  3. Run drawbridge secrets rotate-key: it encrypts again what the old key sealed.
 //  4. Run drawbridge secrets rotate-key --check: when no value names the old key
 //     any more, take it away and restart. Keep it with the backups made before.
 //
-// Sealing again takes no lock for longer than one row's update, replaces a value
+// Re-encryption takes no lock for longer than one row's update, replaces a value
 // only if it is still the one that was read, and can be stopped and repeated at
 // any time: what is done already is not done again.
-package sealed
+package reencrypt
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func Columns() []Column {
 // String names the column.
 func (c Column) String() string { return c.Table + "." + c.Name }
 
-// Service seals values again.
+// Service re-encrypts values.
 type Service struct {
 	DB   *postgres.DB
 	Keys *secret.Keyring
@@ -97,10 +97,10 @@ type Report struct {
 	// of them that no key of the ring opens.
 	Stale int `json:"stale"`
 	Lost  int `json:"lost"`
-	// Resealed counts the values that Rotate sealed again, Skipped those that
+	// Reencrypted counts the values that Rotate encrypted again, Skipped those that
 	// changed while it did.
-	Resealed int `json:"resealed"`
-	Skipped  int `json:"skipped"`
+	Reencrypted int `json:"resealed"`
+	Skipped     int `json:"skipped"`
 	// Failed names the values that did not open.
 	Failed []string `json:"failed"`
 }
@@ -151,7 +151,7 @@ func (s *Service) count(ctx context.Context, column Column) (Count, error) {
 // batchSize is how many values one transaction replaces.
 const batchSize = 200
 
-// Rotate seals every value again that the current key has not sealed, and
+// Rotate re-encrypts every value that the current key has not sealed, and
 // returns what it did with the counts afterwards. Values that do not open are
 // named and left as they are.
 func (s *Service) Rotate(ctx context.Context) (Report, error) {
@@ -165,7 +165,7 @@ func (s *Service) Rotate(ctx context.Context) (Report, error) {
 		}
 	}
 	report, err := s.Check(ctx)
-	report.Resealed, report.Skipped = done.Resealed, done.Skipped
+	report.Reencrypted, report.Skipped = done.Reencrypted, done.Skipped
 	report.Failed = append(report.Failed, done.Failed...)
 	return report, err
 }
@@ -256,7 +256,7 @@ func (s *Service) replace(
 	if err != nil {
 		return err
 	}
-	done.Resealed += replaced
+	done.Reencrypted += replaced
 	done.Skipped += tried - replaced
 	return nil
 }

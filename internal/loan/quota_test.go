@@ -20,8 +20,8 @@ func TestStoredFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	clock := apptest.NewClock()
 	w := apptest.NewAt(t, clock)
-	w.Loans.LoanRoom = loan.Room{Files: 3, Bytes: 1 << 10}
-	w.Loans.DayRoom = loan.Room{Files: 5, Bytes: 1 << 20}
+	w.Loans.LoanQuota = loan.Quota{Files: 3, Bytes: 1 << 10}
+	w.Loans.DayQuota = loan.Quota{Files: 5, Bytes: 1 << 20}
 	product := w.NewProduct(t, "SINGLE", "100")
 	first, second := w.Loan(t, product), w.Loan(t, product)
 	store := func(uid uuid.UUID, files ...document.File) lending.Code {

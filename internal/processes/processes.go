@@ -1,6 +1,6 @@
-// Package fleet knows the processes that serve, hands the jobs of dead ones back to the
+// Package processes knows the processes that serve, hands the jobs of dead ones back to the
 // queue, and reads how the whole of Drawbridge is: its database, its queues, its chores.
-package fleet
+package processes
 
 import (
 	"context"

@@ -56,9 +56,9 @@ type Envelope struct {
 	Message string
 }
 
-// Sender hands mail to one server and keeps connections for the next mail. It
+// SMTPClient hands mail to one server and keeps connections for the next mail. It
 // may be used by several goroutines at once; each has a connection to itself.
-type Sender struct {
+type SMTPClient struct {
 	server Server
 	limits Limits
 	hello  string
@@ -68,9 +68,9 @@ type Sender struct {
 	closed bool
 }
 
-// NewSender returns a sender that connects when it is first used. Certificates
+// NewSMTPClient returns a client that connects when it is first used. Certificates
 // are checked against the system's roots, or those of SSL_CERT_FILE.
-func NewSender(server Server, limits Limits) *Sender {
+func NewSMTPClient(server Server, limits Limits) *SMTPClient {
 	hello := "localhost"
 	if name, err := os.Hostname(); err == nil {
 		// Only a name that may stand in EHLO.
@@ -78,26 +78,26 @@ func NewSender(server Server, limits Limits) *Sender {
 			hello = strings.ToLower(ascii)
 		}
 	}
-	return &Sender{server: server, limits: limits, hello: hello}
+	return &SMTPClient{server: server, limits: limits, hello: hello}
 }
 
 // Send makes one attempt. It calls handOver when the message was transmitted
 // without its closing dot, and sends the dot only if that returns nil.
-func (s *Sender) Send(
+func (c *SMTPClient) Send(
 	ctx context.Context, envelope Envelope, handOver func(context.Context) error,
 ) Receipt {
-	connection, err := s.acquire(ctx)
+	connection, err := c.acquire(ctx)
 	if err != nil {
-		receipt := Receipt{Server: s.server.Address()}
+		receipt := Receipt{Server: c.server.Address()}
 		if fault, ok := errors.AsType[*stageError](err); ok {
 			return receipt.ended(fault.stage, err)
 		}
 		return receipt.ended(StageConnect, err)
 	}
 	receipt := connection.transact(ctx, envelope, handOver)
-	receipt.Server = s.server.Address()
+	receipt.Server = c.server.Address()
 	if receipt.reusable {
-		s.release(connection)
+		c.release(connection)
 	} else {
 		_ = connection.conn.Close() // nothing more is expected of it
 	}
@@ -114,15 +114,15 @@ type Seen struct {
 
 // Probe opens a session as for a mail, names the sender, takes that back and ends
 // it. FailedStage tells of the error at which stage the server could not be used.
-func (s *Sender) Probe(ctx context.Context, from *mail.Address) (Seen, error) {
-	opened, err := dial(ctx, s.server, s.hello, s.limits)
+func (c *SMTPClient) Probe(ctx context.Context, from *mail.Address) (Seen, error) {
+	opened, err := dial(ctx, c.server, c.hello, c.limits)
 	if err != nil {
 		return Seen{}, err
 	}
 	defer opened.quit()
-	seen := Seen{TLS: opened.encryption(), SignedIn: s.server.User != ""}
+	seen := Seen{TLS: opened.encryption(), SignedIn: c.server.User != ""}
 	for _, line := range []string{"MAIL FROM:" + wirePath(from), "RSET"} {
-		err := within(ctx, opened.conn, s.limits.Command, func() error {
+		err := within(ctx, opened.conn, c.limits.Command, func() error {
 			return opened.command(2, line)
 		})
 		if err != nil {
@@ -143,11 +143,11 @@ func FailedStage(err error) (Stage, error) {
 }
 
 // acquire returns an idle session that still works, or a new one.
-func (s *Sender) acquire(ctx context.Context) (*session, error) {
+func (c *SMTPClient) acquire(ctx context.Context) (*session, error) {
 	for {
-		kept := s.take()
+		kept := c.take()
 		if kept == nil {
-			return dial(ctx, s.server, s.hello, s.limits)
+			return dial(ctx, c.server, c.hello, c.limits)
 		}
 		// Reset also ends a transaction that was left half done.
 		if within(ctx, kept.conn, kept.limits.Command, kept.client.Reset) == nil {
@@ -158,51 +158,51 @@ func (s *Sender) acquire(ctx context.Context) (*session, error) {
 }
 
 // take removes the session that was used last from the idle ones.
-func (s *Sender) take() *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.idle) == 0 {
+func (c *SMTPClient) take() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idle) == 0 {
 		return nil
 	}
-	last := s.idle[len(s.idle)-1]
-	s.idle = s.idle[:len(s.idle)-1]
+	last := c.idle[len(c.idle)-1]
+	c.idle = c.idle[:len(c.idle)-1]
 	last.expiry.Stop()
 	return last
 }
 
 // release keeps a session for the next mail, or ends it.
-func (s *Sender) release(used *session) {
-	s.mu.Lock()
-	keep := !s.closed && used.carried < s.limits.PerConnection
+func (c *SMTPClient) release(used *session) {
+	c.mu.Lock()
+	keep := !c.closed && used.carried < c.limits.PerConnection
 	if keep {
-		used.expiry = time.AfterFunc(s.limits.Idle, func() { s.expire(used) })
-		s.idle = append(s.idle, used)
+		used.expiry = time.AfterFunc(c.limits.Idle, func() { c.expire(used) })
+		c.idle = append(c.idle, used)
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	if !keep {
 		used.quit()
 	}
 }
 
 // expire ends a session that nobody took.
-func (s *Sender) expire(old *session) {
-	s.mu.Lock()
-	i := slices.Index(s.idle, old)
+func (c *SMTPClient) expire(old *session) {
+	c.mu.Lock()
+	i := slices.Index(c.idle, old)
 	if i >= 0 {
-		s.idle = slices.Delete(s.idle, i, i+1)
+		c.idle = slices.Delete(c.idle, i, i+1)
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	if i >= 0 {
 		old.quit()
 	}
 }
 
 // Close ends the idle connections; those in use end with their mail.
-func (s *Sender) Close() {
-	s.mu.Lock()
-	idle := s.idle
-	s.idle, s.closed = nil, true
-	s.mu.Unlock()
+func (c *SMTPClient) Close() {
+	c.mu.Lock()
+	idle := c.idle
+	c.idle, c.closed = nil, true
+	c.mu.Unlock()
 	for _, one := range idle {
 		one.expiry.Stop()
 		one.quit()

@@ -30,14 +30,14 @@ func DefaultRetry() []time.Duration {
 // RenderFunc turns the facts of a mail into its text.
 type RenderFunc func(ctx context.Context, draft Draft) (Content, error)
 
-// Courier sends what is in the log.
-type Courier struct {
+// MailSender sends what is in the log.
+type MailSender struct {
 	DB   *postgres.DB
 	Jobs Inserter
-	// Sender is nil when no mail server is configured: mails are then rendered,
+	// SMTP is nil when no mail server is configured: mails are then rendered,
 	// kept and marked StateNotSent.
-	Sender *Sender
-	// Captures keeps every mail to a borrower, marked StateCaptured, whatever Sender is.
+	SMTP *SMTPClient
+	// Captures keeps every mail to a borrower, marked StateCaptured, whatever SMTP is.
 	Captures bool
 	From     *mail.Address
 	Render   RenderFunc
@@ -53,22 +53,22 @@ type Report struct {
 	Attempt *Attempt
 }
 
-// passage is an attempt under way.
-type passage struct {
+// openAttempt is an attempt under way.
+type openAttempt struct {
 	row      bodyRow
 	number   int
 	envelope Envelope
 }
 
 // tries counts the attempts up to this one that are any of the mail's tries.
-func (p *passage) tries() int { return p.number - p.row.Refusals }
+func (a *openAttempt) tries() int { return a.number - a.row.Refusals }
 
 // Longest is the longest that Deliver can take until the outcome is known. To write
 // it may take as long as the database is away.
-func (c *Courier) Longest() time.Duration {
+func (m *MailSender) Longest() time.Duration {
 	longest := time.Minute // for the database
-	if c.Sender != nil {
-		longest += c.Sender.limits.Longest()
+	if m.SMTP != nil {
+		longest += m.SMTP.limits.Longest()
 	}
 	return longest
 }
@@ -77,53 +77,53 @@ func (c *Courier) Longest() time.Duration {
 // nothing to do. A refusal by the mail server is an outcome, not an error; an
 // error means that the job must run again. It returns NOT_FOUND for a mail that
 // does not exist.
-func (c *Courier) Deliver(ctx context.Context, job SendArgs) (Report, error) {
+func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) {
 	var report Report
-	var trip *passage
-	err := c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	var attempt *openAttempt
+	err := m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var err error
-		trip, err = c.begin(ctx, tx, job)
+		attempt, err = m.begin(ctx, tx, job)
 		return err
 	})
 	if err != nil {
 		return Report{}, err
 	}
-	if trip != nil {
-		receipt := c.Sender.Send(ctx, trip.envelope, func(ctx context.Context) error {
-			return c.handOver(ctx, job.EmailUID, trip.number)
+	if attempt != nil {
+		receipt := m.SMTP.Send(ctx, attempt.envelope, func(ctx context.Context) error {
+			return m.handOver(ctx, job.EmailUID, attempt.number)
 		})
 		// However long the database is away: after a 250 that is not stored, nobody would
 		// know that the mail was sent.
 		err := postgres.Persist(ctx, "the outcome of an e-mail", func(ctx context.Context) error {
-			return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
-				return c.conclude(ctx, tx, trip, receipt)
+			return m.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				return m.conclude(ctx, tx, attempt, receipt)
 			})
 		})
 		if err != nil {
 			return Report{}, fmt.Errorf("recording that attempt %d of e-mail %s ended as %s: %w",
-				trip.number, job.EmailUID, receipt.Outcome, err)
+				attempt.number, job.EmailUID, receipt.Outcome, err)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	report.Email, err = find(ctx, c.DB, job.EmailUID)
-	if err != nil || trip == nil {
+	report.Email, err = find(ctx, m.DB, job.EmailUID)
+	if err != nil || attempt == nil {
 		return report, err
 	}
-	attempts, err := listAttempts(ctx, c.DB, job.EmailUID)
+	attempts, err := listAttempts(ctx, m.DB, job.EmailUID)
 	if err != nil {
 		return Report{}, err
 	}
-	if trip.number <= len(attempts) {
-		report.Attempt = &attempts[trip.number-1]
+	if attempt.number <= len(attempts) {
+		report.Attempt = &attempts[attempt.number-1]
 	}
 	return report, nil
 }
 
 // begin decides what is to be done. It returns nil when no attempt is to be
 // made; the row then says why.
-func (c *Courier) begin(
+func (m *MailSender) begin(
 	ctx context.Context, tx *postgres.Tx, job SendArgs,
-) (*passage, error) {
+) (*openAttempt, error) {
 	row, err := lockBody(ctx, tx, job.EmailUID)
 	if err != nil || row.State != StateQueued || row.WaitsFor != WaitNothing {
 		return nil, err // what waits gets another job when it may go
@@ -136,38 +136,38 @@ func (c *Courier) begin(
 		case err != nil || outcome == "":
 			return nil, err
 		case outcome == OutcomeUnknown:
-			return nil, c.finish(ctx, tx, row, verdict{
+			return nil, m.finish(ctx, tx, row, verdict{
 				State: StateFailed, OutcomeUnknown: true,
 				Reason: "outcome unknown: the process ended after the message was handed over",
 			})
 		}
 	}
-	if row.Tries() > len(c.retry()) {
-		return nil, c.finish(ctx, tx, row, c.exhausted("the process ended during the last one"))
+	if row.Tries() > len(m.retry()) {
+		return nil, m.finish(ctx, tx, row, m.exhausted("the process ended during the last one"))
 	}
-	kept, attempts := c.keeps(row.Kind), row.AttemptCount
+	kept, attempts := m.keeps(row.Kind), row.AttemptCount
 	if kept == nil {
 		attempts++
-		if waits, err := c.hold(ctx, tx, row, job); err != nil || waits {
+		if waits, err := m.hold(ctx, tx, row, job); err != nil || waits {
 			return nil, err
 		}
 	}
-	if err := c.prepare(ctx, tx, &row, attempts); err != nil {
+	if err := m.prepare(ctx, tx, &row, attempts); err != nil {
 		return nil, err
 	}
 	if kept != nil {
-		return nil, c.finish(ctx, tx, row, *kept)
+		return nil, m.finish(ctx, tx, row, *kept)
 	}
-	return c.depart(ctx, tx, row)
+	return m.beginAttempt(ctx, tx, row)
 }
 
 // keeps is the verdict on a mail that never leaves this installation. It returns nil for one
 // that is sent.
-func (c *Courier) keeps(kind Kind) *verdict {
+func (m *MailSender) keeps(kind Kind) *verdict {
 	switch {
-	case c.Captures && kind.ToBorrower():
+	case m.Captures && kind.ToBorrower():
 		return &verdict{State: StateCaptured, Reason: reasonCaptured}
-	case c.Sender == nil:
+	case m.SMTP == nil:
 		return &verdict{State: StateNotSent, Reason: reasonNoServer}
 	}
 	return nil

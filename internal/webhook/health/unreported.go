@@ -15,9 +15,9 @@ import (
 // subscription.
 const betweenMails = time.Hour
 
-// addUntold counts what failed for good for the mail to the partner's contact, where the
+// addUnreported counts what failed for good for the mail to the partner's contact, where the
 // partner has one.
-func addUntold(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
+func addUnreported(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	var deliveries pq.StringArray
 	var failures pq.Int64Array
 	for _, row := range rows {
@@ -48,9 +48,9 @@ func addUntold(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	return nil
 }
 
-// Untold is what failed for good at a subscription since its partner's contact was last
-// told.
-type Untold struct {
+// Unreported is what failed for good at a subscription since its partner's contact was last
+// mailed.
+type Unreported struct {
 	Subscription uuid.UUID `db:"subscription_uid"`
 	Name         string    `db:"name"`
 	URL          string    `db:"url"`
@@ -62,9 +62,9 @@ type Untold struct {
 	Since time.Time `db:"since"`
 }
 
-// TakeUntold takes what the partners' contacts are to be told now, by subscription and kind
+// TakeUnreported takes what the partners' contacts are to be mailed now, by subscription and kind
 // of event: of each subscription at most once an hour. Whoever takes it must mail it in tx.
-func (s *Service) TakeUntold(ctx context.Context, tx *postgres.Tx) ([]Untold, error) {
+func (s *Service) TakeUnreported(ctx context.Context, tx *postgres.Tx) ([]Unreported, error) {
 	_, err := tx.ExecContext(ctx, `
 		DELETE FROM untold_failures f
 		 USING subscriptions s
@@ -92,8 +92,8 @@ func (s *Service) TakeUntold(ctx context.Context, tx *postgres.Tx) ([]Untold, er
 	if len(due) == 0 {
 		return nil, nil
 	}
-	var untold []Untold
-	err = tx.SelectContext(ctx, &untold, `
+	var unreported []Unreported
+	err = tx.SelectContext(ctx, &unreported, `
 		WITH taken AS (
 		         DELETE FROM untold_failures
 		          WHERE subscription_uid = ANY($1::uuid[])
@@ -109,5 +109,5 @@ func (s *Service) TakeUntold(ctx context.Context, tx *postgres.Tx) ([]Untold, er
 	if err != nil {
 		return nil, fmt.Errorf("taking failures that no contact was told: %w", err)
 	}
-	return untold, nil
+	return unreported, nil
 }

@@ -1,4 +1,4 @@
-package sealed
+package reencrypt
 
 import (
 	"context"

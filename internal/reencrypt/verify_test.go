@@ -1,4 +1,4 @@
-package sealed_test
+package reencrypt_test
 
 import (
 	"maps"

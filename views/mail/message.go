@@ -20,8 +20,8 @@ type Lender struct {
 	Currency string
 }
 
-// Letter is one mail.
-type Letter interface {
+// Message is one mail.
+type Message interface {
 	// Subject is one line.
 	Subject(lender Lender) string
 	// HTML is the whole document.
@@ -37,16 +37,16 @@ type Content struct {
 	Text    string
 }
 
-// Render renders all parts of a letter.
-func Render(ctx context.Context, lender Lender, letter Letter) (Content, error) {
+// Render renders all parts of a message.
+func Render(ctx context.Context, lender Lender, message Message) (Content, error) {
 	var html strings.Builder
-	if err := letter.HTML(lender).Render(ctx, &html); err != nil {
-		return Content{}, fmt.Errorf("rendering %T: %w", letter, err)
+	if err := message.HTML(lender).Render(ctx, &html); err != nil {
+		return Content{}, fmt.Errorf("rendering %T: %w", message, err)
 	}
 	return Content{
-		Subject: letter.Subject(lender),
+		Subject: message.Subject(lender),
 		HTML:    html.String(),
-		Text:    letter.Text(lender),
+		Text:    message.Text(lender),
 	}, nil
 }
 

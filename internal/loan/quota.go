@@ -13,35 +13,35 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Room bounds how many files may be stored, and of how many bytes together.
-type Room struct {
+// Quota bounds how many files may be stored, and of how many bytes together.
+type Quota struct {
 	Files int
 	Bytes int64
 }
 
 // What may usually be stored for one loan, and by one client within a day in UTC.
 var (
-	usualLoanRoom = Room{Files: 500, Bytes: 2 << 30}
-	usualDayRoom  = Room{Files: 5000, Bytes: 20 << 30}
+	usualLoanQuota = Quota{Files: 500, Bytes: 2 << 30}
+	usualDayQuota  = Quota{Files: 5000, Bytes: 20 << 30}
 )
 
 // uploadsKept is for how many days it is known what a client stored.
 const uploadsKept = 7
 
-// checkRoom refuses files beyond the bounds, and counts them for the client's day.
+// checkQuota refuses files beyond the bounds, and counts them for the client's day.
 //
 // Errors: PAYLOAD_TOO_LARGE for those of the loan, RATE_LIMITED for those of the day.
-func (s *Service) checkRoom(
+func (s *Service) checkQuota(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, files []document.File,
 ) error {
 	if len(files) == 0 {
 		return nil
 	}
-	added := Room{Files: len(files)}
+	added := Quota{Files: len(files)}
 	for _, file := range files {
 		added.Bytes += file.Size
 	}
-	var stored Room
+	var stored Quota
 	err := tx.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(f.size), 0)
 		  FROM certificates c
@@ -50,7 +50,7 @@ func (s *Service) checkRoom(
 	if err != nil {
 		return fmt.Errorf("counting the files of loan %s: %w", uid, err)
 	}
-	if bound := cmp.Or(s.LoanRoom, usualLoanRoom); stored.add(added).exceeds(bound) {
+	if bound := cmp.Or(s.LoanQuota, usualLoanQuota); stored.add(added).exceeds(bound) {
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the loan holds %d files of %d MiB; with these it would hold more than the %d files "+
 				"or %d MiB that are allowed", stored.Files, stored.Bytes>>20, bound.Files, bound.Bytes>>20)
@@ -72,7 +72,7 @@ func (s *Service) checkRoom(
 	if err != nil {
 		return fmt.Errorf("counting the uploads of %s: %w", caller.Name, err)
 	}
-	if bound := cmp.Or(s.DayRoom, usualDayRoom); stored.exceeds(bound) {
+	if bound := cmp.Or(s.DayQuota, usualDayQuota); stored.exceeds(bound) {
 		return lending.NewError(lending.CodeRateLimited,
 			"a client may store %d files or %d MiB a day; the next day begins at 00:00 UTC",
 			bound.Files, bound.Bytes>>20)
@@ -80,11 +80,11 @@ func (s *Service) checkRoom(
 	return nil
 }
 
-func (r Room) add(more Room) Room {
-	return Room{Files: r.Files + more.Files, Bytes: r.Bytes + more.Bytes}
+func (q Quota) add(more Quota) Quota {
+	return Quota{Files: q.Files + more.Files, Bytes: q.Bytes + more.Bytes}
 }
 
-func (r Room) exceeds(bound Room) bool { return r.Files > bound.Files || r.Bytes > bound.Bytes }
+func (q Quota) exceeds(bound Quota) bool { return q.Files > bound.Files || q.Bytes > bound.Bytes }
 
 // NextDay is in how many seconds, rounded up, the next day in UTC begins.
 func NextDay(now time.Time) int {

@@ -31,7 +31,7 @@ func TestDeliver(t *testing.T) {
 	server := emailtest.NewServer(t, emailtest.Options{
 		TLS: &certificate, User: "ana", Password: "secret",
 	})
-	report := b.deliver(t, b.courier(t, server.URL()), b.last(t))
+	report := b.deliver(t, b.mailSender(t, server.URL()), b.last(t))
 	mail := b.only(t)
 	if mail.State != email.StateSent || mail.Reason != "" || mail.NextAttemptAt != nil ||
 		mail.FinishedAt == nil || mail.AttemptCount != 1 || len(mail.Attempts) != 1 {
@@ -74,7 +74,7 @@ func TestNoServer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.schedule(t, b.welcome())
-	report := b.deliver(t, b.courier(t, ""), b.last(t))
+	report := b.deliver(t, b.mailSender(t, ""), b.last(t))
 	mail := b.only(t)
 	if mail.State != email.StateNotSent || mail.Reason != "no mail server configured" ||
 		mail.AttemptCount != 0 || report.Attempt != nil {
@@ -83,7 +83,7 @@ func TestNoServer(t *testing.T) {
 	contains(t, mail.HTML, "Ana")
 	contains(t, mail.Text, "Hello Ana López")
 	contains(t, mail.Source, "Message-ID: <"+mail.MessageID+">")
-	if b.deliver(t, b.courier(t, ""), b.last(t)); len(b.queue(t)) != 1 {
+	if b.deliver(t, b.mailSender(t, ""), b.last(t)); len(b.queue(t)) != 1 {
 		t.Errorf("the queue holds %+v", b.queue(t))
 	}
 }
@@ -97,15 +97,15 @@ func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	stipulation := b.welcome()
 	stipulation.Kind = email.KindStipulation
 	stipulation.Params = map[string]string{email.ParamStatus: "Pend Clearance"}
-	for _, courier := range []*email.Courier{b.courier(t, server.URL()), b.courier(t, "")} {
-		courier.Captures = true
+	for _, sender := range []*email.MailSender{b.mailSender(t, server.URL()), b.mailSender(t, "")} {
+		sender.Captures = true
 		application := b.newApplication(t) // each is welcomed once
 		for _, message := range []email.Message{
 			b.welcome(), stipulation, b.task("Send the permit"),
 		} {
 			message.ApplicationUID = application
 			b.schedule(t, message)
-			b.deliver(t, courier, b.last(t))
+			b.deliver(t, sender, b.last(t))
 			kept := b.get(t, b.last(t).EmailUID)
 			if kept.Kind != message.Kind || kept.State != email.StateCaptured ||
 				kept.AttemptCount != 0 || kept.HTML == "" {
@@ -117,9 +117,9 @@ func TestASandboxKeepsBorrowersMail(t *testing.T) {
 		_, err := b.service.Resend(t.Context(), tx, b.last(t).EmailUID, "ana@lender.example", "")
 		return err
 	})
-	courier := b.courier(t, server.URL())
-	courier.Captures = true
-	b.deliver(t, courier, b.last(t))
+	sender := b.mailSender(t, server.URL())
+	sender.Captures = true
+	b.deliver(t, sender, b.last(t))
 	if again := b.get(t, b.last(t).EmailUID); again.State != email.StateCaptured {
 		t.Errorf("the re-send is %s", again.State)
 	}
@@ -129,7 +129,7 @@ func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	} {
 		message.Params = map[string]string{}
 		b.schedule(t, message)
-		b.deliver(t, courier, b.last(t))
+		b.deliver(t, sender, b.last(t))
 		if out := b.get(t, b.last(t).EmailUID); out.State != email.StateSent {
 			t.Errorf("%s is %s", out.Kind, out.State)
 		}
@@ -152,7 +152,7 @@ func TestRefusedForGood(t *testing.T) {
 			Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user",
 		}
 	}})
-	b.deliver(t, b.courier(t, server.URL()), b.last(t))
+	b.deliver(t, b.mailSender(t, server.URL()), b.last(t))
 	mail := b.only(t)
 	if mail.State != email.StateFailed || mail.OutcomeUnknown || mail.AttemptCount != 1 {
 		t.Errorf("the log says %+v", mail)
@@ -179,8 +179,8 @@ func TestGreylisting(t *testing.T) {
 		}
 		return nil
 	}})
-	courier := b.courier(t, server.URL())
-	b.deliver(t, courier, b.last(t))
+	sender := b.mailSender(t, server.URL())
+	b.deliver(t, sender, b.last(t))
 	waiting := b.only(t)
 	if waiting.State != email.StateQueued || waiting.AttemptCount != 1 ||
 		waiting.Attempts[0].Outcome != email.OutcomeTemporary || waiting.Attempts[0].ReplyCode != 451 {
@@ -199,7 +199,7 @@ func TestGreylisting(t *testing.T) {
 		return email.SaveSettings(t.Context(), tx, validSettings(), "admin")
 	})
 	now = now.Add(wait)
-	b.deliver(t, courier, b.last(t))
+	b.deliver(t, sender, b.last(t))
 	mail := b.only(t)
 	if mail.State != email.StateSent || mail.AttemptCount != 2 || len(server.Messages()) != 1 {
 		t.Errorf("the log says %+v", mail)
@@ -213,10 +213,10 @@ func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.schedule(t, b.welcome())
-	courier := b.courier(t, emailtest.NewStopped(t, emailtest.Options{}).URL())
-	courier.Retry = []time.Duration{time.Minute, time.Hour}
+	sender := b.mailSender(t, emailtest.NewStopped(t, emailtest.Options{}).URL())
+	sender.Retry = []time.Duration{time.Minute, time.Hour}
 	for range 3 {
-		b.deliver(t, courier, b.last(t))
+		b.deliver(t, sender, b.last(t))
 	}
 	mail := b.only(t)
 	if mail.State != email.StateFailed || mail.OutcomeUnknown || mail.AttemptCount != 3 ||
@@ -254,17 +254,17 @@ func TestLeftoverJobs(t *testing.T) {
 		}
 		return nil
 	}})
-	courier := b.courier(t, server.URL())
+	sender := b.mailSender(t, server.URL())
 	for range 3 {
-		b.deliver(t, courier, first)
+		b.deliver(t, sender, first)
 	}
 	if mail := b.only(t); mail.State != email.StateQueued || mail.AttemptCount != 1 {
 		t.Errorf("the log says %+v", mail)
 	}
 	second := b.last(t)
 	for range 3 {
-		b.deliver(t, courier, second)
-		b.deliver(t, courier, first)
+		b.deliver(t, sender, second)
+		b.deliver(t, sender, first)
 	}
 	if mail := b.only(t); mail.State != email.StateSent || mail.AttemptCount != 2 ||
 		len(server.Messages()) != 1 || len(b.queue(t)) != 2 {
@@ -275,7 +275,8 @@ func TestLeftoverJobs(t *testing.T) {
 func TestDeliverUnknownMail(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, err := b.courier(t, "").Deliver(t.Context(), email.SendArgs{EmailUID: uuid.New(), Attempt: 1})
+	_, err := b.mailSender(t, "").Deliver(t.Context(),
+		email.SendArgs{EmailUID: uuid.New(), Attempt: 1})
 	if lending.ErrorCode(err) != lending.CodeNotFound {
 		t.Error(err)
 	}
@@ -287,19 +288,19 @@ func TestRenderingFails(t *testing.T) {
 	b := newBench(t)
 	b.schedule(t, b.welcome())
 	server := emailtest.NewServer(t, emailtest.Options{})
-	courier := b.courier(t, server.URL())
+	sender := b.mailSender(t, server.URL())
 	broken := errors.New("broken template")
-	courier.Render = func(context.Context, email.Draft) (email.Content, error) {
+	sender.Render = func(context.Context, email.Draft) (email.Content, error) {
 		return email.Content{}, broken
 	}
-	if _, err := courier.Deliver(t.Context(), b.last(t)); !errors.Is(err, broken) {
+	if _, err := sender.Deliver(t.Context(), b.last(t)); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
 	if mail := b.only(t); mail.State != email.StateQueued || mail.AttemptCount != 0 {
 		t.Errorf("the log says %+v", mail)
 	}
-	courier.Render = plain
-	b.deliver(t, courier, b.last(t))
+	sender.Render = plain
+	b.deliver(t, sender, b.last(t))
 	if mail := b.only(t); mail.State != email.StateSent {
 		t.Errorf("the log says %+v", mail)
 	}
@@ -311,18 +312,18 @@ func TestResendArrives(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	server := emailtest.NewServer(t, emailtest.Options{})
-	courier := b.courier(t, server.URL())
+	sender := b.mailSender(t, server.URL())
 	b.schedule(t, b.welcome())
-	b.deliver(t, courier, b.last(t))
+	b.deliver(t, sender, b.last(t))
 	first := b.only(t)
-	courier.Render = func(context.Context, email.Draft) (email.Content, error) {
+	sender.Render = func(context.Context, email.Draft) (email.Content, error) {
 		return email.Content{Subject: "other", Text: "other", HTML: "other"}, nil
 	}
 	b.inTx(t, func(tx *postgres.Tx) error {
 		_, err := b.service.Resend(t.Context(), tx, first.EmailUID, "support", "not received")
 		return err
 	})
-	b.deliver(t, courier, b.last(t))
+	b.deliver(t, sender, b.last(t))
 	mails := arrived(t, server)
 	if len(mails) != 2 || mails[0].Text != mails[1].Text || mails[0].HTML != mails[1].HTML {
 		t.Fatalf("%d mails arrived", len(mails))
@@ -333,7 +334,7 @@ func TestResendArrives(t *testing.T) {
 }
 
 // TestDatabaseFails between the server's 250 and the commit: connections are
-// cut, and statements fail for a while. The courier goes on until the result is
+// cut, and statements fail for a while. The mail sender goes on until the result is
 // stored.
 func TestDatabaseFails(t *testing.T) {
 	t.Parallel()
@@ -356,7 +357,7 @@ func TestDatabaseFails(t *testing.T) {
 		failing.Store(true)
 		return nil
 	}})
-	b.deliver(t, b.courier(t, server.URL()), b.last(t))
+	b.deliver(t, b.mailSender(t, server.URL()), b.last(t))
 	if mail := b.only(t); mail.State != email.StateSent || len(server.Messages()) != 1 {
 		t.Errorf("the log says %+v", mail)
 	}

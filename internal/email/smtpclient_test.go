@@ -28,15 +28,15 @@ func quick() email.Limits {
 	return limits
 }
 
-func newSender(t *testing.T, rawURL string, limits email.Limits) *email.Sender {
+func newSMTPClient(t *testing.T, rawURL string, limits email.Limits) *email.SMTPClient {
 	t.Helper()
 	server, err := email.ParseServer(rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender := email.NewSender(server, limits)
-	t.Cleanup(sender.Close)
-	return sender
+	client := email.NewSMTPClient(server, limits)
+	t.Cleanup(client.Close)
+	return client
 }
 
 func envelope(number int) email.Envelope {
@@ -74,8 +74,8 @@ func TestSend(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			server := emailtest.NewServer(t, test.options)
-			sender := newSender(t, server.URL(), email.DefaultLimits())
-			receipt := sender.Send(t.Context(), envelope(1), agree)
+			client := newSMTPClient(t, server.URL(), email.DefaultLimits())
+			receipt := client.Send(t.Context(), envelope(1), agree)
 			if receipt.Outcome != email.OutcomeSent || receipt.Code != 250 {
 				t.Fatalf("the receipt is %+v", receipt)
 			}
@@ -100,7 +100,7 @@ func TestWrongPassword(t *testing.T) {
 		TLS: &certificate, User: "ana", Password: "right",
 	})
 	wrong := strings.Replace(server.URL(), "right", "wrong", 1)
-	receipt := newSender(t, wrong, quick()).Send(t.Context(), envelope(1), agree)
+	receipt := newSMTPClient(t, wrong, quick()).Send(t.Context(), envelope(1), agree)
 	if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageAuth ||
 		receipt.Code != 535 {
 		t.Errorf("the receipt is %+v", receipt)
@@ -121,8 +121,8 @@ func TestCredentialsNeedTLS(t *testing.T) {
 			talk.Say("250 ok")
 		}
 	})
-	sender := newSender(t, "smtp://ana:secret@"+script.Address(), quick())
-	receipt := sender.Send(t.Context(), envelope(1), agree)
+	client := newSMTPClient(t, "smtp://ana:secret@"+script.Address(), quick())
+	receipt := client.Send(t.Context(), envelope(1), agree)
 	if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageTLS ||
 		!strings.Contains(receipt.Error, "STARTTLS") {
 		t.Errorf("the receipt is %+v", receipt)
@@ -138,7 +138,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	certificate := emailtest.Certificate(false)
 	for _, implicit := range []bool{false, true} {
 		server := emailtest.NewServer(t, emailtest.Options{TLS: &certificate, Implicit: implicit})
-		receipt := newSender(t, server.URL(), quick()).Send(t.Context(), envelope(1), agree)
+		receipt := newSMTPClient(t, server.URL(), quick()).Send(t.Context(), envelope(1), agree)
 		if receipt.Outcome != email.OutcomeTemporary || receipt.Stage != email.StageTLS ||
 			!strings.Contains(receipt.Error, "certificate") {
 			t.Errorf("implicit %v: the receipt is %+v", implicit, receipt)
@@ -180,8 +180,8 @@ func TestRefusals(t *testing.T) {
 					}
 				}
 				server := emailtest.NewServer(t, options)
-				sender := newSender(t, server.URL(), quick())
-				receipt := sender.Send(t.Context(), envelope(1), agree)
+				client := newSMTPClient(t, server.URL(), quick())
+				receipt := client.Send(t.Context(), envelope(1), agree)
 				if receipt.Outcome != test.outcome || receipt.Stage != stage ||
 					receipt.Code != test.code || receipt.Reply == "" {
 					t.Fatalf("the receipt is %+v", receipt)
@@ -189,7 +189,7 @@ func TestRefusals(t *testing.T) {
 				if strings.ContainsAny(receipt.Summary(), "\r\n") {
 					t.Errorf("the summary has several lines: %q", receipt.Summary())
 				}
-				again := sender.Send(t.Context(), envelope(2), agree)
+				again := client.Send(t.Context(), envelope(2), agree)
 				if again.Outcome != email.OutcomeSent || len(server.Messages()) != 1 {
 					t.Errorf("the next mail: %+v", again)
 				}
@@ -270,8 +270,8 @@ func TestFaults(t *testing.T) {
 				test.until(talk)
 				test.then(talk)
 			})
-			sender := newSender(t, "smtp://"+script.Address(), quick())
-			receipt := sender.Send(t.Context(), envelope(1), agree)
+			client := newSMTPClient(t, "smtp://"+script.Address(), quick())
+			receipt := client.Send(t.Context(), envelope(1), agree)
 			if receipt.Stage != test.stage || receipt.Outcome != test.outcome {
 				t.Fatalf("the receipt is %+v", receipt)
 			}
@@ -285,7 +285,7 @@ func TestFaults(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewStopped(t, emailtest.Options{})
-	receipt := newSender(t, server.URL(), quick()).Send(t.Context(), envelope(1), agree)
+	receipt := newSMTPClient(t, server.URL(), quick()).Send(t.Context(), envelope(1), agree)
 	if receipt.Outcome != email.OutcomeTemporary || receipt.Stage != email.StageConnect ||
 		!strings.Contains(receipt.Error, "refused") {
 		t.Errorf("the receipt is %+v", receipt)
@@ -297,14 +297,14 @@ func TestNobodyListens(t *testing.T) {
 func TestHandOverDecides(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})
-	sender := newSender(t, server.URL(), quick())
-	receipt := sender.Send(t.Context(), envelope(1), func(context.Context) error {
+	client := newSMTPClient(t, server.URL(), quick())
+	receipt := client.Send(t.Context(), envelope(1), func(context.Context) error {
 		return errors.New("taken over")
 	})
 	if receipt.Outcome != email.OutcomeInterrupted || receipt.Error != "taken over" {
 		t.Errorf("the receipt is %+v", receipt)
 	}
-	if again := sender.Send(t.Context(), envelope(2), agree); again.Outcome != email.OutcomeSent {
+	if again := client.Send(t.Context(), envelope(2), agree); again.Outcome != email.OutcomeSent {
 		t.Fatalf("the next mail: %+v", again)
 	}
 	arrived := server.Wait(t, 1)
@@ -326,8 +326,8 @@ func TestStopping(t *testing.T) {
 			talk.Silence()
 		})
 		limits := email.DefaultLimits()
-		sender := newSender(t, "smtp://"+script.Address(), limits)
-		receipt := sender.Send(ctx, envelope(1), agree)
+		client := newSMTPClient(t, "smtp://"+script.Address(), limits)
+		receipt := client.Send(ctx, envelope(1), agree)
 		if receipt.Outcome != email.OutcomeInterrupted {
 			t.Errorf("the receipt is %+v", receipt)
 		}
@@ -336,8 +336,8 @@ func TestStopping(t *testing.T) {
 		t.Parallel()
 		ctx, stop := context.WithCancel(t.Context())
 		server := emailtest.NewServer(t, emailtest.Options{})
-		sender := newSender(t, server.URL(), email.DefaultLimits())
-		receipt := sender.Send(ctx, envelope(1), func(context.Context) error {
+		client := newSMTPClient(t, server.URL(), email.DefaultLimits())
+		receipt := client.Send(ctx, envelope(1), func(context.Context) error {
 			stop()
 			return nil
 		})
@@ -351,8 +351,8 @@ func TestStopping(t *testing.T) {
 		server := emailtest.NewServer(t, emailtest.Options{
 			Data: func(emailtest.Message) error { stop(); return nil },
 		})
-		sender := newSender(t, server.URL(), email.DefaultLimits())
-		receipt := sender.Send(ctx, envelope(1), agree)
+		client := newSMTPClient(t, server.URL(), email.DefaultLimits())
+		receipt := client.Send(ctx, envelope(1), agree)
 		if receipt.Outcome != email.OutcomeSent || len(server.Messages()) != 1 {
 			t.Errorf("the receipt is %+v", receipt)
 		}
@@ -364,9 +364,9 @@ func TestConnectionReuse(t *testing.T) {
 	server := emailtest.NewServer(t, emailtest.Options{})
 	limits := quick()
 	limits.PerConnection = 4
-	sender := newSender(t, server.URL(), limits)
+	client := newSMTPClient(t, server.URL(), limits)
 	for i := range 10 {
-		if receipt := sender.Send(t.Context(), envelope(i), agree); receipt.Outcome != email.OutcomeSent {
+		if receipt := client.Send(t.Context(), envelope(i), agree); receipt.Outcome != email.OutcomeSent {
 			t.Fatalf("mail %d: %+v", i, receipt)
 		}
 	}
@@ -379,9 +379,9 @@ func TestConnectionReuse(t *testing.T) {
 func TestStaleConnection(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})
-	sender := newSender(t, server.URL(), quick())
+	client := newSMTPClient(t, server.URL(), quick())
 	for i := range 3 {
-		if receipt := sender.Send(t.Context(), envelope(i), agree); receipt.Outcome != email.OutcomeSent {
+		if receipt := client.Send(t.Context(), envelope(i), agree); receipt.Outcome != email.OutcomeSent {
 			t.Fatalf("mail %d: %+v", i, receipt)
 		}
 		server.Stop(t)
@@ -406,8 +406,8 @@ func TestIdleConnection(t *testing.T) {
 	})
 	limits := quick()
 	limits.Idle = time.Millisecond
-	sender := newSender(t, "smtp://"+script.Address(), limits)
-	if receipt := sender.Send(t.Context(), envelope(1), agree); receipt.Outcome != email.OutcomeSent {
+	client := newSMTPClient(t, "smtp://"+script.Address(), limits)
+	if receipt := client.Send(t.Context(), envelope(1), agree); receipt.Outcome != email.OutcomeSent {
 		t.Fatalf("%+v", receipt)
 	}
 	if line := waittest.Receive(t, "the idle connection's end", said); line != "QUIT" {
@@ -426,11 +426,11 @@ func TestCloseEndsConnections(t *testing.T) {
 		talk.Say("250 ok")
 		talk.Silence()
 	})
-	sender := newSender(t, "smtp://"+script.Address(), quick())
-	if receipt := sender.Send(t.Context(), envelope(1), agree); receipt.Outcome != email.OutcomeSent {
+	client := newSMTPClient(t, "smtp://"+script.Address(), quick())
+	if receipt := client.Send(t.Context(), envelope(1), agree); receipt.Outcome != email.OutcomeSent {
 		t.Fatalf("%+v", receipt)
 	}
-	sender.Close()
+	client.Close()
 	waittest.Receive(t, "the connection's end", ended)
 }
 
@@ -438,13 +438,13 @@ func TestConcurrentSending(t *testing.T) {
 	t.Parallel()
 	certificate := emailtest.Certificate(true)
 	server := emailtest.NewServer(t, emailtest.Options{TLS: &certificate})
-	sender := newSender(t, server.URL(), email.DefaultLimits())
+	client := newSMTPClient(t, server.URL(), email.DefaultLimits())
 	const workers, each = 8, 25
 	var group sync.WaitGroup
 	for worker := range workers {
 		group.Go(func() {
 			for i := range each {
-				receipt := sender.Send(t.Context(), envelope(worker*each+i), agree)
+				receipt := client.Send(t.Context(), envelope(worker*each+i), agree)
 				if receipt.Outcome != email.OutcomeSent {
 					t.Errorf("%+v", receipt)
 				}
@@ -473,9 +473,9 @@ func TestSlowDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	sender := newSender(t, "smtp://"+listener.Addr().String(), quick())
+	client := newSMTPClient(t, "smtp://"+listener.Addr().String(), quick())
 	began := time.Now()
-	receipt := sender.Send(t.Context(), envelope(1), agree)
+	receipt := client.Send(t.Context(), envelope(1), agree)
 	if receipt.Outcome != email.OutcomeTemporary || time.Since(began) > 30*time.Second {
 		t.Errorf("after %s: %+v", time.Since(began), receipt)
 	}
