@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 )
@@ -17,20 +18,20 @@ const (
 	// three seconds: it passes by all that fell due since the oldest open transaction began.
 	dueShare = 50
 	dueRest  = 3 * time.Second
-	// orphanEvery and orphanPatience bound how long a delivery whose job the
-	// queue lost goes unnoticed.
+	// orphanEvery and orphanPatience bound how long a delivery or an e-mail whose job
+	// the queue lost goes unnoticed.
 	orphanEvery    = time.Minute
 	orphanPatience = 3 * time.Minute
 )
 
 // EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working
 // process does; they share the work.
-func EnqueueDue(ctx context.Context, webhooks *webhook.Services) {
+func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	due, orphans := time.NewTicker(dueEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
 	var rest time.Time
-	err := recollect(ctx, webhooks)
+	err := recollect(ctx, webhooks, mails)
 	for {
 		if err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "promoting deliveries", "error", err)
@@ -49,16 +50,19 @@ func EnqueueDue(ctx context.Context, webhooks *webhook.Services) {
 				rest = began.Add(min(dueShare*time.Since(began), dueRest))
 			}
 		case <-orphans.C:
-			err = recollect(ctx, webhooks)
+			err = recollect(ctx, webhooks, mails)
 		}
 	}
 }
 
-// recollect finds deliveries that a process left behind.
-func recollect(ctx context.Context, webhooks *webhook.Services) error {
+// recollect finds deliveries and e-mails that a process, or the queue, left behind.
+func recollect(
+	ctx context.Context, webhooks *webhook.Services, mails *email.MailSender,
+) error {
 	_, orphanErr := webhooks.Deliveries.MarkOrphans(ctx, orphanPatience)
 	_, heldErr := webhooks.Deliveries.AdoptHeld(ctx)
 	_, bulkErr := webhooks.Bulk.Revive(ctx)
 	_, begunErr := webhooks.Deliveries.ForgetBegun(ctx)
-	return errors.Join(orphanErr, heldErr, bulkErr, begunErr)
+	_, mailErr := mails.RequeueOrphans(ctx, orphanPatience)
+	return errors.Join(orphanErr, heldErr, bulkErr, begunErr, mailErr)
 }

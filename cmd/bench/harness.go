@@ -174,7 +174,7 @@ func working(ctx context.Context, harnesses []*harness, do func() error) error {
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
-		running.Go(func() { jobs.EnqueueDue(publishing, h.Webhooks) })
+		running.Go(func() { jobs.EnqueueDue(publishing, h.Webhooks, h.MailSender) })
 		running.Go(func() { h.Outbox.Run(publishing) })
 		running.Go(func() { driver.LookBehind(publishing) })
 		return working(ctx, harnesses[1:], do)

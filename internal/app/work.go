@@ -68,7 +68,7 @@ func (s *Services) Work(ctx context.Context) error {
 	s.publishing.Store(true)
 	beside.Go(func() { s.Outbox.Run(ctx) })
 	beside.Go(func() { driver.LookBehind(ctx) })
-	jobs.EnqueueDue(ctx, s.Webhooks)
+	jobs.EnqueueDue(ctx, s.Webhooks, s.MailSender)
 	beside.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()

@@ -31,6 +31,8 @@ const (
 	longestPause = 15 * time.Minute
 	// releaseBatch bounds how many waiting mails one transaction queues again.
 	releaseBatch = 500
+	// orphanLock is the advisory lock of RequeueOrphans. Its value has no meaning.
+	orphanLock = 7_305_140_442
 )
 
 // pauseAfter is the pause after so many refusals since the first.
@@ -253,6 +255,50 @@ func (m *MailSender) release(
 		}
 	}
 	return len(going), nil
+}
+
+// RequeueOrphans queues mails again that wait for nothing, have been due for longer than patience
+// and have no job, and returns how many: the queue gave their job up, or somebody deleted it. Only
+// one process looks at a time: two could both find a mail whose new job neither sees yet.
+func (m *MailSender) RequeueOrphans(
+	ctx context.Context, patience time.Duration,
+) (count int, err error) {
+	err = m.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var alone bool
+		err := tx.GetContext(ctx, &alone, `SELECT pg_try_advisory_xact_lock($1)`, orphanLock)
+		if err != nil || !alone {
+			return err
+		}
+		var orphans []waiting
+		if err := tx.SelectContext(ctx, &orphans, `
+			SELECT email_uid, attempt_count, next_attempt_at
+			  FROM emails e
+			 WHERE state = 'queued'
+			   AND waits_for = ''
+			   AND next_attempt_at < $1
+			   AND NOT EXISTS (
+			           SELECT 1
+			             FROM river_job j
+			            WHERE j.args ->> 'email_uid' = e.email_uid::text
+			              AND j.kind = $3
+			              AND j.queue = $4
+			              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
+			 ORDER BY created_at, email_uid
+			 LIMIT $2`, tx.Now.Add(-patience), releaseBatch, SendArgs{}.Kind(), Queue); err != nil {
+			return err
+		}
+		for _, one := range orphans {
+			if err := m.requeue(ctx, tx, one, false); err != nil {
+				return err
+			}
+		}
+		count = len(orphans)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("looking for e-mails without a job: %w", err)
+	}
+	return count, nil
 }
 
 // requeue adds the job that a waiting mail went without.

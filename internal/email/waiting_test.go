@@ -316,3 +316,40 @@ func TestResendMatching(t *testing.T) {
 		})
 	}
 }
+
+// A welcome mail whose job is gone would hold up all others of its application for ever.
+func TestMailsWithoutAJobGetOne(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
+	o.schedule(t, o.welcome(), o.task("Sign"))
+	orphans := func(patience time.Duration) int {
+		t.Helper()
+		count, err := o.sender.RequeueOrphans(t.Context(), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	if count := orphans(0); count != 0 {
+		t.Errorf("%d mails got a second job", count)
+	}
+	o.exec(t, `
+		UPDATE river_job SET state = 'discarded', finalized_at = now()
+		 WHERE id = (SELECT min(id) FROM river_job WHERE queue = 'email')`)
+	o.deliver(t, o.sender, o.queue(t)[1].SendArgs)
+	o.exec(t, `DELETE FROM river_job WHERE state = 'available'`) // as a job that was worked
+	if got := o.states(t); !slices.Equal(got, []string{"queued  0", "queued welcome 0"}) {
+		t.Fatalf("the mails are %q", got)
+	}
+	if count := orphans(3 * time.Hour); count != 0 {
+		t.Errorf("%d mails got a job before they were late", count)
+	}
+	if first, again := orphans(3*time.Minute), orphans(3*time.Minute); first != 1 || again != 0 {
+		t.Errorf("%d mails got a job, and then %d", first, again)
+	}
+	o.deliver(t, o.sender, o.last(t))
+	o.deliver(t, o.sender, o.last(t))
+	if got := o.states(t); !slices.Equal(got, []string{"sent  1", "sent  1"}) {
+		t.Errorf("the mails are %q", got)
+	}
+}

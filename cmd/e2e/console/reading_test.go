@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/static"
 	"drawbridge/views/paths"
 	"drawbridge/web"
 	"drawbridge/web/api"
@@ -164,5 +165,5 @@ func (r *crawler) read(client *http.Client, path string) {
 // withoutAThing are addresses that answer 404: nobody has begun what they show, no
 // provider is configured, or they are a folder.
 var withoutAThing = []string{
-	docs.Prefix + "/samples/", paths.SecondFactorQR, paths.SignInReturn,
+	docs.Prefix + "/samples/", static.Prefix, paths.SecondFactorQR, paths.SignInReturn,
 }
