@@ -213,7 +213,7 @@ func TestNoServerEndsTheStop(t *testing.T) {
 	}))
 	o.schedule(t, o.task("1"))
 	o.work(t)
-	o.sender = o.bench.mailSender(t, "")
+	o.sender = o.mailSender(t, "")
 	o.resume(t, 0)
 	o.work(t)
 	if got := o.states(t); !slices.Equal(got, []string{"not_sent  0"}) {

@@ -155,7 +155,8 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	form.Set("events", "all")
 	form.Set("rate", "5000")
 	page = b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
-	page.wantFaults(t, "#url", "#secret", "#header-1-name", "#header-2-name", "#header-2-value", "#rate")
+	page.wantFaults(t, "#url", "#secret", "#header-1-name", "#header-2-name", "#header-2-value",
+		"#rate")
 	for selector, typed := range map[string]string{
 		"#url": "https://localhost/hook", "#secret": "short", "#header-1-name": "Host",
 		"#header-2-value": "über", "#rate": "5000", "#reason": "ticket 7",
