@@ -209,7 +209,7 @@ func (e *executor) endable(ctx context.Context, on interface {
 		  FROM river_job
 		 WHERE id = ANY ($1)
 		   AND (state <> 'running'
-		        OR $2 = attempted_by[array_upper(attempted_by, 1)])`+lock, ids, client)
+		        OR $2 = attempted_by[array_upper(attempted_by, 1)]) `+lock, ids, client)
 	if err != nil {
 		return nil, fmt.Errorf("looking for ended jobs: %w", err)
 	}
