@@ -60,9 +60,9 @@ func recollect(
 	ctx context.Context, webhooks *webhook.Services, mails *email.MailSender,
 ) error {
 	_, orphanErr := webhooks.Deliveries.MarkOrphans(ctx, orphanPatience)
-	_, heldErr := webhooks.Deliveries.AdoptHeld(ctx)
+	_, backpressureErr := webhooks.Deliveries.AdoptBackpressured(ctx)
 	_, bulkErr := webhooks.Bulk.Revive(ctx)
 	_, begunErr := webhooks.Deliveries.ForgetBegun(ctx)
 	_, mailErr := mails.RequeueOrphans(ctx, orphanPatience)
-	return errors.Join(orphanErr, heldErr, bulkErr, begunErr, mailErr)
+	return errors.Join(orphanErr, backpressureErr, bulkErr, begunErr, mailErr)
 }

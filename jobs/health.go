@@ -34,7 +34,7 @@ type TallyOutcomes struct {
 
 // Work adds up everything that has come in, also after a long break.
 func (w *TallyOutcomes) Work(ctx context.Context, _ *river.Job[TallyOutcomesArgs]) error {
-	_, err := w.Attention.Tally(ctx)
+	_, err := w.Alerts.Tally(ctx)
 	return err
 }
 
@@ -52,7 +52,7 @@ type WatchHealth struct {
 
 // Work makes every check.
 func (w *WatchHealth) Work(ctx context.Context, _ *river.Job[WatchHealthArgs]) error {
-	return w.Attention.Watch(ctx)
+	return w.Alerts.Watch(ctx)
 }
 
 // ProbeEndpointsArgs asks for the probes that are due.
@@ -74,7 +74,7 @@ func (w *ProbeEndpoints) Timeout(*river.Job[ProbeEndpointsArgs]) time.Duration {
 
 // Work makes the probes.
 func (w *ProbeEndpoints) Work(ctx context.Context, _ *river.Job[ProbeEndpointsArgs]) error {
-	count, err := w.Attention.Probe(ctx)
+	count, err := w.Alerts.Probe(ctx)
 	if count > 0 {
 		slog.InfoContext(ctx, "probed endpoints", "count", count)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/apilog"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/idempotency"
@@ -37,8 +37,8 @@ type Deps struct {
 	Loans       *loan.Service
 	Operators   *operator.Service
 	Retention   *retention.Service
-	// Attention watches over the health of subscriptions.
-	Attention *attention.Service
+	// Alerts watches over the health of subscriptions.
+	Alerts *alert.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
 	// Faults are what sandboxes do to deliveries on purpose; nil in production.

@@ -112,6 +112,6 @@ func TestInterruptedIndexIsBuiltAgain(t *testing.T) {
 		SELECT indpred IS NULL FROM pg_index
 		 WHERE indexrelid = 'disbursements_completing'::regclass`)
 	if err != nil || !whole {
-		t.Errorf("an index that was there and valid was made anew (%v)", err)
+		t.Errorf("an index that was there and valid was made again (%v)", err)
 	}
 }

@@ -77,7 +77,7 @@ func patiently(ctx context.Context, migrate func() error) error {
 }
 
 // lacksLock tells a lock that was not to be had in time, or a deadlock, from what
-// another try does not mend.
+// another try does not fix.
 func lacksLock(err error) bool {
 	state, ok := errors.AsType[interface {
 		error

@@ -23,7 +23,8 @@ import (
 func sampleApplicationPage(word string) applications.Page {
 	chip, amount := ui.DeliveryChip(delivery.StateFailed), lending.Cents(900)
 	return applications.Page{
-		Summary: sampleApplicationSummary(word), Hold: &retention.Hold{PlacedBy: word, Reason: word},
+		Summary:   sampleApplicationSummary(word),
+		LegalHold: &retention.LegalHold{PlacedBy: word, Reason: word},
 		Application: application.Application{
 			Communications: lending.Communications(word), Document: lending.DocumentStatus(word),
 			UpdatedAt: sampleTime, ExternalReference: &word, Decided: true,

@@ -17,13 +17,13 @@ import (
 func TestDeliveryPage(t *testing.T) {
 	t.Parallel()
 	page := render(t, ui.Framed(sampleFrame("Sunvolt"), deliveries.Detail(sampleDelivery("Sunvolt"))))
-	var moments []string
+	var entries []string
 	page.Find(".timeline > li").Each(func(_ int, moment *goquery.Selection) {
 		id, _ := moment.Attr("id")
-		moments = append(moments, id)
+		entries = append(entries, id)
 	})
 	want := "moment-event moment-resend attempt-1 wait-attempt-2 attempt-2 moment-next"
-	if got := strings.Join(moments, " "); got != want {
+	if got := strings.Join(entries, " "); got != want {
 		t.Errorf("timeline = %s, want %s", got, want)
 	}
 	if got := text(page.Find("#attempt-2 h3").First()); got != "Attempt 2: 503 Service Unavailable" {
@@ -97,7 +97,7 @@ func TestFinishedAttemptsKeepStill(t *testing.T) {
 	attempt := ui.AttemptView{
 		Attempt: delivery.Attempt{Number: 1, StartedAt: sampleTime}, Running: true,
 	}
-	running := render(t, ui.AttemptMoment(attempt, time.Second))
+	running := render(t, ui.AttemptEntry(attempt, time.Second))
 	if running.Find("#attempt-1-running:not([hx-morph-skip])").Length() != 1 {
 		t.Error("a running attempt must be replaceable")
 	}
@@ -105,7 +105,7 @@ func TestFinishedAttemptsKeepStill(t *testing.T) {
 		t.Errorf("a running attempt is called %q", heading)
 	}
 	attempt.Running, attempt.HTTPStatus = false, 200
-	finished := render(t, ui.AttemptMoment(attempt, time.Second))
+	finished := render(t, ui.AttemptEntry(attempt, time.Second))
 	if finished.Find("#attempt-1[hx-morph-skip]").Length() != 1 {
 		t.Error("a finished attempt must be left alone")
 	}

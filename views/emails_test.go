@@ -57,7 +57,7 @@ func emailSamplePages(word string) map[string]templ.Component {
 		Active: []ui.ActiveFilter{{Label: word, Href: paths.Emails}},
 		Fields: []ui.FilterField{{
 			InputProps: ui.InputProps{
-				FieldProps: ui.FieldProps{ID: "filter-kind", Label: "Kind", Fault: word}, Name: "kind",
+				FieldProps: ui.FieldProps{ID: "filter-kind", Label: "Kind", Error: word}, Name: "kind",
 			},
 			Options: []ui.Option{{Value: word, Label: word}},
 		}},
@@ -67,20 +67,20 @@ func emailSamplePages(word string) map[string]templ.Component {
 			Pick:  &ui.Pick{Action: paths.EmailsResend, Filter: word, Buttons: emails.ResendButtons()},
 		},
 	}
-	form := ui.AskForm{
-		Title: "Re-send", About: word, Says: []string{word}, Risks: []string{word}, Reason: word,
+	form := ui.Confirmation{
+		Title: "Re-send", About: word, Effects: []string{word}, Risks: []string{word}, Reason: word,
 		Action: paths.To(paths.EmailResend, sampleUID), Cancel: paths.Emails, Submit: "Re-send",
 	}
-	settings := ui.AskForm{
+	settings := ui.Confirmation{
 		Action: paths.MailSettings, Cancel: paths.MailSettings, Submit: "Save", NoReason: true,
 		Controls: []ui.Control{{
-			Name: "lender_name", Label: "Lender's name", Value: word, Hint: word, Fault: word,
+			Name: "lender_name", Label: "Lender's name", Value: word, Hint: word, Error: word,
 		}},
 	}
 	return map[string]templ.Component{
 		"emails":       ui.Framed(frame, ui.List(list)),
 		"email":        ui.Framed(frame, emails.Detail(sampleEmailDetail(word), &form)),
-		"email-resend": ui.Framed(frame, ui.AskBody(form)),
+		"email-resend": ui.Framed(frame, ui.ConfirmationBody(form)),
 		"email-samples": ui.Framed(frame, emails.Samples("welcome", mail.Content{
 			Subject: word, Text: word,
 		})),

@@ -6,7 +6,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
@@ -30,17 +30,17 @@ func healthSamplePages(word string) map[string]templ.Component {
 		return framed(ui.List(ui.ListProps{Intro: "Rows", Region: ui.ListRegion{Rows: 1, Table: table}}))
 	}
 	later := sampleTime.Add(time.Hour)
-	open := attention.Item{
-		UID: uuid.MustParse(sampleUID), Kind: attention.KindUsedUp, Partner: word,
+	open := alert.Item{
+		UID: uuid.MustParse(sampleUID), Kind: alert.KindUsedUp, Partner: word,
 		Endpoint: subscription.Endpoint{SubscriptionName: word, URL: word},
-		Severity: attention.Problem, Detail: word, Count: 3, OpenedAt: sampleTime,
+		Severity: alert.Problem, Detail: word, Count: 3, OpenedAt: sampleTime,
 		LastSeenAt: sampleTime, Owner: word,
 	}
 	snoozed, closed := open, open
 	snoozed.UID, snoozed.SnoozedUntil = uuid.MustParse(sampleSubscription), &later
 	closed.ClosedAt, closed.ClosedBy, closed.Note = &later, word, word
-	alert := func(item attention.Item, form operations.NoteForm) templ.Component {
-		return framed(operations.Alert(ui.AttentionRowOf(item, sampleTime), form))
+	detail := func(item alert.Item, form operations.NoteForm) templ.Component {
+		return framed(operations.Alert(ui.AlertRowOf(item, sampleTime), form))
 	}
 	numbers := operations.Numbers{
 		Span: "last hour", Outcomes: ui.BarPlotProps{
@@ -66,7 +66,7 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Series: []ui.Series{{Name: "Median", Tone: ui.Good}},
 			Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
 		},
-		Alerts: []attention.Item{open}, At: sampleTime,
+		Alerts: []alert.Item{open}, At: sampleTime,
 		Activity: processes.Activity{
 			Applications: []processes.StateCount{{State: "Approved", Count: 3}},
 			Draws:        []processes.StateCount{{State: "FUNDING_SETTLED", Count: 1}},
@@ -85,11 +85,11 @@ func healthSamplePages(word string) map[string]templ.Component {
 		"overview without numbers": framed(operations.Overview(
 			operations.OverviewProps{Unavailable: true})),
 		"alerts": listed(ui.Table(operations.AlertTable(
-			[]attention.Item{open, snoozed}, sampleTime))),
-		"alert": alert(snoozed, operations.NoteForm{
+			[]alert.Item{open, snoozed}, sampleTime))),
+		"alert": detail(snoozed, operations.NoteForm{
 			Note: word, Wrong: map[string]string{"note": word, "until": word},
 		}),
-		"closed alert": alert(closed, operations.NoteForm{}),
+		"closed alert": detail(closed, operations.NoteForm{}),
 		"audit log":    listed(ui.Table(operations.AuditTable([]operator.Record{record}))),
 		"audit entry": framed(operations.AuditEntry(record, []operations.Difference{
 			{Field: word, Before: word, After: "x", HasBefore: true, HasAfter: true},
@@ -113,6 +113,6 @@ func healthSamplePages(word string) map[string]templ.Component {
 		}, []operations.Fact{
 			{Name: "Mail server", Value: "None", Tone: ui.Warn, Note: word},
 			{Name: "Address", Value: word},
-		}, operations.Held{Since: sampleTime, Reason: word})),
+		}, operations.Quarantine{Since: sampleTime, Reason: word})),
 	}
 }

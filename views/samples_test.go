@@ -13,7 +13,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
@@ -72,13 +72,13 @@ func sampleList(word string) ui.ListProps {
 		Fields: []ui.FilterField{
 			{
 				InputProps: ui.InputProps{
-					FieldProps: ui.FieldProps{ID: "filter-event", Label: "Event", Fault: word},
+					FieldProps: ui.FieldProps{ID: "filter-event", Label: "Event", Error: word},
 					Name:       "event", Value: word,
 				},
 				Options: []ui.Option{{Value: word, Label: word}},
 			},
 			{InputProps: ui.InputProps{
-				FieldProps: ui.FieldProps{ID: "filter-since", Label: "From", Fault: word},
+				FieldProps: ui.FieldProps{ID: "filter-since", Label: "From", Error: word},
 				Name:       "since", Value: word, Type: "datetime-local",
 			}},
 		},
@@ -126,9 +126,9 @@ func sampleDelivery(word string) deliveries.Page {
 				UID: uuid.MustParse(sampleSubscription), State: subscription.StateActive, URL: word,
 				Version: 3, Auth: sender.AuthHMAC,
 			},
-			NewerDelivered: true, Reason: word, Fault: word,
+			NewerDelivered: true, Reason: word, Error: word,
 		},
-		Alert:   &attention.Item{Kind: attention.KindUsedUp, Owner: word, OpenedAt: sampleTime},
+		Alert:   &alert.Item{Kind: alert.KindUsedUp, Owner: word, OpenedAt: sampleTime},
 		Resends: []delivery.Delivery{row}, Related: []delivery.Delivery{row},
 		Ledger: []delivery.LedgerLine{{
 			SubscriptionUID: uuid.MustParse(sampleSubscription),
@@ -161,8 +161,10 @@ func samplePages(word string) map[string]templ.Component {
 		"sign-in": alone(account.SignIn(account.SignInForm{
 			Email: word, Next: word, Problem: word, Provider: word,
 		})),
-		"code":  alone(account.SignInCode(word, word)),
-		"fault": ui.FaultPage(ui.Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
+		"code": alone(account.SignInCode(word, word)),
+		"fault": ui.ErrorPage(ui.ErrorPageProps{
+			Status: 404, Title: "Not here", Text: word, RequestID: word,
+		}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
 	maps.Copy(pages, healthSamplePages(word))

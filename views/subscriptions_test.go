@@ -95,8 +95,8 @@ func sampleSubscriptionForm(word string) subscriptions.Form {
 				Setting: "URL", Base: word, Theirs: word, Yours: word,
 			}},
 		},
-		Faults:     map[string]string{"url": word, "header-1-name": word, "secret": word},
-		FaultOrder: []string{"url", "secret", "header-1-name"},
+		Errors:     map[string]string{"url": word, "header-1-name": word, "secret": word},
+		ErrorOrder: []string{"url", "secret", "header-1-name"},
 	}
 }
 
@@ -142,26 +142,26 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 	frame, s := sampleFrame(word), sampleSubscribed(word)
 	made := sampleSubscriptionForm(word)
 	made.UID, made.Partners = "", []ui.Option{{Label: "Choose"}, {Value: sampleUID, Label: word}}
-	confirm := ui.AskForm{
-		Title: word, Says: []string{word}, Reason: word, Fault: word, Danger: true, Submit: "Delete",
+	confirm := ui.Confirmation{
+		Title: word, Effects: []string{word}, Reason: word, Error: word, Danger: true, Submit: "Delete",
 		Action: paths.Subscriptions, Cancel: paths.Subscriptions,
-		Controls: []ui.Control{{Name: "confirm", Label: word, Value: word, Fault: word}},
+		Controls: []ui.Control{{Name: "confirm", Label: word, Value: word, Error: word}},
 	}
 	restore := confirm
 	restore.Controls = []ui.Control{
-		{Name: "secret", Label: word, Fault: word},
-		{Name: "headers[0].value", Label: word, Fault: word},
+		{Name: "secret", Label: word, Error: word},
+		{Name: "headers[0].value", Label: word, Error: word},
 		{Name: "no_headers", Label: word},
 	}
 	rotate := confirm
 	rotate.Controls = []ui.Control{
 		{Name: "secret_mode", Label: word, Value: "paste"},
-		{Name: "secret", Label: word, Value: word, Fault: word},
+		{Name: "secret", Label: word, Value: word, Error: word},
 		{Name: "overlap", Label: word, Value: word, Options: []ui.Option{{Value: "1h", Label: word}}},
 	}
 	test := confirm
 	test.Controls = []ui.Control{{
-		Name: "event", Label: "Event", Value: word, Fault: word,
+		Name: "event", Label: "Event", Value: word, Error: word,
 		Options: []ui.Option{{Value: word, Label: word}},
 	}}
 	result := delivery.Detail{
@@ -207,7 +207,7 @@ func TestStoredSecretsNeverStandInTheForm(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheFormLeadToTheirFields(t *testing.T) {
+func TestErrorsOfTheFormLeadToTheirFields(t *testing.T) {
 	t.Parallel()
 	page := render(t, subscriptions.FormPage(sampleSubscriptionForm("Sunvolt")))
 	links := page.Find("#faults a")

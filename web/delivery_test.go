@@ -248,7 +248,7 @@ func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
 		!strings.Contains(string(got.Raw), uid) {
 		t.Errorf("the refusal of a second one names not the first: %s", got.Raw)
 	}
-	// Whoever may act for the other merchant has its own.
+	// Anyone who may act for the other merchant has its own.
 	if got := call(s, members[1], http.MethodPost, "/v2/recoveries", wanted); got.Status != 202 ||
 		fmt.Sprint(got.Data()["total"]) != "1" {
 		t.Errorf("the other merchant's: %s", got.Raw)

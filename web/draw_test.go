@@ -442,7 +442,7 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 }
 
 // TestCallsAreCounted holds a draw up by a lock on its loan: the engine knows
-// meanwhile that somebody waits, and stands back.
+// meanwhile that somebody waits, and yields.
 func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

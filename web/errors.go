@@ -17,9 +17,9 @@ import (
 	"drawbridge/web/console"
 )
 
-// faultKey marks a request whose fault is our own, apart from the status 500
+// internalErrorKey marks a request whose error is our own, apart from the status 500
 // that the specification gives to a pending draw.
-const faultKey = "drawbridge.fault"
+const internalErrorKey = "drawbridge.fault"
 
 // newErrorHandler returns the one place where an error becomes an answer: the
 // envelope for partners, a page or fragment for people. An error without a
@@ -36,10 +36,10 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 			wait := int(math.Ceil(refusal.RetryAfter.Seconds()))
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 		}
-		// Who is only told to come back later has no fault behind it.
+		// Who is only told to come back later has no error behind it.
 		if code == lending.CodeInternal ||
 			code == lending.CodeUnavailable && refusal.Unwrap() != nil {
-			c.Set(faultKey, true)
+			c.Set(internalErrorKey, true)
 			log := slog.With(
 				"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
 				"method", c.Request().Method,
@@ -61,7 +61,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 				return
 			}
 		}
-		api.TraceFault(c, err)
+		api.TraceError(c, err)
 		status, body := api.RenderError(err, options.Now())
 		if c.Request().Method == http.MethodHead {
 			_ = c.NoContent(status) // the peer is gone if this fails
@@ -91,11 +91,11 @@ func known(ctx context.Context, err error) error {
 		return lending.NewError(lending.CodeValidation,
 			"the request was cancelled before it was answered").WithCause(err)
 	}
-	fault, ok := errors.AsType[*echo.HTTPError](err)
+	httpErr, ok := errors.AsType[*echo.HTTPError](err)
 	if !ok {
 		return err
 	}
-	switch fault.Code {
+	switch httpErr.Code {
 	case http.StatusNotFound:
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 	case http.StatusMethodNotAllowed:

@@ -494,7 +494,7 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	kind := ask(s, members[2], after+"&event=task.updated&wait=30")
 	waiting(s, 3)
 	if open := s.API.Calls.InFlight(); open > 0 {
-		t.Errorf("webhooks stand back for %d calls that wait", open)
+		t.Errorf("webhooks yield to %d calls that wait", open)
 	}
 	uid := happen(s, members[2], "a")
 	publish(s)
@@ -533,7 +533,7 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	}
 }
 
-// Whoever follows the feed meets each event once, those of an application in their
+// Anyone who follows the feed meets each event once, those of an application in their
 // order, while many write at the same time.
 func TestFeedNeverSkips(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 )
 
 // TestCallsKeepTheirPlans makes each call often over one connection: a statement that is planned
-// anew each time costs more to plan than to run.
+// again each time costs more to plan than to run.
 func TestCallsKeepTheirPlans(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -22,8 +22,8 @@ func TestCallsKeepTheirPlans(t *testing.T) {
 			t.Fatalf("reading the loan answered %s", answer.Raw)
 		}
 	}
-	var kept, anew []string
-	for into, condition := range map[*[]string]string{&kept: `>=`, &anew: `<`} {
+	var kept, again []string
+	for into, condition := range map[*[]string]string{&kept: `>=`, &again: `<`} {
 		err := s.DB.SelectContext(t.Context(), into, `
 			SELECT statement
 			  FROM pg_prepared_statements
@@ -36,7 +36,7 @@ func TestCallsKeepTheirPlans(t *testing.T) {
 	if len(kept) < 5 {
 		t.Errorf("only %d statements were run often over the connection", len(kept))
 	}
-	for _, statement := range anew {
-		t.Errorf("planned anew for each call:%s", statement)
+	for _, statement := range again {
+		t.Errorf("planned again for each call:%s", statement)
 	}
 }

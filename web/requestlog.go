@@ -62,7 +62,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 			if options.Observe != nil {
 				options.Observe(Answered{
 					Method: c.Request().Method, Route: c.Path(), Status: c.Response().Status,
-					Took: now().Sub(started) - api.Waited(c), Fault: c.Get(faultKey) != nil,
+					Took: now().Sub(started) - api.Waited(c), InternalError: c.Get(internalErrorKey) != nil,
 				})
 			}
 			return nil

@@ -67,7 +67,7 @@ type Options struct {
 
 // extractAddress returns the peer's address or, from a trusted proxy, the last
 // one in X-Forwarded-For that is not itself a trusted proxy's: what stands before
-// it was written by whoever called.
+// it was written by the caller.
 func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -112,7 +112,7 @@ func strictHeaders(options Options) echo.MiddlewareFunc {
 	}
 }
 
-// Answered is one request that was answered, for whoever counts them.
+// Answered is one request that was answered, for anyone who counts them.
 type Answered struct {
 	Method string
 	// Route is the path with the names of its parameters, empty without a route.
@@ -120,8 +120,8 @@ type Answered struct {
 	Status int
 	// Took leaves out for how long the answer was held back on purpose.
 	Took time.Duration
-	// Fault tells that the answer hides an error of our own.
-	Fault bool
+	// InternalError tells that the answer hides an error of our own.
+	InternalError bool
 }
 
 // New returns the server's handler.

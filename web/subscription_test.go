@@ -142,7 +142,7 @@ func TestNoCredentialIsShown(t *testing.T) {
 	}
 }
 
-// A test belongs to no merchant: whoever sees its subscription sees it, and nobody recovers it.
+// A test belongs to no merchant: anyone who sees its subscription sees it, and nobody recovers it.
 func TestTestsAreShownWithTheirSubscription(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -169,17 +169,17 @@ const mostTimes = 3
 func (c *listsCmd) report(w *world, found []listFigure) error {
 	t := newTable(w.out, "list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
 	lines := make([]any, 0, len(found))
-	var faults []error
+	var errs []error
 	for _, f := range found {
 		t.line(f.Path, strconv.Itoa(f.Addresses), digits(f.P50), digits(f.P95), digits(f.P99),
 			digits(f.Max))
 		lines = append(lines, f)
 		if c.Check && f.P95 > milliseconds(f.bound) {
-			faults = append(faults, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
+			errs = append(errs, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
 				f.Path, f.P95, f.bound, errFailed))
 		}
 		if c.Check && f.Max > milliseconds(mostTimes*f.bound) {
-			faults = append(faults, fmt.Errorf("%s took %.1f ms at most, more than %d times %s: %w",
+			errs = append(errs, fmt.Errorf("%s took %.1f ms at most, more than %d times %s: %w",
 				f.Path, f.Max, mostTimes, f.bound, errFailed))
 		}
 	}
@@ -191,5 +191,5 @@ func (c *listsCmd) report(w *world, found []listFigure) error {
 			fmt.Fprintf(w.out, "    %9.1f ms %s\n", slow.Took, slow.Address)
 		}
 	}
-	return errors.Join(writeLines(c.Out, lines...), errors.Join(faults...))
+	return errors.Join(writeLines(c.Out, lines...), errors.Join(errs...))
 }

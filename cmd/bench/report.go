@@ -189,7 +189,7 @@ type point struct {
 type bound struct {
 	Share float64 `json:"share"`
 	Slack float64 `json:"slack"`
-	// Both judges a fall like a rise; otherwise only a rise is a fault.
+	// Both judges a fall like a rise; otherwise only a rise is bad.
 	Both bool `json:"both"`
 	// None is for what grows with what is kept, and is shown only.
 	None bool `json:"none,omitempty"`

@@ -33,7 +33,7 @@ var levels = [][]string{
 		"internal/listener", "internal/feed", "internal/admission",
 	},
 	{
-		"internal/event", "internal/receiver", "internal/relay", "internal/attention",
+		"internal/event", "internal/receiver", "internal/relay", "internal/alert",
 		"internal/why", "internal/seed", "internal/outbox",
 	},
 	{"internal/loan", "internal/application", "internal/scenario", "internal/statement"},

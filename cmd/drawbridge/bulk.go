@@ -59,12 +59,12 @@ func newBulkJSON(b bulk.Resend) bulkJSON {
 type planJSON struct {
 	Total         int                     `json:"total"`
 	Skipped       map[bulk.SkipReason]int `json:"skipped"`
-	Subscriptions []planLaneJSON          `json:"subscriptions"`
+	Subscriptions []planTargetJSON        `json:"subscriptions"`
 	Risks         map[string]int          `json:"risks"`
 	Seconds       float64                 `json:"seconds"`
 }
 
-type planLaneJSON struct {
+type planTargetJSON struct {
 	UID    uuid.UUID                 `json:"subscription_uid"`
 	Name   *string                   `json:"name"`
 	URL    string                    `json:"url"`
@@ -90,7 +90,7 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 			return output{}, err
 		}
 		printed.Plan = &planJSON{
-			Total: plan.Total, Skipped: plan.Skipped, Subscriptions: []planLaneJSON{},
+			Total: plan.Total, Skipped: plan.Skipped, Subscriptions: []planTargetJSON{},
 			Seconds: plan.Takes(resend.Options.Pace).Seconds(),
 			Risks: map[string]int{
 				"delivered": plan.Risks.Delivered, "newer_delivered": plan.Risks.Newer,
@@ -98,10 +98,10 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 				"subscription_paused": plan.Risks.Paused, "subscription_failing": plan.Risks.Failing,
 			},
 		}
-		for _, lane := range plan.Lanes {
-			printed.Plan.Subscriptions = append(printed.Plan.Subscriptions, planLaneJSON{
-				lane.SubscriptionUID, orNull(lane.SubscriptionName), lane.URL, lane.State, lane.Total,
-				lane.Events, lane.Label(),
+		for _, target := range plan.Targets {
+			printed.Plan.Subscriptions = append(printed.Plan.Subscriptions, planTargetJSON{
+				target.SubscriptionUID, orNull(target.SubscriptionName), target.URL, target.State, target.Total,
+				target.Events, target.Label(),
 			})
 		}
 	}
@@ -112,8 +112,8 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 			return
 		}
 		fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, plan.Seconds)
-		for _, lane := range plan.Subscriptions {
-			fmt.Fprintf(w, "  %d to %s (%s)\n", lane.Total, lane.label, lane.State)
+		for _, target := range plan.Subscriptions {
+			fmt.Fprintf(w, "  %d to %s (%s)\n", target.Total, target.label, target.State)
 		}
 		for reason, count := range plan.Skipped {
 			fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)
@@ -325,7 +325,7 @@ func (cmd bulkCreateCmd) partner(
 	env *environment, s *app.Services, scope bulk.Scope,
 ) (uuid.UUID, error) {
 	if cmd.Partner != "" {
-		return env.uid("--partner", cmd.Partner), env.fault
+		return env.uid("--partner", cmd.Partner), env.usageErr
 	}
 	subscribed := scope.Filter.SubscriptionUID
 	if len(scope.Subscriptions) > 0 {

@@ -216,7 +216,7 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 	})
 }
 
-// resentOutput is what a command made anew.
+// resentOutput is what a command made again.
 func resentOutput(uids []uuid.UUID) output {
 	return output{map[string]any{"resent": append([]uuid.UUID{}, uids...)}, func(w io.Writer) {
 		for _, uid := range uids {

@@ -80,7 +80,7 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
 	}
 	again := ""
 	if s.Settings.DatabaseURL == "" {
-		again = "  To begin anew, stop it and remove the folder " + app.DataDir + "\n"
+		again = "  To start over, stop it and remove the folder " + app.DataDir + "\n"
 	}
 	user, client := data.Users[0], data.Partners[0].Clients[0]
 	return fmt.Sprintf(`

@@ -32,7 +32,7 @@ var findingColours = map[doctor.Finding]string{
 	doctor.OK: green, doctor.Warning: yellow, doctor.Failed: red, doctor.Skipped: faint,
 }
 
-// Run makes every check that the faults before it leave possible.
+// Run makes every check that the errors before it leave possible.
 func (cmd doctorCmd) Run(env *environment) error {
 	checkups := cmd.examine(env)
 	if err := env.print(cmd.JSON, output{map[string]any{"checks": checkups}, func(w io.Writer) {
@@ -65,7 +65,7 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	if err != nil {
 		return []doctor.Checkup{{
 			Name: "settings", Finding: doctor.Failed, Detail: err.Error(),
-			Remedy: "Mend the named variables; drawbridge config lists all of them.",
+			Remedy: "Fix the named variables; drawbridge config lists all of them.",
 		}}
 	}
 	found := []doctor.Checkup{{
@@ -123,7 +123,7 @@ func (cmd configCmd) Run(env *environment) error {
 				fmt.Fprintln(w, "SETTING\tVALUE\tFROM\tFAULT")
 				for _, setting := range settings {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", setting.Name, cmp.Or(setting.Value, "(empty)"),
-						setting.Source, setting.Fault)
+						setting.Source, setting.Error)
 				}
 			})(&lines)
 			fmt.Fprint(w, env.styleOf(env.stdout).head(lines.String()))

@@ -34,8 +34,8 @@ type environment struct {
 	names []string
 	// model is the grammar, for commands that speak of commands.
 	model *kong.Application
-	// fault is the first fault of the command line that the parser could not see.
-	fault error
+	// usageErr is the first error of the command line that the parser could not see.
+	usageErr error
 }
 
 // config reads the settings and turns the logs on.
@@ -151,8 +151,8 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 func (env *environment) withDatabase(
 	do func(settings config.Config, db *postgres.DB) error,
 ) (err error) {
-	if env.fault != nil {
-		return env.fault
+	if env.usageErr != nil {
+		return env.usageErr
 	}
 	settings, err := env.config()
 	if err != nil {
@@ -200,10 +200,10 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 	if settings.SecretsKey != "" {
 		keys, err := secret.ParseKeyring(settings.SecretsKey)
 		if err != nil {
-			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY " + err.Error()}
+			return nil, config.Errors{"DRAWBRIDGE_SECRETS_KEY " + err.Error()}
 		}
 		if settings.Env.Hosted() && keys.Trivial() {
-			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY is one byte repeated; make a random " +
+			return nil, config.Errors{"DRAWBRIDGE_SECRETS_KEY is one byte repeated; make a random " +
 				"one: openssl rand -base64 32"}
 		}
 		return keys, nil

@@ -54,8 +54,8 @@ func (cmd listenCmd) Run(env *environment) error {
 	for _, kind := range cmd.Event {
 		follow.Kinds = append(follow.Kinds, env.eventKind("--event", kind))
 	}
-	if env.fault != nil {
-		return env.fault
+	if env.usageErr != nil {
+		return env.usageErr
 	}
 	if len(follow.Kinds) == 0 {
 		follow.Kinds = lending.SpecifiedEventKinds()

@@ -68,7 +68,7 @@ func TestEventCommands(t *testing.T) {
 	}
 }
 
-// Whoever misses an event is told what it waits for.
+// Anyone who misses an event is told what it waits for.
 func TestEventWhy(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -154,11 +154,11 @@ type listFlags struct {
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// refuse keeps the first fault of the command line. With one, the command ends before
+// refuse keeps the first error of the command line. With one, the command ends before
 // it opens the database, so what reads a flag returns no error of its own.
 func (env *environment) refuse(err error) {
-	if env.fault == nil {
-		env.fault = err
+	if env.usageErr == nil {
+		env.usageErr = err
 	}
 }
 
@@ -260,8 +260,8 @@ func byFlags(err error) error {
 		return err
 	}
 	var lines []string
-	for _, fault := range refusal.Details {
-		lines = append(lines, quotedField.ReplaceAllString(fault.Message, "--$1"))
+	for _, problem := range refusal.Details {
+		lines = append(lines, quotedField.ReplaceAllString(problem.Message, "--$1"))
 	}
 	text := strings.Join(lines, "; ")
 	if lending.IsTaken(err) {

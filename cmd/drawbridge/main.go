@@ -142,8 +142,8 @@ func run(ctx context.Context, env environment) (status int) {
 	if err := command.Run(&env); err != nil {
 		env.complain("%s", lending.OneLine(err))
 		_, wrong := errors.AsType[usageError](err)
-		_, faulty := errors.AsType[config.Faults](err)
-		if wrong || faulty ||
+		_, misconfigured := errors.AsType[config.Errors](err)
+		if wrong || misconfigured ||
 			lending.ErrorCode(err) == lending.CodeValidation && !lending.IsTaken(err) {
 			return exitUsage
 		}

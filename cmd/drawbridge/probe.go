@@ -51,7 +51,7 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 			probed, err = s.Webhooks.Subscriptions.Get(env.ctx, uid)
 		}
 		if err == nil {
-			err = s.Attention.NoteProbe(env.ctx, record)
+			err = s.Alerts.NoteProbe(env.ctx, record)
 		}
 		printed := probeJSON{
 			Subscription: record.Subscription.String(), Name: orNull(probed.Name), URL: record.URL,

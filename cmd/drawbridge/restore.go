@@ -11,9 +11,9 @@ import (
 )
 
 type restoreCmd struct {
-	Show    restoreShowCmd    `cmd:"" help:"Show whether workers hold everything, and what that is."`
-	Hold    restoreHoldCmd    `cmd:"" help:"Hold by hand, before any worker starts: the database was taken back in time."`
-	Release restoreReleaseCmd `cmd:"" help:"Decide what becomes of what is held, and let the workers begin."`
+	Show    restoreShowCmd       `cmd:"" help:"Show whether workers hold everything, and what that is."`
+	Hold    restoreQuarantineCmd `cmd:"" help:"Hold by hand, before any worker starts: the database was taken back in time."`
+	Release restoreReleaseCmd    `cmd:"" help:"Decide what becomes of what is held, and let the workers begin."`
 }
 
 // Help says what the commands are for.
@@ -33,30 +33,30 @@ func (cmd restoreShowCmd) Run(env *environment) error {
 }
 
 func (env *environment) restoreOutput(s *app.Services) (output, error) {
-	shown, err := s.Held(env.ctx)
+	shown, err := s.Quarantine(env.ctx)
 	return output{shown, func(w io.Writer) {
-		if !shown.Held {
+		if !shown.Active {
 			fmt.Fprintln(w, "nothing is held")
 			return
 		}
 		fmt.Fprintf(w, "held since %s: %s\n%d deliveries and %d e-mails from before may have been "+
-			"sent already\ndecide: %s\n", shown.HeldAt.Format(time.RFC3339),
+			"sent already\ndecide: %s\n", shown.Since.Format(time.RFC3339),
 			*shown.Reason, shown.Deliveries, shown.Mails, app.ReleaseCommand)
 	}}, err
 }
 
-type restoreHoldCmd struct {
+type restoreQuarantineCmd struct {
 	Reason string `required:"" help:"Why, for the record." placeholder:"TEXT"`
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Run begins a hold.
-func (cmd restoreHoldCmd) Run(env *environment) error {
+// Run begins a quarantine.
+func (cmd restoreQuarantineCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		return done{
 			entries: []operator.Entry{settingsEntry("restore.hold", cmd.Reason, nil)},
 			after:   func() (output, error) { return env.restoreOutput(s) },
-		}, s.Restored.Hold(env.ctx, tx, cmd.Reason)
+		}, s.Restored.Quarantine(env.ctx, tx, cmd.Reason)
 	})
 }
 

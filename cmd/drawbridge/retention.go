@@ -141,40 +141,40 @@ func (env *environment) removalPlan(s *app.Services) (output, error) {
 	return output{plan, func(w io.Writer) {
 		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails\n"+
 			"bulk re-sends due: %d\napplications under a hold: %d\n",
-			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks, plan.Holds)
+			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks, plan.LegalHolds)
 		for _, m := range plan.Months {
 			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",
-				m.Month, m.Deliveries, m.Held, m.Open)
+				m.Month, m.Deliveries, m.LegallyHeld, m.Open)
 		}
 	}}, err
 }
 
 type applicationCmd struct {
-	Hold    applicationHoldCmd    `cmd:"" help:"Put an application under a legal hold: nothing of it is removed."`
-	Release applicationReleaseCmd `cmd:"" help:"End the legal hold; what it kept beyond its time goes with the next run."`
-	Holds   applicationHoldsCmd   `cmd:"" help:"List the holds in force, or all of one application."`
+	Hold    legalHoldCmd        `cmd:"" help:"Put an application under a legal hold: nothing of it is removed."`
+	Release legalHoldReleaseCmd `cmd:"" help:"End the legal hold; what it kept beyond its time goes with the next run."`
+	Holds   legalHoldsCmd       `cmd:"" help:"List the holds in force, or all of one application."`
 }
 
-type applicationHoldCmd struct {
+type legalHoldCmd struct {
 	UID    string `arg:"" help:"Application."`
 	Reason string `required:"" help:"Why, for the record." placeholder:"TEXT"`
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Run places a hold.
-func (cmd applicationHoldCmd) Run(env *environment) error {
+// Run places a legal hold.
+func (cmd legalHoldCmd) Run(env *environment) error {
 	return cmd.change(env, "application.hold", (*retention.Service).Place)
 }
 
-type applicationReleaseCmd struct{ applicationHoldCmd }
+type legalHoldReleaseCmd struct{ legalHoldCmd }
 
-// Run releases a hold.
-func (cmd applicationReleaseCmd) Run(env *environment) error {
+// Run releases a legal hold.
+func (cmd legalHoldReleaseCmd) Run(env *environment) error {
 	return cmd.change(env, "application.release", (*retention.Service).Release)
 }
 
-// holdJSON is a hold as commands print it.
-type holdJSON struct {
+// legalHoldJSON is a legal hold as commands print it.
+type legalHoldJSON struct {
 	Application   uuid.UUID  `json:"application_uid"`
 	Reason        string     `json:"reason"`
 	PlacedBy      string     `json:"placed_by"`
@@ -184,15 +184,15 @@ type holdJSON struct {
 	ReleasedAt    *time.Time `json:"released_at"`
 }
 
-func newHoldJSON(h retention.Hold) holdJSON {
-	return holdJSON{
+func newLegalHoldJSON(h retention.LegalHold) legalHoldJSON {
+	return legalHoldJSON{
 		Application: h.ApplicationUID, Reason: h.Reason, PlacedBy: h.PlacedBy,
 		PlacedAt: h.PlacedAt.UTC(), ReleaseReason: h.ReleaseReason, ReleasedBy: h.ReleasedBy,
 		ReleasedAt: utc(h.ReleasedAt),
 	}
 }
 
-func printHold(w io.Writer, h retention.Hold) {
+func printLegalHold(w io.Writer, h retention.LegalHold) {
 	fmt.Fprintf(w, "%s\theld since %s by %s: %s", h.ApplicationUID,
 		h.PlacedAt.UTC().Format(time.RFC3339), h.PlacedBy, h.Reason)
 	if !h.InForce() {
@@ -202,38 +202,39 @@ func printHold(w io.Writer, h retention.Hold) {
 	fmt.Fprintln(w)
 }
 
-// holdChange places or releases a hold.
-type holdChange func(
+// legalHoldChange places or releases a legal hold.
+type legalHoldChange func(
 	s *retention.Service, ctx context.Context, tx *postgres.Tx, application uuid.UUID,
 	by, reason string,
-) (retention.Hold, error)
+) (retention.LegalHold, error)
 
-func (cmd applicationHoldCmd) change(env *environment, action string, to holdChange) error {
+func (cmd legalHoldCmd) change(env *environment, action string, to legalHoldChange) error {
 	uid := env.uid("the application", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
-		printed := newHoldJSON(hold)
+		printed := newLegalHoldJSON(hold)
 		return did(entry(action, uid.String(), cmd.Reason, printed),
-			output{printed, aligned(func(w io.Writer) { printHold(w, hold) })}), err
+			output{printed, aligned(func(w io.Writer) { printLegalHold(w, hold) })}), err
 	})
 }
 
-type applicationHoldsCmd struct {
+type legalHoldsCmd struct {
 	UID  string `arg:"" optional:"" help:"Application; released holds are listed too then."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
-// maxHolds is how many holds in force are listed.
-const maxHolds = 500
+// maxLegalHolds is how many legal holds in force are listed.
+const maxLegalHolds = 500
 
-// Run lists holds.
-func (cmd applicationHoldsCmd) Run(env *environment) error {
+// Run lists legal holds.
+func (cmd legalHoldsCmd) Run(env *environment) error {
 	uid := env.optionalUID("the application", cmd.UID)
-	return rowsOf("holds", newHoldJSON, "APPLICATION\tLEGAL HOLD", printHold).all(env, cmd.JSON,
-		func(s *app.Services) ([]retention.Hold, error) {
+	rows := rowsOf("holds", newLegalHoldJSON, "APPLICATION\tLEGAL HOLD", printLegalHold)
+	return rows.all(env, cmd.JSON,
+		func(s *app.Services) ([]retention.LegalHold, error) {
 			if uid == uuid.Nil {
-				return s.Retention.HoldsInForce(env.ctx, maxHolds)
+				return s.Retention.LegalHoldsInForce(env.ctx, maxLegalHolds)
 			}
-			return s.Retention.Holds(env.ctx, uid)
+			return s.Retention.LegalHolds(env.ctx, uid)
 		})
 }

@@ -41,7 +41,7 @@ func TestRetentionCommands(t *testing.T) {
 	}
 }
 
-func TestHoldCommands(t *testing.T) {
+func TestLegalHoldCommands(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.document(t, "demo")

@@ -23,7 +23,7 @@ type subscriptionCmd struct {
 	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
 	List   subscriptionListCmd   `cmd:"" help:"List subscriptions, newest first."`
 	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
-	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes. To another scheme, host or port a bearer token and secret header values must be given anew."`
+	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes. To another scheme, host or port a bearer token and secret header values must be given again."`
 	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until it resumes."`
 	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
@@ -70,7 +70,7 @@ func (f subscriptionFlags) retry(env *environment) *subscription.Delays {
 }
 
 func (f subscriptionFlags) headers(env *environment) []sender.Header {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	headers := make([]sender.Header, 0, len(f.Header))
 	for _, kind := range []struct {
 		lines []string
@@ -82,12 +82,12 @@ func (f subscriptionFlags) headers(env *environment) []sender.Header {
 	} {
 		for _, line := range kind.lines {
 			header, err := sender.ParseHeader(line)
-			faults.Merge(err)
+			errs.Merge(err)
 			kind.mark(&header)
 			headers = append(headers, header)
 		}
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		env.refuse(err)
 	}
 	return headers
@@ -95,7 +95,7 @@ func (f subscriptionFlags) headers(env *environment) []sender.Header {
 
 // readSecret reads what is short from the standard input.
 func (env *environment) readSecret(what string) string {
-	if env.fault != nil {
+	if env.usageErr != nil {
 		return ""
 	}
 	const longest = 4096

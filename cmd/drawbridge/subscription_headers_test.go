@@ -60,7 +60,7 @@ func TestCredentialsAreGivenAnewForAnotherHost(t *testing.T) {
 	refused := func(stdin string, args ...string) {
 		t.Helper()
 		got := d.runWith(t, stdin, append([]string{"subscription"}, args...)...)
-		if got.status != exitFailed || !strings.Contains(got.stderr, "given anew") {
+		if got.status != exitFailed || !strings.Contains(got.stderr, "given again") {
 			t.Errorf("%v ended with %d: %s", args, got.status, got.stderr)
 		}
 	}

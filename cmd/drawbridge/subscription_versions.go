@@ -106,8 +106,8 @@ type subscriptionRestoreCmd struct {
 	Reason  string `help:"Why, for the record." placeholder:"TEXT"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 
-	Secret       string   `help:"Signing secret or bearer token to put in force, or - to read it from the standard input. A token must be given anew where the version has another scheme, host or port." placeholder:"TEXT"`
-	SecretHeader []string `sep:"none" help:"Value of a secret header of the version, given anew, repeatable; needed likewise." placeholder:"LINE"`
+	Secret       string   `help:"Signing secret or bearer token to put in force, or - to read it from the standard input. A token must be given again where the version has another scheme, host or port." placeholder:"TEXT"`
+	SecretHeader []string `sep:"none" help:"Value of a secret header of the version, given again, repeatable; needed likewise." placeholder:"LINE"`
 	NoHeaders    bool     `help:"Leave every custom header of the version out."`
 }
 

@@ -142,7 +142,7 @@ func (env *environment) changeUser(
 // readPassword prompts on a terminal, where nothing is echoed, and otherwise
 // reads the first line of the standard input.
 func (env *environment) readPassword() string {
-	if env.fault != nil {
+	if env.usageErr != nil {
 		return ""
 	}
 	if file, ok := env.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

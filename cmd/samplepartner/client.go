@@ -50,14 +50,14 @@ type APIError struct {
 	Status    int
 	Code      string
 	Message   string
-	Details   []FieldFault
+	Details   []FieldError
 	RequestID string
 	// RetryAfter is how long a 429 asks to wait, zero for nothing said.
 	RetryAfter time.Duration
 }
 
-// FieldFault is one wrong field of a request.
-type FieldFault struct {
+// FieldError is one wrong field of a request.
+type FieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
@@ -66,8 +66,8 @@ type FieldFault struct {
 func (e *APIError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d %s: %s", e.Status, e.Code, e.Message)
-	for _, fault := range e.Details {
-		text.WriteString("; " + fault.Field + ": " + fault.Message)
+	for _, problem := range e.Details {
+		text.WriteString("; " + problem.Field + ": " + problem.Message)
 	}
 	if e.RequestID != "" {
 		text.WriteString(" (request " + e.RequestID + ")")
@@ -160,7 +160,7 @@ func decode(answer *http.Response, body []byte, data any) error {
 			Error *struct {
 				Code    string       `json:"code"`
 				Message string       `json:"message"`
-				Details []FieldFault `json:"details"`
+				Details []FieldError `json:"details"`
 			} `json:"error"`
 		} `json:"result"`
 	}

@@ -83,7 +83,7 @@ func TestCallsAreRepeatedOnlyWhereItIsSafe(t *testing.T) {
 		},
 		{"another state", []reply{{409, refusal("INVALID_STATE")}}, "POST", "k", 1, "INVALID_STATE"},
 		{"a page of a proxy", []reply{{502, "<html>bad gateway"}}, "POST", "k", tries, "NO_ENVELOPE"},
-		{"never mended", []reply{{500, refusal("INTERNAL")}}, "POST", "k", tries, "INTERNAL"},
+		{"never fixed", []reply{{500, refusal("INTERNAL")}}, "POST", "k", tries, "INTERNAL"},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,13 +15,13 @@ import (
 
 // The bounds on the calls of one process.
 const (
-	// placesOfAll is how many calls are worked at a time: more would share the same processors
+	// maxSlots is how many calls are worked at a time: more would share the same processors
 	// and take no less together. It leaves connections of the pool to console and chores.
-	placesOfAll = 24
-	// placesOfOne is how many of them one client has at most, whose calls may all wait for one
+	maxSlots = 24
+	// slotsPerClient is how many of them one client has at most, whose calls may all wait for one
 	// locked application.
-	placesOfOne = 16
-	// lineLength is how many calls wait for a place at most: enough for a burst. When the line
+	slotsPerClient = 16
+	// lineLength is how many calls wait for a slot at most: enough for a burst. When the line
 	// has not been empty for burst, more come than can be answered, and it gets shorter, so
 	// that who is answered at all is answered soon.
 	lineLength, shortLine = 128, 64
@@ -29,12 +29,12 @@ const (
 	// overloadPause is after how long who was refused may ask again.
 	overloadPause = time.Second
 	// lendAfter is how long a call may wait for its client, to send its body or to read its
-	// answer, before its place is lent to others.
+	// answer, before its slot is lent to others.
 	lendAfter = 5 * time.Millisecond
 )
 
 // Limiter lets calls in: so many at a time, a bounded line of others behind them, and
-// beyond that nobody. Places are given to the client that has the fewest. The zero value is ready
+// beyond that nobody. Slots are given to the client that has the fewest. The zero value is ready
 // for use; a nil one lets everybody in at once.
 type Limiter struct {
 	mu      sync.Mutex
@@ -44,14 +44,15 @@ type Limiter struct {
 	busySince time.Time
 	clients   map[string]*visitor
 	refused   uint64
-	turn      uint64
+	// admitted counts the calls that were let in.
+	admitted uint64
 }
 
 // visitor is a client with calls inside or in the line.
 type visitor struct {
 	inside int
 	line   []*ticket
-	// seated is what turn it was when one of its calls was let in last.
+	// seated is the number of its call that was let in last, over all clients.
 	seated uint64
 }
 
@@ -61,13 +62,13 @@ type ticket struct {
 	refused bool
 }
 
-// Place is that of a client's call inside; nil where nobody counts.
-type Place struct {
+// Slot is that of a client's call inside; nil where nobody counts.
+type Slot struct {
 	of     *Limiter
 	client string
 }
 
-// Waiting is how many calls wait for a place.
+// Waiting is how many calls wait for a slot.
 func (l *Limiter) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,12 +82,12 @@ func (l *Limiter) Refused() uint64 {
 	return l.refused
 }
 
-// Enter waits for a place of a call, which must be left. The client is as it says: a wrong
+// Enter waits for a slot of a call, which must be left. The client is as it says: a wrong
 // one is found out inside. The wait uses up the call's patience with the database, which is what
 // holds the others up. Error: UNAVAILABLE when too many wait.
-func (l *Limiter) Enter(ctx context.Context, client string) (*Place, error) {
+func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	if l == nil {
-		return nil, nil //nolint:nilnil // who does not count has no place
+		return nil, nil //nolint:nilnil // who does not count has no slot
 	}
 	waiting, err := l.queue(client)
 	if err != nil {
@@ -103,7 +104,7 @@ func (l *Limiter) Enter(ctx context.Context, client string) (*Place, error) {
 	if waiting.refused {
 		return nil, errOverload()
 	}
-	return &Place{l, client}, nil
+	return &Slot{l, client}, nil
 }
 
 func errOverload() error {
@@ -113,14 +114,14 @@ func errOverload() error {
 	return refusal
 }
 
-// queue puts a call in the line, and lets it in where there is a place for it. When there is
+// queue puts a call in the line, and lets it in where there is a slot for it. When there is
 // none and the line is full, the last call of the client that has the most there makes room.
 func (l *Limiter) queue(client string) (*ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visitor(client)
 	defer l.forget(client) // of whom nothing is left when it was refused
-	free := l.inside < placesOfAll && v.inside < placesOfOne
+	free := l.inside < maxSlots && v.inside < slotsPerClient
 	if l.waiting == 0 {
 		l.busySince = time.Now()
 	}
@@ -170,13 +171,13 @@ func (l *Limiter) call(v *visitor, at int) {
 	l.waiting--
 }
 
-// letIn gives the free places away, each to the client that has the fewest, and of several
+// letIn gives the free slots away, each to the client that has the fewest, and of several
 // to that which got none for the longest.
 func (l *Limiter) letIn() {
-	for l.inside < placesOfAll {
+	for l.inside < maxSlots {
 		var next *visitor
 		for _, v := range l.clients {
-			if len(v.line) > 0 && v.inside < placesOfOne && (next == nil || v.inside < next.inside ||
+			if len(v.line) > 0 && v.inside < slotsPerClient && (next == nil || v.inside < next.inside ||
 				v.inside == next.inside && v.seated < next.seated) {
 				next = v
 			}
@@ -184,8 +185,8 @@ func (l *Limiter) letIn() {
 		if next == nil {
 			return
 		}
-		l.turn++
-		next.seated = l.turn
+		l.admitted++
+		next.seated = l.admitted
 		next.inside++
 		l.inside++
 		l.call(next, 0)
@@ -211,16 +212,16 @@ func (l *Limiter) forget(client string) {
 	}
 }
 
-// count takes a place more or less for a call that has been let in.
-func (p *Place) count(change int) {
+// count takes a slot more or less for a call that has been let in.
+func (p *Slot) count(change int) {
 	p.of.inside += change
 	p.of.visitor(p.client).inside += change
 	p.of.letIn()
 	p.of.forget(p.client)
 }
 
-// Leave gives the place back.
-func (p *Place) Leave() {
+// Leave gives the slot back.
+func (p *Slot) Leave() {
 	if p == nil {
 		return
 	}
@@ -229,9 +230,9 @@ func (p *Place) Leave() {
 	p.count(-1)
 }
 
-// lend lets others have the place while the call waits for its client, if that takes long,
+// lend lets others have the slot while the call waits for its client, if that takes long,
 // until back is called. A call that was let in goes on at once.
-func (p *Place) lend() (back func()) {
+func (p *Slot) lend() (back func()) {
 	lent, over := false, false
 	timer := time.AfterFunc(lendAfter, func() {
 		p.of.mu.Lock()
@@ -251,8 +252,8 @@ func (p *Place) lend() (back func()) {
 	}
 }
 
-// Body lends the place while the client sends nothing of its body.
-func (p *Place) Body(body io.ReadCloser) io.ReadCloser {
+// Body lends the slot while the client sends nothing of its body.
+func (p *Slot) Body(body io.ReadCloser) io.ReadCloser {
 	if p == nil || body == nil || body == http.NoBody {
 		return body
 	}
@@ -262,17 +263,17 @@ func (p *Place) Body(body io.ReadCloser) io.ReadCloser {
 type lendingBody struct {
 	io.ReadCloser
 
-	place *Place
+	slot *Slot
 }
 
 // Read reads what the client sends.
 func (b lendingBody) Read(data []byte) (int, error) {
-	defer b.place.lend()()
+	defer b.slot.lend()()
 	return b.ReadCloser.Read(data)
 }
 
-// Answer lends the place while the client reads nothing of its answer.
-func (p *Place) Answer(answer http.ResponseWriter) http.ResponseWriter {
+// Answer lends the slot while the client reads nothing of its answer.
+func (p *Slot) Answer(answer http.ResponseWriter) http.ResponseWriter {
 	if p == nil {
 		return answer
 	}
@@ -282,12 +283,12 @@ func (p *Place) Answer(answer http.ResponseWriter) http.ResponseWriter {
 type lendingWriter struct {
 	http.ResponseWriter
 
-	place *Place
+	slot *Slot
 }
 
 // Write writes what the client reads.
 func (w lendingWriter) Write(data []byte) (int, error) {
-	defer w.place.lend()()
+	defer w.slot.lend()()
 	return w.ResponseWriter.Write(data)
 }
 

@@ -14,60 +14,60 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// visits are the places that a test holds at a limiter.
+// visits are the slots that a test holds at a limiter.
 type visits struct {
 	t       *testing.T
 	limiter Limiter
-	places  map[string][]*Place
+	slots   map[string][]*Slot
 }
 
 // enter lets so many calls of a client in.
 func (v *visits) enter(client string, calls int) {
 	v.t.Helper()
 	for range calls {
-		place, err := v.limiter.Enter(v.t.Context(), client)
+		slot, err := v.limiter.Enter(v.t.Context(), client)
 		if err != nil {
 			v.t.Fatalf("a call of %s is refused: %v", client, err)
 		}
-		v.places[client] = append(v.places[client], place)
+		v.slots[client] = append(v.slots[client], slot)
 	}
 }
 
 // wait puts a call in the line, and tells its client, or its error, when that has ended.
 func (v *visits) wait(client string, ends chan<- string) {
 	go func() {
-		place, err := v.limiter.Enter(v.t.Context(), client)
+		slot, err := v.limiter.Enter(v.t.Context(), client)
 		if err != nil {
 			ends <- "refused " + client
 			return
 		}
 		ends <- client
-		place.Leave()
+		slot.Leave()
 	}()
 	synctest.Wait()
 }
 
 func (v *visits) leave(client string) {
-	last := len(v.places[client]) - 1
-	v.places[client][last].Leave()
-	v.places[client] = v.places[client][:last]
+	last := len(v.slots[client]) - 1
+	v.slots[client][last].Leave()
+	v.slots[client] = v.slots[client][:last]
 	synctest.Wait()
 }
 
-// full is a limiter with every place taken by two clients.
+// full is a limiter with every slot taken by two clients.
 func full(t *testing.T) *visits {
-	v := &visits{t: t, places: map[string][]*Place{}}
-	v.enter("large", placesOfOne)
-	v.enter("other", placesOfAll-placesOfOne)
+	v := &visits{t: t, slots: map[string][]*Slot{}}
+	v.enter("large", slotsPerClient)
+	v.enter("other", maxSlots-slotsPerClient)
 	return v
 }
 
-// TestOneClientLeavesPlaces: what one client's calls wait for holds nobody else up.
-func TestOneClientLeavesPlaces(t *testing.T) {
+// TestOneClientLeavesSlots: what one client's calls wait for holds nobody else up.
+func TestOneClientLeavesSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		v := &visits{t: t, places: map[string][]*Place{}}
-		v.enter("large", placesOfOne)
+		v := &visits{t: t, slots: map[string][]*Slot{}}
+		v.enter("large", slotsPerClient)
 		ends := make(chan string, 1)
 		v.wait("large", ends)
 		v.enter("small", 1)
@@ -80,11 +80,11 @@ func TestOneClientLeavesPlaces(t *testing.T) {
 		}
 		v.enter("late", 1) // beside a full line
 		if refused := v.limiter.Refused(); refused != 0 {
-			t.Errorf("%d calls are refused while there are places", refused)
+			t.Errorf("%d calls are refused while there are slots", refused)
 		}
 		v.leave("large")
 		if next := <-ends; next != "large" {
-			t.Errorf("the free place ends with %q", next)
+			t.Errorf("the free slot ends with %q", next)
 		}
 		for range lineLength - 1 {
 			<-others
@@ -92,9 +92,9 @@ func TestOneClientLeavesPlaces(t *testing.T) {
 	})
 }
 
-// TestPlacesGoRound: a free place is of the client that has the fewest, so one call of a small
+// TestSlotsGoRound: a free slot is of the client that has the fewest, so one call of a small
 // client does not wait for a hundred of a large one's.
-func TestPlacesGoRound(t *testing.T) {
+func TestSlotsGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := full(t)
@@ -105,7 +105,7 @@ func TestPlacesGoRound(t *testing.T) {
 		v.wait("small", ends)
 		v.leave("other")
 		if next := <-ends; next != "small" {
-			t.Errorf("the place went to the %s client", next)
+			t.Errorf("the slot went to the %s client", next)
 		}
 		v.leave("large") // whose first call then lets in the next, and so on
 		for range 100 {
@@ -116,7 +116,7 @@ func TestPlacesGoRound(t *testing.T) {
 	})
 }
 
-// TestFullLine: beyond a full line calls are refused with what helps, those of whoever has the
+// TestFullLine: beyond a full line calls are refused with what helps, those of anyone who has the
 // most there first.
 func TestFullLine(t *testing.T) {
 	t.Parallel()
@@ -141,13 +141,13 @@ func TestFullLine(t *testing.T) {
 		}
 		v.leave("other")
 		if end := <-ends; end != "small" {
-			t.Errorf("the place went to the %s client", end)
+			t.Errorf("the slot went to the %s client", end)
 		}
 		v.leave("large")
 	})
 }
 
-// TestRefusedClientsAreForgotten: whoever makes up clients fills no memory with those that are
+// TestRefusedClientsAreForgotten: anyone who makes up clients fills no memory with those that are
 // refused.
 func TestRefusedClientsAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestLineGetsShorter(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTheLine takes no place, and is no longer counted.
+// TestWhoLeavesTheLine takes no slot, and is no longer counted.
 func TestWhoLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,31 +243,31 @@ func (s slowBody) Read([]byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestSlowClientsLendTheirPlaces: who sends its body drop by drop keeps no place from others, and
+// TestSlowClientsLendTheirSlots: who sends its body drop by drop keeps no slot from others, and
 // one whose body is there keeps its own.
-func TestSlowClientsLendTheirPlaces(t *testing.T) {
+func TestSlowClientsLendTheirSlots(t *testing.T) {
 	t.Parallel()
-	for after, want := range map[time.Duration]int{0: 0, time.Minute: placesOfAll} {
+	for after, want := range map[time.Duration]int{0: 0, time.Minute: maxSlots} {
 		synctest.Test(t, func(t *testing.T) {
 			v := full(t)
 			var reading sync.WaitGroup
-			for _, places := range v.places {
-				for _, place := range places {
-					body := place.Body(slowBody{after})
+			for _, slots := range v.slots {
+				for _, slot := range slots {
+					body := slot.Body(slowBody{after})
 					reading.Go(func() { _, _ = io.ReadAll(body) })
 				}
 			}
 			<-time.After(2 * lendAfter)
-			ends := make(chan string, placesOfAll)
-			for i := range placesOfAll {
+			ends := make(chan string, maxSlots)
+			for i := range maxSlots {
 				v.wait(fmt.Sprint(i), ends)
 			}
 			if len(ends) != want {
 				t.Errorf("with bodies that take %s, %d others were let in, want %d", after, len(ends), want)
 			}
 			reading.Wait()
-			for client, places := range v.places {
-				for range places {
+			for client, slots := range v.slots {
+				for range slots {
 					v.leave(client)
 				}
 			}
@@ -287,13 +287,13 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 			for range 50 {
 				patience := time.Duration(chance.IntN(3_000)) * time.Microsecond
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				place, err := limiter.Enter(ctx, fmt.Sprint(chance.IntN(6)))
+				slot, err := limiter.Enter(ctx, fmt.Sprint(chance.IntN(6)))
 				if err == nil {
 					if chance.IntN(2) == 0 {
-						place.lend()()
+						slot.lend()()
 					}
 					limiter.check(t)
-					place.Leave()
+					slot.Leave()
 				}
 				cancel()
 			}
@@ -311,12 +311,12 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 func (l *Limiter) check(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inside, waiting, idle := 0, 0, placesOfAll-l.inside
+	inside, waiting, idle := 0, 0, maxSlots-l.inside
 	for client, v := range l.clients {
 		inside += v.inside
 		waiting += len(v.line)
-		if idle > 0 && len(v.line) > 0 && v.inside < placesOfOne {
-			t.Errorf("client %s waits beside %d free places", client, idle)
+		if idle > 0 && len(v.line) > 0 && v.inside < slotsPerClient {
+			t.Errorf("client %s waits beside %d free slots", client, idle)
 		}
 	}
 	if inside != l.inside || waiting != l.waiting || waiting > lineLength {

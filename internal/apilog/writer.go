@@ -298,7 +298,7 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 		return 0, fmt.Errorf("listing partitions of API requests: %w", err)
 	}
 	dropped := 0
-	var faults []error
+	var errs []error
 	for _, day := range days {
 		var bare bool // of all but what is under a legal hold
 		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
@@ -312,18 +312,18 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 			                               WHERE h.application_uid = r.application_uid
 			                                 AND h.released_at IS NULL))`, pq.QuoteIdentifier(day)))
 		if err != nil {
-			faults = append(faults, fmt.Errorf("looking what of %s is under a hold: %w", day, err))
+			errs = append(errs, fmt.Errorf("looking what of %s is under a legal hold: %w", day, err))
 		}
 		if err != nil || bare {
 			continue
 		}
 		if err := s.dropDay(ctx, day); err != nil {
-			faults = append(faults, fmt.Errorf("dropping %s: %w", day, err))
+			errs = append(errs, fmt.Errorf("dropping %s: %w", day, err))
 			continue
 		}
 		dropped++
 	}
-	return dropped, errors.Join(faults...)
+	return dropped, errors.Join(errs...)
 }
 
 // dropDay drops a day, and makes it again with what of it is under a legal hold.
@@ -332,7 +332,7 @@ func (s *Service) dropDay(ctx context.Context, day string) error {
 		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
 			return err
 		}
-		// Whoever places a hold meanwhile waits, and finds the day gone or kept.
+		// Anyone who places a hold meanwhile waits, and finds the day gone or kept.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
 			return err
 		}

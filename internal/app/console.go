@@ -45,7 +45,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Documents:    s.Documents,
 		Products:     s.Catalog,
 		Requests:     s.Requests,
-		Attention:    s.Attention,
+		Alerts:       s.Alerts,
 		Processes:    s.Processes,
 		Restored:     s.Restored,
 		System: console.SystemFacts{

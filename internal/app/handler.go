@@ -84,7 +84,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			return options, err
 		}
 		if options.Console, err = console.New(pages); err != nil {
-			return options, config.Faults{
+			return options, config.Errors{
 				"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error(),
 			}
 		}

@@ -40,7 +40,7 @@ func (s *Services) Prepare(ctx context.Context) error {
 			return err
 		}
 		if found {
-			return config.Faults{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
+			return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
 				"sign in with published passwords; disable them or set others with drawbridge user",
 				s.Settings.Env)}
 		}
@@ -62,7 +62,7 @@ func (s *Services) ensureEnvironment(ctx context.Context) error {
 		return err
 	}
 	if recorded != string(s.Settings.Env) {
-		return config.Faults{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
+		return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
 			"service; set DRAWBRIDGE_ENV=%s, or change the record with: drawbridge environment set %s",
 			s.Settings.Env, recorded, recorded, s.Settings.Env)}
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/admission"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/app/metrics"
 	"drawbridge/internal/application"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/config"
 	"drawbridge/internal/document"
@@ -77,7 +77,7 @@ type Services struct {
 	Operators    *operator.Service
 	Retention    *retention.Service
 	Restored     *restore.Service
-	Attention    *attention.Service
+	Alerts       *alert.Service
 	Processes    *processes.Service
 	Search       *search.Service
 	// Statements are the daily ones of merchants.
@@ -129,7 +129,7 @@ func New(
 	}
 	bucket, err := document.OpenBucket(blobURL(settings))
 	if err != nil {
-		return nil, config.Faults{"DRAWBRIDGE_BLOB_URL " + err.Error()}
+		return nil, config.Errors{"DRAWBRIDGE_BLOB_URL " + err.Error()}
 	}
 	s := &Services{
 		Settings: settings, Options: options, DB: db, Jobs: inserter, Keys: keys,
@@ -182,7 +182,7 @@ func New(
 	s.Statements = &statement.Service{
 		DB: db, Keys: keys, Calendar: settings.Calendar(), Loans: s.Loans,
 	}
-	s.Attention = &attention.Service{
+	s.Alerts = &alert.Service{
 		DB: db, Webhooks: s.Webhooks, Emails: s.Emails,
 		AttemptLimit: settings.WebhookTimeout, Calendar: settings.Calendar(),
 		OverdueDraws: s.overdueDraws,
@@ -191,8 +191,8 @@ func New(
 }
 
 // overdueDraws are the draws that are overdue, for the alerts.
-func (s *Services) overdueDraws(ctx context.Context) ([]attention.LateDraw, error) {
-	var late []attention.LateDraw
+func (s *Services) overdueDraws(ctx context.Context) ([]alert.LateDraw, error) {
+	var late []alert.LateDraw
 	filter := loan.DeskFilter{Overdue: true, Limit: postgres.MaxPage}
 	for {
 		draws, next, err := s.Loans.Desk(ctx, filter)
@@ -200,7 +200,7 @@ func (s *Services) overdueDraws(ctx context.Context) ([]attention.LateDraw, erro
 			return nil, err
 		}
 		for _, draw := range draws {
-			late = append(late, attention.LateDraw{ID: draw.ID, Due: draw.Due})
+			late = append(late, alert.LateDraw{ID: draw.ID, Due: draw.Due})
 		}
 		if next.IsZero() {
 			return late, nil
@@ -222,7 +222,7 @@ func (s *Services) Close() {
 func (s *Services) NewMailSender() (*email.MailSender, error) {
 	from, err := email.ParseSender(s.Settings.MailFrom)
 	if err != nil {
-		return nil, config.Faults{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
+		return nil, config.Errors{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
 	}
 	mailSender := &email.MailSender{
 		DB: s.DB, Jobs: s.Jobs, From: from,
@@ -234,7 +234,7 @@ func (s *Services) NewMailSender() (*email.MailSender, error) {
 	}
 	server, err := email.ParseServer(s.Settings.SMTPURL)
 	if err != nil {
-		return nil, config.Faults{"DRAWBRIDGE_SMTP_URL " + err.Error()}
+		return nil, config.Errors{"DRAWBRIDGE_SMTP_URL " + err.Error()}
 	}
 	mailSender.SMTP = email.NewSMTPClient(server, email.DefaultLimits())
 	return mailSender, nil

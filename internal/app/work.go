@@ -18,10 +18,10 @@ import (
 const (
 	// schemaPoll is how often a worker asks whether the schema is current.
 	schemaPoll = 2 * time.Second
-	// holdPoll is how often it asks whether the hold on a restored database was decided.
-	holdPoll = 2 * time.Second
-	// holdReminder is how often it says in the log that it waits.
-	holdReminder = time.Minute
+	// quarantinePoll is how often it asks whether the quarantine of a restored database was decided.
+	quarantinePoll = 2 * time.Second
+	// quarantineReminder is how often it says in the log that it waits.
+	quarantineReminder = time.Minute
 )
 
 // Work runs the queues until ctx ends and the jobs in flight with it.
@@ -111,7 +111,7 @@ func (s *Services) QueueConfig() *river.Config {
 	return jobs.Config(jobs.Deps{
 		DB: s.DB, Webhooks: s.Webhooks, MailSender: s.MailSender, Idempotency: s.Idempotency,
 		Documents: s.Documents, Loans: s.Loans, Operators: s.Operators,
-		Retention: s.Retention, Attention: s.Attention, Working: &s.Processes.Working,
+		Retention: s.Retention, Alerts: s.Alerts, Working: &s.Processes.Working,
 		Requests: s.Requests, Faults: s.Faults, Statements: s.Statements,
 		WebhookTimeout: s.Settings.WebhookTimeout,
 		Observe:        s.Metrics.Run, ObserveMail: s.Metrics.Mail,
@@ -143,13 +143,13 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(holdPoll)
+	ticker := time.NewTicker(quarantinePoll)
 	defer ticker.Stop()
 	var said time.Time
-	for state.IsHeld() {
-		if time.Since(said) >= holdReminder {
+	for state.IsQuarantined() {
+		if time.Since(said) >= quarantineReminder {
 			slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
-				"decide with drawbridge restore release", "held_at", state.HeldAt)
+				"decide with drawbridge restore release", "held_at", state.QuarantinedAt)
 			said = time.Now()
 		}
 		select {
@@ -159,7 +159,7 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 		}
 		now, err := s.Restored.State(ctx)
 		if err != nil { // the database is away for a moment; what it said last holds
-			slog.WarnContext(ctx, "asking whether the hold was decided", "error", err)
+			slog.WarnContext(ctx, "asking whether the quarantine was decided", "error", err)
 			continue
 		}
 		state = now

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAStartOutlastsAFailOver: a database that lets nobody write for a moment does not end a
-// process that has begun to serve, and what no time mends does.
+// process that has begun to serve, and what no time fixes does.
 func TestAStartOutlastsAFailOver(t *testing.T) {
 	t.Parallel()
 	tries := 0

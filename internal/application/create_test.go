@@ -132,9 +132,9 @@ func TestCreateRefusals(t *testing.T) {
 			refused(t, err, test.want)
 			if test.field != "" {
 				refusal, _ := errors.AsType[*lending.Error](err)
-				fault := refusal.Details[0]
-				if fault.Field != test.field || fault.Message[:16] != `"borrower.email"` {
-					t.Errorf("fault %+v, want one of %s", fault, test.field)
+				problem := refusal.Details[0]
+				if problem.Field != test.field || problem.Message[:16] != `"borrower.email"` {
+					t.Errorf("fault %+v, want one of %s", problem, test.field)
 				}
 			}
 		})

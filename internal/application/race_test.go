@@ -103,7 +103,7 @@ func TestAcceptancesThatLinkEachOther(t *testing.T) {
 	}
 }
 
-// Approving and accepting at once opens the loan once, whoever comes first.
+// Approving and accepting at once opens the loan once, no matter who comes first.
 func TestApprovalRacesAcceptance(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -55,8 +55,8 @@ func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 					 WHERE application_uid = $1`,
 			} {
 				_, err := w.DB.ExecContext(t.Context(), statement, app.UID, change)
-				fault, ok := errors.AsType[*pq.Error](err)
-				if !ok || fault.Constraint != test.constraint || fault.Code != "23514" {
+				pqErr, ok := errors.AsType[*pq.Error](err)
+				if !ok || pqErr.Constraint != test.constraint || pqErr.Code != "23514" {
 					t.Errorf("%s: the database answered %v, want a violation of %s", kind, err,
 						test.constraint)
 				}

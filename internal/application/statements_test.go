@@ -59,7 +59,7 @@ func (c counted) CheckNamedValue(value *driver.NamedValue) error {
 }
 
 // How many statements the hot operations send, with two subscriptions. The
-// number does not grow with stages, offers or files; whoever raises it should
+// number does not grow with stages, offers or files; anyone who raises it should
 // know why.
 func TestStatementsOfTheHotPaths(t *testing.T) {
 	t.Parallel()

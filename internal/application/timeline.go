@@ -16,27 +16,27 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MomentKind sorts the moments of a timeline by what they are about.
-type MomentKind string
+// EntryKind sorts the entries of a timeline by what they are about.
+type EntryKind string
 
-// The kinds of moments. The first five are about the application itself and
+// The kinds of entries. The first five are about the application itself and
 // hold its events; the others tell what led to them and what followed.
 const (
-	MomentStatus   MomentKind = "status"   // created, status changed
-	MomentOffer    MomentKind = "offer"    // amount or terms changed
-	MomentDocument MomentKind = "document" // loan documents, completion certificates
-	MomentFunding  MomentKind = "funding"  // draws and what became of them
-	MomentTask     MomentKind = "task"
-	MomentCall     MomentKind = "call" // what the partner asked of the API
-	MomentEmail    MomentKind = "email"
-	MomentOperator MomentKind = "operator" // what an operator did, from the audit log
+	EntryStatus   EntryKind = "status"   // created, status changed
+	EntryOffer    EntryKind = "offer"    // amount or terms changed
+	EntryDocument EntryKind = "document" // loan documents, completion certificates
+	EntryFunding  EntryKind = "funding"  // draws and what became of them
+	EntryTask     EntryKind = "task"
+	EntryCall     EntryKind = "call" // what the partner asked of the API
+	EntryEmail    EntryKind = "email"
+	EntryOperator EntryKind = "operator" // what an operator did, from the audit log
 )
 
-// MomentKinds lists every kind once.
-func MomentKinds() []MomentKind {
-	return []MomentKind{
-		MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask,
-		MomentCall, MomentEmail, MomentOperator,
+// EntryKinds lists every kind once.
+func EntryKinds() []EntryKind {
+	return []EntryKind{
+		EntryStatus, EntryOffer, EntryDocument, EntryFunding, EntryTask,
+		EntryCall, EntryEmail, EntryOperator,
 	}
 }
 
@@ -44,7 +44,7 @@ func MomentKinds() []MomentKind {
 // looked up, the newest first.
 const subjectLimit = `2000`
 
-// What a moment is, beside the event kinds that lending knows.
+// What an entry is about, beside the event kinds that lending knows.
 const (
 	NameCreated     = "application.created"
 	NameCertificate = "certificate.stored"
@@ -55,14 +55,14 @@ const (
 	NameReturned    = "draw.returned"
 )
 
-// Moment is one thing that happened to an application.
-type Moment struct {
-	At   time.Time  `db:"at"`
-	Kind MomentKind `db:"kind"`
+// TimelineEntry is one thing that happened to an application.
+type TimelineEntry struct {
+	At   time.Time `db:"at"`
+	Kind EntryKind `db:"kind"`
 	// Rank orders what happened at the same time: the cause before what followed.
 	Rank int `db:"rank"`
 	// ID is the uid of the event, certificate, mail or request, or the number of
-	// the disbursement or the audit entry; unique among moments of one Name.
+	// the disbursement or the audit entry; unique among entries of one Name.
 	ID string `db:"id"`
 	// Name is the event's kind, the mail's kind, the operator's action, a request's
 	// method, or one of the names above.
@@ -97,33 +97,33 @@ type Moment struct {
 // TimelineFilter narrows a timeline.
 type TimelineFilter struct {
 	// Kinds chooses; none means all.
-	Kinds []MomentKind
+	Kinds []EntryKind
 	// Before is where the page begins, zero for the newest; Limit is how many
-	// moments it holds, 1 to postgres.MaxPage.
-	Before MomentCursor
+	// entries it holds, 1 to postgres.MaxPage.
+	Before EntryCursor
 	Limit  int
 }
 
 // Timeline is a page of what happened to an application, newest first.
 type Timeline struct {
-	Moments []Moment
+	Entries []TimelineEntry
 	// Next is where the following page begins, zero on the last one.
-	Next MomentCursor
+	Next EntryCursor
 }
 
 // timelineSources are the tables that a timeline is read from, as statements of
 // one shape. The rank orders what one transaction did: first the cause, then
 // its event, then what follows from it.
 var timelineSources = []struct {
-	kinds []MomentKind
+	kinds []EntryKind
 	query string
 }{
-	{[]MomentKind{MomentStatus}, `
+	{[]EntryKind{EntryStatus}, `
 		SELECT created_at, 1, 'status', application_uid::text, '` + NameCreated + `', source,
 		       '', '', NULL::numeric, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM applications
 		 WHERE application_uid = $1`},
-	{[]MomentKind{MomentDocument}, `
+	{[]EntryKind{EntryDocument}, `
 		SELECT c.created_at, 2, 'document', c.certificate_uid::text, '` + NameCertificate + `', '',
 		       '', '', NULL::numeric, (SELECT count(*)::integer
 		                        FROM certificate_files f
@@ -131,13 +131,13 @@ var timelineSources = []struct {
 		       NULL::bytea, 0, ''
 		  FROM certificates c
 		 WHERE c.application_uid = $1`},
-	{[]MomentKind{MomentFunding}, `
+	{[]EntryKind{EntryFunding}, `
 		SELECT requested_at, 2, 'funding', merchant_disbursement_id::text, '` + NameDraw + `', kind,
 		       requested_by, '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM disbursements
 		 WHERE application_uid = $1`},
 	// The times are those of the draw, since steps of old have no evidence.
-	{[]MomentKind{MomentFunding}, `
+	{[]EntryKind{EntryFunding}, `
 		SELECT step.at, 3, 'funding', d.merchant_disbursement_id::text, step.name, d.kind,
 		       coalesce(c.changed_by, ''),
 		       concat_ws(' · ', c.method, c.reference, 'effective ' || c.effective_date, c.reason),
@@ -153,7 +153,7 @@ var timelineSources = []struct {
 		 WHERE d.application_uid = $1
 		   AND step.at IS NOT NULL`},
 	{
-		[]MomentKind{MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask},
+		[]EntryKind{EntryStatus, EntryOffer, EntryDocument, EntryFunding, EntryTask},
 		`SELECT * FROM (
 			SELECT occurred_at, 4,
 			       CASE split_part(kind, '.', 1) || '.' || split_part(kind, '.', 2)
@@ -162,13 +162,13 @@ var timelineSources = []struct {
 			            WHEN 'application.offer' THEN 'offer'
 			            WHEN 'disbursement.funding' THEN 'funding'
 			            ELSE split_part(kind, '.', 1)
-			       END AS moment,
+			       END AS entry_kind,
 			       event_uid::text, kind, status, '', '', NULL::numeric, 0, 0, '', false, body, 0, ''
 			  FROM events
 			 WHERE application_uid = $1) AS recorded
-		 WHERE moment = ANY ($2)`,
+		 WHERE entry_kind = ANY ($2)`,
 	},
-	{[]MomentKind{MomentCall}, `
+	{[]EntryKind{EntryCall}, `
 		SELECT r.at, 0, 'call', r.request_uid::text, r.method, r.path,
 		       coalesce(r.client_id, ''), r.request_id, NULL::numeric, 0, r.status,
 		       coalesce(r.error_code, ''), r.replayed, NULL::bytea, r.duration_us,
@@ -176,18 +176,18 @@ var timelineSources = []struct {
 		  FROM api_requests r
 		 WHERE r.application_uid = $1
 		   AND r.merchant_uid = (SELECT merchant_uid FROM applications WHERE application_uid = $1)`},
-	{[]MomentKind{MomentEmail}, `
+	{[]EntryKind{EntryEmail}, `
 		SELECT created_at, 6, 'email', email_uid::text, kind, state,
 		       to_address, CASE WHEN reason = '' THEN subject ELSE reason END, NULL::numeric,
 		       attempt_count, 0, '', resend_of IS NOT NULL, NULL::bytea, 0, ''
 		  FROM emails
 		 WHERE application_uid = $1`},
-	{[]MomentKind{MomentOperator}, operatorMoments},
+	{[]EntryKind{EntryOperator}, operatorEntries},
 }
 
-// operatorMoments reads the audit log about an application and what belongs to
+// operatorEntries reads the audit log about an application and what belongs to
 // it. Each subject is looked up by the index over kind and subject.
-const operatorMoments = `
+const operatorEntries = `
 	SELECT l.at, 8, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor,
 	       CASE WHEN l.reason = '' THEN coalesce(l.after ->> 'name', '') ELSE l.reason END,
 	       NULL::numeric, 0, 0, '', false, NULL::bytea, 0, ''
@@ -214,7 +214,7 @@ const operatorMoments = `
 // Timeline returns a page of what happened to an application, newest first: what
 // the partner asked, its events, draws, documents, mails and what operators did.
 // What became of the events is read by delivery.Service.EventOutcomes. An application that does not
-// exist has no moments. Error: VALIDATION_ERROR for the limit.
+// exist has no entries. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Timeline(
 	ctx context.Context, uid uuid.UUID, filter TimelineFilter,
 ) (Timeline, error) {
@@ -223,18 +223,18 @@ func (s *Service) Timeline(
 	}
 	query, args := filter.query(uid)
 	var found Timeline
-	if err := s.DB.SelectContext(ctx, &found.Moments, query, args...); err != nil {
+	if err := s.DB.SelectContext(ctx, &found.Entries, query, args...); err != nil {
 		return Timeline{}, fmt.Errorf("reading the timeline of application %s: %w", uid, err)
 	}
-	if len(found.Moments) > filter.Limit {
-		found.Moments = found.Moments[:filter.Limit]
-		m := found.Moments[filter.Limit-1]
-		found.Next = MomentCursor{At: m.At.UTC(), Rank: m.Rank, ID: m.ID}
+	if len(found.Entries) > filter.Limit {
+		found.Entries = found.Entries[:filter.Limit]
+		m := found.Entries[filter.Limit-1]
+		found.Next = EntryCursor{At: m.At.UTC(), Rank: m.Rank, ID: m.ID}
 	}
 	return found, nil
 }
 
-// timelineOrder is the one order of moments. The last part is compared byte by
+// timelineOrder is the one order of entries. The last part is compared byte by
 // byte, whatever the database's language.
 const timelineOrder = ` ORDER BY at DESC, rank DESC, id COLLATE "C" DESC LIMIT $3`
 
@@ -246,7 +246,7 @@ const timelineColumns = `at, rank, kind, id, name, state, party, text, amount, c
 func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 	kinds := f.Kinds
 	if len(kinds) == 0 {
-		kinds = MomentKinds()
+		kinds = EntryKinds()
 	}
 	names := make(pq.StringArray, 0, len(kinds))
 	for _, kind := range kinds {
@@ -261,7 +261,7 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 	}
 	var pages []string
 	for _, source := range timelineSources {
-		wanted := slices.ContainsFunc(source.kinds, func(kind MomentKind) bool {
+		wanted := slices.ContainsFunc(source.kinds, func(kind EntryKind) bool {
 			return slices.Contains(kinds, kind)
 		})
 		if wanted {
@@ -270,21 +270,21 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 		}
 	}
 	return `SELECT ` + timelineColumns + ` FROM (` + strings.Join(pages, ` UNION ALL `) +
-		`) AS moments WHERE $2::text[] IS NOT NULL` + timelineOrder, args
+		`) AS entries WHERE $2::text[] IS NOT NULL` + timelineOrder, args
 }
 
-// MomentCursor is a place in a timeline. The zero one is its newest end.
-type MomentCursor struct {
+// EntryCursor is a place in a timeline. The zero one is its newest end.
+type EntryCursor struct {
 	At   time.Time `json:"t"`
 	Rank int       `json:"r"`
 	ID   string    `json:"i"`
 }
 
 // IsZero tells whether the cursor is the newest end.
-func (c MomentCursor) IsZero() bool { return c.ID == "" }
+func (c EntryCursor) IsZero() bool { return c.ID == "" }
 
 // String returns the opaque text form, empty for the newest end.
-func (c MomentCursor) String() string {
+func (c EntryCursor) String() string {
 	if c.IsZero() {
 		return ""
 	}
@@ -295,9 +295,9 @@ func (c MomentCursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseMomentCursor reads what String wrote. Error: VALIDATION_ERROR.
-func ParseMomentCursor(text string) (MomentCursor, error) {
-	var cursor MomentCursor
+// ParseEntryCursor reads what String wrote. Error: VALIDATION_ERROR.
+func ParseEntryCursor(text string) (EntryCursor, error) {
+	var cursor EntryCursor
 	if text == "" {
 		return cursor, nil
 	}
@@ -309,7 +309,7 @@ func ParseMomentCursor(text string) (MomentCursor, error) {
 	if err != nil || cursor.IsZero() || strings.ContainsRune(cursor.ID, 0) ||
 		year < 1 || year > 9999 ||
 		cursor.Rank < 0 || cursor.Rank > 100 {
-		return MomentCursor{}, lending.Invalid("before",
+		return EntryCursor{}, lending.Invalid("before",
 			`"before" is not a place that a timeline returned; leave it out to start from the newest`)
 	}
 	return cursor, nil

@@ -23,7 +23,7 @@ import (
 
 // timelineOf returns a timeline in the order in which it happened, a word each.
 func timelineOf(
-	t *testing.T, w *apptest.Harness, uid uuid.UUID, kinds ...application.MomentKind,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID, kinds ...application.EntryKind,
 ) []string {
 	t.Helper()
 	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
@@ -36,8 +36,8 @@ func timelineOf(
 		t.Error("a short timeline is cut")
 	}
 	var words []string
-	for _, moment := range slices.Backward(timeline.Moments) {
-		words = append(words, string(moment.Kind)+": "+moment.Name+" "+moment.State)
+	for _, entry := range slices.Backward(timeline.Entries) {
+		words = append(words, string(entry.Kind)+": "+entry.Name+" "+entry.State)
 	}
 	return words
 }
@@ -121,7 +121,7 @@ func TestTimeline(t *testing.T) {
 func TestTimelineByKind(t *testing.T) {
 	t.Parallel()
 	w, uid, all := live(t)
-	for _, kind := range application.MomentKinds() {
+	for _, kind := range application.EntryKinds() {
 		var want []string
 		for _, word := range all {
 			if strings.HasPrefix(word, string(kind)+": ") {
@@ -133,7 +133,7 @@ func TestTimelineByKind(t *testing.T) {
 		slices.Sort(want)
 		same(t, string(kind), got, want...)
 	}
-	got := timelineOf(t, w, uid, application.MomentTask, application.MomentOperator)
+	got := timelineOf(t, w, uid, application.EntryTask, application.EntryOperator)
 	same(t, "two kinds", got, all[8], all[12])
 }
 
@@ -159,10 +159,10 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := timeline.Moments[0]
-	if entry.Kind != application.MomentOperator || entry.Party != "sam@lender.example" ||
+	entry := timeline.Entries[0]
+	if entry.Kind != application.EntryOperator || entry.Party != "sam@lender.example" ||
 		entry.Text != "lost" {
-		t.Errorf("latest moment %+v, want the operator's", entry)
+		t.Errorf("latest entry %+v, want the operator's", entry)
 	}
 	outcome := outcomeOf(t, w, first)
 	if outcome.Open != 2 || outcome.Total() != 2 || len(outcome.Deliveries) != 2 {

@@ -55,12 +55,12 @@ func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
-		Kinds: []application.MomentKind{application.MomentCall}, Limit: 100,
+		Kinds: []application.EntryKind{application.EntryCall}, Limit: 100,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := timeline.Moments
+	calls := timeline.Entries
 	if len(calls) != 1 || calls[0].HTTPStatus != 409 || calls[0].ErrorClass != "INVALID_STATE" ||
 		calls[0].Note != "key-1" || !calls[0].Again || calls[0].DurationUS != 12_000 ||
 		calls[0].Party != "dbc_1" || calls[0].Text != "r-1" {
@@ -87,28 +87,28 @@ func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 			clock.Move(time.Duration(rapid.IntRange(0, 2).Draw(rt, "seconds")) * time.Second)
 			happen(t, rt, w, app.UID)
 		}
-		whole := page(rt, w, app.UID, application.TimelineFilter{Limit: postgres.MaxPage}).Moments
+		whole := page(rt, w, app.UID, application.TimelineFilter{Limit: postgres.MaxPage}).Entries
 		if !slices.IsSortedFunc(whole, newestFirst) {
 			rt.Fatalf("out of order: %v", words(whole))
 		}
-		kinds := rapid.SliceOfNDistinct(rapid.SampledFrom(application.MomentKinds()), 0, 4,
-			rapid.ID[application.MomentKind]).Draw(rt, "kinds")
-		want := slices.DeleteFunc(slices.Clone(whole), func(m application.Moment) bool {
+		kinds := rapid.SliceOfNDistinct(rapid.SampledFrom(application.EntryKinds()), 0, 4,
+			rapid.ID[application.EntryKind]).Draw(rt, "kinds")
+		want := slices.DeleteFunc(slices.Clone(whole), func(m application.TimelineEntry) bool {
 			return len(kinds) > 0 && !slices.Contains(kinds, m.Kind)
 		})
-		var got []application.Moment
+		var got []application.TimelineEntry
 		filter := application.TimelineFilter{
 			Kinds: kinds, Limit: rapid.IntRange(1, 5).Draw(rt, "limit"),
 		}
 		for {
 			found := page(rt, w, app.UID, filter)
-			got = append(got, found.Moments...)
+			got = append(got, found.Entries...)
 			if found.Next.IsZero() {
 				break
 			}
-			next, err := application.ParseMomentCursor(found.Next.String())
-			if err != nil || len(found.Moments) != filter.Limit {
-				rt.Fatalf("a page of %d leads to %q: %v", len(found.Moments), found.Next, err)
+			next, err := application.ParseEntryCursor(found.Next.String())
+			if err != nil || len(found.Entries) != filter.Limit {
+				rt.Fatalf("a page of %d leads to %q: %v", len(found.Entries), found.Next, err)
 			}
 			filter.Before = next
 		}
@@ -160,13 +160,13 @@ func page(
 }
 
 // newestFirst is the order of a timeline: time, then what led to what.
-func newestFirst(a, b application.Moment) int {
+func newestFirst(a, b application.TimelineEntry) int {
 	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.ID, a.ID))
 }
 
-func words(moments []application.Moment) []string {
-	texts := make([]string, 0, len(moments))
-	for _, m := range moments {
+func words(entries []application.TimelineEntry) []string {
+	texts := make([]string, 0, len(entries))
+	for _, m := range entries {
 		texts = append(texts, fmt.Sprintf("%s %d %s %s",
 			m.At.Format(time.RFC3339Nano), m.Rank, m.Name, m.ID))
 	}
@@ -184,21 +184,21 @@ func TestTimelineRefusals(t *testing.T) {
 	for _, text := range []string{
 		"x", "e30", "bnVsbA", "eyJ0IjoiMjAyNi0wMS0wMVQwMDowMDowMFoiLCJyIjotMSwiaSI6IngifQ",
 	} {
-		_, err := application.ParseMomentCursor(text)
+		_, err := application.ParseEntryCursor(text)
 		refused(t, err, lending.CodeValidation)
 	}
 }
 
-// FuzzMomentCursor holds that whatever is read is written as what it means.
-func FuzzMomentCursor(f *testing.F) {
+// FuzzEntryCursor holds that whatever is read is written as what it means.
+func FuzzEntryCursor(f *testing.F) {
 	f.Add("")
-	f.Add(application.MomentCursor{At: time.Unix(0, 0).UTC(), Rank: 3, ID: "x"}.String())
+	f.Add(application.EntryCursor{At: time.Unix(0, 0).UTC(), Rank: 3, ID: "x"}.String())
 	f.Fuzz(func(t *testing.T, text string) {
-		cursor, err := application.ParseMomentCursor(text)
+		cursor, err := application.ParseEntryCursor(text)
 		if err != nil {
 			return
 		}
-		again, err := application.ParseMomentCursor(cursor.String())
+		again, err := application.ParseEntryCursor(cursor.String())
 		if err != nil || !again.At.Equal(cursor.At) || again.Rank != cursor.Rank ||
 			again.ID != cursor.ID {
 			t.Errorf("%q became %+v", text, again)

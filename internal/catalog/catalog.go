@@ -94,55 +94,55 @@ func (s *Service) Create(
 }
 
 func (r NewProduct) parse() (lending.Product, int, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	product := lending.Product{
-		Code:                  code(&faults, r.Code),
-		Name:                  faults.Text("name", r.Name, maxName),
-		Term:                  faults.Term("term", r.Term),
-		InterestRate:          faults.Percent("rate", r.Rate),
-		MerchantFeePercentage: faults.Percent("fee", r.Fee),
-		Schedule:              schedule(&faults, r.Schedule),
+		Code:                  code(&errs, r.Code),
+		Name:                  errs.Text("name", r.Name, maxName),
+		Term:                  errs.Term("term", r.Term),
+		InterestRate:          errs.Percent("rate", r.Rate),
+		MerchantFeePercentage: errs.Percent("fee", r.Fee),
+		Schedule:              schedule(&errs, r.Schedule),
 	}
-	amountFaults := len(faults)
-	product.Min, product.Max = faults.Money("min", r.Min), faults.Money("max", r.Max)
-	if len(faults) == amountFaults {
+	amountErrors := len(errs)
+	product.Min, product.Max = errs.Money("min", r.Min), errs.Money("max", r.Max)
+	if len(errs) == amountErrors {
 		if !product.Min.IsPositive() {
-			faults.Add("min", `"min" must be above 0.00`)
+			errs.Add("min", `"min" must be above 0.00`)
 		}
 		if product.Max.Less(product.Min) {
-			faults.Add("max", `"max" %s must be at least "min" %s`, product.Max, product.Min)
+			errs.Add("max", `"max" %s must be at least "min" %s`, product.Max, product.Min)
 		}
 	}
-	return product, overdueHours(&faults, cmp.Or(r.OverdueHours, "16")), faults.Err()
+	return product, overdueHours(&errs, cmp.Or(r.OverdueHours, "16")), errs.Err()
 }
 
 // maxOverdueHours is the longest that draws of a product may wait, in business hours.
 const maxOverdueHours = 400
 
-func overdueHours(faults *lending.Faults, text string) int {
+func overdueHours(errs *lending.FieldErrors, text string) int {
 	hours, err := strconv.Atoi(text)
 	if err != nil || hours < 1 || hours > maxOverdueHours {
-		faults.Add("overdue_hours", `"overdue_hours" must be a number of business hours from 1 to %d`,
+		errs.Add("overdue_hours", `"overdue_hours" must be a number of business hours from 1 to %d`,
 			maxOverdueHours)
 	}
 	return hours
 }
 
-func code(faults *lending.Faults, text string) string {
+func code(errs *lending.FieldErrors, text string) string {
 	isOther := func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz"+
 			"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r)
 	}
 	if text == "" || len(text) > maxCode || strings.ContainsFunc(text, isOther) {
-		faults.Add("code", `"code" must be 1 to %d letters, digits, "-", "_" or "."`, maxCode)
+		errs.Add("code", `"code" must be 1 to %d letters, digits, "-", "_" or "."`, maxCode)
 	}
 	return text
 }
 
-func schedule(faults *lending.Faults, text string) lending.Schedule {
+func schedule(errs *lending.FieldErrors, text string) lending.Schedule {
 	schedule, err := lending.ParseSchedule(text)
 	if err != nil {
-		faults.Add("schedule", "%q %s", "schedule", err)
+		errs.Add("schedule", "%q %s", "schedule", err)
 	}
 	return schedule
 }
@@ -168,9 +168,9 @@ func (s *Service) SetActive(
 func (s *Service) SetOverdueHours(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, text string,
 ) (before, after Product, err error) {
-	var faults lending.Faults
-	hours := overdueHours(&faults, text)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	hours := overdueHours(&errs, text)
+	if err := errs.Err(); err != nil {
 		return before, after, err
 	}
 	err = tx.GetContext(ctx, &before, selectProducts+` WHERE product_uid = $1 FOR NO KEY UPDATE`, uid)

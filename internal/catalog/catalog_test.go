@@ -164,8 +164,8 @@ func TestCreateNamesEveryWrongField(t *testing.T) {
 				t.Fatalf("got %v, want a validation error", err)
 			}
 			var fields []string
-			for _, fault := range refusal.Details {
-				fields = append(fields, fault.Field)
+			for _, problem := range refusal.Details {
+				fields = append(fields, problem.Field)
 			}
 			if diff := cmp.Diff(test.fields, fields); diff != "" {
 				t.Errorf("wrong fields:\n%s", diff)

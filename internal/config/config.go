@@ -3,7 +3,7 @@
 // Every variable is a field of Config, whose tags say its name, its default (and
 // that of development, dev), what it means, whether it is a secret, and which rule
 // of rules.go its value keeps (is), so the help text cannot drift from what is done.
-// Load reports all faults at once. Only cmd reads configuration; every other package
+// Load reports all errors at once. Only cmd reads configuration; every other package
 // receives values.
 package config
 
@@ -110,21 +110,21 @@ type Config struct {
 	TrustRoots string `env:"SSL_CERT_FILE" is:"text" help:"extra trust roots for outgoing TLS; empty: the system's"`
 }
 
-// Faults are all the wrong settings of one environment.
-type Faults []string
+// Errors are all the wrong settings of one environment.
+type Errors []string
 
-// Error joins the faults in one line.
-func (f Faults) Error() string { return strings.Join(f, "; ") }
+// Error joins the errors in one line.
+func (f Errors) Error() string { return strings.Join(f, "; ") }
 
 // Load reads the settings through getenv, which has the signature of os.Getenv; names
-// are those of the environment, where they are known. The error is of type Faults and
+// are those of the environment, where they are known. The error is of type Errors and
 // names every wrong variable, and those of ours that do not exist.
 func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
-	faults := unknown(names)
+	errs := unknown(names)
 	var err error
 	if c.Env, err = ParseEnv(valueOf(getenv, "DRAWBRIDGE_ENV", Development)); err != nil {
-		faults = append(faults, "DRAWBRIDGE_ENV "+err.Error())
+		errs = append(errs, "DRAWBRIDGE_ENV "+err.Error())
 		c.Env = Development
 	}
 	for _, variable := range table {
@@ -139,14 +139,14 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 			reflect.ValueOf(&c).Elem().FieldByIndex(variable.index).Set(reflect.ValueOf(read))
 		}
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s %s", variable.Name, err))
+			errs = append(errs, fmt.Sprintf("%s %s", variable.Name, err))
 		}
 	}
-	faults = append(faults, c.contradictions()...)
-	faults = append(faults, c.OIDC.faults(c.Env)...)
-	faults = append(faults, c.developmentDefaults()...)
-	if len(faults) > 0 {
-		return Config{}, faults
+	errs = append(errs, c.contradictions()...)
+	errs = append(errs, c.OIDC.errs(c.Env)...)
+	errs = append(errs, c.developmentDefaults()...)
+	if len(errs) > 0 {
+		return Config{}, errs
 	}
 	return c, nil
 }
@@ -182,20 +182,20 @@ func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) 
 
 // contradictions lists settings that are good alone and not together.
 func (c Config) contradictions() []string {
-	var faults []string
+	var errs []string
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		faults = append(faults,
+		errs = append(errs,
 			"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must both be set, or neither")
 	}
 	if c.TLSCert != "" && len(c.TLSAutocert) > 0 {
-		faults = append(faults,
+		errs = append(errs,
 			"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
 	}
 	if c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes {
-		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_FUNDING_CUTOFF is %s; it must lie within "+
+		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_FUNDING_CUTOFF is %s; it must lie within "+
 			"DRAWBRIDGE_BUSINESS_HOURS, which are %s", c.FundingCutoff, c.BusinessHours))
 	}
-	return faults
+	return errs
 }
 
 // developmentDefaults lists what production and sandbox must not run on.
@@ -203,25 +203,25 @@ func (c Config) developmentDefaults() []string {
 	if !c.Env.Hosted() {
 		return nil
 	}
-	var faults []string
+	var errs []string
 	if c.DatabaseURL == "" {
-		faults = append(faults,
+		errs = append(errs,
 			fmt.Sprintf("DATABASE_URL is empty; %s needs a Postgres of its own", c.Env))
 	}
 	if c.SecretsKey == "" {
-		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of "+
+		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of "+
 			"its own, such as base64key:// followed by the output of: openssl rand -base64 32", c.Env))
 	}
 	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
-		faults = append(faults,
+		errs = append(errs,
 			fmt.Sprintf("DRAWBRIDGE_PUBLIC_URL must be an https:// origin in %s", c.Env))
 	}
 	if c.SMTPURL != "" && c.SentByLocalhost() {
-		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
+		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
 			"from another machine; give it an address of your own domain, such as "+
 			"Lender <mail@lender.example>", c.MailFrom))
 	}
-	return faults
+	return errs
 }
 
 // SentByLocalhost tells whether the sender's address is nobody's outside this machine.

@@ -167,8 +167,8 @@ func TestLoadProduction(t *testing.T) {
 		values := maps.Clone(good)
 		values[name] = wrong
 		_, err := Load(from(values))
-		faults, ok := errors.AsType[Faults](err)
-		if !ok || len(faults) != 1 || !strings.HasPrefix(faults[0], name) {
+		errs, ok := errors.AsType[Errors](err)
+		if !ok || len(errs) != 1 || !strings.HasPrefix(errs[0], name) {
 			t.Errorf("%s=%q: %v", name, wrong, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestLoadProduction(t *testing.T) {
 	}
 }
 
-// Behind a proxy that nobody named, everybody has one address; whoever answers https
+// Behind a proxy that nobody named, everybody has one address; anyone who answers https
 // themselves has none in front.
 func TestAProxyThatIsNotNamedIsDoubtful(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestLoadRefusesALocalSenderInProduction(t *testing.T) {
 	}
 }
 
-func TestLoadNamesEveryFaultAtOnceAndNoPassword(t *testing.T) {
+func TestLoadNamesEveryErrorAtOnceAndNoPassword(t *testing.T) {
 	t.Parallel()
 	_, err := Load(from(map[string]string{
 		"DATABASE_URL":               "mysql://root:hunter2@db/x",
@@ -256,8 +256,8 @@ func TestLoadNamesEveryFaultAtOnceAndNoPassword(t *testing.T) {
 		"DRAWBRIDGE_WEBHOOK_TIMEOUT": "soon",
 		"DRAWBRIDGE_LISTEN":          "nowhere",
 	}))
-	faults, ok := errors.AsType[Faults](err)
-	if !ok || len(faults) != 5 {
+	errs, ok := errors.AsType[Errors](err)
+	if !ok || len(errs) != 5 {
 		t.Fatalf("got %v", err)
 	}
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
@@ -270,7 +270,7 @@ func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
 	t.Parallel()
 	_, err := Load(from(nil), "HOME", "DRAWBRIDGE_LISTN", "DRAWBRIDGE_TEST_DATABASE_URL",
 		"DRAWBRIDGE_ENV", "DRAWBRIDGE_FLUX_CAPACITOR")
-	want := Faults{
+	want := Errors{
 		"DRAWBRIDGE_LISTN is no setting; did you mean DRAWBRIDGE_LISTEN?",
 		"DRAWBRIDGE_FLUX_CAPACITOR is no setting; drawbridge serve --help lists them",
 	}

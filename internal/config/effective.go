@@ -26,17 +26,17 @@ type Setting struct {
 	Value   string `json:"value"`
 	Source  Source `json:"source"`
 	Meaning string `json:"meaning"`
-	// Fault is what keeps the service from starting, empty for nothing.
-	Fault string `json:"fault,omitempty"`
+	// Error is what keeps the service from starting, empty for nothing.
+	Error string `json:"fault,omitempty"`
 }
 
 // Effective returns every setting in the order of the documentation. environ
 // has the signature of os.Getenv; getenv is the same with the file .env behind
-// it, see WithDotEnv. Faults stand with the variables that they name.
+// it, see WithDotEnv. Errors stand with the variables that they name.
 func Effective(environ, getenv func(string) string) []Setting {
 	_, err := Load(getenv)
-	var faults Faults
-	errors.As(err, &faults)
+	var errs Errors
+	errors.As(err, &errs)
 	env := Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
 	settings := make([]Setting, 0, len(table))
 	for _, variable := range table {
@@ -45,7 +45,7 @@ func Effective(environ, getenv func(string) string) []Setting {
 			Value:   variable.show(valueOf(getenv, variable.Name, env)),
 			Source:  FromDefault,
 			Meaning: variable.Meaning,
-			Fault:   faults.of(variable.Name),
+			Error:   errs.of(variable.Name),
 		}
 		switch {
 		case strings.TrimSpace(environ(variable.Name)) != "":
@@ -59,9 +59,9 @@ func Effective(environ, getenv func(string) string) []Setting {
 }
 
 // of returns what is wrong with one variable.
-func (f Faults) of(name string) string {
-	for _, fault := range f {
-		if rest, found := strings.CutPrefix(fault, name+" "); found {
+func (f Errors) of(name string) string {
+	for _, problem := range f {
+		if rest, found := strings.CutPrefix(problem, name+" "); found {
 			return rest
 		}
 	}

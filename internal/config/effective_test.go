@@ -19,7 +19,7 @@ func setting(t *testing.T, settings []Setting, name string) Setting {
 	return settings[i]
 }
 
-func TestEffectiveNamesSourceAndFault(t *testing.T) {
+func TestEffectiveNamesSourceAndError(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), ".env")
 	lines := "DRAWBRIDGE_LISTEN=127.0.0.1:9000\nDRAWBRIDGE_BASE_PATH=/other\n"
@@ -47,13 +47,13 @@ func TestEffectiveNamesSourceAndFault(t *testing.T) {
 		},
 	} {
 		found := setting(t, got, name)
-		if found.Value != want.Value || found.Source != want.Source || found.Fault != "" {
+		if found.Value != want.Value || found.Source != want.Source || found.Error != "" {
 			t.Errorf("%s is %+v, want %+v", name, found, want)
 		}
 	}
 	for _, name := range []string{"DRAWBRIDGE_WEBHOOK_TIMEOUT", "DRAWBRIDGE_WEBHOOK_RETRY"} {
-		if fault := setting(t, got, name).Fault; fault == "" || strings.Contains(fault, name) {
-			t.Errorf("%s has the fault %q", name, fault)
+		if problem := setting(t, got, name).Error; problem == "" || strings.Contains(problem, name) {
+			t.Errorf("%s has the fault %q", name, problem)
 		}
 	}
 }
@@ -84,14 +84,14 @@ func TestEffectiveMasksSecrets(t *testing.T) {
 	}
 }
 
-func TestEffectiveReportsProductionsFaults(t *testing.T) {
+func TestEffectiveReportsProductionsErrors(t *testing.T) {
 	t.Parallel()
 	environ := from(map[string]string{"DRAWBRIDGE_ENV": "production"})
 	got := Effective(environ, environ)
 	for _, name := range []string{
 		"DATABASE_URL", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_PUBLIC_URL",
 	} {
-		if setting(t, got, name).Fault == "" {
+		if setting(t, got, name).Error == "" {
 			t.Errorf("%s is unfit for production and has no fault", name)
 		}
 	}

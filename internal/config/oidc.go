@@ -19,8 +19,8 @@ func (o OIDC) ReturnURL(publicURL string) string {
 	return strings.TrimRight(publicURL, "/") + oidcReturn
 }
 
-// faults lists what does not fit together.
-func (o OIDC) faults(env Env) []string {
+// errs lists what does not fit together.
+func (o OIDC) errs(env Env) []string {
 	if o.Issuer == "" {
 		return nil
 	}

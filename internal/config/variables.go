@@ -51,26 +51,26 @@ func Variables() []Variable { return append([]Variable(nil), table...) }
 
 // unknown lists the names that look like settings of ours and are none: a misspelt
 // setting would have no effect, and nobody would be told. Tests have a prefix of their own.
-func unknown(names []string) Faults {
-	var faults Faults
+func unknown(names []string) Errors {
+	var errs Errors
 	for _, name := range names {
 		known := slices.ContainsFunc(table, func(v Variable) bool { return v.Name == name })
 		if known || !strings.HasPrefix(name, "DRAWBRIDGE_") ||
 			strings.HasPrefix(name, "DRAWBRIDGE_TEST_") {
 			continue
 		}
-		fault := name + " is no setting"
+		problem := name + " is no setting"
 		nearest := slices.MinFunc(table, func(a, b Variable) int {
 			return distance(name, a.Name) - distance(name, b.Name)
 		})
 		if distance(name, nearest.Name) <= len(name)/4 {
-			fault += "; did you mean " + nearest.Name + "?"
+			problem += "; did you mean " + nearest.Name + "?"
 		} else {
-			fault += "; drawbridge serve --help lists them"
+			problem += "; drawbridge serve --help lists them"
 		}
-		faults = append(faults, fault)
+		errs = append(errs, problem)
 	}
-	return faults
+	return errs
 }
 
 // distance counts the letters to insert, remove or replace to make b of a.

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// clockWarning and clockFault are how far this machine's clock may be from the
+	// clockWarning and clockError are how far this machine's clock may be from the
 	// database's. The program follows the latter; certificates are judged and logs
 	// are written by the former.
 	clockWarning = 2 * time.Second
-	clockFault   = 30 * time.Second
+	clockError   = 30 * time.Second
 	// triedHosts is how many subscriptions' hosts are tried unasked.
 	triedHosts = 5
 )
@@ -87,7 +87,7 @@ func examineClock(ahead time.Duration) Checkup {
 		Detail: fmt.Sprintf("This machine and the database differ by %s.", off),
 	}
 	switch {
-	case off >= clockFault:
+	case off >= clockError:
 		found.Finding = Failed
 	case off >= clockWarning:
 		found.Finding = Warning

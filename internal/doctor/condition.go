@@ -211,7 +211,7 @@ func judgeBackup(c processes.Condition, hosted bool) Checkup {
 	found := Checkup{Name: "backup", Finding: OK, Detail: "The server does not say that it fails."}
 	if c.ArchiveFailing {
 		found.Finding, found.Detail = Failed, "The server's log is not archived: it failed last."
-		found.Remedy = "Mend what archive_command needs; the error stands in the server's log: " +
+		found.Remedy = "Fix what archive_command needs; the error stands in the server's log: " +
 			psql("SELECT last_failed_wal, last_failed_time FROM pg_stat_archiver")
 		return found
 	}

@@ -79,12 +79,12 @@ func perKey(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// examineHold looks whether the database was restored and holds everything.
-func examineHold(ctx context.Context, s *app.Services) []Checkup {
+// examineQuarantine looks whether the database was restored and is in quarantine.
+func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
 	if found, early := behind(ctx, s, "restore"); early {
 		return []Checkup{found}
 	}
-	held, err := s.Held(ctx)
+	quarantine, err := s.Quarantine(ctx)
 	copied := false
 	if err == nil {
 		copied, err = s.Restored.IsCopy(ctx)
@@ -95,11 +95,11 @@ func examineHold(ctx context.Context, s *app.Services) []Checkup {
 	}
 	found := Checkup{Name: "restore", Finding: OK, Detail: "Nothing is held."}
 	switch {
-	case held.Held:
+	case quarantine.Active:
 		found.Finding = Failed
 		found.Detail = fmt.Sprintf("Nothing is sent since %s: %s. %d deliveries and %d e-mails from "+
-			"before may have been sent already.", held.HeldAt.Format(time.RFC3339), *held.Reason,
-			held.Deliveries, held.Mails)
+			"before may have been sent already.", quarantine.Since.Format(time.RFC3339), *quarantine.Reason,
+			quarantine.Deliveries, quarantine.Mails)
 		found.Remedy = "Decide what becomes of them: " + app.ReleaseCommand
 	case copied:
 		found.Finding = Warning

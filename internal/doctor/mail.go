@@ -60,7 +60,7 @@ func examineMailServer(ctx context.Context, settings config.Config) Checkup {
 		case email.StageAuth:
 			found.Detail = Sentence(fmt.Errorf("%s did not take the sign-in of %s: %w",
 				server.Address(), server.User, cause))
-			found.Remedy = "Mend the user and password in DRAWBRIDGE_SMTP_URL; characters such as @ and / " +
+			found.Remedy = "Fix the user and password in DRAWBRIDGE_SMTP_URL; characters such as @ and / " +
 				"are percent-encoded there."
 		case email.StageSender:
 			found.Detail = Sentence(fmt.Errorf("%s did not accept the sender %s: %w",

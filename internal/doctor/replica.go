@@ -24,7 +24,7 @@ func examineReplica(ctx context.Context, s *app.Services) []Checkup {
 	looks := time.NewTicker(replicaLooks)
 	defer looks.Stop()
 	state, waits := s.DB.LookAtReplica(ctx), true
-	for waits && !state.CaughtUp && state.Fault == "" {
+	for waits && !state.CaughtUp && state.Problem == "" {
 		select {
 		case <-patience.C:
 			waits = false

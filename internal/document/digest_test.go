@@ -59,7 +59,7 @@ func TestDigestDependsOnPartsAlone(t *testing.T) {
 }
 
 // TestDigestsOfEveryRelease holds the digests under which releases stored replies.
-// Whoever changes the encoding adds one; those that stand stay as they are.
+// Anyone who changes the encoding adds one; those that stand stay as they are.
 func TestDigestsOfEveryRelease(t *testing.T) {
 	t.Parallel()
 	body, contentType := documenttest.Multipart(

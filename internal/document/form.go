@@ -109,17 +109,17 @@ func (f *Form) settle(ctx context.Context, keep bool) error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer stop()
-	var faults []error
+	var errs []error
 	for _, uid := range f.open {
 		if err := settle(ctx, f.bucket, uid, keep); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
 	f.open = nil
 	if !keep {
 		f.Files = nil
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("settling uploaded files: %w", err)
 	}
 	return nil

@@ -169,114 +169,114 @@ func TestReadFormEmptyBody(t *testing.T) {
 	}
 }
 
-// refused is a form that must be refused: its code, and for each fault the field
+// refused is a form that must be refused: its code, and for each error the field
 // and a piece of the message.
 type refused struct {
-	parts  []documenttest.Part
-	code   lending.Code
-	faults [][2]string
+	parts []documenttest.Part
+	code  lending.Code
+	errs  [][2]string
 }
 
 func refusedForms() map[string]refused {
 	value, file := documenttest.Value, documenttest.File
 	pdf := documenttest.PDF(0)
 	parts := func(parts ...documenttest.Part) []documenttest.Part { return parts }
-	fault := func(pairs ...string) (faults [][2]string) {
+	problem := func(pairs ...string) (errs [][2]string) {
 		for i := 0; i < len(pairs); i += 2 {
-			faults = append(faults, [2]string{pairs[i], pairs[i+1]})
+			errs = append(errs, [2]string{pairs[i], pairs[i+1]})
 		}
-		return faults
+		return errs
 	}
 	return map[string]refused{
 		"file too large": {
 			parts(file("big.pdf", documenttest.PDF(2001))),
-			lending.CodePayloadTooLarge, fault("files", `"big.pdf" is larger than 2000 bytes`),
+			lending.CodePayloadTooLarge, problem("files", `"big.pdf" is larger than 2000 bytes`),
 		},
 		"files together too large": {
 			parts(file("a.pdf", documenttest.PDF(1800)), file("b.pdf", documenttest.PDF(1201)),
 				file("c.png", documenttest.PNG())),
-			lending.CodePayloadTooLarge, fault("files", `larger than 3000 bytes; "b.pdf"`),
+			lending.CodePayloadTooLarge, problem("files", `larger than 3000 bytes; "b.pdf"`),
 		},
 		"endless unknown part": {
 			parts(value("x", strings.Repeat("x", 3501)), value("y", "")),
-			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes"),
+			lending.CodePayloadTooLarge, problem("body", "larger than 3500 bytes"),
 		},
 		"unknown parts together": {
 			parts(value("x", strings.Repeat("x", 3000)), value("y", strings.Repeat("y", 501))),
-			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes"),
+			lending.CodePayloadTooLarge, problem("body", "larger than 3500 bytes"),
 		},
 		"metadata too large": {
 			parts(value("metadata", strings.Repeat("x", 41))),
-			lending.CodePayloadTooLarge, fault("metadata", `"metadata" is longer than 40 bytes`),
+			lending.CodePayloadTooLarge, problem("metadata", `"metadata" is longer than 40 bytes`),
 		},
 		"value too long": {
 			parts(value("updatedLoanAmount", strings.Repeat("1", 21))),
-			lending.CodeValidation, fault("updatedLoanAmount", "longer than 20 bytes"),
+			lending.CodeValidation, problem("updatedLoanAmount", "longer than 20 bytes"),
 		},
 		"value twice": {
 			parts(value("metadata", "{}"), value("metadata", "{}")),
-			lending.CodeValidation, fault("metadata", `"metadata" is given more than once`),
+			lending.CodeValidation, problem("metadata", `"metadata" is given more than once`),
 		},
 		"value twice, first wrong": {
 			parts(value("metadata", "\x00"), value("metadata", "{}")),
-			lending.CodeValidation, fault("metadata", "without NUL", "metadata", "more than once"),
+			lending.CodeValidation, problem("metadata", "without NUL", "metadata", "more than once"),
 		},
 		"part without a name": {
 			parts(value("metadata", "{}"), value("", "x")),
-			lending.CodeValidation, fault("body", "part 2 has no name"),
+			lending.CodeValidation, problem("body", "part 2 has no name"),
 		},
 		"invalid UTF-8": {
 			parts(value("projectCompletedEarly", "\xff")),
-			lending.CodeValidation, fault("projectCompletedEarly", "must be UTF-8"),
+			lending.CodeValidation, problem("projectCompletedEarly", "must be UTF-8"),
 		},
 		"file without a name": {
 			parts(value("files", string(pdf))),
-			lending.CodeValidation, fault("files", "part 1 is a file without a file name"),
+			lending.CodeValidation, problem("files", "part 1 is a file without a file name"),
 		},
 		"too many parts": {
 			parts(value("1", ""), value("2", ""), value("3", ""), value("4", ""),
 				value("5", ""), value("6", ""), value("7", "")),
-			lending.CodeValidation, fault("body", "more than 6 parts"),
+			lending.CodeValidation, problem("body", "more than 6 parts"),
 		},
 		"headers too long": {
 			parts(value(strings.Repeat("x", 9000), "")),
-			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB"),
+			lending.CodeValidation, problem("body", "headers of a part are longer than 8 KiB"),
 		},
 		"headers endless": {
 			parts(value(strings.Repeat("x", 100_000), "")),
-			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB"),
+			lending.CodeValidation, problem("body", "headers of a part are longer than 8 KiB"),
 		},
 		"type by name": {
 			parts(file("run.exe", []byte("MZ"))),
-			lending.CodeFileTypeNotAllowed, fault("files", `"run.exe" is not of an accepted type`),
+			lending.CodeFileTypeNotAllowed, problem("files", `"run.exe" is not of an accepted type`),
 		},
 		"type by content": {
 			parts(file("run.pdf", []byte("<html></html>"))),
-			lending.CodeFileTypeNotAllowed, fault("files", "its content is text/html; accepted are PDF"),
+			lending.CodeFileTypeNotAllowed, problem("files", "its content is text/html; accepted are PDF"),
 		},
 		"empty file": {
 			parts(file("a.pdf", nil)),
-			lending.CodeFileTypeNotAllowed, fault("files", `"a.pdf" is empty`),
+			lending.CodeFileTypeNotAllowed, problem("files", `"a.pdf" is empty`),
 		},
 		"everything at once": {
 			parts(file("good.pdf", pdf), file("a.exe", []byte("MZ")), value("metadata", "\xff"),
 				file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "1")),
-			lending.CodeFileTypeNotAllowed, fault("files", "a.exe",
+			lending.CodeFileTypeNotAllowed, problem("files", "a.exe",
 				"files", `"b.pdf" is larger`, "metadata", "UTF-8"),
 		},
 		"in the order of the checks": {
 			parts(value("metadata", "\xff"), file("a.exe", []byte("MZ")),
 				value("updatedLoanAmount", "\xff"), value("", "x")),
-			lending.CodeValidation, fault("updatedLoanAmount", "UTF-8", "body", "no name",
+			lending.CodeValidation, problem("updatedLoanAmount", "UTF-8", "body", "no name",
 				"files", "a.exe", "metadata", "UTF-8"),
 		},
 		"type before metadata": {
 			parts(value("metadata", "\xff"), file("a.exe", []byte("MZ"))),
-			lending.CodeFileTypeNotAllowed, fault("files", "a.exe", "metadata", "UTF-8"),
+			lending.CodeFileTypeNotAllowed, problem("files", "a.exe", "metadata", "UTF-8"),
 		},
 		"too large at first": {
 			parts(file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "\xff")),
-			lending.CodePayloadTooLarge, fault("files", `"b.pdf" is larger`,
+			lending.CodePayloadTooLarge, problem("files", `"b.pdf" is larger`,
 				"updatedLoanAmount", "UTF-8"),
 		},
 	}
@@ -294,12 +294,12 @@ func TestReadFormRefuses(t *testing.T) {
 			if refusal.Code != test.code || refusal.Message != refusal.Details[0].Message {
 				t.Errorf("refused with %s %q, want %s", refusal.Code, refusal.Message, test.code)
 			}
-			if len(refusal.Details) != len(test.faults) {
-				t.Fatalf("details %+v, want %q", refusal.Details, test.faults)
+			if len(refusal.Details) != len(test.errs) {
+				t.Fatalf("details %+v, want %q", refusal.Details, test.errs)
 			}
-			for i, fault := range refusal.Details {
-				if fault.Field != test.faults[i][0] || !strings.Contains(fault.Message, test.faults[i][1]) {
-					t.Errorf("detail %d is %+v, want %q", i, fault, test.faults[i])
+			for i, problem := range refusal.Details {
+				if problem.Field != test.errs[i][0] || !strings.Contains(problem.Message, test.errs[i][1]) {
+					t.Errorf("detail %d is %+v, want %q", i, problem, test.errs[i])
 				}
 			}
 			if form == nil || len(form.Files) > 0 {

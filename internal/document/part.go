@@ -24,7 +24,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 		if r.knows(name) {
 			field = name
 		}
-		r.faults.add(lending.CodeValidation, field,
+		r.errs.add(lending.CodeValidation, field,
 			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}
 	var err error
@@ -40,7 +40,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 		return err
 	}
 	if name == "" {
-		r.faults.add(lending.CodeValidation, "body",
+		r.errs.add(lending.CodeValidation, "body",
 			`part %d has no name; give it a Content-Disposition: form-data; name="..."`, r.parts)
 	}
 	return nil
@@ -104,11 +104,11 @@ func (r *formReader) readValue(part *multipart.Part, name string) error {
 	r.seen[name] = true
 	switch value := text.String(); {
 	case twice:
-		r.faults.add(lending.CodeValidation, name, "%q is given more than once", name)
+		r.errs.add(lending.CodeValidation, name, "%q is given more than once", name)
 	case sink.over:
-		r.faults.add(tooLong, name, "%q is longer than %s", name, byteCount(limit))
+		r.errs.add(tooLong, name, "%q is longer than %s", name, byteCount(limit))
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		r.faults.add(lending.CodeValidation, name, "%q must be UTF-8 text without NUL", name)
+		r.errs.add(lending.CodeValidation, name, "%q must be UTF-8 text without NUL", name)
 	default:
 		r.form.Values[name] = value
 	}
@@ -133,7 +133,7 @@ func (r *formReader) readFile(part *multipart.Part) error {
 	if r.spool.err != nil {
 		return fmt.Errorf("reading upload spool: %w", r.spool.err)
 	}
-	if len(r.faults.all) > 0 {
+	if len(r.errs.all) > 0 {
 		return nil
 	}
 	return r.store(File{
@@ -151,22 +151,22 @@ func (r *formReader) checkFile(name string, size int64, over bool) (contentType 
 	before := r.fileBytes
 	r.fileBytes += size
 	if name == "" {
-		r.faults.add(lending.CodeValidation, FieldFiles,
+		r.errs.add(lending.CodeValidation, FieldFiles,
 			"part %d is a file without a file name", r.parts)
 		return ""
 	}
 	if over {
-		r.faults.add(lending.CodePayloadTooLarge, FieldFiles,
+		r.errs.add(lending.CodePayloadTooLarge, FieldFiles,
 			"the file %q is larger than %s", name, byteCount(r.limits.File))
 	}
 	if before <= r.limits.Files && r.fileBytes > r.limits.Files {
-		r.faults.add(lending.CodePayloadTooLarge, FieldFiles,
+		r.errs.add(lending.CodePayloadTooLarge, FieldFiles,
 			"the files together are larger than %s; %q goes beyond it",
 			byteCount(r.limits.Files), name)
 	}
 	contentType, problem := identify(name, r.spool.content(), over)
 	if problem != "" {
-		r.faults.add(lending.CodeFileTypeNotAllowed, FieldFiles, "the file %q %s", name, problem)
+		r.errs.add(lending.CodeFileTypeNotAllowed, FieldFiles, "the file %q %s", name, problem)
 	}
 	return contentType
 }

@@ -92,7 +92,7 @@ func ReadForm(
 		}
 		return nil, errors.Join(err, r.form.Discard(ctx))
 	}
-	if refusal := r.faults.refusal(); refusal != nil {
+	if refusal := r.errs.refusal(); refusal != nil {
 		if err := r.form.Discard(ctx); err != nil {
 			refusal = refusal.WithCause(err)
 		}
@@ -111,7 +111,7 @@ type formReader struct {
 
 	form      *Form
 	seen      map[string]bool // single values, good or bad
-	faults    faults
+	errs      formErrors
 	parts     int
 	budget    int64 // bytes of content that may still be read
 	fileBytes int64
@@ -119,7 +119,7 @@ type formReader struct {
 
 // stop records why the rest of the form is not read.
 func (r *formReader) stop(code lending.Code, format string, args ...any) error {
-	r.faults.add(code, "body", format, args...)
+	r.errs.add(code, "body", format, args...)
 	r.form.digest.note("", fmt.Sprintf(format, args...))
 	return errStop
 }

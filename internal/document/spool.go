@@ -12,7 +12,7 @@ import (
 type spool struct {
 	file *os.File
 	size int64
-	// err is the first fault of the disk. The checks read through libraries that
+	// err is the first error of the disk. The checks read through libraries that
 	// would call it a malformed document.
 	err error
 }

@@ -63,10 +63,10 @@ func (s *Store) Sweep(
 	isReferenced func(ctx context.Context, key string) (bool, error),
 ) (Swept, error) {
 	var swept Swept
-	var faults []error
+	var errs []error
 	for object, err := range s.bucket.List(ctx, pending) {
 		if err != nil {
-			return swept, errors.Join(append(faults, fmt.Errorf("sweeping documents: %w", err))...)
+			return swept, errors.Join(append(errs, fmt.Errorf("sweeping documents: %w", err))...)
 		}
 		uid, err := uuid.Parse(strings.TrimPrefix(object.Key, pending))
 		if err != nil || !object.ModTime.Before(before) {
@@ -78,14 +78,14 @@ func (s *Store) Sweep(
 		}
 		switch {
 		case err != nil:
-			faults = append(faults, fmt.Errorf("sweeping document %s: %w", uid, err))
+			errs = append(errs, fmt.Errorf("sweeping document %s: %w", uid, err))
 		case referenced:
 			swept.Kept++
 		default:
 			swept.Removed++
 		}
 	}
-	return swept, errors.Join(faults...)
+	return swept, errors.Join(errs...)
 }
 
 // settle ends the open state of a file. The marker goes last: whatever is left

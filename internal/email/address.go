@@ -32,7 +32,7 @@ func CheckAddress(address string) error {
 	return err
 }
 
-// CheckAddressOf is CheckAddress for an address that whoever sent it names field.
+// CheckAddressOf is CheckAddress for an address that anyone who sent it names field.
 func CheckAddressOf(field, address string) error {
 	err := CheckAddress(address)
 	if err == nil {
@@ -50,25 +50,25 @@ func NormalizeAddress(address string) (string, error) {
 	}
 	parsed, err := mail.ParseAddress(address)
 	if err != nil || parsed.Name != "" {
-		return "", faulty("is not an e-mail address such as ana@example.com")
+		return "", invalidAddress("is not an e-mail address such as ana@example.com")
 	}
 	at := strings.LastIndexByte(parsed.Address, '@')
 	local, domain := parsed.Address[:at], parsed.Address[at+1:]
 	// The parser also takes comments, angle brackets and folded white space.
 	// Only what reads back exactly as it was written is a bare address.
 	if quoted(local)+"@"+domain != address && local+"@"+domain != address {
-		return "", faulty("must be a bare address, without a name, comment or angle brackets")
+		return "", invalidAddress("must be a bare address, without a name, comment or angle brackets")
 	}
 	if len(local) > maxLocalPart {
-		return "", faulty("has more than %d characters before the @", maxLocalPart)
+		return "", invalidAddress("has more than %d characters before the @", maxLocalPart)
 	}
 	ascii, err := domains.ToASCII(domain)
 	if err != nil {
-		return "", faulty("names a domain that cannot exist: %s", domain)
+		return "", invalidAddress("names a domain that cannot exist: %s", domain)
 	}
 	normalized := quoted(local) + "@" + strings.ToLower(ascii)
 	if len(normalized) > maxAddress {
-		return "", faulty("is longer than %d characters", maxAddress)
+		return "", invalidAddress("is longer than %d characters", maxAddress)
 	}
 	return normalized, nil
 }
@@ -79,18 +79,18 @@ func checkCharacters(address string) error {
 	case address == "":
 		return lending.Required("email")
 	case len(address) > 4*maxAddress || !utf8.ValidString(address):
-		return faulty("is not an e-mail address such as ana@example.com")
+		return invalidAddress("is not an e-mail address such as ana@example.com")
 	case strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return faulty("must not hold line breaks or other control characters")
+		return invalidAddress("must not hold line breaks or other control characters")
 	}
 	local := address[:max(0, strings.LastIndexByte(address, '@'))]
 	if strings.ContainsFunc(local, func(r rune) bool { return r > 0x7f }) {
-		return faulty("may hold letters beyond ASCII after the @ only")
+		return invalidAddress("may hold letters beyond ASCII after the @ only")
 	}
 	return nil
 }
 
-func faulty(format string, args ...any) error {
+func invalidAddress(format string, args ...any) error {
 	return lending.Invalid("email", `"email" `+format, args...)
 }
 

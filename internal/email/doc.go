@@ -10,7 +10,7 @@
 //	                 4xx │───► not_sent     no mail server is configured
 //	                     │───► captured     a sandbox sends borrowers nothing
 //
-// A queued mail may wait, without a job, for what is not its own matter: for the
+// A queued mail may wait, without a job, for what is not its own concern: for the
 // mail server while that refuses this installation (its address, credentials or
 // sender), or for the application's welcome mail to be concluded. See [MailSender.Resume].
 //

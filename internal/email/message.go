@@ -137,8 +137,8 @@ type Email struct {
 	// OutcomeUnknown is true for a failed mail that may have arrived.
 	OutcomeUnknown bool `db:"outcome_unknown"`
 	AttemptCount   int  `db:"attempt_count"`
-	// Refusals counts the attempts at which the server refused us, whoever the mail is
-	// for: they are none of its tries.
+	// Refusals counts the attempts at which the server refused us, whatever the
+	// recipient: they are none of its tries.
 	Refusals int `db:"refusals"`
 	// WaitsFor is what a queued mail waits for besides its time.
 	WaitsFor Wait `db:"waits_for"`

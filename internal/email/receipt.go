@@ -19,11 +19,11 @@ type Outcome string
 const (
 	// OutcomeSent: the server answered 2xx and is now responsible for the mail.
 	OutcomeSent Outcome = "sent"
-	// OutcomeTemporary: 4xx, or a network fault.
+	// OutcomeTemporary: 4xx, or a network error.
 	OutcomeTemporary Outcome = "temporary"
 	// OutcomePermanent: the server refused this mail with 5xx.
 	OutcomePermanent Outcome = "permanent"
-	// OutcomeRefused: the server refused this installation, whoever the mail is for.
+	// OutcomeRefused: the server refused this installation, whatever the recipient.
 	OutcomeRefused Outcome = "refused"
 	// OutcomeInterrupted: this side stopped before the message's closing dot.
 	OutcomeInterrupted Outcome = "interrupted"
@@ -118,7 +118,7 @@ func (r Receipt) Summary() string {
 	return r.Error
 }
 
-// explain puts the usual network faults into plain words.
+// explain puts the usual network errors into plain words.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, errSilent), errors.Is(err, os.ErrDeadlineExceeded):
@@ -129,8 +129,8 @@ func explain(err error) string {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "the mail server closed the connection"
 	}
-	if fault, ok := errors.AsType[*stageError](err); ok {
-		return clip(fault.cause.Error()) // the stage is told beside it
+	if failed, ok := errors.AsType[*stageError](err); ok {
+		return clip(failed.cause.Error()) // the stage is told beside it
 	}
 	return clip(err.Error())
 }

@@ -14,7 +14,7 @@ var (
 )
 
 // refusesUs tells whether an attempt ended by what the server has against this
-// installation, whoever the mail is for: its address, its credentials, its sender.
+// installation, whatever the recipient: its address, its credentials, its sender.
 // Only an answer to RCPT can be about the recipient, and not where its class is
 // "security or policy" (RFC 3463 section 3.8) or it asks for a sign-in.
 func (r Receipt) refusesUs(err error) bool {

@@ -67,7 +67,7 @@ func dial(ctx context.Context, server Server, hello string, limits Limits) (*ses
 		return s.open(ctx, server, hello)
 	})
 	if err != nil {
-		_ = conn.Close() // the fault that led here says more
+		_ = conn.Close() // the error that led here says more
 		return nil, err
 	}
 	return s, nil

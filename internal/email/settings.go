@@ -33,29 +33,29 @@ var colorPattern = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 
 // Validate returns a VALIDATION_ERROR that names every wrong setting.
 func (s Settings) Validate() error {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	if name := cleanName(s.LenderName); name == "" || name != s.LenderName || len(name) > 100 {
-		faults.Add("lender_name", `"lender_name" must be 1 to 100 characters in one line`)
+		errs.Add("lender_name", `"lender_name" must be 1 to 100 characters in one line`)
 	}
 	for _, one := range []struct{ field, color string }{
 		{"primary_color", s.PrimaryColor}, {"accent_color", s.AccentColor},
 	} {
 		if !colorPattern.MatchString(one.color) {
-			faults.Add(one.field, "%q must be a colour such as #1d3f72", one.field)
+			errs.Add(one.field, "%q must be a colour such as #1d3f72", one.field)
 		}
 	}
 	if s.ReplyTo != "" && CheckAddress(s.ReplyTo) != nil {
-		faults.Add("reply_to", `"reply_to" must be an e-mail address or empty`)
+		errs.Add("reply_to", `"reply_to" must be an e-mail address or empty`)
 	}
 	if len(s.AlertTo) > maxAlertTo {
-		faults.Add("alert_to", `"alert_to" must hold at most %d addresses`, maxAlertTo)
+		errs.Add("alert_to", `"alert_to" must hold at most %d addresses`, maxAlertTo)
 	}
 	for _, address := range s.AlertTo {
 		if CheckAddress(address) != nil {
-			faults.Add("alert_to", `"alert_to" holds %q, which is not an e-mail address`, address)
+			errs.Add("alert_to", `"alert_to" holds %q, which is not an e-mail address`, address)
 		}
 	}
-	return faults.Err()
+	return errs.Err()
 }
 
 // LoadSettings reads the settings in db, a pool or a transaction.

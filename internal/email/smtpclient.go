@@ -89,8 +89,8 @@ func (c *SMTPClient) Send(
 	connection, err := c.acquire(ctx)
 	if err != nil {
 		receipt := Receipt{Server: c.server.Address()}
-		if fault, ok := errors.AsType[*stageError](err); ok {
-			return receipt.ended(fault.stage, err)
+		if failed, ok := errors.AsType[*stageError](err); ok {
+			return receipt.ended(failed.stage, err)
 		}
 		return receipt.ended(StageConnect, err)
 	}
@@ -135,11 +135,11 @@ func (c *SMTPClient) Probe(ctx context.Context, from *mail.Address) (Seen, error
 // FailedStage is the stage at which a probe failed, empty for another error, and
 // what the server answered or what went wrong there.
 func FailedStage(err error) (Stage, error) {
-	fault, ok := errors.AsType[*stageError](err)
+	failed, ok := errors.AsType[*stageError](err)
 	if !ok {
 		return "", err
 	}
-	return fault.stage, fault.cause
+	return failed.stage, failed.cause
 }
 
 // acquire returns an idle session that still works, or a new one.

@@ -92,7 +92,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestWrongPassword: the mails wait until the operator has mended it.
+// TestWrongPassword: the mails wait until the operator has fixed it.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	certificate := emailtest.Certificate(true)

@@ -18,7 +18,7 @@ type Wait string
 // What a mail may wait for; mostly it is nothing.
 const (
 	WaitNothing Wait = ""
-	// WaitServer: the mail server refuses us, whoever the mail is for.
+	// WaitServer: the mail server refuses us, whatever the recipient.
 	WaitServer Wait = "server"
 	// WaitWelcome: the application's welcome mail is not concluded.
 	WaitWelcome Wait = "welcome"

@@ -1,7 +1,7 @@
-// Package feed reads the feed of events, and wakes whoever waits for the next one.
+// Package feed reads the feed of events, and wakes anyone who waits for the next one.
 //
 // The order is a position: the outbox gives one to each event that it finds recorded,
-// in transactions that follow one another. So whoever sees a position sees all that
+// in transactions that follow one another. So anyone who sees a position sees all that
 // stand before it, and a reader who goes on from the last one that he saw misses
 // none, whenever their own transactions began and ended.
 //
@@ -69,7 +69,7 @@ func errExpired(oldest Cursor) *lending.Error {
 		Code: lending.CodeCursorExpired,
 		Message: "events after this cursor are not kept any more; go on with the cursor in " +
 			"details, and compare your applications with ours",
-		Details: []lending.FieldFault{{Field: "after", Message: oldest.String()}},
+		Details: []lending.FieldError{{Field: "after", Message: oldest.String()}},
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	Channel = "drawbridge_feed"
 	// The pauses before the connection is made again that listens.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
-	// glance is how often whoever waits is looked after though nothing was told: a
+	// glance is how often anyone who waits is looked after though nothing was told: a
 	// notification may get lost with its connection.
 	glance = time.Second
 	// announced is how many entries are looked at together.

@@ -80,7 +80,7 @@ func TestFingerprintTellsRequestsApart(t *testing.T) {
 	}
 }
 
-// TestFingerprintIsAsStored holds what release 0.1.0 stored for a draw. Whoever
+// TestFingerprintIsAsStored holds what release 0.1.0 stored for a draw. Anyone who
 // changes this hash loses the keys of every release before.
 func TestFingerprintIsAsStored(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func runKeyed(
 	use func(tx *postgres.Tx) (Reply, error),
 ) (Reply, error) {
 	// The lock comes in a statement before the look-up: a statement sees what was
-	// committed before it began, so only then does whoever gets the lock see the
+	// committed before it began, so only then does the one that gets the lock see the
 	// reply of the one that had it. Its number is a hash: should two keys ever share
 	// one, then one request is answered with a conflict.
 	sum := hashFields("idempotency", request.ClientID, request.MerchantUID.String(), request.Key)
@@ -134,7 +134,7 @@ func runKeyed(
 // Purge deletes up to limit expired replies and returns how many it deleted.
 // A result below limit means that none is left.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
-	// Rows that a request is just about to store anew are skipped, not awaited.
+	// Rows that a request is just about to store again are skipped, not awaited.
 	result, err := s.DB.ExecContext(ctx, `
 		DELETE FROM idempotency_keys
 		 WHERE ctid = ANY (ARRAY(

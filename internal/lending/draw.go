@@ -117,16 +117,16 @@ func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 
 // regularDraw takes the scheduled amount, or the lower one that was asked for (request rule 1).
 func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
-	var faults Faults
+	var errs FieldErrors
 	if request.UpdatedLoanAmount != nil {
-		faults.Add(PartLoanAmount, "%q is allowed only on a final or early completion draw",
+		errs.Add(PartLoanAmount, "%q is allowed only on a final or early completion draw",
 			PartLoanAmount)
 	}
 	reduced := request.UpdatedDisbursementAmount
 	if reduced != nil && !reduced.IsPositive() {
-		faults.Add(PartDisbursementAmount, "%q must be greater than 0", PartDisbursementAmount)
+		errs.Add(PartDisbursementAmount, "%q must be greater than 0", PartDisbursementAmount)
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return draw, err
 	}
 	calculated := loan.Stages[draw.Stage-1].Scheduled

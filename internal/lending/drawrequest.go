@@ -40,12 +40,12 @@ type DrawRequest struct {
 
 // ParseDrawRequest checks the form of the values by part name; an absent key is
 // an absent part, unknown keys are ignored. Error: VALIDATION_ERROR with every
-// fault, the combination of a reduced amount with early completion included.
+// error, the combination of a reduced amount with early completion included.
 func ParseDrawRequest(values map[string]string, documents Documents) (DrawRequest, error) {
-	var faults Faults
+	var errs FieldErrors
 	request := DrawRequest{
-		UpdatedDisbursementAmount: optionalMoney(&faults, values, PartDisbursementAmount),
-		UpdatedLoanAmount:         optionalMoney(&faults, values, PartLoanAmount),
+		UpdatedDisbursementAmount: optionalMoney(&errs, values, PartDisbursementAmount),
+		UpdatedLoanAmount:         optionalMoney(&errs, values, PartLoanAmount),
 		Documents:                 documents,
 	}
 	text, given := values[PartCompletedEarly]
@@ -55,19 +55,19 @@ func ParseDrawRequest(values map[string]string, documents Documents) (DrawReques
 	case "false":
 	default:
 		if given {
-			faults.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
+			errs.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
 		}
 	}
 	_, reduced := values[PartDisbursementAmount]
 	if reduced && request.ProjectCompletedEarly { // request rule 4
-		faults.Add(PartDisbursementAmount, "%q is not allowed together with %q: "+
+		errs.Add(PartDisbursementAmount, "%q is not allowed together with %q: "+
 			"an early completion draws the whole balance; use %q to reduce the loan",
 			PartDisbursementAmount, PartCompletedEarly, PartLoanAmount)
 	}
-	return request, faults.Err()
+	return request, errs.Err()
 }
 
-func optionalMoney(faults *Faults, values map[string]string, part string) *Money {
+func optionalMoney(errs *FieldErrors, values map[string]string, part string) *Money {
 	text, given := values[part]
 	if !given {
 		return nil
@@ -77,6 +77,6 @@ func optionalMoney(faults *Faults, values map[string]string, part string) *Money
 		// then answers.
 		return &Money{decimal.New(1, moneyIntegerDigits)}
 	}
-	amount := faults.Money(part, text)
+	amount := errs.Money(part, text)
 	return &amount
 }

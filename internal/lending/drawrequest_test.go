@@ -52,7 +52,7 @@ func TestParseDrawRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := lending.ParseDrawRequest(tc.values, lending.DocumentsAbsent)
-			if got := faultFields(err); !slices.Equal(got, tc.want) {
+			if got := wrongFields(err); !slices.Equal(got, tc.want) {
 				t.Errorf("faults in %v (%v), want %v", got, err, tc.want)
 			}
 			if tc.want != nil {

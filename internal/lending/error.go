@@ -52,8 +52,8 @@ func Codes() []Code {
 	}
 }
 
-// FieldFault is one wrong field of a request.
-type FieldFault struct {
+// FieldError is one wrong field of a request.
+type FieldError struct {
 	// Field is the name as the caller wrote it, nested names joined by dots.
 	Field string `json:"field"`
 	// Message says what is wrong and what would be right.
@@ -61,12 +61,12 @@ type FieldFault struct {
 }
 
 // Error is a refusal fit for the caller: a code from the closed list and a
-// message without internals. Any other error is an internal fault.
+// message without internals. Any other error is an internal error.
 type Error struct {
 	Code    Code
 	Message string
 	// Details holds every wrong field of a validation error, else nil.
-	Details []FieldFault
+	Details []FieldError
 	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
 	// is not known.
 	RetryAfter time.Duration
@@ -87,7 +87,7 @@ func Invalid(field, format string, args ...any) *Error {
 	return &Error{
 		Code:    CodeValidation,
 		Message: message,
-		Details: []FieldFault{{Field: field, Message: message}},
+		Details: []FieldError{{Field: field, Message: message}},
 	}
 }
 
@@ -110,17 +110,17 @@ func Required(field string) *Error {
 	return Invalid(field, "%q is required", field)
 }
 
-// Faults collects field faults so that one answer names all of them.
-type Faults []FieldFault
+// FieldErrors collects field errors so that one answer names all of them.
+type FieldErrors []FieldError
 
-// Add records one fault.
-func (f *Faults) Add(field, format string, args ...any) {
-	*f = append(*f, FieldFault{Field: field, Message: fmt.Sprintf(format, args...)})
+// Add records one error.
+func (f *FieldErrors) Add(field, format string, args ...any) {
+	*f = append(*f, FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // Merge adds the details of a validation error; nil adds nothing, and any other
-// error counts as one fault without a field.
-func (f *Faults) Merge(err error) {
+// error counts as one error without a field.
+func (f *FieldErrors) Merge(err error) {
 	if err == nil {
 		return
 	}
@@ -128,24 +128,24 @@ func (f *Faults) Merge(err error) {
 		*f = append(*f, refusal.Details...)
 		return
 	}
-	*f = append(*f, FieldFault{Message: err.Error()})
+	*f = append(*f, FieldError{Message: err.Error()})
 }
 
-// MergeOthers adds the faults of an error that name fields of which none is known yet.
-func (f *Faults) MergeOthers(err error) {
-	var others Faults
+// MergeOthers adds the errors of an error that name fields of which none is known yet.
+func (f *FieldErrors) MergeOthers(err error) {
+	var others FieldErrors
 	others.Merge(err)
 	known := *f
 	for _, other := range others {
-		if !slices.ContainsFunc(known, func(one FieldFault) bool { return one.Field == other.Field }) {
+		if !slices.ContainsFunc(known, func(one FieldError) bool { return one.Field == other.Field }) {
 			*f = append(*f, other)
 		}
 	}
 }
 
-// Err returns nil without faults, else a VALIDATION_ERROR whose message is the
-// first fault's and whose details are all of them.
-func (f Faults) Err() error {
+// Err returns nil without errors, else a VALIDATION_ERROR whose message is the
+// first error's and whose details are all of them.
+func (f FieldErrors) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
@@ -182,13 +182,13 @@ func ErrorCode(err error) Code {
 	return CodeInternal
 }
 
-// OneLine is the error's text on one line, every fault of a refusal included.
+// OneLine is the error's text on one line, every error of a refusal included.
 func OneLine(err error) string {
 	text := err.Error()
 	if refusal, ok := errors.AsType[*Error](err); ok && len(refusal.Details) > 1 {
 		messages := make([]string, 0, len(refusal.Details))
-		for _, fault := range refusal.Details {
-			messages = append(messages, fault.Message)
+		for _, problem := range refusal.Details {
+			messages = append(messages, problem.Message)
 		}
 		text = strings.Join(messages, "; ")
 	}

@@ -254,7 +254,7 @@ func (e Event) Render(timestamp time.Time) ([]byte, error) {
 }
 
 // RenderAround returns the body of the webhook as Render does, before and after its
-// timestamp, for whoever learns the time only when the event is written.
+// timestamp, for a caller that learns the time only when the event is written.
 func (e Event) RenderAround() (head, tail []byte, err error) {
 	body, err := e.Render(time.Time{})
 	if err != nil {
@@ -310,10 +310,10 @@ func sampleOffer(approved, rate string) Offer {
 		Term: "120", BorrowerMax: Cents(1_500_000), ProjectMax: Cents(1_200_000),
 		MaxAmount: Cents(1_200_000),
 	}
-	var faults Faults
-	offer.ApprovedAmount = faults.Money("approved_amount", approved)
-	offer.InterestRate = faults.Percent("interest_rate", rate)
-	offer.MerchantFeePercentage = faults.Percent("merchant_fee_percentage", "3.75")
+	var errs FieldErrors
+	offer.ApprovedAmount = errs.Money("approved_amount", approved)
+	offer.InterestRate = errs.Percent("interest_rate", rate)
+	offer.MerchantFeePercentage = errs.Percent("merchant_fee_percentage", "3.75")
 	return offer
 }
 

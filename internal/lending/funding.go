@@ -55,13 +55,13 @@ func ParseFundingChange(
 	to FundingStatus, fields map[string]string, now time.Time,
 ) (FundingChange, error) {
 	change := FundingChange{Status: to}
-	var faults Faults
+	var errs FieldErrors
 	if text, given := fields[FieldReference]; given {
-		change.Reference = faults.evidence(FieldReference, text, MaxReference)
+		change.Reference = errs.evidence(FieldReference, text, MaxReference)
 	}
 	if text, given := fields[FieldMethod]; given {
 		if !slices.Contains(FundingMethods(), text) {
-			faults.Add(FieldMethod, "%q must be one of: %s", FieldMethod,
+			errs.Add(FieldMethod, "%q must be one of: %s", FieldMethod,
 				JoinNames(FundingMethods()))
 		}
 		change.Method = &text
@@ -70,19 +70,19 @@ func ParseFundingChange(
 		last := now.UTC().AddDate(1, 0, 0).Format(time.DateOnly)
 		_, err := time.Parse(time.DateOnly, text)
 		if err != nil || text < firstEffectiveDate || text > last {
-			faults.Add(FieldEffectiveDate, "%q must be a day YYYY-MM-DD from %s to %s",
+			errs.Add(FieldEffectiveDate, "%q must be a day YYYY-MM-DD from %s to %s",
 				FieldEffectiveDate, firstEffectiveDate, last)
 		}
 		change.EffectiveDate = &text
 	}
 	if text, given := fields[FieldReason]; given {
-		change.Reason = faults.evidence(FieldReason, text, MaxReason)
+		change.Reason = errs.evidence(FieldReason, text, MaxReason)
 	}
-	return change, faults.Err()
+	return change, errs.Err()
 }
 
 // evidence checks a text and keeps it as it was given.
-func (f *Faults) evidence(field, text string, limit int) *string {
+func (f *FieldErrors) evidence(field, text string, limit int) *string {
 	switch {
 	case strings.TrimSpace(text) == "":
 		f.Add(field, "%q must not be blank", field)

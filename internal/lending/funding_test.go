@@ -55,9 +55,9 @@ func TestBoundsOfEvidence(t *testing.T) {
 			change, err := lending.ParseFundingChange(lending.FundingReturned,
 				map[string]string{test.field: test.text}, now)
 			if !test.valid {
-				fault, _ := errors.AsType[*lending.Error](err)
-				if fault == nil || fault.Code != lending.CodeValidation || len(fault.Details) != 1 ||
-					fault.Details[0].Field != test.field {
+				refusal, _ := errors.AsType[*lending.Error](err)
+				if refusal == nil || refusal.Code != lending.CodeValidation || len(refusal.Details) != 1 ||
+					refusal.Details[0].Field != test.field {
 					t.Errorf("%q: %v", test.text, err)
 				}
 				return
@@ -77,19 +77,19 @@ func TestBoundsOfEvidence(t *testing.T) {
 }
 
 // Every field that is wrong is named at once.
-func TestEvidenceNamesEveryFault(t *testing.T) {
+func TestEvidenceNamesEveryError(t *testing.T) {
 	t.Parallel()
 	wrong := make(map[string]string)
 	for _, field := range lending.FundingFields() {
 		wrong[field] = " "
 	}
 	_, err := lending.ParseFundingChange(lending.FundingSettled, wrong, time.Now())
-	fault, _ := errors.AsType[*lending.Error](err)
-	if fault == nil {
+	refusal, _ := errors.AsType[*lending.Error](err)
+	if refusal == nil {
 		t.Fatalf("found no fault: %v", err)
 	}
 	var named []string
-	for _, field := range fault.Details {
+	for _, field := range refusal.Details {
 		named = append(named, field.Field)
 	}
 	if !slices.Equal(named, lending.FundingFields()) {

@@ -62,15 +62,15 @@ func wantCode(t testing.TB, err error, want lending.Code) {
 	}
 }
 
-// faultFields lists the fields that a refusal names, in order.
-func faultFields(err error) []string {
+// wrongFields lists the fields that a refusal names, in order.
+func wrongFields(err error) []string {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
 		return nil
 	}
 	var fields []string
-	for _, fault := range refusal.Details {
-		fields = append(fields, fault.Field)
+	for _, problem := range refusal.Details {
+		fields = append(fields, problem.Field)
 	}
 	return fields
 }

@@ -24,7 +24,7 @@ const (
 
 // How much of wrong metadata an answer repeats.
 const (
-	maxMetadataFaults   = 20
+	maxMetadataErrors   = 20
 	maxMetadataPathName = 80
 )
 
@@ -72,7 +72,7 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 	if err := reader.value(partMetadata, 0); err != nil {
 		return Metadata{}, Invalid(partMetadata, "%q cannot be read: %s", partMetadata, err)
 	}
-	if err := reader.faults.Err(); err != nil {
+	if err := reader.errs.Err(); err != nil {
 		return Metadata{}, err
 	}
 	var compact bytes.Buffer
@@ -94,10 +94,10 @@ func (m Metadata) JSON() json.RawMessage { return slices.Clone(m.raw) }
 // MarshalJSON returns the object, null if none was given.
 func (m Metadata) MarshalJSON() ([]byte, error) { return m.raw.MarshalJSON() }
 
-// metadataReader walks the tokens of valid JSON and collects faults.
+// metadataReader walks the tokens of valid JSON and collects errors.
 type metadataReader struct {
 	decoder *json.Decoder
-	faults  Faults
+	errs    FieldErrors
 }
 
 // value reads one value and checks what its path promises.
@@ -137,7 +137,7 @@ func (r *metadataReader) members(path string, depth int) error {
 		key, _ := token.(string)
 		member := path + "." + pathName(key)
 		if seen[key] {
-			r.fault(member, "is given twice")
+			r.refuse(member, "is given twice")
 		}
 		seen[key] = true
 		if err := r.value(member, depth+1); err != nil {
@@ -168,14 +168,14 @@ func (r *metadataReader) check(path string, token json.Token) {
 
 func (r *metadataReader) require(holds bool, path, message string) {
 	if !holds {
-		r.fault(path, message)
+		r.refuse(path, message)
 	}
 }
 
-// fault records a fault, up to a bound: 64 KiB hold thousands of wrong values.
-func (r *metadataReader) fault(path, message string) {
-	if len(r.faults) < maxMetadataFaults {
-		r.faults.Add(path, "%q %s", path, message)
+// refuse records an error, up to a bound: 64 KiB hold thousands of wrong values.
+func (r *metadataReader) refuse(path, message string) {
+	if len(r.errs) < maxMetadataErrors {
+		r.errs.Add(path, "%q %s", path, message)
 	}
 }
 

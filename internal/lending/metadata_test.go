@@ -96,7 +96,7 @@ func TestParseMetadataNamesEachWrongKey(t *testing.T) {
 			t.Parallel()
 			_, err := lending.ParseMetadata([]byte(tc.raw))
 			wantCode(t, err, lending.CodeValidation)
-			if got := faultFields(err); !slices.Equal(got, tc.want) {
+			if got := wrongFields(err); !slices.Equal(got, tc.want) {
 				t.Errorf("faults in %v (%v), want %v", got, err, tc.want)
 			}
 		})
@@ -126,7 +126,7 @@ func TestMetadataErrorsAreBounded(t *testing.T) {
 	t.Parallel()
 	many := `{"a":[` + strings.Repeat("1e999,", 10_000) + `1]}`
 	_, err := lending.ParseMetadata([]byte(many))
-	if got := len(faultFields(err)); got != 20 {
+	if got := len(wrongFields(err)); got != 20 {
 		t.Errorf("%d faults are named", got)
 	}
 	long := strings.Repeat("ä", 10_000)

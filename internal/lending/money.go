@@ -120,8 +120,8 @@ func (m *Money) Scan(source any) error {
 // Value returns the amount for a numeric column.
 func (m Money) Value() (driver.Value, error) { return m.String(), nil }
 
-// Money parses the amount of a field and records a fault if it cannot.
-func (f *Faults) Money(field, text string) Money {
+// Money parses the amount of a field and records an error if it cannot.
+func (f *FieldErrors) Money(field, text string) Money {
 	amount, err := ParseMoney(text)
 	if err != nil {
 		f.Add(field, "%q %s", field, err)

@@ -212,16 +212,16 @@ func TestPercentTravels(t *testing.T) {
 	}
 }
 
-func TestFaultsNameTheField(t *testing.T) {
+func TestErrorsNameTheField(t *testing.T) {
 	t.Parallel()
-	var faults lending.Faults
-	faults.Money("requested_amount", "1.234")
-	faults.Money("fine", "1.23")
-	faults.Percent("rate", "x")
-	faults.Term("term", "12 months")
-	err := faults.Err()
+	var errs lending.FieldErrors
+	errs.Money("requested_amount", "1.234")
+	errs.Money("fine", "1.23")
+	errs.Percent("rate", "x")
+	errs.Term("term", "12 months")
+	err := errs.Err()
 	wantCode(t, err, lending.CodeValidation)
-	if got := strings.Join(faultFields(err), " "); got != "requested_amount rate term" {
+	if got := strings.Join(wrongFields(err), " "); got != "requested_amount rate term" {
 		t.Errorf("faults name %q", got)
 	}
 	want := `"requested_amount" must be a decimal number with up to 2 decimal places`

@@ -78,32 +78,32 @@ type Terms struct {
 }
 
 // ParseTerms reads a change of terms, nil for an absent field. Error:
-// VALIDATION_ERROR with every fault, also if no field is given.
+// VALIDATION_ERROR with every error, also if no field is given.
 func ParseTerms(term, interestRate, merchantFee *string) (Terms, error) {
 	var terms Terms
-	var faults Faults
+	var errs FieldErrors
 	if term == nil && interestRate == nil && merchantFee == nil {
-		faults.Add("term", "at least one of %q, %q and %q is required",
+		errs.Add("term", "at least one of %q, %q and %q is required",
 			"term", "interest_rate", "merchant_fee_percentage")
 	}
 	if term != nil {
-		parsed := faults.Term("term", *term)
+		parsed := errs.Term("term", *term)
 		terms.Term = &parsed
 	}
 	if interestRate != nil {
-		parsed := faults.Percent("interest_rate", *interestRate)
+		parsed := errs.Percent("interest_rate", *interestRate)
 		terms.InterestRate = &parsed
 	}
 	if merchantFee != nil {
-		parsed := faults.Percent("merchant_fee_percentage", *merchantFee)
+		parsed := errs.Percent("merchant_fee_percentage", *merchantFee)
 		terms.MerchantFeePercentage = &parsed
 	}
-	return terms, faults.Err()
+	return terms, errs.Err()
 }
 
 // Term checks the term of a field, whole months as digits from 1 to 600, and
-// records a fault otherwise. It returns the term without leading zeros.
-func (f *Faults) Term(field, text string) string {
+// records an error otherwise. It returns the term without leading zeros.
+func (f *FieldErrors) Term(field, text string) string {
 	months, err := strconv.Atoi(text)
 	if err != nil || !isDigits(text) || months < 1 || months > maxTermMonths {
 		f.Add(field, "%q must be a number of months from 1 to %d", field, maxTermMonths)

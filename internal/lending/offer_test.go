@@ -102,8 +102,8 @@ func TestChangeAmountIsRefused(t *testing.T) {
 			tc.approval.Status = lending.StatusApproved
 			_, err := tc.approval.ChangeAmount(money(t, tc.amount))
 			wantCode(t, err, tc.want)
-			if tc.want == lending.CodeValidation && faultFields(err)[0] != "approved_amount" {
-				t.Errorf("the error names %v", faultFields(err))
+			if tc.want == lending.CodeValidation && wrongFields(err)[0] != "approved_amount" {
+				t.Errorf("the error names %v", wrongFields(err))
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestParseTerms(t *testing.T) {
 		"endless":      {text(strings.Repeat("9", 99)), nil, nil, []string{"term"}},
 	} {
 		_, err := lending.ParseTerms(tc.term, tc.rate, tc.fee)
-		if got := faultFields(err); !slices.Equal(got, tc.want) {
+		if got := wrongFields(err); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: faults in %v (%v), want %v", name, got, err, tc.want)
 		}
 	}

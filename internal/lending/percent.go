@@ -74,8 +74,8 @@ func (p *Percent) Scan(source any) error {
 // Value returns the percentage for a numeric column.
 func (p Percent) Value() (driver.Value, error) { return p.String(), nil }
 
-// Percent parses the percentage of a field and records a fault if it cannot.
-func (f *Faults) Percent(field, text string) Percent {
+// Percent parses the percentage of a field and records an error if it cannot.
+func (f *FieldErrors) Percent(field, text string) Percent {
 	percent, err := ParsePercent(text)
 	if err != nil {
 		f.Add(field, "%q %s", field, err)

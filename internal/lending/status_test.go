@@ -165,7 +165,7 @@ func TestParseStatuses(t *testing.T) {
 		_, taskErr := lending.ParseTaskStatus(wrong)
 		for _, err := range []error{applicationErr, documentErr, fundingErr, taskErr} {
 			wantCode(t, err, lending.CodeValidation)
-			if fields := faultFields(err); !slices.Equal(fields, []string{"status"}) {
+			if fields := wrongFields(err); !slices.Equal(fields, []string{"status"}) {
 				t.Errorf("%q: the error names %v, want status", wrong, fields)
 			}
 		}

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Text checks one line of text of a field, such as a name, and records a fault
+// Text checks one line of text of a field, such as a name, and records an error
 // if it is empty, not UTF-8, has control characters (a database text holds no
 // NUL, and a line break would forge a log line or a mail header) or more than
 // limit characters. It returns the text without surrounding space.
-func (f *Faults) Text(field, text string, limit int) string {
+func (f *FieldErrors) Text(field, text string, limit int) string {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
@@ -29,7 +29,7 @@ func (f *Faults) Text(field, text string, limit int) string {
 
 // Name is Text for names of people and projects and titles of tasks: they stand in
 // mails, where an address of the web would become a link.
-func (f *Faults) Name(field, text string, limit int) string {
+func (f *FieldErrors) Name(field, text string, limit int) string {
 	before := len(*f)
 	text = f.Text(field, text, limit)
 	lower := strings.ToLower(text)
@@ -39,9 +39,9 @@ func (f *Faults) Name(field, text string, limit int) string {
 	return text
 }
 
-// Readable records a fault of a value that is no text: the database takes neither
+// Readable records an error of a value that is no text: the database takes neither
 // what is not UTF-8 nor a NUL.
-func (f *Faults) Readable(field, text string) {
+func (f *FieldErrors) Readable(field, text string) {
 	if !readable(text) {
 		f.Add(field, "%q must be UTF-8 text without NUL characters", field)
 	}
@@ -54,15 +54,15 @@ func readable(text string) bool {
 // CheckValues checks the values of a form or a query. Error: VALIDATION_ERROR
 // naming each that is no text.
 func CheckValues(values map[string][]string) error {
-	var faults Faults
+	var errs FieldErrors
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !readable(name) {
 			return NewError(CodeValidation,
 				"the name of each field must be UTF-8 text without NUL characters")
 		}
 		for _, value := range values[name] {
-			faults.Readable(name, value)
+			errs.Readable(name, value)
 		}
 	}
-	return faults.Err()
+	return errs.Err()
 }

@@ -11,7 +11,7 @@ import (
 func TestFaultsText(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, text, want, fault string
+		name, text, want, problem string
 	}{
 		{"plain", "Acme Solar", "Acme Solar", ""},
 		{"surrounding space goes", "  Acme \t", "Acme", ""},
@@ -26,17 +26,17 @@ func TestFaultsText(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var faults lending.Faults
-			got := faults.Text("name", test.text, 10)
-			if test.fault == "" {
-				if err := faults.Err(); err != nil || got != test.want {
+			var errs lending.FieldErrors
+			got := errs.Text("name", test.text, 10)
+			if test.problem == "" {
+				if err := errs.Err(); err != nil || got != test.want {
 					t.Fatalf("got %q, %v; want %q", got, err, test.want)
 				}
 				return
 			}
-			refusal, ok := errors.AsType[*lending.Error](faults.Err())
-			if !ok || refusal.Message != test.fault || refusal.Details[0].Field != "name" {
-				t.Fatalf("got %+v, want %q", refusal, test.fault)
+			refusal, ok := errors.AsType[*lending.Error](errs.Err())
+			if !ok || refusal.Message != test.problem || refusal.Details[0].Field != "name" {
+				t.Fatalf("got %+v, want %q", refusal, test.problem)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Co
 			cert: settings.TLSCert, key: settings.TLSKey, every: certificateCheck,
 		}
 		if err := files.load(); err != nil {
-			return nil, config.Faults{"DRAWBRIDGE_TLS_CERT " + err.Error()}
+			return nil, config.Errors{"DRAWBRIDGE_TLS_CERT " + err.Error()}
 		}
 		return &tls.Config{
 			MinVersion: tls.VersionTLS12, GetCertificate: files.get,
@@ -53,7 +53,7 @@ func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Co
 		issued.MinVersion = tls.VersionTLS12
 		return issued, nil
 	}
-	return nil, nil //nolint:nilnil // nothing to configure is no fault
+	return nil, nil //nolint:nilnil // nothing to configure is no error
 }
 
 // certificateFiles serve a certificate from files that may be replaced.

@@ -105,7 +105,7 @@ func TestDesk(t *testing.T) {
 		}
 	}
 
-	// In its new state it begins anew, and an application that is no longer Approved is told.
+	// In its new state it starts over, and an application that is no longer Approved is told.
 	w.Fund(t, second.ID, lending.FundingProcessing)
 	w.Move(t, second.ApplicationUID, lending.StatusPendClearance)
 	_, found = list(loan.DeskFilter{Status: lending.FundingProcessing})

@@ -243,8 +243,8 @@ func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := w.DB.ExecContext(t.Context(), test.statement, app.UID)
-			fault, ok := errors.AsType[*pq.Error](err)
-			if !ok || fault.Constraint != test.constraint {
+			pqErr, ok := errors.AsType[*pq.Error](err)
+			if !ok || pqErr.Constraint != test.constraint {
 				t.Errorf("the database answered %v, want a violation of %s", err, test.constraint)
 			}
 		})

@@ -2,7 +2,7 @@
 // money on, and the completion certificates that go with them.
 //
 // A loan has the identity of its application, and the application's row is the
-// one lock for both: whoever changes either holds it. What is allowed and what
+// one lock for both: anyone who changes either holds it. What is allowed and what
 // it amounts to is decided by package lending; this package loads the values,
 // asks, and writes the answer down.
 package loan

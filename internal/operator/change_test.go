@@ -17,15 +17,15 @@ import (
 
 // send submits a form whose work is to count.
 func send(
-	o *office, token uuid.UUID, actor string, done *atomic.Int64, fault error,
+	o *office, token uuid.UUID, actor string, done *atomic.Int64, problem error,
 ) (target string, repeated bool, err error) {
 	outcome, err := o.Act(context.Background(), operator.Change{
 		Actor: actor, Token: token,
 		Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
-			if fault == nil {
+			if problem == nil {
 				done.Add(1)
 			}
-			return operator.Outcome{Target: "/here"}, fault
+			return operator.Outcome{Target: "/here"}, problem
 		},
 	})
 	if errors.Is(err, operator.ErrRepeated) {
@@ -61,8 +61,8 @@ func TestAFormThatFailedMayBeSentAgain(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	token, done := uuid.New(), new(atomic.Int64)
-	fault := errors.New("no")
-	if _, _, err := send(o, token, email, done, fault); !errors.Is(err, fault) {
+	problem := errors.New("no")
+	if _, _, err := send(o, token, email, done, problem); !errors.Is(err, problem) {
 		t.Errorf("the fault became %v", err)
 	}
 	if _, repeated, err := send(o, token, email, done, nil); repeated || err != nil {

@@ -132,20 +132,20 @@ func TestCreateNamesEveryWrongField(t *testing.T) {
 			_, err := o.Create(ctx, tx, request)
 			return err
 		})
-		if got := faultyFields(err); got != test.want {
+		if got := wrongFields(err); got != test.want {
 			t.Errorf("%s: faults in %q (%v), want %q", test.name, got, err, test.want)
 		}
 	}
 }
 
-func faultyFields(err error) string {
+func wrongFields(err error) string {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
 		return ""
 	}
 	var fields []string
-	for _, fault := range refusal.Details {
-		fields = append(fields, fault.Field)
+	for _, problem := range refusal.Details {
+		fields = append(fields, problem.Field)
 	}
 	return strings.Join(fields, " ")
 }

@@ -51,27 +51,27 @@ func core(password string) string {
 // checkPassword holds a password that somebody chose to the rule: long, not one
 // character again and again, not what everybody tries first, and not the
 // user's own name or address.
-func checkPassword(faults *lending.Faults, password, email, name string) {
+func checkPassword(errs *lending.FieldErrors, password, email, name string) {
 	runes := []rune(password)
 	if len(runes) < minPassword || len(runes) > maxPassword {
-		faults.Add("password", `"password" must have %d to %d characters`, minPassword, maxPassword)
+		errs.Add("password", `"password" must have %d to %d characters`, minPassword, maxPassword)
 		return
 	}
 	slices.Sort(runes)
 	if len(slices.Compact(runes)) < minDistinct {
-		faults.Add("password", `"password" must have at least %d different characters`, minDistinct)
+		errs.Add("password", `"password" must have at least %d different characters`, minDistinct)
 		return
 	}
 	local, domain, _ := strings.Cut(email, "@")
 	bare := core(password)
 	switch {
 	case bare == "" || common()[bare]:
-		faults.Add("password", `"password" is one of those that are tried first; `+
+		errs.Add("password", `"password" is one of those that are tried first; `+
 			`take a few words that do not belong together`)
 	case slices.Contains([]string{
 		core(email), core(local), core(name), core(local + local), core(domain),
 	}, bare):
-		faults.Add("password", `"password" must not be the user's name or address`)
+		errs.Add("password", `"password" must not be the user's name or address`)
 	}
 }
 
@@ -85,9 +85,9 @@ func (s *Service) SetPassword(
 	if err != nil {
 		return User{}, err
 	}
-	var faults lending.Faults
-	checkPassword(&faults, password, user.Email, user.Name)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	checkPassword(&errs, password, user.Email, user.Name)
+	if err := errs.Err(); err != nil {
 		return User{}, err
 	}
 	return s.storePassword(ctx, tx, user, newPassword{text: password, mustChange: mustChange})
@@ -98,9 +98,9 @@ func (s *Service) SetPassword(
 func (s *Service) ChangePassword(
 	ctx context.Context, tx *postgres.Tx, user User, password string,
 ) (User, error) {
-	var faults lending.Faults
-	checkPassword(&faults, password, user.Email, user.Name)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	checkPassword(&errs, password, user.Email, user.Name)
+	if err := errs.Err(); err != nil {
 		return User{}, err
 	}
 	_, hash, err := s.find(ctx, normalEmail(user.Email))

@@ -160,7 +160,7 @@ func (s *Service) SetDisabled(
 	return user, s.EndSessions(ctx, tx, uid)
 }
 
-// Disable is SetDisabled for whoever owns the machine: it also takes the last
+// Disable is SetDisabled for anyone who owns the machine: it also takes the last
 // admin, since the machine's owner makes another. Error: NOT_FOUND.
 func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
 	user, err := findByEmail(ctx, tx, email)

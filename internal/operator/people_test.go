@@ -104,7 +104,7 @@ func TestPasswordRule(t *testing.T) {
 			_, err := o.SetPassword(ctx, tx, email, text, false)
 			return err
 		})
-		if (err == nil) != good || (err != nil && faultyFields(err) != "password") {
+		if (err == nil) != good || (err != nil && wrongFields(err) != "password") {
 			t.Errorf("%q: %v, want it taken = %v", text, err, good)
 		}
 	}
@@ -122,7 +122,7 @@ func TestPasswordRule(t *testing.T) {
 		_, err := o.ChangePassword(ctx, tx, o.user(), password)
 		return err
 	})
-	if faultyFields(err) != "password" {
+	if wrongFields(err) != "password" {
 		t.Errorf("the same password again: %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestTheLastAdminStays(t *testing.T) {
 }
 
 // TestAdminsCannotRemoveEachOther lets six admins demote one another at the same
-// time: exactly one is left, whoever wins.
+// time: exactly one is left, no matter who wins.
 func TestAdminsCannotRemoveEachOther(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -142,7 +142,7 @@ func (p *Provider) Finish(
 		asked.After(now.Add(providerSkew))) {
 		return Identity{}, lending.NewError(lending.CodeUnauthorized,
 			"The provider did not say that it asked you again (auth_time). Confirm with your "+
-				"password, or ask whoever runs the provider to send it.")
+				"password, or ask the person who runs the provider to send it.")
 	}
 	return identity, nil
 }

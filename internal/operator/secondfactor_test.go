@@ -342,7 +342,7 @@ func TestSecondFactorOfARole(t *testing.T) {
 	if err := require(operator.RoleAdmin); err != nil || o.user().Lacks() {
 		t.Errorf("another role: %v", err)
 	}
-	if err := require("root"); faultyFields(err) != "roles" {
+	if err := require("root"); wrongFields(err) != "roles" {
 		t.Errorf("an unknown role: %v", err)
 	}
 }

@@ -199,7 +199,7 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// A hash of earlier parameters is checked and made anew at the next sign-in, and
+// A hash of earlier parameters is checked and made again at the next sign-in, and
 // nobody is signed out by that.
 func TestOldHashesAreRenewed(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestOldHashesAreRenewed(t *testing.T) {
 	}
 	_, err := o.SignIn(t.Context(), email, password, from(address))
 	if err != nil || hash() != renewed {
-		t.Errorf("a good hash was made anew, %v", err)
+		t.Errorf("a good hash was made again, %v", err)
 	}
 	if _, ok, err := o.Resume(t.Context(), other.UID.String(), credential); !ok || err != nil {
 		t.Errorf("the other session ended: %v", err)

@@ -35,19 +35,19 @@ const userColumns = `
 // Create adds a user. Errors: VALIDATION_ERROR naming every wrong field, among
 // them an address that is taken.
 func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) (User, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	email := normalEmail(request.Email)
 	if parsed, err := mail.ParseAddress(email); err != nil || parsed.Address != email {
-		faults.Add("email", `"email" must be an address such as ada@lender.example`)
+		errs.Add("email", `"email" must be an address such as ada@lender.example`)
 	}
-	name := faults.Name("name", request.Name, 200)
+	name := errs.Name("name", request.Name, 200)
 	if !slices.Contains(Roles(), request.Role) {
-		faults.Add("role", `"role" must be admin, operator or support`)
+		errs.Add("role", `"role" must be admin, operator or support`)
 	}
 	if !request.Demo {
-		checkPassword(&faults, request.Password, email, name)
+		checkPassword(&errs, request.Password, email, name)
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return User{}, err
 	}
 	hash, err := s.hasher().hash(ctx, request.Password)

@@ -22,7 +22,7 @@ const (
 )
 
 // horizon is where rounds begin: behind what was taken. While somebody's transaction is open,
-// that stays in the index, and whoever looks from the beginning passes by all of it.
+// that stays in the index, and anyone who looks from the beginning passes by all of it.
 type horizon struct {
 	known bool
 	from  int64

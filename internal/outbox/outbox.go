@@ -53,7 +53,7 @@ const (
 // The order is that in which events are found, neither a time nor a transaction: an event
 // is found once it is committed, so one that commits late comes later, and nobody waits
 // for a transaction that is open. Positions are given under a lock that is held until they
-// are committed, so whoever sees one sees all before it. Of one application's events, the
+// are committed, so anyone who sees one sees all before it. Of one application's events, the
 // lock on the application makes the outbox's own order that of their numbers.
 type Publisher struct {
 	DB *postgres.DB
@@ -184,7 +184,7 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	}
 }
 
-// Drain publishes until nothing that has committed waits, whoever publishes it, or ctx ends.
+// Drain publishes until nothing that has committed waits, no matter who publishes it, or ctx ends.
 func (p *Publisher) Drain(ctx context.Context) error {
 	for {
 		_, err := p.PublishAll(ctx)
@@ -230,7 +230,7 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 
 // oneByOne publishes what waits by a transaction each, after one for several failed: an event
 // that cannot be published holds up those of its application, and nobody else's.
-func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
+func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 	p.stuck = stuck{[]uuid.UUID{}, math.MaxInt64, time.Now().Add(stuckFor)}
 	for {
 		var now round
@@ -240,9 +240,9 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
 		})
 		switch {
 		case ctx.Err() != nil || postgres.IsUnavailable(err):
-			return all, errors.Join(faults, err)
+			return all, errors.Join(errs, err)
 		case err == nil && now.Published == 0:
-			return all, faults
+			return all, errs
 		case err == nil:
 			all += now.Published
 			continue
@@ -261,9 +261,9 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, faults error) {
 			 ORDER BY outbox_id
 			 LIMIT 1`, p.end.from, pq.Array(p.stuck.applications))
 		if nextErr != nil {
-			return all, errors.Join(faults, err, nextErr)
+			return all, errors.Join(errs, err, nextErr)
 		}
-		faults = errors.Join(faults,
+		errs = errors.Join(errs,
 			fmt.Errorf("an event of application %s waits: %w", next.Application, err))
 		p.stuck.applications = append(p.stuck.applications, next.Application)
 		p.stuck.from = min(p.stuck.from, next.Place)

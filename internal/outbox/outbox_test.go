@@ -328,7 +328,7 @@ func TestOlderEventsAreNumbered(t *testing.T) {
 	h.Exec(t, insertAsBefore, beside)
 	publisher := outbox.New(h.DB)
 	const unnumbered = `SELECT count(*) FROM feed_head WHERE numbered_until IS NOT NULL`
-	// Whoever holds an application puts its numbers off, and holds up nobody.
+	// Anyone who holds an application puts its numbers off, and holds up nobody.
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx,
 			`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, quiet)
@@ -460,8 +460,8 @@ func TestWhoSubscribesBeforeTheCommitComesLater(t *testing.T) {
 	}
 }
 
-// A restored database has events in its outbox that were perhaps sent since. Whoever cancels what
-// waited cancels their deliveries too, which the log then shows.
+// A restored database has events in its outbox that were perhaps sent since. Anyone who cancels
+// what waited cancels their deliveries too, which the log then shows.
 func TestCancellingWhatARestoreFoundReachesTheOutbox(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)

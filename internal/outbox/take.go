@@ -25,14 +25,14 @@ type round struct {
 	Unnumbered bool `db:"unnumbered"`
 }
 
-// feedKey is violated by whoever gives a position that another process has just given.
+// feedKey is violated by anyone who gives a position that another process has just given.
 const feedKey = "feed_pkey"
 
 // takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of the
 // applications in $3 and of those that are overtaken: their last event before these committed
 // late, and waits before that place. The lock of the head keeps others from it until the
 // positions are committed; what another process has taken since this statement's look is there
-// still, but to be deleted it is looked at anew, and then passed over. Rows of the outbox are
+// still, but to be deleted it is looked at again, and then passed over. Rows of the outbox are
 // deleted by where they are, since an index would have to pass by all that somebody's
 // transaction keeps from being removed; so would the places before that one, hence the CASE. The
 // limit, of all rows, has the planner expect one, and look for each where it is.

@@ -70,7 +70,7 @@ type credential struct {
 // each empty where the request has none, and tells who calls.
 //
 // A client that was revoked, rotated or given another rate is treated so from the next
-// request on, in every process: what was read of it is used for a moment only, and whoever
+// request on, in every process: what was read of it is used for a moment only, and anyone who
 // changes it waits as long (see knownLife).
 //
 // Errors: UNAUTHORIZED for a missing, unknown, revoked or wrong id or secret,

@@ -98,7 +98,7 @@ func TestAuthenticate(t *testing.T) {
 }
 
 // A group client that names no merchant calls for all of its own and no other of its
-// partner, where the call allows that; whoever names one calls for that one alone.
+// partner, where the call allows that; anyone who names one calls for that one alone.
 func TestAuthenticateAll(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

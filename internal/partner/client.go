@@ -185,14 +185,14 @@ func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) 
 func (s *Service) SetRate(
 	ctx context.Context, tx *postgres.Tx, id string, perSecond, burst int,
 ) error {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	if perSecond < 1 || perSecond > maxRatePerSecond {
-		faults.Add("rate", `"rate" must be from 1 to %d requests per second`, maxRatePerSecond)
+		errs.Add("rate", `"rate" must be from 1 to %d requests per second`, maxRatePerSecond)
 	}
 	if burst < 1 || burst > maxBurst {
-		faults.Add("burst", `"burst" must be from 1 to %d requests`, maxBurst)
+		errs.Add("burst", `"burst" must be from 1 to %d requests`, maxBurst)
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	if err := lockActive(ctx, tx, id); err != nil {

@@ -73,7 +73,7 @@ func DemoCredentials(name string) Credentials {
 //
 // One round of SHA-256 is right here, and a slow password hash is not: slow
 // hashes make up for secrets that people choose and that a dictionary guesses.
-// Ours are 32 bytes from the system's random source, so whoever steals the hash
+// Ours are 32 bytes from the system's random source, so anyone who steals the hash
 // must search 2^256 values however fast each try is. A slow hash would buy
 // nothing and cost every request tens of milliseconds of processor.
 func hashSecret(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }

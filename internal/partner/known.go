@@ -11,7 +11,7 @@ import (
 
 const (
 	// knownLife is for how long a process goes by what it has read of a client, counted from
-	// before it asked. Whoever changes a client waits as long once that is committed, and
+	// before it asked. Anyone who changes a client waits as long once that is committed, and
 	// then every process goes by it, without a word between them.
 	knownLife = 250 * time.Millisecond
 	// knownMost bounds how many a process remembers.

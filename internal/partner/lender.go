@@ -125,33 +125,33 @@ func (l networkList) Value() (driver.Value, error) {
 
 // parse checks what is asked for. Error: VALIDATION_ERROR naming name, scope and from.
 func (n NewLenderClient) parse() (System, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	made := System{From: networkList{}}
-	made.Name = faults.Name("name", n.Name, maxClientName)
+	made.Name = errs.Name("name", n.Name, maxClientName)
 	if len(n.Scopes) == 0 {
-		faults.Add("scope", `"scope" is required: at least one of %s`, scopeNames())
+		errs.Add("scope", `"scope" is required: at least one of %s`, scopeNames())
 	}
 	for _, name := range n.Scopes {
 		scope := Scope(name)
 		if !slices.Contains(Scopes(), scope) {
-			faults.Add("scope", `"scope" must be one of: %s`, scopeNames())
+			errs.Add("scope", `"scope" must be one of: %s`, scopeNames())
 		} else if !slices.Contains(made.Scopes, scope) {
 			made.Scopes = append(made.Scopes, scope)
 		}
 	}
 	if len(n.From) > maxNetworks {
-		faults.Add("from", `"from" may be given at most %d times`, maxNetworks)
+		errs.Add("from", `"from" may be given at most %d times`, maxNetworks)
 		n.From = nil
 	}
 	for _, text := range n.From {
 		network, err := parseNetwork(text)
 		if err != nil {
-			faults.Add("from", `"from" must be networks such as 203.0.113.0/24, %.60q is none`, text)
+			errs.Add("from", `"from" must be networks such as 203.0.113.0/24, %.60q is none`, text)
 		} else if !slices.Contains(made.From, network) {
 			made.From = append(made.From, network)
 		}
 	}
-	return made, faults.Err()
+	return made, errs.Err()
 }
 
 // parseNetwork reads a network, or a single address as one.

@@ -72,7 +72,7 @@ type bucket struct {
 // Take asks for one request of the caller now.
 func (l *Limiter) Take(ctx context.Context, caller Caller) (Decision, error) {
 	local := l.bucket(caller.ClientID)
-	defer postgres.Waiting(ctx)() // whoever has the turn may wait for the database
+	defer postgres.Waiting(ctx)() // the one that has the turn may wait for the database
 	select {
 	case local.turn <- struct{}{}:
 		defer func() { <-local.turn }()

@@ -90,8 +90,8 @@ func processes(t *testing.T, h harness, count int) []*partner.Limiter {
 	return limiters
 }
 
-// The clock stands, so nothing flows in: exactly the burst may pass, whoever
-// asks and however many at the same moment.
+// The clock stands, so nothing flows in: exactly the burst may pass, no matter
+// who asks and however many at the same moment.
 func TestRacingProcessesShareTheBurst(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

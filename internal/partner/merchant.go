@@ -33,9 +33,9 @@ type MerchantFilter struct {
 func (s *Service) CreateMerchant(
 	ctx context.Context, tx *postgres.Tx, partnerUID uuid.UUID, name string,
 ) (Merchant, error) {
-	var faults lending.Faults
-	name = faults.Text("name", name, maxName)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	name = errs.Text("name", name, maxName)
+	if err := errs.Err(); err != nil {
 		return Merchant{}, err
 	}
 	merchant := Merchant{

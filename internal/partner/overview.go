@@ -83,9 +83,9 @@ func (f Filter) where() (string, []any) {
 func (s *Service) RenameMerchant(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, name string,
 ) (Merchant, error) {
-	var faults lending.Faults
-	name = faults.Text("name", name, maxName)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	name = errs.Text("name", name, maxName)
+	if err := errs.Err(); err != nil {
 		return Merchant{}, err
 	}
 	var before Merchant

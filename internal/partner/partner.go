@@ -111,18 +111,18 @@ func (s *Service) UpdatePartner(
 
 // apply checks the change and makes it. Error: VALIDATION_ERROR that names every wrong value.
 func (c Change) apply(to *Partner) error {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	if c.Name != nil {
-		to.Name = faults.Text("name", *c.Name, maxName)
+		to.Name = errs.Text("name", *c.Name, maxName)
 	}
 	if c.Contact != nil {
 		to.Contact = nil
 		if contact := strings.TrimSpace(*c.Contact); contact != "" {
-			faults.Merge(email.CheckAddressOf("contact", contact))
+			errs.Merge(email.CheckAddressOf("contact", contact))
 			to.Contact = &contact
 		}
 	}
-	return faults.Err()
+	return errs.Err()
 }
 
 // Partner returns one partner. Error: NOT_FOUND.

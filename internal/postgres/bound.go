@@ -135,15 +135,15 @@ func (c *boundConn) ResetSession(ctx context.Context) error {
 	return c.pqConn.ResetSession(ctx)
 }
 
-// fault marks an error of the driver that is the connection's, and heeds what it says of
+// connError marks an error of the driver that is the connection's, and heeds what it says of
 // the server. No error is one where the server was alone.
-func (c *boundConn) fault(err error) error {
+func (c *boundConn) connError(err error) error {
 	alone := c.alone
 	if c.alone = false; alone && err == nil {
 		return &ConnectionError{errAlone}
 	}
 	c.health.heed(err)
-	return connectionFault(err)
+	return connectionError(err)
 }
 
 // watch takes the connection from whatever runs on it until the function that it
@@ -194,7 +194,7 @@ func (c *boundConn) ExecContext(
 ) (driver.Result, error) {
 	defer c.watch(ctx)()
 	result, err := c.pqConn.ExecContext(ctx, text, args)
-	return result, c.fault(err)
+	return result, c.connError(err)
 }
 
 // QueryContext runs a query.
@@ -214,7 +214,7 @@ func (c *boundConn) query(
 	rows, err := run()
 	if err != nil {
 		over()
-		return nil, c.fault(err)
+		return nil, c.connError(err)
 	}
 	return &boundRows{rows, c, over}, nil
 }
@@ -224,7 +224,7 @@ func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 	defer c.watch(ctx)()
 	made, err := c.pqConn.PrepareContext(ctx, text)
 	if err != nil {
-		return nil, c.fault(err)
+		return nil, c.connError(err)
 	}
 	stmt, ok := made.(pqStmt)
 	if !ok {
@@ -237,7 +237,7 @@ func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 // Ping asks the server for a sign of life.
 func (c *boundConn) Ping(ctx context.Context) error {
 	defer c.watch(ctx)()
-	return c.fault(c.pqConn.Ping(ctx))
+	return c.connError(c.pqConn.Ping(ctx))
 }
 
 // Close ends the connection, of which it tells a server that listens.
@@ -257,13 +257,13 @@ type boundTx struct {
 // Commit commits the transaction.
 func (t *boundTx) Commit() error {
 	defer t.conn.watch(t.ctx)()
-	return t.conn.fault(t.Tx.Commit())
+	return t.conn.connError(t.Tx.Commit())
 }
 
 // Rollback takes the transaction back.
 func (t *boundTx) Rollback() error {
 	defer t.conn.watch(t.ctx)()
-	return t.conn.fault(t.Tx.Rollback())
+	return t.conn.connError(t.Tx.Rollback())
 }
 
 // boundStmt is a prepared statement of a boundConn.
@@ -279,7 +279,7 @@ func (s *boundStmt) ExecContext(
 ) (driver.Result, error) {
 	defer s.conn.watch(ctx)()
 	result, err := s.pqStmt.ExecContext(ctx, args)
-	return result, s.conn.fault(err)
+	return result, s.conn.connError(err)
 }
 
 // QueryContext runs the statement for its rows.
@@ -301,9 +301,9 @@ type boundRows struct {
 func (r *boundRows) Next(row []driver.Value) error {
 	err := r.Rows.Next(row)
 	if err != io.EOF { //nolint:errorlint // the end of the rows, by the driver's contract
-		return r.conn.fault(err)
+		return r.conn.connError(err)
 	}
-	return cmp.Or(r.conn.fault(nil), err)
+	return cmp.Or(r.conn.connError(nil), err)
 }
 
 // HasNextResultSet tells whether a query of several statements has more results.
@@ -324,5 +324,5 @@ func (r *boundRows) NextResultSet() error {
 // Close ends the query.
 func (r *boundRows) Close() error {
 	defer r.over()
-	return r.conn.fault(r.Rows.Close())
+	return r.conn.connError(r.Rows.Close())
 }

@@ -86,7 +86,7 @@ type keptStatement struct {
 	stmt pqStmt
 	// used counts the uses of statements on the connection until its own last one.
 	used int64
-	// until is when it is prepared anew.
+	// until is when it is prepared again.
 	until time.Time
 }
 
@@ -284,10 +284,10 @@ func (r *cachedRows) Close() error {
 // isStale tells whether the server refused a kept statement: because its result
 // has other columns by now, or because somebody deallocated it.
 func isStale(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
+	pqErr, ok := errors.AsType[*pq.Error](err)
 	if !ok {
 		return false
 	}
-	return fault.Code == stateNoStatement ||
-		fault.Code == stateUnsupported && strings.Contains(fault.Message, "cached plan")
+	return pqErr.Code == stateNoStatement ||
+		pqErr.Code == stateUnsupported && strings.Contains(pqErr.Message, "cached plan")
 }

@@ -67,8 +67,8 @@ func TestStatementIsPreparedOncePerConnection(t *testing.T) {
 	}
 }
 
-// TestStatementsArePreparedAnew: what the server chose when a statement was new is not for good.
-func TestStatementsArePreparedAnew(t *testing.T) {
+// TestStatementsArePreparedAgain: what the server chose when a statement was new is not for good.
+func TestStatementsArePreparedAgain(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t, postgres.WithStatementLife(time.Nanosecond))
 	const uses = 6
@@ -298,7 +298,7 @@ func TestStatementsAfterAnAbortedTransaction(t *testing.T) {
 			}
 			// New to the connection in the first round, kept in the second.
 			err := tx.Get(&got, doubled, 21)
-			if fault, ok := errors.AsType[*pq.Error](err); !ok || fault.Code != "25P02" {
+			if pqErr, ok := errors.AsType[*pq.Error](err); !ok || pqErr.Code != "25P02" {
 				t.Errorf("in the failed transaction: %v", err)
 			}
 			return err

@@ -11,7 +11,7 @@ import (
 // without being corrected; a time that took longer to ask for says nothing.
 const clockTolerance = time.Second
 
-// clock is the time of whoever uses a DB. It runs on the machine's monotonic
+// clock is the time of those who use a DB. It runs on the machine's monotonic
 // clock from a moment that the database was asked about, so that a step of the
 // wall clock does not reach it, and follows the database where the two differ.
 type clock struct {
@@ -35,7 +35,7 @@ func (c *clock) now() time.Time {
 	return from.at.Add(time.Since(from.local))
 }
 
-// set begins anew at a moment when the machine's clock was ahead of the
+// set starts over at a moment when the machine's clock was ahead of the
 // database's by skew. What was corrected stays so down to half the tolerance:
 // a clock at its edge must not make the time jump back and forth.
 func (c *clock) set(local time.Time, skew time.Duration) {

@@ -41,14 +41,14 @@ func IsForeignKey(err error, constraint string) bool {
 
 // IsLockTimeout tells whether a lock was not to be had within lock_timeout.
 func IsLockTimeout(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && fault.Code == stateLockTimeout
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateLockTimeout
 }
 
 // IsForbidden tells whether the database role lacks a privilege.
 func IsForbidden(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && fault.Code == stateForbidden
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateForbidden
 }
 
 // IsCancelled tells whether a statement was ended before its time: because its
@@ -59,24 +59,24 @@ func IsCancelled(err error) bool {
 
 // isCancelled tells whether the server ended a statement.
 func isCancelled(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && fault.Code == stateCancelled
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateCancelled
 }
 
 func violates(err error, state, constraint string) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && string(fault.Code) == state && (constraint == "" || fault.Constraint == constraint)
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && string(pqErr.Code) == state && (constraint == "" || pqErr.Constraint == constraint)
 }
 
 // lacksPartition tells whether a row has no partition to go into. The server has no
 // code of its own for that, but no constraint is violated.
 func lacksPartition(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && fault.Code == stateCheck && fault.Constraint == "" &&
-		fault.Routine == "ExecFindPartition"
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateCheck && pqErr.Constraint == "" &&
+		pqErr.Routine == "ExecFindPartition"
 }
 
 func retryable(err error) bool {
-	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && (fault.Code == stateSerialization || fault.Code == stateDeadlock || isStale(err))
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && (pqErr.Code == stateSerialization || pqErr.Code == stateDeadlock || isStale(err))
 }

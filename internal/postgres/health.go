@@ -40,12 +40,12 @@ func (h *health) move() {
 
 // heed learns from what came of a statement.
 func (h *health) heed(err error) {
-	fault, answered := errors.AsType[*pq.Error](err)
+	pqErr, answered := errors.AsType[*pq.Error](err)
 	switch {
 	case !answered || h.standby:
-	case fault.Code == stateReadOnly:
+	case pqErr.Code == stateReadOnly:
 		h.move()
-	case fault.Code == stateDiskFull:
+	case pqErr.Code == stateDiskFull:
 		h.full.Store(true)
 	}
 }
@@ -53,7 +53,7 @@ func (h *health) heed(err error) {
 // DiskFull is why nothing can be written when the server has no room.
 const DiskFull = "the disk of the database is full"
 
-// Unwritable tells why nothing can be written, in words for whoever watches over the
+// Unwritable tells why nothing can be written, in words for anyone who watches over the
 // service, or is empty. It asks the server, and tries to write only after a statement of
 // this process found no room.
 func (db *DB) Unwritable(ctx context.Context) (string, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Lock is an advisory lock on a connection of its own. The server frees it when the
-// connection ends, so it tells others that whoever holds it lives.
+// connection ends, so it tells others that its holder lives.
 type Lock struct {
 	pool *sql.DB
 	conn *sql.Conn

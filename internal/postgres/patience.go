@@ -50,7 +50,7 @@ func WithPatience(
 }
 
 // Waiting tells that the work of ctx waits for the database until the function that
-// it returns is called: for a statement, a connection, or whoever waits for one
+// it returns is called: for a statement, a connection, or somebody who waits for one
 // himself. Without WithPatience nobody counts.
 func Waiting(ctx context.Context) func() {
 	p, bounded := ctx.Value(patienceKey{}).(*patience)

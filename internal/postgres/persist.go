@@ -27,7 +27,7 @@ const (
 	maxPersistPause = 5 * time.Second
 )
 
-// Persist runs write until it succeeds, fails for a reason that time does not mend,
+// Persist runs write until it succeeds, fails for a reason that time does not fix,
 // or a quarter of an hour has passed; meanwhile the database may be away, locked or
 // full. It is for what is known already and would be lost: the end of ctx does not
 // stop it, only that of the process does. Since nobody can tell whether a failed try
@@ -54,14 +54,14 @@ func Persist(ctx context.Context, what string, write func(ctx context.Context) e
 // isPassing tells whether err speaks of the state that the database, or the way to
 // it, is in, and not of what was asked of it.
 func isPassing(err error) bool {
-	if fault, ok := errors.AsType[*pq.Error](err); ok {
-		switch fault.Code.Class() {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		switch pqErr.Code.Class() {
 		case "08", "40", "53", "57", "58": // connection, conflict, resources, operator, system
 			return true
 		case "42": // the statements are right: the schema or the rights are being changed
 			return true
 		}
-		return fault.Code == stateLockTimeout || fault.Code == stateReadOnly || isStale(err)
+		return pqErr.Code == stateLockTimeout || pqErr.Code == stateReadOnly || isStale(err)
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

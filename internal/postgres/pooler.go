@@ -24,7 +24,7 @@ const (
 // are served by the same process of the server, or one by several in turn. That
 // cannot be where each has one to itself: it is how a pooler looks that lends
 // them. One that is idle shows itself at the first question, since it lends the
-// connection that came back last. No answer is no fault here.
+// connection that came back last. No answer is no error here.
 func (db *DB) CheckPooling(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, poolingTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 // txTries is how often InTx runs a function that loses a race in the database.
 const txTries = 4
 
-// DB is a pool of connections and the clock of whoever uses it.
+// DB is a pool of connections and the clock of those who use it.
 type DB struct {
 	*sqlx.DB
 	// Now is the clock, which follows the database's: see SyncClock. Tests replace

@@ -35,7 +35,7 @@ type replica struct {
 	most, patience time.Duration
 	state          atomic.Pointer[ReplicaState]
 	// marks are where the primary was when, oldest first: the newest that the replica is
-	// known to have, and all since. They belong to whoever looks.
+	// known to have, and all since. They belong to the one that looks.
 	marks []mark
 }
 
@@ -50,8 +50,8 @@ type ReplicaState struct {
 	// Lag is how old what it shows may be, at most; if CaughtUp is false, at least.
 	Lag      time.Duration
 	CaughtUp bool
-	// Fault is why it cannot be used, whatever its lag; empty for none.
-	Fault string
+	// Problem is why it cannot be used, whatever its lag; empty for none.
+	Problem string
 
 	found time.Time
 }
@@ -61,8 +61,8 @@ func (s ReplicaState) String() string {
 	switch {
 	case s.found.IsZero():
 		return "the replica has not been looked at yet"
-	case s.Fault != "":
-		return s.Fault
+	case s.Problem != "":
+		return s.Problem
 	case !s.CaughtUp:
 		return fmt.Sprintf("the replica is more than %s behind", s.Lag.Round(time.Millisecond))
 	}
@@ -104,7 +104,7 @@ func (db *DB) MostLag() time.Duration {
 
 // usable tells whether what the replica shows is new enough now.
 func (r *replica) usable(state ReplicaState) bool {
-	return state.CaughtUp && state.Fault == "" && time.Since(state.found)+state.Lag <= r.most
+	return state.CaughtUp && state.Problem == "" && time.Since(state.found)+state.Lag <= r.most
 }
 
 // WatchReplica looks at the replica, of which there must be one, until ctx ends. Without
@@ -156,11 +156,11 @@ func (db *DB) LookAtReplica(ctx context.Context) ReplicaState {
 		  FROM pg_control_system()`)
 	switch {
 	case seen != nil:
-		state.Fault = "the replica does not answer"
+		state.Problem = "the replica does not answer"
 	case !standby.InRecovery || standby.Position == nil:
-		state.Fault = "the replica follows nobody: it is a primary itself"
+		state.Problem = "the replica follows nobody: it is a primary itself"
 	case err == nil && standby.Cluster != primary.Cluster:
-		state.Fault = "the replica is a copy of another server"
+		state.Problem = "the replica is a copy of another server"
 	default:
 		state.Lag, state.CaughtUp = r.behind(asked, *standby.Position)
 	}

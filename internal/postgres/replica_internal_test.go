@@ -41,12 +41,12 @@ func TestLagIsNeverTooSmall(t *testing.T) {
 }
 
 // TestWhatIsReadLaterIsNotOlder: reads of one page go from the replica to the primary and not
-// back, and choose anew where a live page looks again.
+// back, and choose again where a live page looks again.
 func TestWhatIsReadLaterIsNotOlder(t *testing.T) {
 	t.Parallel()
 	db := &DB{replica: &replica{most: time.Minute}}
-	set := func(fault string) {
-		db.replica.state.Store(&ReplicaState{CaughtUp: true, Fault: fault, found: time.Now()})
+	set := func(problem string) {
+		db.replica.state.Store(&ReplicaState{CaughtUp: true, Problem: problem, found: time.Now()})
 	}
 	want := func(step string, ctx context.Context, replica bool) {
 		t.Helper()

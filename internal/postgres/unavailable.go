@@ -20,8 +20,8 @@ func (e *ConnectionError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.cause }
 
-// connectionFault marks an error of the driver that is the connection's.
-func connectionFault(err error) error {
+// connectionError marks an error of the driver that is the connection's.
+func connectionError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -43,16 +43,16 @@ func IsUnavailable(err error) bool {
 	if _, broken := errors.AsType[*ConnectionError](err); broken {
 		return true
 	}
-	fault, answered := errors.AsType[*pq.Error](err)
+	pqErr, answered := errors.AsType[*pq.Error](err)
 	if !answered {
 		return errors.Is(err, ErrOutOfTime) || errors.Is(err, sql.ErrConnDone)
 	}
-	switch fault.Code.Class() {
+	switch pqErr.Code.Class() {
 	case "08", // the connection
 		"53", // room, memory, connections
 		"57", // an operator steps in, the server stops or starts
 		"58": // the machine
 		return true
 	}
-	return fault.Code == stateLockTimeout || fault.Code == stateReadOnly
+	return pqErr.Code == stateLockTimeout || pqErr.Code == stateReadOnly
 }

@@ -86,7 +86,7 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 }
 
 // spanOf is the time by which the activity is kept. One that goes on to the present is the same
-// a minute later, or everybody would read it anew whenever a minute ends.
+// a minute later, or everybody would read it again whenever a minute ends.
 func spanOf(now, since, until time.Time) activitySpan {
 	span := activitySpan{length: until.Sub(since), until: until.Truncate(time.Minute)}
 	if now.Sub(until) < time.Minute {

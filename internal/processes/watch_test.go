@@ -275,7 +275,7 @@ func TestWatchSparesWhatIsDear(t *testing.T) {
 }
 
 // TestWatchJudgesNobodyWhileItIsDeaf: a watcher that cannot look, or is not heard
-// itself, begins to count anew.
+// itself, begins to count again.
 func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

@@ -233,18 +233,18 @@ func pick[T any](values []T, at []int) []T {
 
 func scanJob(row pgx.CollectableRow) (*rivertype.JobRow, error) {
 	var job rivertype.JobRow
-	var faults [][]byte
+	var errs [][]byte
 	var state string
 	err := row.Scan(&job.ID, &job.EncodedArgs, &job.Attempt, &job.AttemptedAt, &job.AttemptedBy,
-		&job.CreatedAt, &faults, &job.FinalizedAt, &job.Kind, &job.MaxAttempts, &job.Metadata,
+		&job.CreatedAt, &errs, &job.FinalizedAt, &job.Kind, &job.MaxAttempts, &job.Metadata,
 		&job.Priority, &job.Queue, &state, &job.ScheduledAt, &job.Tags, &job.UniqueKey)
 	if err != nil {
 		return nil, err
 	}
 	job.State = rivertype.JobState(state)
-	job.Errors = make([]rivertype.AttemptError, len(faults))
-	for i, fault := range faults {
-		if err := json.Unmarshal(fault, &job.Errors[i]); err != nil {
+	job.Errors = make([]rivertype.AttemptError, len(errs))
+	for i, problem := range errs {
+		if err := json.Unmarshal(problem, &job.Errors[i]); err != nil {
 			return nil, fmt.Errorf("reading an error of job %d: %w", job.ID, err)
 		}
 	}

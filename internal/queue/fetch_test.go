@@ -79,8 +79,8 @@ func tally(jobs []*rivertype.JobRow) string {
 	return fmt.Sprint(counts[1:])
 }
 
-// TestFetchTellsThatItBroke: when the answer to a fetch is lost, whoever vouches for jobs is told
-// which queue may have given some away, and when.
+// TestFetchTellsThatItBroke: when the answer to a fetch is lost, anyone who vouches for jobs is
+// told which queue may have given some away, and when.
 func TestFetchTellsThatItBroke(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)

@@ -1,5 +1,5 @@
 // Package relay follows the feed of events of a server over HTTP and posts each event
-// to an address of whoever runs it, as a webhook would come, for a laptop that no
+// to an address of the person who runs it, as a webhook would come, for a laptop that no
 // webhook reaches.
 //
 // An event counts as forwarded once its receiver answered with a 2xx, and only then the

@@ -4,12 +4,12 @@
 // A backup knows deliveries and e-mails as waiting that were sent after it was
 // made. So each process compares, as it starts, the identity that the database
 // recorded with the one that it has: the server's, the database's and that of
-// the table itself, which every restored dump makes anew. If they differ, the
+// the table itself, which every restored dump makes again. If they differ, the
 // workers hold everything until somebody decides what becomes of it.
 //
 // A standby that takes over and a server that starts again keep their identity.
 // So does one that was taken back to an earlier moment from its archive: call
-// Hold there before a worker starts.
+// Quarantine there before a worker starts.
 package restore
 
 import (
@@ -24,12 +24,12 @@ import (
 // maxReason is how many bytes of a reason are kept.
 const maxReason = 500
 
-// feedGap is how far the feed's head moves at the end of a hold, beyond whatever
+// feedGap is how far the feed's head moves at the end of a quarantine, beyond whatever
 // was published before: cursors of that time lie in the gap, and what is published
 // from then on comes after them.
 const feedGap = 1_000_000_000
 
-// reasonFound is why a hold began that nobody asked for.
+// reasonFound is why a quarantine began that nobody asked for.
 const reasonFound = "the database was restored from a backup"
 
 // Service knows whether the database is a restored one.
@@ -41,21 +41,21 @@ type Service struct {
 type State struct {
 	// RecordedAt is when the database was first seen as the one that it is.
 	RecordedAt time.Time `db:"recorded_at"`
-	// HeldAt is since when everything is held, nil if nothing is.
-	HeldAt *time.Time `db:"held_at"`
-	Reason *string    `db:"held_reason"`
+	// QuarantinedAt is since when everything is held, nil if nothing is.
+	QuarantinedAt *time.Time `db:"held_at"`
+	Reason        *string    `db:"held_reason"`
 }
 
-// IsHeld tells whether workers have to wait for a decision.
-func (s State) IsHeld() bool { return s.HeldAt != nil }
+// IsQuarantined tells whether workers have to wait for a decision.
+func (s State) IsQuarantined() bool { return s.QuarantinedAt != nil }
 
 // identity is what no copy of the database shares with it.
 const identity = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
 	'installation'::regclass::oid`
 
-// Check records the identity of a database that has none, and begins a hold when
-// another one is recorded. Whoever was signed in when the backup was made is
+// Check records the identity of a database that has none, and begins a quarantine when
+// another one is recorded. Anyone who was signed in when the backup was made is
 // signed out then. Processes that start together agree.
 func (s *Service) Check(ctx context.Context) (State, error) {
 	var state State
@@ -92,7 +92,7 @@ func (s *Service) Check(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// State tells whether a hold is in force. It is the zero State before the first
+// State tells whether a quarantine is in force. It is the zero State before the first
 // process has started.
 func (s *Service) State(ctx context.Context) (State, error) {
 	var states []State
@@ -105,7 +105,7 @@ func (s *Service) State(ctx context.Context) (State, error) {
 }
 
 // IsCopy tells whether the database is another than the one that it says it is,
-// so that the next process to start will begin a hold. It changes nothing.
+// so that the next process to start will begin a quarantine. It changes nothing.
 func (s *Service) IsCopy(ctx context.Context) (bool, error) {
 	var copied bool
 	err := s.DB.GetContext(ctx, &copied,
@@ -116,13 +116,13 @@ func (s *Service) IsCopy(ctx context.Context) (bool, error) {
 	return copied, nil
 }
 
-// Hold begins a hold by hand: workers that start from now on wait. It is for a
+// Quarantine begins a quarantine by hand: workers that start from now on wait. It is for a
 // database that was taken back in time where it stands. Errors:
-// VALIDATION_ERROR for the reason, INVALID_STATE when a hold is in force.
-func (s *Service) Hold(ctx context.Context, tx *postgres.Tx, reason string) error {
-	var faults lending.Faults
-	reason = faults.Text("reason", reason, maxReason)
-	if err := faults.Err(); err != nil {
+// VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
+func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
+	var errs lending.FieldErrors
+	reason = errs.Text("reason", reason, maxReason)
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	result, err := tx.ExecContext(ctx, `
@@ -132,7 +132,7 @@ func (s *Service) Hold(ctx context.Context, tx *postgres.Tx, reason string) erro
 		   SET held_at = $1, held_reason = $2
 		 WHERE installation.held_at IS NULL`, tx.Now, reason)
 	if err != nil {
-		return fmt.Errorf("holding what would be sent: %w", err)
+		return fmt.Errorf("beginning the quarantine: %w", err)
 	}
 	count, err := result.RowsAffected()
 	if err == nil && count == 0 {
@@ -141,7 +141,7 @@ func (s *Service) Hold(ctx context.Context, tx *postgres.Tx, reason string) erro
 	return err
 }
 
-// Release ends the hold and returns when it began: what was made before may have
+// Release ends the quarantine and returns when it began: what was made before may have
 // been sent. Cursors of the feed that were given after the backup work again, and skip
 // nothing that is published from now on. Error: INVALID_STATE when there is none.
 func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, error) {
@@ -155,7 +155,7 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 		  FROM held
 		RETURNING held.held_at`)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("ending the hold: %w", err)
+		return time.Time{}, fmt.Errorf("ending the quarantine: %w", err)
 	}
 	if len(began) == 0 {
 		return time.Time{}, lending.NewError(lending.CodeInvalidState,

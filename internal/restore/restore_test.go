@@ -14,7 +14,7 @@ import (
 )
 
 // Cursors that were given after the backup was made are of events that the restored database does
-// not have. Until the decision they are refused; then whoever goes on from one meets all that is
+// not have. Until the decision they are refused; then anyone who goes on from one meets all that is
 // published, whatever he reads by.
 func TestCursorsSurviveARestore(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestCursorsSurviveARestore(t *testing.T) {
 	}
 	later := backup + 100 // as a partner has it whom the lost database told of 100 more
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		return h.Restored.Hold(ctx, tx, "recovered to 09:30")
+		return h.Restored.Quarantine(ctx, tx, "recovered to 09:30")
 	})
 	if _, err := read(later, many[:1]); lending.ErrorCode(err) != lending.CodeUnavailable {
 		t.Errorf("before the decision: %v, want to be asked again later", err)

@@ -176,7 +176,7 @@ func TestALongReadDelaysRetentionOnly(t *testing.T) {
 }
 
 // A hold that is placed while a month is being copied makes it start over.
-func TestAHoldIsNeverTooLate(t *testing.T) {
+func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	application := a.application()
@@ -199,7 +199,7 @@ func TestAHoldIsNeverTooLate(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Batches of bodies and months wait for whoever places a hold.
+		// Batches of bodies and months wait for anyone who places a hold.
 		_, _ = a.Run(t.Context())
 	}()
 	pgtest.WaitForLock(t, a.DB)

@@ -19,8 +19,8 @@ const bodyBatch = 500
 // locked; it is tried again by the next run.
 const bodyPatience = `SET LOCAL lock_timeout = '1s'`
 
-// matter is one kind of body and how its rows are gone through, oldest first.
-type matter struct {
+// bodyKind is one kind of body and how its rows are gone through, oldest first.
+type bodyKind struct {
 	name string
 	// next selects the identifiers and times of the rows from $1 on and before
 	// $2, at least $3 of them and all of the last one's time, and locks them.
@@ -31,8 +31,8 @@ type matter struct {
 	leave string
 }
 
-// held are the applications under a hold, which nothing is removed of.
-const held = `SELECT application_uid FROM application_holds WHERE released_at IS NULL`
+// legallyHeld are the applications under a legal hold, which nothing is removed of.
+const legallyHeld = `SELECT application_uid FROM application_holds WHERE released_at IS NULL`
 
 // openDelivery tells that an event may still have to be sent.
 const openDelivery = `EXISTS (
@@ -43,7 +43,7 @@ const openDelivery = `EXISTS (
 
 // The rows are locked before another statement looks for open deliveries: a
 // re-send, which shares the lock, is either seen by it or finds the body gone.
-var matters = []matter{
+var bodyKinds = []bodyKind{
 	{
 		name: "events",
 		next: `
@@ -61,7 +61,7 @@ var matters = []matter{
 			 WHERE e.event_uid = row.uid
 			   AND e.occurred_at = row.at
 			   AND e.body_removed_at IS NULL
-			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + held + `))
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))
 			   AND NOT ` + openDelivery,
 		leave: `
 			INSERT INTO retention_leftovers (event_uid, occurred_at)
@@ -90,7 +90,7 @@ var matters = []matter{
 			 WHERE a.delivery_uid = row.uid
 			   AND a.delivery_created_at = row.at
 			   AND a.content_removed_at IS NULL
-			   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + held + `))`,
+			   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + legallyHeld + `))`,
 	},
 	{
 		name: "emails",
@@ -111,7 +111,7 @@ var matters = []matter{
 			   AND e.created_at = row.at
 			   AND e.content_removed_at IS NULL
 			   AND e.state <> 'queued'
-			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + held + `))`,
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))`,
 	},
 }
 
@@ -128,19 +128,19 @@ func (s *Service) removeBodies(
 	cutoffs := []time.Time{
 		settings.bodyCutoff(now), settings.bodyCutoff(now), settings.emailCutoff(now),
 	}
-	var faults []error
-	for i, m := range matters {
-		count, err := s.removeMatter(ctx, m, cutoffs[i])
+	var errs []error
+	for i, m := range bodyKinds {
+		count, err := s.removeKind(ctx, m, cutoffs[i])
 		*counts[i] += count
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
 	count, err := s.removeLeftovers(ctx)
 	report.Events += count
-	return errors.Join(append(faults, err)...)
+	return errors.Join(append(errs, err)...)
 }
 
-// removeMatter clears batch after batch, resting in between.
-func (s *Service) removeMatter(ctx context.Context, m matter, cutoff time.Time) (int, error) {
+// removeKind clears batch after batch, resting in between.
+func (s *Service) removeKind(ctx context.Context, m bodyKind, cutoff time.Time) (int, error) {
 	total := 0
 	for {
 		began := time.Now()
@@ -178,10 +178,10 @@ func wait(ctx context.Context, pause time.Duration) bool {
 // removeBatch clears one batch and moves the mark on, which tells where the next
 // one begins.
 func (s *Service) removeBatch(
-	ctx context.Context, m matter, cutoff time.Time,
+	ctx context.Context, m bodyKind, cutoff time.Time,
 ) (count int, done bool, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if err := shieldHolds(ctx, tx); err != nil {
+		if err := shieldLegalHolds(ctx, tx); err != nil {
 			return err
 		}
 		mark := time.Unix(0, 0).UTC()
@@ -216,9 +216,9 @@ func (s *Service) removeBatch(
 	return count, done, err
 }
 
-// shieldHolds lets nobody place or release a hold before the transaction ends,
+// shieldLegalHolds lets nobody place or release a hold before the transaction ends,
 // so that a hold that is in force never misses what it should have kept.
-func shieldHolds(ctx context.Context, tx *postgres.Tx) error {
+func shieldLegalHolds(ctx context.Context, tx *postgres.Tx) error {
 	if _, err := tx.ExecContext(ctx, bodyPatience); err != nil {
 		return fmt.Errorf("setting the patience: %w", err)
 	}
@@ -228,7 +228,7 @@ func shieldHolds(ctx context.Context, tx *postgres.Tx) error {
 	return nil
 }
 
-func clearRows(ctx context.Context, tx *postgres.Tx, m matter, rows []place) (int, error) {
+func clearRows(ctx context.Context, tx *postgres.Tx, m bodyKind, rows []place) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -251,13 +251,13 @@ func clearRows(ctx context.Context, tx *postgres.Tx, m matter, rows []place) (in
 }
 
 // removeLeftovers clears events whose deliveries have ended since, with the
-// attempts that those made. Those under a hold by now wait for its release.
+// attempts that those made. Those under a legal hold by now wait for its release.
 func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 	total := 0
 	for {
 		var rows []place
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			if err := shieldHolds(ctx, tx); err != nil {
+			if err := shieldLegalHolds(ctx, tx); err != nil {
 				return err
 			}
 			rows = nil
@@ -266,7 +266,7 @@ func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 				  FROM retention_leftovers l
 				  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
 				 WHERE NOT `+openDelivery+`
-				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+held+`))
+				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+legallyHeld+`))
 				 LIMIT $1
 				   FOR NO KEY UPDATE OF e`, bodyBatch)
 			if err != nil || len(rows) == 0 {
@@ -285,7 +285,7 @@ func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 }
 
 func clearLeftovers(ctx context.Context, tx *postgres.Tx, rows []place) error {
-	if _, err := clearRows(ctx, tx, matters[0], rows); err != nil {
+	if _, err := clearRows(ctx, tx, bodyKinds[0], rows); err != nil {
 		return err
 	}
 	uids := make([]string, len(rows))

@@ -14,14 +14,14 @@ import (
 const bulkBatch = 2_000
 
 // dueBulks selects the bulk re-sends that ended before $1 and name no application
-// under a hold: their months are due as well.
+// under a legal hold: their months are due as well.
 const dueBulks = `bulk_resends b
 		 WHERE b.ended_at < $1
 		   AND NOT EXISTS (
 		       SELECT 1
 		         FROM bulk_resend_items i
 		        WHERE i.bulk_uid = b.bulk_uid
-		          AND i.application_uid IN (` + held + `))`
+		          AND i.application_uid IN (` + legallyHeld + `))`
 
 // removeBulks removes the bulk re-sends that are due, each in batches of lines.
 func (s *Service) removeBulks(ctx context.Context, cutoff time.Time) (removed int, err error) {
@@ -48,7 +48,7 @@ func (s *Service) removeBulkBatch(
 ) (whole, done bool, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		whole, done = false, false
-		if err := shieldHolds(ctx, tx); err != nil {
+		if err := shieldLegalHolds(ctx, tx); err != nil {
 			return err
 		}
 		var bulk uuid.UUID

@@ -41,9 +41,9 @@ func TestBulkResendsGoWithTheirMonths(t *testing.T) {
 	old := today.AddDate(0, -20, 0)
 	due := a.bulk(a.application(), old, old.AddDate(0, 1, 0))
 	kept := map[string]uuid.UUID{
-		"with an application under a hold": a.bulk(held, old, old.AddDate(0, 1, 0)),
-		"that has not ended":               a.bulk(a.application(), old, time.Time{}),
-		"that ended lately":                a.bulk(a.application(), old, today.AddDate(0, -1, 0)),
+		"with an application under a legal hold": a.bulk(held, old, old.AddDate(0, 1, 0)),
+		"that has not ended":                     a.bulk(a.application(), old, time.Time{}),
+		"that ended lately":                      a.bulk(a.application(), old, today.AddDate(0, -1, 0)),
 	}
 	settings, err := a.Settings(t.Context())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lockPatience bounds the wait for each lock of the exchange. Whoever comes
+	// lockPatience bounds the wait for each lock of the exchange. Anyone who comes
 	// after it in the queue waits as long, so it is short.
 	lockPatience = 50 * time.Millisecond
 	// exchangeTries is how often the locks are asked for, and exchangeRest how
@@ -77,20 +77,20 @@ func (s *Service) removeMonths(
 		}
 		return err
 	}
-	var faults []error
+	var errs []error
 	for _, m := range due {
 		if ctx.Err() != nil {
 			break
 		}
 		removed, err := s.removeMonth(ctx, m)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("removing %s: %w", m, err))
+			errs = append(errs, fmt.Errorf("removing %s: %w", m, err))
 		}
 		if removed {
 			report.Months = append(report.Months, m.String())
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // removeMonth tells whether it removed anything.
@@ -142,12 +142,12 @@ var survivors = []struct{ parent, fill string }{
 	{"deliveries", `
 		SELECT d.*
 		  FROM deliveries{m} d
-		 WHERE d.application_uid IN (` + held + `)
+		 WHERE d.application_uid IN (` + legallyHeld + `)
 		UNION ALL
 		SELECT d.*
 		  FROM deliveries{m} d
 		 WHERE d.state IN ('pending', 'retrying')
-		   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + held + `))`},
+		   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + legallyHeld + `))`},
 	{"attempts", `
 		SELECT a.*
 		  FROM attempts{m} a
@@ -156,7 +156,7 @@ var survivors = []struct{ parent, fill string }{
 	{"events", `
 		SELECT e.*
 		  FROM events{m} e
-		 WHERE e.application_uid IN (` + held + `)
+		 WHERE e.application_uid IN (` + legallyHeld + `)
 		    OR e.event_uid IN (SELECT event_uid FROM deliveries{k})
 		    OR e.event_uid IN (SELECT event_uid
 		                         FROM deliveries
@@ -221,7 +221,7 @@ func generationOf(ctx context.Context, tx *postgres.Tx) (generation, error) {
 		SELECT coalesce(max(hold_id), 0) AS placed, count(released_at) AS released
 		  FROM application_holds`)
 	if err != nil {
-		return generation{}, fmt.Errorf("looking at the holds: %w", err)
+		return generation{}, fmt.Errorf("looking at the legal holds: %w", err)
 	}
 	return holds, nil
 }

@@ -14,15 +14,15 @@ const maxCounted = 100_000
 // Plan is what a run would remove now.
 type Plan struct {
 	// Events, Deliveries (whose attempts lose their bodies) and Emails count rows
-	// whose bodies are due, at most 100,000 of each; those under a hold are left out.
+	// whose bodies are due, at most 100,000 of each; those under a legal hold are left out.
 	Events     int `json:"event_bodies"`
 	Deliveries int `json:"delivery_bodies"`
 	Emails     int `json:"email_bodies"`
 	// Bulks counts the bulk re-sends that are due with their lines.
 	Bulks  int         `json:"bulk_resends"`
 	Months []MonthPlan `json:"months"`
-	// Holds counts the applications under a hold.
-	Holds int `json:"holds_in_force"`
+	// LegalHolds counts the applications under a legal hold.
+	LegalHolds int `json:"holds_in_force"`
 }
 
 // MonthPlan is a month whose metadata is due.
@@ -30,10 +30,10 @@ type MonthPlan struct {
 	Month string `json:"month"`
 	// Deliveries is the number of rows as the database estimates it.
 	Deliveries int64 `json:"deliveries_estimated"`
-	// Held counts the deliveries that stay because of a hold, Open those that
+	// LegallyHeld counts the deliveries that stay because of a legal hold, Open those that
 	// stay because they are not final.
-	Held int `json:"deliveries_held"`
-	Open int `json:"deliveries_open"`
+	LegallyHeld int `json:"deliveries_held"`
+	Open        int `json:"deliveries_open"`
 }
 
 // Plan tells what a run under the settings, which need not be saved, would
@@ -62,7 +62,7 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 			[]any{emails},
 		},
 		{&plan.Bulks, dueBulks, []any{settings.monthCutoff(now)}},
-		{&plan.Holds, `(` + held + `) AS held WHERE true`, nil},
+		{&plan.LegalHolds, `(` + legallyHeld + `) AS held WHERE true`, nil},
 	} {
 		err := s.DB.GetContext(ctx, count.into, fmt.Sprintf(
 			`SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS counted`, count.from, maxCounted),
@@ -79,11 +79,11 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 		planned, table := MonthPlan{Month: m.String()}, m.partition("deliveries")
 		err := s.DB.QueryRowContext(ctx, fmt.Sprintf(`
 			SELECT greatest(c.reltuples, 0)::bigint,
-			       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+held+`)),
+			       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+legallyHeld+`)),
 			       (SELECT count(*) FROM %[1]s WHERE state IN ('pending', 'retrying'))
 			  FROM pg_class c
 			 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
-		).Scan(&planned.Deliveries, &planned.Held, &planned.Open)
+		).Scan(&planned.Deliveries, &planned.LegallyHeld, &planned.Open)
 		if err != nil {
 			return plan, fmt.Errorf("looking at %s: %w", m, err)
 		}
@@ -97,5 +97,5 @@ func due(table, column, name string) string {
 	return fmt.Sprintf(`%s WHERE %s < $1 AND %s >= coalesce((
 		SELECT done_until FROM retention_progress WHERE matter = %s), 'epoch')
 		AND (application_uid IS NULL OR application_uid NOT IN (%s))`,
-		table, column, column, pq.QuoteLiteral(name), held)
+		table, column, column, pq.QuoteLiteral(name), legallyHeld)
 }

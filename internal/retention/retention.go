@@ -55,7 +55,7 @@ type Report struct {
 	// LeftToOwner are months that are due and stay, since the tables belong to
 	// another role, which has to run the removal.
 	LeftToOwner []string `json:"months_left_to_owner"`
-	// Swept counts the released holds whose rows were removed after the fact.
+	// Swept counts the released legal holds whose rows were removed after the fact.
 	Swept int `json:"released_holds_swept"`
 	// Busy tells that another run was under way, so that this one did nothing.
 	Busy bool `json:"busy"`

@@ -31,7 +31,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	replayed := a.record(plain, old.Add(time.Hour), "failed")
 	a.deliver(replayed, plain, old.Add(time.Hour), fresh, "delivered")
 	bodyless := a.record(plain, middle, "delivered")
-	heldBody := a.record(held, middle, "delivered")
+	legallyHeldBody := a.record(held, middle, "delivered")
 	recent := a.record(plain, fresh, "delivered")
 
 	a.publishFeed()
@@ -41,7 +41,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan, err := a.Plan(t.Context(), settings)
-	if err != nil || plan.Events != 4 || plan.Deliveries != 4 || plan.Holds != 1 {
+	if err != nil || plan.Events != 4 || plan.Deliveries != 4 || plan.LegalHolds != 1 {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 	first := a.run()
@@ -50,11 +50,11 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	}
 	a.want("an old event", gone, removed)
 	a.wantFeedLikeEvents()
-	a.want("an old event under a hold", kept, whole)
+	a.want("an old event under a legal hold", kept, whole)
 	a.want("an old event that is still to be sent", open, wholeness{1, 1, 1, 1, 0})
 	a.want("an old event that was replayed since", replayed, wholeness{1, 0, 1, 1, 1})
 	a.want("an event whose body is due", bodyless, bare)
-	a.want("the body of one under a hold", heldBody, whole)
+	a.want("the body of one under a legal hold", legallyHeldBody, whole)
 	a.want("a recent event", recent, whole)
 
 	if second := a.run(); second.Events+second.Attempts+len(second.Months) != 0 {
@@ -69,7 +69,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 		t.Errorf("after it was sent: %+v", third)
 	}
 	a.want("an old event that was sent at last", open, removed)
-	a.want("an old event under a hold", kept, whole)
+	a.want("an old event under a legal hold", kept, whole)
 
 	a.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := a.Release(ctx, tx, held, "legal@lender.example", "case closed")
@@ -80,7 +80,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	}
 	a.want("an old event after the release", kept, removed)
 	a.wantFeedLikeEvents()
-	a.want("a body after the release", heldBody, bare)
+	a.want("a body after the release", legallyHeldBody, bare)
 	a.want("a recent event", recent, whole)
 }
 
@@ -163,7 +163,7 @@ func TestSettingsHaveBounds(t *testing.T) {
 	})
 }
 
-func TestHolds(t *testing.T) {
+func TestLegalHolds(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	application := a.application()
@@ -192,12 +192,12 @@ func TestHolds(t *testing.T) {
 	if err := place("case 8"); err != nil {
 		t.Fatal(err)
 	}
-	holds, err := a.Holds(t.Context(), application)
+	holds, err := a.LegalHolds(t.Context(), application)
 	if err != nil || len(holds) != 2 || !holds[0].InForce() || holds[1].InForce() ||
 		*holds[1].ReleaseReason != "closed" {
 		t.Errorf("holds %+v, %v", holds, err)
 	}
-	inForce, err := a.HoldsInForce(t.Context(), 10)
+	inForce, err := a.LegalHoldsInForce(t.Context(), 10)
 	if err != nil || len(inForce) != 1 || inForce[0].Reason != "case 8" {
 		t.Errorf("in force %+v, %v", inForce, err)
 	}

@@ -49,24 +49,24 @@ func (s *Service) Settings(ctx context.Context) (Settings, error) {
 
 // Check answers VALIDATION_ERROR naming every setting out of its bounds.
 func (s Settings) Check() error {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	within := func(field string, value, low, high int) {
 		if value < low || value > high {
-			faults.Add(field, `%q must be from %d to %d`, field, low, high)
+			errs.Add(field, `%q must be from %d to %d`, field, low, high)
 		}
 	}
 	within("metadata_months", s.Months, MinMonths, MaxMonths)
 	within("body_days", s.BodyDays, MinDays, MaxDays)
 	within("email_body_days", s.EmailBodyDays, MinDays, MaxDays)
 	within("api_request_days", s.APIRequestDays, MinDays, MaxDays)
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	if s.BodyDays > s.Months*daysOfMonth {
-		faults.Add("body_days", `"body_days" must be at most %d with "metadata_months" %d: `+
+		errs.Add("body_days", `"body_days" must be at most %d with "metadata_months" %d: `+
 			`bodies go before the rows that they belong to`, s.Months*daysOfMonth, s.Months)
 	}
-	return faults.Err()
+	return errs.Err()
 }
 
 // SaveSettings puts the settings in force for the next run and returns them with

@@ -57,7 +57,7 @@ var sweeps = []string{
 	     ON CONFLICT DO NOTHING`,
 }
 
-// sweepReleased removes what released holds had kept, an application at a time,
+// sweepReleased removes what released legal holds had kept, an application at a time,
 // unless it is under another hold by now.
 func (s *Service) sweepReleased(
 	ctx context.Context, settings Settings, now time.Time,
@@ -66,7 +66,7 @@ func (s *Service) sweepReleased(
 	for ctx.Err() == nil {
 		found := false
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			if err := shieldHolds(ctx, tx); err != nil {
+			if err := shieldLegalHolds(ctx, tx); err != nil {
 				return err
 			}
 			var err error
@@ -74,7 +74,7 @@ func (s *Service) sweepReleased(
 			return err
 		})
 		if err != nil {
-			return swept, fmt.Errorf("removing what a released hold had kept: %w", err)
+			return swept, fmt.Errorf("removing what a released legal hold had kept: %w", err)
 		}
 		if !found {
 			break
@@ -93,14 +93,14 @@ func sweepOne(
 		  FROM application_holds h
 		 WHERE h.released_at IS NOT NULL
 		   AND h.swept_at IS NULL
-		   AND h.application_uid NOT IN (`+held+`)
+		   AND h.application_uid NOT IN (`+legallyHeld+`)
 		 ORDER BY h.hold_id
 		 LIMIT 1`)
 	if postgres.IsNoRows(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("choosing a released hold: %w", err)
+		return false, fmt.Errorf("choosing a released legal hold: %w", err)
 	}
 	for _, sweep := range sweeps {
 		// Every statement gets all the times, so each names those that it lacks.

@@ -114,9 +114,9 @@ const makeAudit = `
 	 WHERE m.kind IN (2, 6) OR k.subject IS NOT NULL
 	 ORDER BY m.n`
 
-// makeAttention makes $1 alerts that needed somebody from $2 to $3, of which
+// makeAlerts makes $1 alerts that needed somebody from $2 to $3, of which
 // one in eight is still open, none with $4.
-const makeAttention = `
+const makeAlerts = `
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 	                             count, opened_at, last_seen_at, owner, closed_at, closed_by)
 	SELECT drawbridge_uid(at), (ARRAY['delivery_used_up', 'subscription_failing', 'probe_failed',
@@ -201,7 +201,7 @@ const makeBulks = `
 		       'partner asked', 'sam@lender.example', at, 'sam@lender.example', at, at,
 		       at + interval '10 minutes'
 		  FROM chosen
-	), lanes AS (
+	), targets AS (
 		INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at, moved_at,
 		                               delivered)
 		SELECT bulk_uid, subscription_uid, partner_uid, at, at, count(*)

@@ -51,10 +51,10 @@ const (
 	settled = 12 * time.Minute
 	// perResend is how many deliveries there are for each that is a re-send.
 	perResend = 250
-	// perRequest, perEntry, perMatter and perBulk are how many deliveries there are
-	// for each API request, entry of the audit log, matter that needed somebody,
+	// perRequest, perEntry, perAlert and perBulk are how many deliveries there are
+	// for each API request, entry of the audit log, alert,
 	// and bulk re-send.
-	perRequest, perEntry, perMatter, perBulk = 4, 10, 200, 4000
+	perRequest, perEntry, perAlert, perBulk = 4, 10, 200, 4000
 	// requestDays is how far back the log of API requests goes.
 	requestDays = 30
 )
@@ -195,7 +195,7 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
 			}},
 			{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
-			{"alerts", makeAttention, []any{share(perMatter), since, tx.Now, p.Ended}},
+			{"alerts", makeAlerts, []any{share(perAlert), since, tx.Now, p.Ended}},
 			{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
 		}...)
 	})

@@ -63,7 +63,7 @@ const tallyMinutes = ended + `
 	 GROUP BY 2
 	    ON CONFLICT (unit, start) DO NOTHING`
 
-// tallyTraffic sums up the hours of all subscriptions, whoever counted them.
+// tallyTraffic sums up the hours of all subscriptions, no matter who counted them.
 const tallyTraffic = `
 	INSERT INTO traffic (unit, start, attempts, succeeded, delivered, failed, latency)
 	SELECT 'hour', h.hour, h.attempts, h.succeeded, h.delivered, h.failed, l.latency

@@ -283,9 +283,9 @@ type former struct {
 // that it ends neither the other merchants' statements nor the other days.
 func (s *Service) write(ctx context.Context, on day, merchants []uuid.UUID) (made int, err error) {
 	defer func() {
-		if fault := recover(); fault != nil {
+		if panicked := recover(); panicked != nil {
 			made, err = 0, fmt.Errorf("writing the statements of %s for merchants %s: %v\n%s",
-				on.date(), merchants, fault, debug.Stack())
+				on.date(), merchants, panicked, debug.Stack())
 		}
 	}()
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {

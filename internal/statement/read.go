@@ -23,7 +23,7 @@ type Query struct {
 	Format  Format
 }
 
-// Read is Get in a transaction of its own, for whoever changes nothing. All of what an open
+// Read is Get in a transaction of its own, for a caller that changes nothing. All of what an open
 // statement says is of one moment. Error: NOT_FOUND.
 func (s *Service) Read(ctx context.Context, wanted Query) (file File, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
@@ -37,7 +37,7 @@ func (s *Service) Read(ctx context.Context, wanted Query) (file File, err error)
 	return file, err
 }
 
-// Get returns a statement, byte for byte as it was frozen, or composed anew while it is open.
+// Get returns a statement, byte for byte as it was frozen, or composed again while it is open.
 // Error: NOT_FOUND.
 func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File, error) {
 	file, found, err := stored(ctx, tx, wanted)

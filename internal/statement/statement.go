@@ -5,7 +5,7 @@
 // next one's statement, so every instant is in exactly one. Grace after a day's end each
 // merchant gets its statement, empty ones included: version 1, stored byte for byte as JSON
 // and as CSV, each with an Ed25519 signature. Until then the statement is open: composed
-// anew for whoever reads it, and marked so.
+// again for anyone who reads it, and marked so.
 //
 // A stored statement never changes. When what it says turns out otherwise (a delivery
 // arrived after all, or something was recorded late), the round that freezes the next day

@@ -211,7 +211,7 @@ func Overview(user operator.User, sessions []operator.Session, current uuid.UUID
 				}
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>Off: whoever learns your password can sign in as you. An authenticator app on your phone makes the password alone worthless.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>Off: anyone who learns your password can sign in as you. An authenticator app on your phone makes the password alone worthless.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -317,7 +317,7 @@ func Password(must bool, problems map[string]string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.FormFaults(ui.FormFaultsOf(problems, "current", "password", "again")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.FormErrors(ui.FormErrorsOf(problems, "current", "password", "again")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -339,21 +339,21 @@ func Password(must bool, problems map[string]string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "current", Label: "Current password", Fault: problems["current"]},
+			FieldProps: ui.FieldProps{ID: "current", Label: "Current password", Error: problems["current"]},
 			Name:       "current", Type: "password", Autocomplete: "current-password", MaxLength: 200, Required: true, Autofocus: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "password", Label: "New password", Fault: problems["password"], Hint: "12 to 200 characters. A few words that do not belong together are good; your name, and what everybody tries first, are refused."},
+			FieldProps: ui.FieldProps{ID: "password", Label: "New password", Error: problems["password"], Hint: "12 to 200 characters. A few words that do not belong together are good; your name, and what everybody tries first, are refused."},
 			Name:       "password", Type: "password", Autocomplete: "new-password", MaxLength: 200, Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "again", Label: "New password again", Fault: problems["again"]},
+			FieldProps: ui.FieldProps{ID: "again", Label: "New password again", Error: problems["again"]},
 			Name:       "again", Type: "password", Autocomplete: "new-password", MaxLength: 200, Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
@@ -595,7 +595,7 @@ func steps(must bool, secret, problem string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "code", Label: "Enter the code that the app shows now", Fault: problem},
+			FieldProps: ui.FieldProps{ID: "code", Label: "Enter the code that the app shows now", Error: problem},
 			Name:       "code", Autocomplete: "one-time-code", MaxLength: 12, Required: true, Autofocus: problem != "",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -22,8 +22,8 @@ type Page struct {
 	Application application.Application
 	// Undelivered points to a delivery that failed for good, nil without one.
 	Undelivered *ui.Notice
-	// Hold is the legal hold that keeps all of it, nil without one.
-	Hold *retention.Hold
+	// LegalHold keeps all of it, nil without one.
+	LegalHold *retention.LegalHold
 	// Loan is nil until it opens.
 	Loan         *loan.Loan
 	Certificates []loan.StoredCertificate

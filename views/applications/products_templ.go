@@ -108,7 +108,7 @@ func Products(rows []catalog.Product) templ.Component {
 
 // ProductForm asks for a product and previews the stages that a loan of the amount
 // would have; none without a preview.
-func ProductForm(form ui.AskForm, amount lending.Money, stages []lending.Stage) templ.Component {
+func ProductForm(form ui.Confirmation, amount lending.Money, stages []lending.Stage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -129,7 +129,7 @@ func ProductForm(form ui.AskForm, amount lending.Money, stages []lending.Stage) 
 			templ_7745c5c3_Var4 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.AskBody(form).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.ConfirmationBody(form).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -253,7 +253,7 @@ func productSwitchCell(p catalog.Product) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.SmallAsk(paths.To(paths.ProductActive, p.UID), offerLabel(p), p.Code).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.SmallConfirmationLink(paths.To(paths.ProductActive, p.UID), offerLabel(p), p.Code).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -282,7 +282,7 @@ func productOverdueCell(p catalog.Product) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.SmallAsk(paths.To(paths.ProductOverdue, p.UID), fmt.Sprintf("Overdue: %d h", p.OverdueHours), p.Code).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.SmallConfirmationLink(paths.To(paths.ProductOverdue, p.UID), fmt.Sprintf("Overdue: %d h", p.OverdueHours), p.Code).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -103,24 +103,24 @@ type Start struct {
 	Since, Until  string
 	Subscriptions []ui.Option
 	Pick          *ui.Picker
-	Faults        map[string]string
+	Errors        map[string]string
 }
 
-// field describes a control with its fault.
+// field describes a control with its error.
 func (p Start) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: "bulk-" + name, Label: label, Hint: hint, Fault: p.Faults[name]}
+	return ui.FieldProps{ID: "bulk-" + name, Label: label, Hint: hint, Error: p.Errors[name]}
 }
 
 // Draft is the page of a draft: what confirming it would do. Its reason is what was typed.
 type Draft struct {
 	bulk.Resend
 	bulk.Plan
-	// Asking shows the confirmation on the page, without a dialog.
-	Asking bool
-	Count  string
-	Faults map[string]string
-	// Fault is what keeps the whole from being confirmed.
-	Fault string
+	// Confirming shows the confirmation on the page, without a dialog.
+	Confirming bool
+	Count      string
+	Errors     map[string]string
+	// Error is what keeps the whole from being confirmed.
+	Error string
 }
 
 // sendNote and skipNote go with the numbers of what is sent and what is not.
@@ -145,8 +145,8 @@ func (p Draft) reasons() []bulk.SkipReason {
 	})
 }
 
-// progress says how far a lane has come.
-func progress(l bulk.Lane) string {
+// progress says how far a target has come.
+func progress(l bulk.Target) string {
 	text := ui.Number(l.Total()-l.Waiting) + " of " + ui.Number(l.Total()) + " sent"
 	if l.Skipped > 0 {
 		text += ", " + ui.Number(l.Skipped) + " skipped"
@@ -154,51 +154,51 @@ func progress(l bulk.Lane) string {
 	return text
 }
 
-func draftLaneTable(rows []bulk.PlanLane) ui.TableProps[bulk.PlanLane] {
-	return ui.TableProps[bulk.PlanLane]{
+func draftTargetTable(rows []bulk.PlanTarget) ui.TableProps[bulk.PlanTarget] {
+	return ui.TableProps[bulk.PlanTarget]{
 		Caption: "Endpoints, the largest share first",
-		RowID:   func(l bulk.PlanLane) string { return "lane-" + l.SubscriptionUID.String() },
+		RowID:   func(l bulk.PlanTarget) string { return "lane-" + l.SubscriptionUID.String() },
 		Rows:    rows,
-		Columns: []ui.Column[bulk.PlanLane]{
+		Columns: []ui.Column[bulk.PlanTarget]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(l bulk.PlanLane) ui.ChipProps { return ui.SubscriptionChip(l.State) },
+				Chip: func(l bulk.PlanTarget) ui.ChipProps { return ui.SubscriptionChip(l.State) },
 			},
 			{
-				Title: "Endpoint", Header: true, Cell: func(l bulk.PlanLane) templ.Component {
+				Title: "Endpoint", Header: true, Cell: func(l bulk.PlanTarget) templ.Component {
 					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
 				},
 			},
-			{Title: "Events", Class: "col-a w-third", Cell: laneEventsCell},
+			{Title: "Events", Class: "col-a w-third", Cell: targetEventsCell},
 			{
 				Title: "Deliveries", Class: "w-rate end",
-				Text: func(l bulk.PlanLane) string { return ui.Number(l.Total) },
+				Text: func(l bulk.PlanTarget) string { return ui.Number(l.Total) },
 			},
 		},
 	}
 }
 
-func laneTable(rows []bulk.Lane) ui.TableProps[bulk.Lane] {
-	return ui.TableProps[bulk.Lane]{
+func targetTable(rows []bulk.Target) ui.TableProps[bulk.Target] {
+	return ui.TableProps[bulk.Target]{
 		Caption: "Endpoints, the largest share first",
-		RowID:   func(l bulk.Lane) string { return "lane-" + l.SubscriptionUID.String() },
+		RowID:   func(l bulk.Target) string { return "lane-" + l.SubscriptionUID.String() },
 		Rows:    rows,
-		Columns: []ui.Column[bulk.Lane]{
+		Columns: []ui.Column[bulk.Target]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(l bulk.Lane) ui.ChipProps { return ui.SubscriptionChip(l.State) },
+				Chip: func(l bulk.Target) ui.ChipProps { return ui.SubscriptionChip(l.State) },
 			},
 			{
-				Title: "Endpoint", Header: true, Cell: func(l bulk.Lane) templ.Component {
+				Title: "Endpoint", Header: true, Cell: func(l bulk.Target) templ.Component {
 					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
 				},
 			},
-			{Title: "Progress", Class: "w-third", Cell: laneProgressCell},
+			{Title: "Progress", Class: "w-third", Cell: targetProgressCell},
 			{
 				Title: "Delivered", Class: "col-a w-rate end", Named: true,
-				Text: func(l bulk.Lane) string { return ui.Number(l.Delivered) },
+				Text: func(l bulk.Target) string { return ui.Number(l.Delivered) },
 			},
-			{Title: "Failed", Class: "col-a w-rate end", Named: true, Cell: laneFailedCell},
+			{Title: "Failed", Class: "col-a w-rate end", Named: true, Cell: targetFailedCell},
 		},
 	}
 }

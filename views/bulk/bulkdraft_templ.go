@@ -122,13 +122,13 @@ func PlanOf(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Fault != "" {
-			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not sent", Text: p.Fault}).Render(ctx, templ_7745c5c3_Buffer)
+		if p.Error != "" {
+			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not sent", Text: p.Error}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.Asking && p.Total > 0 {
+		if p.Confirming && p.Total > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<section class=\"panel narrow bulk-ask\" aria-labelledby=\"confirm-title\"><div class=\"dialog-body\"><h2 id=\"confirm-title\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -167,7 +167,7 @@ func PlanOf(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "webhook", Label: "Endpoints", Value: ui.Number(len(p.Lanes)), Tone: ui.Mute, Note: p.paceNote()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "webhook", Label: "Endpoints", Value: ui.Number(len(p.Targets)), Tone: ui.Mute, Note: p.paceNote()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -205,12 +205,12 @@ func PlanOf(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(p.Lanes) > 0 {
+		if len(p.Targets) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<section class=\"panel\" aria-labelledby=\"lanes-title\"><div class=\"panel-head\"><h2 id=\"lanes-title\">Where to</h2></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Table(draftLaneTable(p.Lanes)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(draftTargetTable(p.Targets)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -535,7 +535,7 @@ func optionPanel(p Draft) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
 			FieldProps: ui.FieldProps{
-				ID: "pace", Label: "Pace, deliveries a second to one endpoint", Fault: p.Faults["pace"],
+				ID: "pace", Label: "Pace, deliveries a second to one endpoint", Error: p.Errors["pace"],
 				Hint: "From 1 to " + ui.Number(bulk.MaxPace) + "; a slower limit set on the subscription still applies.",
 			},
 			Name: "pace", Value: ui.Number(p.Options.Pace), Type: "number", Required: true,
@@ -627,11 +627,11 @@ func confirmFields(p Draft, place string) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
 			FieldProps: ui.FieldProps{
-				ID: place + "-reason", Label: "Reason", Fault: p.Faults["reason"],
+				ID: place + "-reason", Label: "Reason", Error: p.Errors["reason"],
 				Hint: "Kept with every new delivery and in the audit log, beside your name.",
 			},
 			Name: "reason", Value: p.Reason, MaxLength: 500, Autocomplete: "off", Required: true,
-			Autofocus: p.Faults["reason"] != "" || place == "dialog",
+			Autofocus: p.Errors["reason"] != "" || place == "dialog",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -640,7 +640,7 @@ func confirmFields(p Draft, place string) templ.Component {
 			templ_7745c5c3_Err = ui.Input(ui.InputProps{
 				FieldProps: ui.FieldProps{
 					ID: place + "-count", Label: "Type " + ui.Number(p.Total) + " to confirm",
-					Fault: p.Faults["count"],
+					Error: p.Errors["count"],
 				},
 				Name: "count", Value: p.Count, MaxLength: 12, Autocomplete: "off", Required: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
@@ -968,7 +968,7 @@ func laneEndpoint(uid uuid.UUID, endpoint subscription.Endpoint) templ.Component
 	})
 }
 
-func laneEventsCell(l bulk.PlanLane) templ.Component {
+func targetEventsCell(l bulk.PlanTarget) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1014,7 +1014,7 @@ func laneEventsCell(l bulk.PlanLane) templ.Component {
 	})
 }
 
-func laneProgressCell(l bulk.Lane) templ.Component {
+func targetProgressCell(l bulk.Target) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1071,7 +1071,7 @@ func laneProgressCell(l bulk.Lane) templ.Component {
 	})
 }
 
-func laneFailedCell(l bulk.Lane) templ.Component {
+func targetFailedCell(l bulk.Target) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -15,7 +15,7 @@ type Progress struct {
 	bulk.Resend
 	// Remaining is how long sending will still take at the pace.
 	Remaining time.Duration
-	Lanes     []bulk.Lane
+	Targets   []bulk.Target
 	// Outcomes are the views of the results by state.
 	Outcomes []ui.Tab
 	// Outcome is the one that is shown, empty for all.
@@ -25,8 +25,8 @@ type Progress struct {
 	First, More string
 	// StreamURL and PollURL bring the region up to date.
 	StreamURL, PollURL string
-	// Asking shows the question before cancelling on the page.
-	Asking bool
+	// Confirming shows the question before cancelling on the page.
+	Confirming bool
 }
 
 // holdable tells whether there is something left to hold back.

@@ -36,7 +36,7 @@ func ProgressOf(p Progress) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if p.Asking && p.holdable() {
+		if p.Confirming && p.holdable() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel narrow bulk-ask\" aria-labelledby=\"ask-title\"><div class=\"dialog-body\"><h2 id=\"ask-title\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -476,7 +476,7 @@ func ProgressRegion(p Progress) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Table(laneTable(p.Lanes)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(targetTable(p.Targets)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -103,10 +103,10 @@ func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	return words
 }
 
-// laneEvents names the kinds of a lane's events with their counts.
-func laneEvents(lane bulk.PlanLane) []string {
-	words := make([]string, 0, len(lane.Events))
-	for kind, count := range lane.Events {
+// laneEvents names the kinds of a target's events with their counts.
+func laneEvents(target bulk.PlanTarget) []string {
+	words := make([]string, 0, len(target.Events))
+	for kind, count := range target.Events {
 		words = append(words, kind.Named()+": "+ui.Number(count))
 	}
 	slices.Sort(words)
@@ -169,7 +169,7 @@ func (p Draft) question() string {
 // consequence names what confirming will do.
 func (p Draft) consequence() string {
 	return ui.Number(p.Total) + " new deliveries go to " +
-		ui.Plural(len(p.Lanes), "endpoint", "endpoints") +
+		ui.Plural(len(p.Targets), "endpoint", "endpoints") +
 		" of " + ui.Visible(p.PartnerName) + ", at most " + ui.Number(p.Options.Pace) +
 		" a second to each: the same bytes, signed with the current secret, with up to three " +
 		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."

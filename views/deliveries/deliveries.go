@@ -36,6 +36,6 @@ type CancelForm struct {
 	Waiting, Endpoints int
 	// Filter is that of the list that they were chosen from, Back its address.
 	Filter, Back string
-	// Reason and Fault return what was typed, with what is wrong about it.
-	Reason, Fault string
+	// Reason and Error return what was typed, with what is wrong about it.
+	Reason, Error string
 }

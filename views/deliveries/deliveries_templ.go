@@ -233,7 +233,7 @@ func Cancel(p CancelForm) templ.Component {
 			}
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "reason", Label: "Reason", Hint: "Kept in the audit log.", Fault: p.Fault},
+			FieldProps: ui.FieldProps{ID: "reason", Label: "Reason", Hint: "Kept in the audit log.", Error: p.Error},
 			Name:       "reason", Value: p.Reason, MaxLength: 500, Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/diagnose"
 	"drawbridge/internal/webhook/sender"
@@ -27,8 +27,8 @@ type Resend struct {
 	Subscription subscription.Subscription
 	// NewerDelivered tells that a later event of the application has arrived.
 	NewerDelivered bool
-	// Reason and Fault return what was typed, with what is wrong about it.
-	Reason, Fault string
+	// Reason and Error return what was typed, with what is wrong about it.
+	Reason, Error string
 }
 
 // Page is what the page of one delivery says.
@@ -37,7 +37,7 @@ type Page struct {
 	// Bulk is the bulk re-send that made this delivery, the nil one for none.
 	Bulk uuid.UUID
 	// Alert is the open one that this failed delivery belongs to, nil for none.
-	Alert *attention.Item
+	Alert *alert.Item
 	// Resends are the deliveries that re-send this one, newest first.
 	Resends []delivery.Delivery
 	// Ledger is what became of the event for the subscriptions of the partner; MoreLedger

@@ -18,14 +18,14 @@ type DoctorForm struct {
 	// Delivery and Subscription are ids as typed; one is enough.
 	Delivery, Subscription string
 	Body, Signature        string
-	// Faults are what is wrong with a field, by its name.
-	Faults map[string]string
+	// Errors are what is wrong with a field, by its name.
+	Errors map[string]string
 	// Verdict is the answer, nil before there is one.
 	Verdict *ui.Notice
 }
 
 func (p DoctorForm) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: "doctor-" + name, Label: label, Hint: hint, Fault: p.Faults[name]}
+	return ui.FieldProps{ID: "doctor-" + name, Label: label, Hint: hint, Error: p.Errors[name]}
 }
 
 // Doctor asks for a body and its signature, and answers what is wrong.

@@ -384,7 +384,7 @@ func exchange(id, title string, of *delivery.Detail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.AttemptMoment(attempts[0], ui.Longest(attempts)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.AttemptEntry(attempts[0], ui.Longest(attempts)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -127,7 +127,7 @@ func resendFields(form Resend, inDialog bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</b> once more: the same bytes, signed anew, as a delivery of its own with up to ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</b> once more: the same bytes, signed again, as a delivery of its own with up to ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -219,8 +219,8 @@ func resendFields(form Resend, inDialog bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if form.Fault != "" {
-			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not re-sent", Text: form.Fault}).Render(ctx, templ_7745c5c3_Buffer)
+		if form.Error != "" {
+			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not re-sent", Text: form.Error}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -84,7 +84,7 @@ func explanation(detail email.Detail) ui.Diagnosis {
 			Tone: ui.Good, Title: "The mail server has accepted it",
 			Text: fmt.Sprintf("It answered %d to attempt %d and is responsible for the e-mail since.",
 				last.ReplyCode, last.Number),
-			Next: "If it cannot be found, look in the spam folder, then ask whoever runs the mail " +
+			Next: "If it cannot be found, look in the spam folder, then ask the person who runs the mail " +
 				"server for its message id.",
 		}
 	case email.StateFailed:
@@ -134,9 +134,9 @@ func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
 			said = lastWord(last)
 		}
 		return ui.Diagnosis{
-			Tone: ui.Warn, Title: "It waits: the mail server refuses us, whoever an e-mail is for",
-			Text: said, Next: "Tell whoever runs Drawbridge. It is sent by itself once the mail server " +
-				"takes e-mails again, and has used up no try.",
+			Tone: ui.Warn, Title: "It waits: the mail server refuses us, whatever the recipient",
+			Text: said, Next: "Tell the person who runs Drawbridge. It is sent by itself once the mail " +
+				"server takes e-mails again, and has used up no try.",
 		}
 	case wait == email.WaitWelcome:
 		return ui.Diagnosis{

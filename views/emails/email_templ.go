@@ -18,7 +18,7 @@ import (
 
 // Detail is the page of one e-mail; resend asks for a re-send, nil where it cannot be
 // re-sent. All that was written may be hostile.
-func Detail(d email.Detail, resend *ui.AskForm) templ.Component {
+func Detail(d email.Detail, resend *ui.Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -218,7 +218,7 @@ func Detail(d email.Detail, resend *ui.AskForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.AskDialog(*resend).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationDialog(*resend).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -150,7 +150,7 @@ func Samples(name string, content mail.Content) templ.Component {
 }
 
 // Settings edits how e-mails look and who hears of trouble.
-func Settings(form ui.AskForm) templ.Component {
+func Settings(form ui.Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -188,7 +188,7 @@ func Settings(form ui.AskForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.AskFields(form, false).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.ConfirmationFields(form, false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

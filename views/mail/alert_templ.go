@@ -83,7 +83,7 @@ func (a Alert) wording() wording {
 			subject: "Webhook not delivered: " + endpoint,
 			title:   "A webhook could not be delivered",
 			lead:    "Every attempt to deliver an event failed, and it is not sent again by itself.",
-			next:    "Once the cause is mended, re-send the delivery from its page.",
+			next:    "Once the cause is fixed, re-send the delivery from its page.",
 			button:  "Open the delivery",
 		}
 	}

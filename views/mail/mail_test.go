@@ -17,7 +17,7 @@ import (
 	"drawbridge/views/mail"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func render(t *testing.T, lender mail.Lender, message mail.Message) mail.Content {
 	t.Helper()
@@ -143,7 +143,7 @@ func TestReadableEverywhere(t *testing.T) {
 	}
 }
 
-// TestPartsAgree: whoever reads the plain text misses no fact.
+// TestPartsAgree: anyone who reads the plain text misses no fact.
 func TestPartsAgree(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {

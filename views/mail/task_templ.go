@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 // Task tells a borrower of a new task.
 type Task struct {
 	Borrower
-	// Title is the task as whoever created it wrote it.
+	// Title is the task as its author wrote it.
 	Title string
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/views/ui"
 )
 
@@ -16,40 +16,40 @@ type NoteForm struct {
 }
 
 // AlertTable lists alerts as they stand at a time.
-func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.Item] {
-	row := func(i attention.Item) ui.AttentionRow { return ui.AttentionRowOf(i, now) }
-	return ui.TableProps[attention.Item]{
+func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
+	row := func(i alert.Item) ui.AlertRow { return ui.AlertRowOf(i, now) }
+	return ui.TableProps[alert.Item]{
 		Caption: "What needs attention, last opened first",
-		RowID:   func(i attention.Item) string { return "item-" + i.UID.String() },
+		RowID:   func(i alert.Item) string { return "item-" + i.UID.String() },
 		Rows:    items,
-		Columns: []ui.Column[attention.Item]{
+		Columns: []ui.Column[alert.Item]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(i attention.Item) ui.ChipProps { return row(i).Chip() },
+				Chip: func(i alert.Item) ui.ChipProps { return row(i).Chip() },
 			},
 			{
 				Title: "What", Header: true, Class: "w-what",
-				Cell: func(i attention.Item) templ.Component { return alertTitleCell(row(i)) },
+				Cell: func(i alert.Item) templ.Component { return alertTitleCell(row(i)) },
 			},
 			{
 				Title: "Where", Class: "col-b",
-				Text: func(i attention.Item) string { return row(i).About() },
+				Text: func(i alert.Item) string { return row(i).About() },
 			},
 			{
 				Title: "Count", Class: "end col-b w-short", Named: true,
-				Text: func(i attention.Item) string { return ui.Number(i.Count) },
+				Text: func(i alert.Item) string { return ui.Number(i.Count) },
 			},
 			{
 				Title: "Owner", Class: "col-a w-id", Named: true,
-				Text: func(i attention.Item) string { return i.Owner },
+				Text: func(i alert.Item) string { return i.Owner },
 			},
 			{
 				Title: "Since", Class: "col-c w-time",
-				Time: func(i attention.Item) time.Time { return i.OpenedAt },
+				Time: func(i alert.Item) time.Time { return i.OpenedAt },
 			},
 			{
 				Title: "Last seen", Class: "w-time end", Named: true,
-				Time: func(i attention.Item) time.Time { return i.LastSeenAt },
+				Time: func(i alert.Item) time.Time { return i.LastSeenAt },
 			},
 		},
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/processes"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -42,7 +42,7 @@ type Numbers struct {
 	Splits   []ui.Tab
 	Latency  ui.LinePlotProps
 	// Alerts are open, newest first.
-	Alerts []attention.Item
+	Alerts []alert.Item
 	// Activity is what was begun in the time, by state; DrawWord names the states of draws.
 	Activity processes.Activity
 	DrawWord func(state string) string

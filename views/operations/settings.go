@@ -10,11 +10,11 @@ import (
 type ConfigRow = config.Setting
 
 // wrongControls lists the wrong fields of a form whose fields have their names as ids.
-func wrongControls(form ui.AskForm) []ui.FilterFault {
-	var found []ui.FilterFault
+func wrongControls(form ui.Confirmation) []ui.FieldError {
+	var found []ui.FieldError
 	for _, control := range form.Controls {
-		if control.Fault != "" {
-			found = append(found, ui.FilterFault{Href: "#" + control.Name, Text: control.Fault})
+		if control.Error != "" {
+			found = append(found, ui.FieldError{Href: "#" + control.Name, Text: control.Error})
 		}
 	}
 	return found
@@ -46,13 +46,13 @@ func planLines(plan retention.Plan) []string {
 	for _, month := range plan.Months {
 		lines = append(lines, "The month "+month.Month+" goes: about "+
 			ui.Plural(int(month.Deliveries), "delivery", "deliveries")+", of which "+
-			ui.Number(month.Held)+" stay under a hold and "+
+			ui.Number(month.LegallyHeld)+" stay under a hold and "+
 			ui.Number(month.Open)+" because they are not final")
 	}
 	if plan.Bulks > 0 {
 		lines = append(lines, ui.Plural(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+
 			" with its lines")
 	}
-	return append(lines, ui.Plural(plan.Holds, "application is", "applications are")+
+	return append(lines, ui.Plural(plan.LegalHolds, "application is", "applications are")+
 		" under a legal hold and keep everything")
 }

@@ -19,7 +19,7 @@ import (
 
 // Settings shows what can be set, and what the environment sets: the form of the retention, the roles
 // whose users need a second factor, the OpenID Connect provider, empty for none.
-func Settings(form ui.AskForm, needed []operator.Role, provider string, config []ConfigRow) templ.Component {
+func Settings(form ui.Confirmation, needed []operator.Role, provider string, config []ConfigRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -112,13 +112,13 @@ func Settings(form ui.AskForm, needed []operator.Role, provider string, config [
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.FormFaults(wrongControls(form)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.FormErrors(wrongControls(form)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		for _, c := range form.Controls {
 			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Fault: c.Fault},
+				FieldProps: ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Error: c.Error},
 				Name:       c.Name, Value: c.Value, Type: "number", Step: "1", Required: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -340,7 +340,7 @@ func configValueCell(r ConfigRow) templ.Component {
 }
 
 // RetentionPlan says what new settings would remove, before they are saved.
-func RetentionPlan(form ui.AskForm, plan retention.Plan) templ.Component {
+func RetentionPlan(form ui.Confirmation, plan retention.Plan) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

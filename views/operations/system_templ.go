@@ -18,7 +18,7 @@ import (
 
 // System shows how the whole of Drawbridge is, and changes nothing. Facts are what the
 // process knows of its configuration.
-func System(report processes.Report, facts []Fact, held Held) templ.Component {
+func System(report processes.Report, facts []Fact, quarantine Quarantine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -56,7 +56,7 @@ func System(report processes.Report, facts []Fact, held Held) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = HeldBanner(held).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = QuarantineBanner(quarantine).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -39,7 +39,7 @@ func NewPartner() templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if ui.May(ctx, paths.PartnerNew) {
-			templ_7745c5c3_Err = ui.Ask(paths.PartnerNew, "plus", "New partner").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.PartnerNew, "plus", "New partner").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -139,7 +139,7 @@ func Detail(p PartnerDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if ui.May(ctx, paths.PartnerRename) {
-			templ_7745c5c3_Err = ui.Ask(path(paths.PartnerRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(path(paths.PartnerRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -545,7 +545,7 @@ func Merchant(p MerchantDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if ui.May(ctx, paths.MerchantRename) {
-			templ_7745c5c3_Err = ui.Ask(path(paths.MerchantRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(path(paths.MerchantRename, p.UID), "pencil", "Rename").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -829,7 +829,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if ui.May(ctx, p.acts().rotate) && p.RevokedAt == nil {
-			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().rotate, p.ID), "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().rotate, p.ID), "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -837,7 +837,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().rate, p.ID), "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().rate, p.ID), "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -845,7 +845,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Ask(paths.To(p.acts().revoke, p.ID), "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().revoke, p.ID), "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

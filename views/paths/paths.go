@@ -100,7 +100,7 @@ const (
 	ApplicationNew    = "/console/applications/new"
 	Application       = "/console/applications/:uid"
 	ApplicationChange = "/console/applications/:uid/change/:change"
-	ApplicationHold   = "/console/applications/:uid/hold"
+	LegalHold         = "/console/applications/:uid/hold"
 	Document          = "/console/applications/:uid/files/:file"
 	Loans             = "/console/loans"
 	LoansCSV          = "/console/loans/csv"
@@ -159,8 +159,8 @@ const (
 
 // Operations.
 const (
-	Attention         = "/console/attention"
-	AttentionItem     = "/console/attention/:uid"
+	Alerts            = "/console/attention"
+	Alert             = "/console/attention/:uid"
 	Audit             = "/console/audit"
 	AuditCSV          = "/console/audit.csv"
 	AuditEntry        = "/console/audit/:entry"

@@ -11,15 +11,15 @@ import (
 
 // field describes a control of a form whose ids are the fields' names.
 func field(c ui.Control) ui.FieldProps {
-	return ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Fault: c.Fault}
+	return ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Error: c.Error}
 }
 
 // wrongFields lists the wrong fields in the order of the form.
-func wrongFields(form ui.AskForm) []ui.FilterFault {
-	var found []ui.FilterFault
+func wrongFields(form ui.Confirmation) []ui.FieldError {
+	var found []ui.FieldError
 	for _, control := range form.Controls {
-		if control.Fault != "" {
-			found = append(found, ui.FilterFault{Href: "#" + control.Name, Text: control.Fault})
+		if control.Error != "" {
+			found = append(found, ui.FieldError{Href: "#" + control.Name, Text: control.Error})
 		}
 	}
 	return found

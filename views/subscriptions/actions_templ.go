@@ -17,7 +17,7 @@ import (
 )
 
 // Confirm asks before something is done with a subscription, and says what it will do.
-func Confirm(form ui.AskForm, s subscription.Subscription, partner, icon string) templ.Component {
+func Confirm(form ui.Confirmation, s subscription.Subscription, partner, icon string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -52,7 +52,7 @@ func Confirm(form ui.AskForm, s subscription.Subscription, partner, icon string)
 			ctx = templ.InitializeContext(ctx)
 			for _, control := range form.Controls {
 				templ_7745c5c3_Err = ui.Input(ui.InputProps{
-					FieldProps: ui.FieldProps{ID: control.Name, Label: control.Label, Fault: control.Fault},
+					FieldProps: ui.FieldProps{ID: control.Name, Label: control.Label, Error: control.Error},
 					Name:       control.Name, Value: control.Value, MaxLength: control.MaxLength, Autocomplete: "off",
 					Autofocus: true,
 				}).Render(ctx, templ_7745c5c3_Buffer)
@@ -71,8 +71,8 @@ func Confirm(form ui.AskForm, s subscription.Subscription, partner, icon string)
 }
 
 // Restore asks before a version is brought back. Token and header values that do not
-// move to another scheme, host or port are asked for anew.
-func Restore(form ui.AskForm, s subscription.Subscription, partner string, changes []Difference) templ.Component {
+// move to another scheme, host or port are asked for again.
+func Restore(form ui.Confirmation, s subscription.Subscription, partner string, changes []Difference) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -121,7 +121,7 @@ func Restore(form ui.AskForm, s subscription.Subscription, partner string, chang
 					}
 				default:
 					templ_7745c5c3_Err = ui.Input(ui.InputProps{
-						FieldProps: ui.FieldProps{ID: headerID(control.Name), Label: control.Label, Fault: control.Fault},
+						FieldProps: ui.FieldProps{ID: headerID(control.Name), Label: control.Label, Error: control.Error},
 						Name:       "header_value", Type: "password", MaxLength: 4096, Autocomplete: "off",
 					}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
@@ -177,7 +177,7 @@ func restored(changes []Difference) templ.Component {
 }
 
 // asked is the page of a form about a subscription, with its fields as children.
-func asked(form ui.AskForm, s subscription.Subscription, partner, icon string, above templ.Component) templ.Component {
+func asked(form ui.Confirmation, s subscription.Subscription, partner, icon string, above templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -236,7 +236,7 @@ func asked(form ui.AskForm, s subscription.Subscription, partner, icon string, a
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, consequence := range form.Says {
+		for _, consequence := range form.Effects {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -386,7 +386,7 @@ func asked(form ui.AskForm, s subscription.Subscription, partner, icon string, a
 	})
 }
 
-func reason(form ui.AskForm, autofocus bool) templ.Component {
+func reason(form ui.Confirmation, autofocus bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -421,7 +421,7 @@ func reason(form ui.AskForm, autofocus bool) templ.Component {
 }
 
 // refused says why nothing was done, where no field is to blame.
-func refused(form ui.AskForm) templ.Component {
+func refused(form ui.Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -442,8 +442,8 @@ func refused(form ui.AskForm) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if form.Fault != "" {
-			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Fault}).Render(ctx, templ_7745c5c3_Buffer)
+		if form.Error != "" {
+			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Error}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -504,7 +504,7 @@ func endpoint(s subscription.Subscription, partner string) templ.Component {
 }
 
 // Rotate puts a new secret in force.
-func Rotate(form ui.AskForm, s subscription.Subscription, partner string) templ.Component {
+func Rotate(form ui.Confirmation, s subscription.Subscription, partner string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -609,7 +609,7 @@ func Rotate(form ui.AskForm, s subscription.Subscription, partner string) templ.
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = ui.FormFaults(wrongFields(form)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.FormErrors(wrongFields(form)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -718,7 +718,7 @@ func Rotate(form ui.AskForm, s subscription.Subscription, partner string) templ.
 
 // Test sends a test event and shows what becomes of it; without a result before it is
 // sent.
-func Test(form ui.AskForm, s subscription.Subscription, partner string, result *delivery.Detail) templ.Component {
+func Test(form ui.Confirmation, s subscription.Subscription, partner string, result *delivery.Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -966,7 +966,7 @@ func TestRegion(result delivery.Detail, state subscription.State) templ.Componen
 			return templ_7745c5c3_Err
 		}
 		for _, attempt := range ui.AttemptsOf(result.Attempts) {
-			templ_7745c5c3_Err = ui.AttemptMoment(attempt, ui.Longest(ui.AttemptsOf(result.Attempts))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.AttemptEntry(attempt, ui.Longest(ui.AttemptsOf(result.Attempts))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

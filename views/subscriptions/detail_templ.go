@@ -1463,7 +1463,7 @@ func compareSecret(s subscription.Subscription, tab SecretTab) templ.Component {
 			FieldProps: ui.FieldProps{
 				ID: "candidate", Label: "Value that the partner uses",
 				Hint:  "Says whether it is the current one, the previous one, or neither. The comparison is kept in the audit log, the value is not.",
-				Fault: tab.Problem,
+				Error: tab.Problem,
 			},
 			Name: "candidate", Type: "password", MaxLength: 512, Autocomplete: "off", Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)

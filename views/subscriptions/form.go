@@ -13,7 +13,7 @@ import (
 )
 
 // Form is the form that makes or changes a subscription, as it was
-// loaded or typed, with a fault for each field that is wrong.
+// loaded or typed, with an error for each field that is wrong.
 type Form struct {
 	// UID is the subscription that is changed; empty for a new one.
 	UID string
@@ -76,9 +76,9 @@ type Form struct {
 	Conflict *Conflict
 	// Focus is the id of the control to go on with; empty for the browser's choice.
 	Focus  string
-	Faults map[string]string
-	// FaultOrder lists the wrong fields from the top of the form down.
-	FaultOrder []string
+	Errors map[string]string
+	// ErrorOrder lists the wrong fields from the top of the form down.
+	ErrorOrder []string
 }
 
 // Choice is one box to tick.
@@ -155,12 +155,12 @@ func (f Form) action() string {
 
 // field describes a control of the form with what is wrong.
 func (f Form) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: name, Label: label, Hint: hint, Fault: f.Faults[name]}
+	return ui.FieldProps{ID: name, Label: label, Hint: hint, Error: f.Errors[name]}
 }
 
-// described lists the ids that describe a control: its fault, then what else.
+// described lists the ids that describe a control: its error, then what else.
 func (f Form) described(name string, also ...string) string {
-	if f.Faults[name] != "" {
+	if f.Errors[name] != "" {
 		also = append([]string{name + "-fault"}, also...)
 	}
 	return strings.Join(also, " ")
@@ -178,7 +178,7 @@ func authChoices() []ui.AuthChoice {
 		{
 			Value: "bearer", Title: "Bearer token",
 			Text: "Each request carries the token in the Authorization header. It proves the origin to " +
-				"whoever keeps it secret.",
+				"anyone who keeps it secret.",
 		},
 		{
 			Value: "none", Title: "None",

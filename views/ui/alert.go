@@ -6,13 +6,13 @@ import (
 
 	"drawbridge/internal/webhook/delivery"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/views/paths"
 )
 
-// AttentionRowOf is an alert as pages show it.
-func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
-	row := AttentionRow{
+// AlertRowOf is an alert as pages show it.
+func AlertRowOf(item alert.Item, now time.Time) AlertRow {
+	row := AlertRow{
 		UID: item.UID.String(), Kind: string(item.Kind), Subject: item.Subject,
 		Partner: item.Partner, Endpoint: item.Endpoint,
 		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
@@ -28,45 +28,45 @@ func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 	since := item.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
 	subscription := item.Subscription.UUID.String()
 	switch item.Kind {
-	case attention.KindUsedUp, attention.KindFailing, attention.KindNeverSucceeded:
+	case alert.KindUsedUp, alert.KindFailing, alert.KindNeverSucceeded:
 		row.Look, row.LookHref = "Show what fails", paths.To(paths.Failures, subscription)
-	case attention.KindUnknown:
+	case alert.KindUnknown:
 		row.Look, row.LookHref = "Show the deliveries",
 			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
-	case attention.KindOverdue:
+	case alert.KindOverdue:
 		row.Look, row.LookHref = "Show what waits",
 			paths.Where(paths.Deliveries, "state", string(delivery.StatePending))
-	case attention.KindMailFailed:
+	case alert.KindMailFailed:
 		row.Look, row.LookHref = "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
-	case attention.KindMailRefused:
+	case alert.KindMailRefused:
 		row.Look, row.LookHref = "Show what waits", paths.Where(paths.Emails, "state", "queued")
-	case attention.KindDrawOverdue:
+	case alert.KindDrawOverdue:
 		row.Look, row.LookHref = "Open the draw desk", paths.Where(paths.Desk, "overdue", "yes")
-	case attention.KindUndecided:
+	case alert.KindUndecided:
 		row.Look, row.LookHref = "Show the applications", paths.Applications
-	case attention.KindCertificate, attention.KindProbe, attention.KindUnopened:
+	case alert.KindCertificate, alert.KindProbe, alert.KindUnopened:
 		row.Look, row.LookHref = "Open the subscription", paths.To(paths.Subscription, subscription)
 	}
 	return row
 }
 
 // About is what the alert is about.
-func (r AttentionRow) About() string {
+func (r AlertRow) About() string {
 	if r.URL != "" {
 		return r.Label() + " · " + r.Partner
 	}
-	switch attention.Kind(r.Kind) {
-	case attention.KindDrawOverdue:
+	switch alert.Kind(r.Kind) {
+	case alert.KindDrawOverdue:
 		return "Draws due on " + r.Subject
-	case attention.KindUndecided:
+	case alert.KindUndecided:
 		return "Applicants who need notice by " + strings.TrimSuffix(r.Subject, ", urgent")
-	case attention.KindMailFailed, attention.KindMailRefused:
+	case alert.KindMailFailed, alert.KindMailRefused:
 		return "E-mails"
-	case attention.KindOverdue:
+	case alert.KindOverdue:
 		return "All subscriptions"
-	case attention.KindUsedUp, attention.KindUnknown, attention.KindFailing,
-		attention.KindCertificate, attention.KindProbe, attention.KindNeverSucceeded,
-		attention.KindUnopened: // of a subscription
+	case alert.KindUsedUp, alert.KindUnknown, alert.KindFailing,
+		alert.KindCertificate, alert.KindProbe, alert.KindNeverSucceeded,
+		alert.KindUnopened: // of a subscription
 	}
 	return "Drawbridge itself"
 }

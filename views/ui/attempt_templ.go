@@ -14,9 +14,9 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// AttemptMoment is one attempt on the timeline. One that is over never changes
+// AttemptEntry is one attempt on the timeline. One that is over never changes
 // again, so live updates leave it, and what the reader opened in it, alone.
-func AttemptMoment(a AttemptView, longest time.Duration) templ.Component {
+func AttemptEntry(a AttemptView, longest time.Duration) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

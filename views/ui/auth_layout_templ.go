@@ -116,8 +116,8 @@ func AuthLayout(title, environment, theme string) templ.Component {
 	})
 }
 
-// FaultPage says what went wrong and what to do, for anyone.
-func FaultPage(p Fault) templ.Component {
+// ErrorPage says what went wrong and what to do, for anyone.
+func ErrorPage(p ErrorPageProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -151,7 +151,7 @@ func FaultPage(p Fault) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = faultPanel(p).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = errorPanel(p).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -174,7 +174,7 @@ func FaultPage(p Fault) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = faultPanel(p).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = errorPanel(p).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -189,7 +189,7 @@ func FaultPage(p Fault) templ.Component {
 	})
 }
 
-func faultPanel(p Fault) templ.Component {
+func errorPanel(p ErrorPageProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -493,8 +493,8 @@ func againForm(form AgainForm) templ.Component {
 	})
 }
 
-// FaultFragment says the same inside a page that is already open.
-func FaultFragment(p Fault) templ.Component {
+// ErrorFragment says the same inside a page that is already open.
+func ErrorFragment(p ErrorPageProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -2,8 +2,8 @@ package ui
 
 import "net/http"
 
-// Fault is a page that says what went wrong.
-type Fault struct {
+// ErrorPageProps are a page that says what went wrong.
+type ErrorPageProps struct {
 	Environment string
 	Theme       string
 	// Status is the HTTP status.
@@ -34,4 +34,4 @@ type AgainForm struct {
 }
 
 // Unavailable tells that the page will be there once the server's parts are.
-func (f Fault) Unavailable() bool { return f.Status == http.StatusServiceUnavailable }
+func (f ErrorPageProps) Unavailable() bool { return f.Status == http.StatusServiceUnavailable }

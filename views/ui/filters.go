@@ -1,18 +1,18 @@
 package ui
 
-// FormFaultsOf lists the wrong fields in the order of a form.
-func FormFaultsOf(faults map[string]string, names ...string) []FilterFault {
-	var found []FilterFault
+// FormErrorsOf lists the wrong fields in the order of a form.
+func FormErrorsOf(errs map[string]string, names ...string) []FieldError {
+	var found []FieldError
 	for _, name := range names {
-		if text := faults[name]; text != "" {
-			found = append(found, FilterFault{"#" + name, text})
+		if text := errs[name]; text != "" {
+			found = append(found, FieldError{"#" + name, text})
 		}
 	}
 	return found
 }
 
-// FilterFault is a wrong value of the filter, and the field to mend it in.
-type FilterFault struct {
+// FieldError is a wrong value of the filter, and the field to fix it in.
+type FieldError struct {
 	Href string
 	Text string
 }

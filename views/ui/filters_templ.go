@@ -189,9 +189,9 @@ func FiltersOn(active []ActiveFilter, reset string) templ.Component {
 	})
 }
 
-// FilterFaults stands in place of a list whose filter cannot be read, and leads
-// to each field to mend.
-func FilterFaults(faults []FilterFault, reset string) templ.Component {
+// FilterErrors stands in place of a list whose filter cannot be read, and leads
+// to each field to fix.
+func FilterErrors(errs []FieldError, reset string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -224,14 +224,14 @@ func FilterFaults(faults []FilterFault, reset string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, fault := range faults {
+		for _, wrong := range errs {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if fault.Href == "" {
+			if wrong.Href == "" {
 				var templ_7745c5c3_Var10 string
-				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(fault.Text)
+				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(wrong.Text)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/filters.templ`, Line: 48, Col: 18}
 				}
@@ -245,7 +245,7 @@ func FilterFaults(faults []FilterFault, reset string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var11 templ.SafeURL
-				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(fault.Href)
+				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(wrong.Href)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/filters.templ`, Line: 50, Col: 26}
 				}
@@ -258,7 +258,7 @@ func FilterFaults(faults []FilterFault, reset string) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var12 string
-				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(fault.Text)
+				templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(wrong.Text)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/filters.templ`, Line: 50, Col: 41}
 				}
@@ -297,8 +297,8 @@ func FilterFaults(faults []FilterFault, reset string) templ.Component {
 	})
 }
 
-// FormFaults stands over a form that was refused, and leads to each field.
-func FormFaults(faults []FilterFault) templ.Component {
+// FormErrors stands over a form that was refused, and leads to each field.
+func FormErrors(errs []FieldError) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -319,7 +319,7 @@ func FormFaults(faults []FilterFault) templ.Component {
 			templ_7745c5c3_Var14 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if len(faults) > 0 {
+		if len(errs) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"notice notice-bad\" role=\"alert\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -332,13 +332,13 @@ func FormFaults(faults []FilterFault) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, fault := range faults {
+			for _, wrong := range errs {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<li><a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var15 templ.SafeURL
-				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinURLErrs(fault.Href)
+				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinURLErrs(wrong.Href)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/filters.templ`, Line: 68, Col: 30}
 				}
@@ -351,7 +351,7 @@ func FormFaults(faults []FilterFault) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var16 string
-				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(fault.Text))
+				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(wrong.Text))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/filters.templ`, Line: 68, Col: 54}
 				}

@@ -17,7 +17,7 @@ type Section string
 // The sections that exist.
 const (
 	SectionOverview      Section = "overview"
-	SectionAttention     Section = "attention"
+	SectionAlerts        Section = "attention"
 	SectionSystem        Section = "system"
 	SectionApplications  Section = "applications"
 	SectionDeliveries    Section = "deliveries"
@@ -61,8 +61,8 @@ type Frame struct {
 	Query string
 	// Failing is how many deliveries ask for attention, beside the rail link.
 	Failing int
-	// Attention is how many matters need a human, beside their link.
-	Attention int
+	// Alerts is how many alerts are open, beside their link.
+	Alerts int
 	// Live tells whether the page updates itself.
 	Live bool
 	// Notice is shown over the page once, nil for none.
@@ -133,8 +133,8 @@ type NavItem struct {
 
 // pages are all that the rail leads to, by their sections.
 var pages = map[Section]NavItem{
-	SectionOverview:  {Label: "Overview", Icon: "layout-dashboard", Href: paths.Home, key: "o"},
-	SectionAttention: {Label: "Needs attention", Icon: "inbox", Href: paths.Attention, key: "n"},
+	SectionOverview: {Label: "Overview", Icon: "layout-dashboard", Href: paths.Home, key: "o"},
+	SectionAlerts:   {Label: "Needs attention", Icon: "inbox", Href: paths.Alerts, key: "n"},
 	SectionApplications: {
 		Label: "Applications", Icon: "folder-open",
 		Href: paths.Applications, key: "a",
@@ -189,14 +189,14 @@ var adminSections = map[Section]bool{
 // times a day comes first, what they need once a week is folded.
 func NavigationFor(role string) []NavGroup {
 	groups := []NavGroup{
-		group("", false, SectionOverview, SectionAttention, SectionApplications, SectionLoans,
+		group("", false, SectionOverview, SectionAlerts, SectionApplications, SectionLoans,
 			SectionDesk, SectionSubscriptions, SectionPartners),
 		group("Traffic", false, SectionDeliveries, SectionEvents, SectionBulks, SectionEmails,
 			SectionRequests),
 	}
 	if role == supportRole {
 		groups = []NavGroup{
-			group("", false, SectionOverview, SectionAttention, SectionApplications, SectionDeliveries,
+			group("", false, SectionOverview, SectionAlerts, SectionApplications, SectionDeliveries,
 				SectionEvents, SectionEmails, SectionRequests),
 			group("Partners", false, SectionPartners, SectionSubscriptions, SectionBulks, SectionLoans,
 				SectionDesk),

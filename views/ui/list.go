@@ -78,7 +78,7 @@ type FilterField struct {
 }
 
 // WrongFilter is a filter that cannot be read, and the field to correct it in.
-type WrongFilter = FilterFault
+type WrongFilter = FieldError
 
 // NewWrongFilter names what is wrong with a filter; field is empty where the form has
 // none for it.

@@ -369,7 +369,7 @@ func ListRows(p ListRegion) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(p.Wrong) > 0 {
-			templ_7745c5c3_Err = FilterFaults(p.Wrong, p.Path).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FilterErrors(p.Wrong, p.Path).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -56,14 +56,14 @@ type FieldProps struct {
 	ID    string
 	Label string
 	Hint  string
-	// Fault says what is wrong and how to mend it; empty when nothing is.
-	Fault string
+	// Error says what is wrong and how to fix it; empty when nothing is.
+	Error string
 }
 
-// describedBy lists the ids of the hint and the fault.
+// describedBy lists the ids of the hint and the error.
 func (p FieldProps) describedBy() string {
 	var ids []string
-	if p.Fault != "" {
+	if p.Error != "" {
 		ids = append(ids, p.ID+"-fault")
 	}
 	if p.Hint != "" {
@@ -153,7 +153,7 @@ type Option struct {
 	Label string
 }
 
-// alertRole announces faults at once and leaves the rest to be read in turn.
+// alertRole announces errors at once and leaves the rest to be read in turn.
 func alertRole(tone Tone) string {
 	if tone == Bad {
 		return "alert"

@@ -878,7 +878,7 @@ func headerNames(text string) templ.Component {
 	})
 }
 
-// Field is a labelled control with its hint and its fault.
+// Field is a labelled control with its hint and its error.
 func Field(p FieldProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -961,7 +961,7 @@ func Field(p FieldProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.Fault != "" {
+		if p.Error != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "<p class=\"field-fault\" id=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -984,7 +984,7 @@ func Field(p FieldProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var51 string
-			templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(p.Fault)
+			templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(p.Error)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/parts.templ`, Line: 136, Col: 13}
 			}
@@ -1190,7 +1190,7 @@ func Input(p InputProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if p.Fault != "" {
+			if p.Error != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 81, " aria-invalid=\"true\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1971,7 +1971,7 @@ func Textarea(p TextareaProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if p.Fault != "" {
+			if p.Error != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 134, " aria-invalid=\"true\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

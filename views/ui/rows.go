@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/application"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
@@ -56,8 +56,8 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 	}
 }
 
-// AttentionRow is one alert.
-type AttentionRow struct {
+// AlertRow is one alert.
+type AlertRow struct {
 	UID  string
 	Kind string
 	// Subject is the day of what the lender has to do, or says nothing to people.
@@ -81,36 +81,36 @@ type AttentionRow struct {
 	LookHref, Look string
 }
 
-// attentionWords are what the kinds of items are called.
-var attentionWords = map[attention.Kind]string{
-	attention.KindUsedUp:         "Deliveries failed",
-	attention.KindUnknown:        "Outcome unknown",
-	attention.KindFailing:        "Subscription failing",
-	attention.KindCertificate:    "Certificate expiring",
-	attention.KindProbe:          "Endpoint unreachable",
-	attention.KindOverdue:        "Deliveries overdue",
-	attention.KindNeverSucceeded: "Nothing arrives",
-	attention.KindMailFailed:     "E-mails failed",
-	attention.KindUnopened:       "Nothing can be sent",
-	attention.KindMailRefused:    "Mail server refuses us",
-	attention.KindDrawOverdue:    "Draws overdue",
-	attention.KindUndecided:      "Applications undecided",
+// alertWords are what the kinds of items are called.
+var alertWords = map[alert.Kind]string{
+	alert.KindUsedUp:         "Deliveries failed",
+	alert.KindUnknown:        "Outcome unknown",
+	alert.KindFailing:        "Subscription failing",
+	alert.KindCertificate:    "Certificate expiring",
+	alert.KindProbe:          "Endpoint unreachable",
+	alert.KindOverdue:        "Deliveries overdue",
+	alert.KindNeverSucceeded: "Nothing arrives",
+	alert.KindMailFailed:     "E-mails failed",
+	alert.KindUnopened:       "Nothing can be sent",
+	alert.KindMailRefused:    "Mail server refuses us",
+	alert.KindDrawOverdue:    "Draws overdue",
+	alert.KindUndecided:      "Applications undecided",
 }
 
-// AttentionKind names a kind of item for people; one it does not know is shown
+// AlertKind names a kind of item for people; one it does not know is shown
 // as it is written.
-func AttentionKind(kind string) string {
-	if word := attentionWords[attention.Kind(kind)]; word != "" {
+func AlertKind(kind string) string {
+	if word := alertWords[alert.Kind(kind)]; word != "" {
 		return word
 	}
 	return kind
 }
 
 // Title is what an item is called.
-func (r AttentionRow) Title() string { return AttentionKind(r.Kind) }
+func (r AlertRow) Title() string { return AlertKind(r.Kind) }
 
 // Chip is the item's state.
-func (r AttentionRow) Chip() ChipProps {
+func (r AlertRow) Chip() ChipProps {
 	switch {
 	case !r.Closed.IsZero():
 		return ChipProps{"circle-check", "Closed", Mute}
@@ -123,7 +123,7 @@ func (r AttentionRow) Chip() ChipProps {
 }
 
 // OwnerWord names who looks after the item.
-func (r AttentionRow) OwnerWord() string {
+func (r AlertRow) OwnerWord() string {
 	if r.Owner == "" {
 		return "nobody"
 	}

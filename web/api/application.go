@@ -235,9 +235,9 @@ func (a *applications) listApplications(c echo.Context) error {
 	}
 	if status, given := query.one("status"); given {
 		wanted.Status, err = lending.ParseApplicationStatus(status)
-		query.faults.Merge(err)
+		query.errs.Merge(err)
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	found, next, err := a.service.Find(c.Request().Context(), wanted)

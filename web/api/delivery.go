@@ -139,7 +139,7 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	given, _ := query.one("state")
 	state := delivery.State(given)
 	if given != "" && !slices.Contains(delivery.States(), state) {
-		query.faults.Add("state", "%q must be one of %s; leave it out for all", "state",
+		query.errs.Add("state", "%q must be one of %s; leave it out for all", "state",
 			lending.JoinNames(delivery.States()))
 	}
 	filter := delivery.Filter{
@@ -153,7 +153,7 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 		filter.Event = lending.EventKind(event)
 		query.kinds("event")
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter)
@@ -177,7 +177,7 @@ func (q *query) uid(name string) uuid.UUID {
 	}
 	uid, err := uuid.Parse(given)
 	if err != nil || len(given) != uidLength {
-		q.faults.Add(name, "%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", name)
+		q.errs.Add(name, "%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", name)
 	}
 	return uid
 }

@@ -28,7 +28,7 @@ type result struct {
 type errorBody struct {
 	Message string               `json:"message"`
 	Code    lending.Code         `json:"code"`
-	Details []lending.FieldFault `json:"details,omitempty"`
+	Details []lending.FieldError `json:"details,omitempty"`
 }
 
 // statuses is the one map from error code to HTTP status.

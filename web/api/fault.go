@@ -73,7 +73,7 @@ func (f *faults) orderFault(c echo.Context) error {
 			delay := body.number("delay_seconds", 1, fault.MaxDelay)
 			order.Delay = &delay
 		case !delayed && order.Fault != "" && body.has("delay_seconds"):
-			body.faults.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
+			body.errs.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
 				string(delivery.FaultDelay))
 		}
 		return func(tx *postgres.Tx) (int, any, error) {

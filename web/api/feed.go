@@ -83,10 +83,10 @@ func (e *events) listEvents(c echo.Context) error {
 	after, given := query.one("after")
 	if given && after != latest {
 		cursor, err := feed.ParseCursor(after)
-		query.faults.Merge(err)
+		query.errs.Merge(err)
 		wanted.After = &cursor
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	ctx := postgres.MayLag(c.Request().Context())
@@ -123,7 +123,7 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 		return err
 	}
 	from, limit := query.number("from_sequence", 1, math.MaxInt, 1), query.limit()
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	history, err := e.feed.OfApplication(
@@ -143,7 +143,7 @@ func (q *query) kinds(name string) []lending.EventKind {
 		kind := lending.EventKind(given)
 		switch {
 		case !kind.IsKnown():
-			q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
+			q.errs.Add(name, "%q must be one of %s; leave it out for all", name,
 				lending.JoinNames(lending.AllEventKinds()))
 			return nil
 		case !slices.Contains(kinds, kind):

@@ -159,9 +159,9 @@ func (l *lender) lenderApplications(c echo.Context) error {
 	}
 	if status, given := query.one("status"); given {
 		filter.Status, err = lending.ParseApplicationStatus(status)
-		query.faults.Merge(err)
+		query.errs.Merge(err)
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	found, next, err := l.applications.Updated(c.Request().Context(), filter)
@@ -343,9 +343,9 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 	}
 	if status, given := query.one("status"); given {
 		filter.Status, err = lending.ParseFundingStatus(status)
-		query.faults.Merge(err)
+		query.errs.Merge(err)
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	found, next, err := l.loans.Draws(c.Request().Context(), filter)

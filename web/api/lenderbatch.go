@@ -33,9 +33,9 @@ type batchBody struct {
 
 // batchChange is one change as it was sent. Fault says what is wrong with it.
 type batchChange struct {
-	id     *int64
-	change lending.FundingChange
-	fault  error
+	id      *int64
+	change  lending.FundingChange
+	problem error
 }
 
 // lenderBatch moves many disbursements in one transaction: what is refused fails alone, and a
@@ -46,7 +46,7 @@ func (l *lender) lenderBatch(c echo.Context) error {
 		return func(tx *postgres.Tx) (int, any, error) {
 			moves := make([]loan.Move, 0, len(changes))
 			for _, one := range changes {
-				if one.fault == nil {
+				if one.problem == nil {
 					moves = append(moves, loan.Move{ID: *one.id, FundingChange: one.change})
 				}
 			}
@@ -56,7 +56,7 @@ func (l *lender) lenderBatch(c echo.Context) error {
 			}
 			made := batchBody{Results: make([]batchResult, 0, len(changes))}
 			for _, one := range changes {
-				result, refusal := batchResult{ID: one.id, Status: http.StatusOK}, one.fault
+				result, refusal := batchResult{ID: one.id, Status: http.StatusOK}, one.problem
 				if refusal == nil {
 					result.Changed, refusal = moved[0].Changed, moved[0].Refusal
 					moved = moved[1:]
@@ -82,7 +82,7 @@ func (l *lender) readBatch(body *object) []batchChange {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(body.raw[changesField], &raw); err != nil || len(raw) == 0 ||
 		len(raw) > maxChanges {
-		body.faults.Add(changesField, "%q must be an array of 1 to %d changes", changesField,
+		body.errs.Add(changesField, "%q must be an array of 1 to %d changes", changesField,
 			maxChanges)
 		return nil
 	}
@@ -90,7 +90,7 @@ func (l *lender) readBatch(body *object) []batchChange {
 	for _, text := range raw {
 		body, err := parseObject(text)
 		if err != nil {
-			changes = append(changes, batchChange{fault: lending.NewError(lending.CodeValidation,
+			changes = append(changes, batchChange{problem: lending.NewError(lending.CodeValidation,
 				"a change must be an object such as "+
 					`{"merchantDisbursementId": 1042, "status": "FUNDING_SETTLED"}`)})
 			continue
@@ -99,13 +99,13 @@ func (l *lender) readBatch(body *object) []batchChange {
 		if body.required(disbursementField) {
 			var id int64
 			if json.Unmarshal(body.raw[disbursementField], &id) != nil || id < 1 {
-				body.faults.Add(disbursementField, "%q must be a whole number", disbursementField)
+				body.errs.Add(disbursementField, "%q must be a whole number", disbursementField)
 			} else {
 				one.id = &id
 			}
 		}
 		one.change = l.fundingChange(body, lending.ParseFundingMove)
-		one.fault = body.err()
+		one.problem = body.err()
 		changes = append(changes, one)
 	}
 	return changes

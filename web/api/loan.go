@@ -240,19 +240,19 @@ func previewValues(rawQuery string) (map[string]string, error) {
 		return nil, err
 	}
 	values := make(map[string]string)
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	for _, name := range []string{
 		lending.PartDisbursementAmount, lending.PartLoanAmount, lending.PartCompletedEarly,
 	} {
 		given := query[name]
 		if len(given) > 1 {
-			faults.Add(name, "%q must be given once", name)
+			errs.Add(name, "%q must be given once", name)
 		}
 		if len(given) > 0 {
 			values[name] = given[0]
 		}
 	}
-	return values, faults.Err()
+	return values, errs.Err()
 }
 
 func (l *loans) requestDraw(c echo.Context) error {
@@ -376,8 +376,8 @@ func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	// Which documents came along is the loan's to judge.
 	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, lending.DocumentsAbsent)
 	// One refusal of all that is wrong, in the order in which it is checked; the first decides
-	// the code. A fault that is not one of content, such as a size, answers alone.
-	var faults lending.Faults
+	// the code. An error that is not one of content, such as a size, answers alone.
+	var errs lending.FieldErrors
 	var code lending.Code
 	for _, err := range []error{amountsErr, formErr, metadataErr} {
 		if err == nil {
@@ -388,10 +388,10 @@ func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 			return input, err
 		}
 		code = cmp.Or(code, own)
-		faults.Merge(err)
+		errs.Merge(err)
 	}
-	if len(faults) == 0 {
+	if len(errs) == 0 {
 		return input, nil
 	}
-	return input, &lending.Error{Code: code, Message: faults[0].Message, Details: faults}
+	return input, &lending.Error{Code: code, Message: errs[0].Message, Details: errs}
 }

@@ -10,7 +10,7 @@ import (
 
 // How much of wrong members an answer repeats: 1 MiB hold thousands.
 const (
-	maxMemberFaults = 20
+	maxMemberErrors = 20
 	maxMemberName   = 80
 	maxMemberPath   = 400
 )
@@ -19,26 +19,26 @@ const (
 // texts with a NUL, and names that are given twice in one object.
 type members struct {
 	decoder *json.Decoder
-	faults  lending.Faults
-	// entries are the faults within the entries of a batch. They count apart, since they hide
+	errs    lending.FieldErrors
+	// entries are the errors within the entries of a batch. They count apart, since they hide
 	// nothing that refuses the whole.
-	entries lending.Faults
+	entries lending.FieldErrors
 }
 
 // value walks a value, an object or array to its end, so many levels below the body.
-func (m *members) value(path string, depth int, faults *lending.Faults) error {
+func (m *members) value(path string, depth int, errs *lending.FieldErrors) error {
 	token, err := m.decoder.Token()
 	if err != nil {
 		return err
 	}
 	if text, ok := token.(string); ok {
-		readable(faults, path, text)
+		readable(errs, path, text)
 	}
 	begun, nested := token.(json.Delim)
 	if !nested {
 		return nil
 	}
-	within := faults
+	within := errs
 	if depth == 1 && begun == '[' && path == changesField {
 		within = &m.entries
 	}
@@ -53,7 +53,7 @@ func (m *members) value(path string, depth int, faults *lending.Faults) error {
 			name, _ := token.(string)
 			member = memberPath(path, name)
 			readable(within, member, name)
-			if seen[name] && len(*within) < maxMemberFaults {
+			if seen[name] && len(*within) < maxMemberErrors {
 				within.Add(member, "%q must be given once", member)
 			}
 			seen[name] = true
@@ -66,9 +66,9 @@ func (m *members) value(path string, depth int, faults *lending.Faults) error {
 	return err
 }
 
-func readable(faults *lending.Faults, path, text string) {
-	if len(*faults) < maxMemberFaults {
-		faults.Readable(path, text)
+func readable(errs *lending.FieldErrors, path, text string) {
+	if len(*errs) < maxMemberErrors {
+		errs.Readable(path, text)
 	}
 }
 

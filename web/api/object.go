@@ -36,16 +36,16 @@ const (
 type object struct {
 	raw    map[string]json.RawMessage
 	prefix string
-	faults *lending.Faults
-	// members are the faults that members of the body have, asked for or not.
-	members lending.Faults
+	errs   *lending.FieldErrors
+	// members are the errors that members of the body have, asked for or not.
+	members lending.FieldErrors
 	// entries are those that lie within the entries of a batch.
-	entries lending.Faults
+	entries lending.FieldErrors
 }
 
 // parseObject reads a JSON object. Its errors never quote the decoder.
 func parseObject(raw []byte) (*object, error) {
-	body := &object{faults: new(lending.Faults)}
+	body := &object{errs: new(lending.FieldErrors)}
 	// What is not UTF-8 is read as the NUL that is refused as well, and so is named.
 	readable := bytes.ToValidUTF8(raw, []byte(`\u0000`))
 	// Not a Decoder, which leaves a closing bracket after the object unread.
@@ -57,10 +57,10 @@ func parseObject(raw []byte) (*object, error) {
 	}
 	m := members{decoder: json.NewDecoder(bytes.NewReader(readable))}
 	m.decoder.UseNumber()
-	if err := m.value("", 0, &m.faults); err != nil {
+	if err := m.value("", 0, &m.errs); err != nil {
 		return nil, fmt.Errorf("reading a body once more: %w", err)
 	}
-	body.members, body.entries = m.faults, m.entries
+	body.members, body.entries = m.errs, m.entries
 	if len(body.members)+len(body.entries) == 0 && !utf8.Valid(raw) {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
 	}
@@ -70,14 +70,14 @@ func parseObject(raw []byte) (*object, error) {
 // err is all that is wrong with the object: with the fields that were asked for,
 // and with the others.
 func (o *object) err() error {
-	for _, fault := range slices.Concat(o.members, o.entries) {
-		if !slices.ContainsFunc(*o.faults, func(known lending.FieldFault) bool {
-			return known.Field == fault.Field
+	for _, problem := range slices.Concat(o.members, o.entries) {
+		if !slices.ContainsFunc(*o.errs, func(known lending.FieldError) bool {
+			return known.Field == problem.Field
 		}) {
-			*o.faults = append(*o.faults, fault)
+			*o.errs = append(*o.errs, problem)
 		}
 	}
-	return o.faults.Err()
+	return o.errs.Err()
 }
 
 func (o *object) name(field string) string { return o.prefix + field }
@@ -91,7 +91,7 @@ func (o *object) has(field string) bool {
 // required tells whether the field is present and notes its absence.
 func (o *object) required(field string) bool {
 	if !o.has(field) {
-		o.faults.Add(o.name(field), "%q is required", o.name(field))
+		o.errs.Add(o.name(field), "%q is required", o.name(field))
 		return false
 	}
 	return true
@@ -101,7 +101,7 @@ func (o *object) required(field string) bool {
 func (o *object) str(field string) (string, bool) {
 	var text string
 	if err := json.Unmarshal(o.raw[field], &text); err != nil {
-		o.faults.Add(o.name(field), "%q must be a string", o.name(field))
+		o.errs.Add(o.name(field), "%q must be a string", o.name(field))
 		return "", false
 	}
 	return text, true
@@ -109,12 +109,12 @@ func (o *object) str(field string) (string, bool) {
 
 // text reads a required line of text.
 func (o *object) text(field string, limit int) string {
-	return o.line(field, limit, o.faults.Text)
+	return o.line(field, limit, o.errs.Text)
 }
 
 // linkless reads a required line of text that stands in mails.
 func (o *object) linkless(field string, limit int) string {
-	return o.line(field, limit, o.faults.Name)
+	return o.line(field, limit, o.errs.Name)
 }
 
 func (o *object) line(
@@ -139,17 +139,17 @@ func (o *object) optionalText(field string, limit int) *string {
 	if !ok || strings.TrimSpace(text) == "" {
 		return nil
 	}
-	text = o.faults.Text(o.name(field), text, limit)
+	text = o.errs.Text(o.name(field), text, limit)
 	return &text
 }
 
 // email reads a required e-mail address. The service checks it too, but alone:
 // here it is named together with whatever else is wrong.
 func (o *object) email(field string) string {
-	before := len(*o.faults)
+	before := len(*o.errs)
 	address := o.text(field, maxEmail)
-	if len(*o.faults) == before {
-		o.faults.Merge(email.CheckAddressOf(o.name(field), address))
+	if len(*o.errs) == before {
+		o.errs.Merge(email.CheckAddressOf(o.name(field), address))
 	}
 	return address
 }
@@ -161,7 +161,7 @@ func (o *object) money(field string) lending.Money {
 	}
 	amount, ok := o.amount(field)
 	if ok && !amount.IsPositive() {
-		o.faults.Add(o.name(field), "%q must be greater than 0", o.name(field))
+		o.errs.Add(o.name(field), "%q must be greater than 0", o.name(field))
 	}
 	return amount
 }
@@ -181,12 +181,12 @@ func (o *object) optionalMoney(field string) *lending.Money {
 func (o *object) amount(field string) (lending.Money, bool) {
 	var text string
 	if err := json.Unmarshal(o.raw[field], &text); err != nil {
-		o.faults.Add(o.name(field), `%q must be a string such as "1234.50"`, o.name(field))
+		o.errs.Add(o.name(field), `%q must be a string such as "1234.50"`, o.name(field))
 		return lending.Money{}, false
 	}
-	before := len(*o.faults)
-	amount := o.faults.Money(o.name(field), text)
-	return amount, len(*o.faults) == before
+	before := len(*o.errs)
+	amount := o.errs.Money(o.name(field), text)
+	return amount, len(*o.errs) == before
 }
 
 // number reads a whole number from least to most, zero if it is none.
@@ -194,7 +194,7 @@ func (o *object) number(field string, least, most int) int {
 	var number int
 	err := json.Unmarshal(o.raw[field], &number)
 	if err != nil || number < least || number > most {
-		o.faults.Add(o.name(field), "%q must be a whole number from %d to %d", o.name(field), least,
+		o.errs.Add(o.name(field), "%q must be a whole number from %d to %d", o.name(field), least,
 			most)
 		return 0
 	}
@@ -222,13 +222,13 @@ func (o *object) moment(field string, needed bool) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return readTime(o.faults, o.name(field), text, "")
+	return readTime(o.errs, o.name(field), text, "")
 }
 
 func (o *object) parseUID(name, text string) uuid.UUID {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != uidLength {
-		o.faults.Add(name, "%q must be a UUID", name)
+		o.errs.Add(name, "%q must be a UUID", name)
 		return uuid.Nil
 	}
 	return uid
@@ -250,11 +250,11 @@ func (o *object) optionalUIDs(field string) []uuid.UUID {
 	}
 	var texts []string
 	if err := json.Unmarshal(o.raw[field], &texts); err != nil {
-		o.faults.Add(o.name(field), "%q must be an array of UUIDs", o.name(field))
+		o.errs.Add(o.name(field), "%q must be an array of UUIDs", o.name(field))
 		return nil
 	}
 	if len(texts) > maxLinked {
-		o.faults.Add(o.name(field), "%q must have at most %d entries", o.name(field), maxLinked)
+		o.errs.Add(o.name(field), "%q must have at most %d entries", o.name(field), maxLinked)
 		return nil
 	}
 	uids := make([]uuid.UUID, 0, len(texts))
@@ -266,12 +266,12 @@ func (o *object) optionalUIDs(field string) []uuid.UUID {
 
 // child reads a required object; its fields are named with this one's name.
 func (o *object) child(field string) *object {
-	child := &object{prefix: o.name(field) + ".", faults: o.faults}
+	child := &object{prefix: o.name(field) + ".", errs: o.errs}
 	if !o.required(field) {
 		return child
 	}
 	if err := json.Unmarshal(o.raw[field], &child.raw); err != nil {
-		o.faults.Add(o.name(field), "%q must be an object", o.name(field))
+		o.errs.Add(o.name(field), "%q must be an object", o.name(field))
 	}
 	return child
 }

@@ -87,8 +87,8 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 			}
 			test.read(body)
 			var got []string
-			for _, fault := range *body.faults {
-				got = append(got, fault.Message)
+			for _, problem := range *body.errs {
+				got = append(got, problem.Message)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -141,11 +141,11 @@ func FuzzJSONBody(f *testing.F) {
 		body.optionalUIDs("linked_application_uids")
 		title := body.text("title", maxLine)
 		for _, text := range []string{request.Borrower.FirstName, request.Project.Name, title} {
-			if len(*body.faults) == 0 && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
+			if len(*body.errs) == 0 && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
 				t.Errorf("accepted %q", text)
 			}
 		}
-		if len(*body.faults) == 0 && !request.RequestedAmount.IsPositive() {
+		if len(*body.errs) == 0 && !request.RequestedAmount.IsPositive() {
 			t.Errorf("accepted the amount %s", request.RequestedAmount)
 		}
 	})

@@ -20,7 +20,7 @@ const defaultLimit = 100
 // ignored.
 type query struct {
 	values url.Values
-	faults lending.Faults
+	errs   lending.FieldErrors
 }
 
 // readQuery splits the query of a request. Error: VALIDATION_ERROR for one that is
@@ -54,10 +54,10 @@ func (q *query) one(name string) (string, bool) {
 	case len(given) == 0:
 		return "", false
 	case len(given) > 1:
-		q.faults.Add(name, "%q must be given once", name)
+		q.errs.Add(name, "%q must be given once", name)
 		return "", false
 	case given[0] == "":
-		q.faults.Add(name, "%q must not be empty; leave it out instead", name)
+		q.errs.Add(name, "%q must not be empty; leave it out instead", name)
 		return "", false
 	}
 	return given[0], true
@@ -69,7 +69,7 @@ func (q *query) text(name string, limit int) *string {
 	if !ok {
 		return nil
 	}
-	given = q.faults.Text(name, given, limit)
+	given = q.errs.Text(name, given, limit)
 	return &given
 }
 
@@ -81,7 +81,7 @@ func (q *query) number(name string, least, most, fallback int) int {
 	}
 	number, err := strconv.Atoi(given)
 	if err != nil || number < least || number > most {
-		q.faults.Add(name, "%q must be a whole number from %d to %d", name, least, most)
+		q.errs.Add(name, "%q must be a whole number from %d to %d", name, least, most)
 		return fallback
 	}
 	return number
@@ -96,20 +96,20 @@ func (q *query) moment(name string) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return readTime(&q.faults, name, given, " (write + as %2B)")
+	return readTime(&q.errs, name, given, " (write + as %2B)")
 }
 
 // readTime reads a time; the hint ends what is said of one that is badly written.
-func readTime(faults *lending.Faults, name, text, hint string) time.Time {
+func readTime(errs *lending.FieldErrors, name, text, hint string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		faults.Add(name, "%q must be a date and time with a zone, such as 2026-11-21T09:30:00Z%s",
+		errs.Add(name, "%q must be a date and time with a zone, such as 2026-11-21T09:30:00Z%s",
 			name, hint)
 		return time.Time{}
 	}
 	at, ok := postgres.Storable(at)
 	if !ok {
-		faults.Add(name, "%q must be after 0001-01-01T00:00:00Z and before 10000-01-01T00:00:00Z",
+		errs.Add(name, "%q must be after 0001-01-01T00:00:00Z and before 10000-01-01T00:00:00Z",
 			name)
 	}
 	return at
@@ -129,7 +129,7 @@ func (q *query) cursor(list string) postgres.Cursor {
 			return cursor
 		}
 	}
-	q.faults.Add("cursor", `"cursor" must be a next_cursor of this list; leave it out to start`+
+	q.errs.Add("cursor", `"cursor" must be a next_cursor of this list; leave it out to start`+
 		" from the beginning")
 	return postgres.Cursor{}
 }

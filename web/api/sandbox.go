@@ -107,7 +107,7 @@ func parsed[T any](body *object, field string, parse func(string) (T, error)) T 
 		return zero
 	}
 	value, err := parse(text)
-	body.faults.Merge(err)
+	body.errs.Merge(err)
 	return value
 }
 
@@ -129,7 +129,7 @@ func (s *sandbox) sandboxTerms(c echo.Context) error {
 
 func readTerms(body *object) lending.Terms {
 	texts := make(map[string]*string)
-	before := len(*body.faults)
+	before := len(*body.errs)
 	for _, field := range []string{"term", "interest_rate", "merchant_fee_percentage"} {
 		if !body.has(field) {
 			continue
@@ -138,12 +138,12 @@ func readTerms(body *object) lending.Terms {
 			texts[field] = &text
 		}
 	}
-	if len(*body.faults) > before {
+	if len(*body.errs) > before {
 		return lending.Terms{}
 	}
 	terms, err := lending.ParseTerms(
 		texts["term"], texts["interest_rate"], texts["merchant_fee_percentage"])
-	body.faults.Merge(err)
+	body.errs.Merge(err)
 	return terms
 }
 
@@ -235,6 +235,6 @@ func (e *edge) fundingChange(
 		}
 	}
 	change, err := lending.ParseFundingChange(to, fields, e.now())
-	body.faults.Merge(err)
+	body.errs.Merge(err)
 	return change
 }

@@ -90,7 +90,7 @@ func (s *statements) list(c echo.Context) error {
 		Since:     query.date("since"), Until: query.date("until"),
 		Limit: query.limit(), Cursor: query.cursor(statementList),
 	}
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	found, next, err := s.service.List(c.Request().Context(), filter)
@@ -120,7 +120,7 @@ func (q *query) date(name string) string {
 	}
 	day, err := parseDate(name, given)
 	if err != nil {
-		q.faults.Merge(err)
+		q.errs.Merge(err)
 		return ""
 	}
 	return day.String()
@@ -153,7 +153,7 @@ func (s *statements) get(c echo.Context) error {
 	}
 	wanted.Format = query.format(c)
 	wanted.Version = query.number("version", 1, 1<<31-1, 0)
-	if err := query.faults.Err(); err != nil {
+	if err := query.errs.Err(); err != nil {
 		return err
 	}
 	file, err := s.service.Read(c.Request().Context(), wanted)
@@ -180,7 +180,7 @@ func (q *query) format(c echo.Context) statement.Format {
 	given, ok := q.one("format")
 	switch format := statement.Format(given); {
 	case ok && format != statement.JSON && format != statement.CSV:
-		q.faults.Add("format", `"format" must be one of %s`, lending.JoinNames(statement.Formats()))
+		q.errs.Add("format", `"format" must be one of %s`, lending.JoinNames(statement.Formats()))
 	case ok:
 		return format
 	}
@@ -215,18 +215,18 @@ func (o *object) lines(field string) []statement.Line {
 	}
 	var entries []json.RawMessage
 	if err := json.Unmarshal(o.raw[field], &entries); err != nil || len(entries) > maxLines {
-		o.faults.Add(field, "%q must be an array of at most %d objects", field, maxLines)
+		o.errs.Add(field, "%q must be an array of at most %d objects", field, maxLines)
 		return nil
 	}
 	lines := make([]statement.Line, 0, len(entries))
 	seen := make(map[int64]bool, len(entries))
 	for i, raw := range entries {
-		if len(*o.faults) >= maxMemberFaults {
+		if len(*o.errs) >= maxMemberErrors {
 			break // the rest is not named
 		}
-		entry := &object{prefix: fmt.Sprintf("%s[%d].", field, i), faults: o.faults}
+		entry := &object{prefix: fmt.Sprintf("%s[%d].", field, i), errs: o.errs}
 		if err := json.Unmarshal(raw, &entry.raw); err != nil || entry.raw == nil {
-			o.faults.Add(strings.TrimSuffix(entry.prefix, "."), "%q must be an object",
+			o.errs.Add(strings.TrimSuffix(entry.prefix, "."), "%q must be an object",
 				strings.TrimSuffix(entry.prefix, "."))
 			continue
 		}
@@ -236,7 +236,7 @@ func (o *object) lines(field string) []statement.Line {
 		}
 		if line.ID > 0 && seen[line.ID] {
 			name := entry.name(disbursementField)
-			o.faults.Add(name, "%q is given twice", name)
+			o.errs.Add(name, "%q is given twice", name)
 		}
 		seen[line.ID] = true
 		lines = append(lines, line)
@@ -251,7 +251,7 @@ func (o *object) id(field string) int64 {
 	}
 	var id int64
 	if err := json.Unmarshal(o.raw[field], &id); err != nil || id < 1 {
-		o.faults.Add(o.name(field), "%q must be a whole number", o.name(field))
+		o.errs.Add(o.name(field), "%q must be a whole number", o.name(field))
 		return 0
 	}
 	return id

@@ -49,8 +49,8 @@ func traceOf(c echo.Context) *Trace {
 	return trace
 }
 
-// TraceFault notes the refusal that a request is answered with.
-func TraceFault(c echo.Context, err error) {
+// TraceError notes the refusal that a request is answered with.
+func TraceError(c echo.Context, err error) {
 	trace := traceOf(c)
 	trace.Code = lending.ErrorCode(err)
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {

@@ -216,8 +216,8 @@ func TestChangePassword(t *testing.T) {
 		return url.Values{"current": {current}, "password": {next}, "again": {again}}
 	}
 	for name, test := range map[string]struct {
-		form  url.Values
-		fault string
+		form    url.Values
+		problem string
 	}{
 		"wrong":         {form("wrong password", chosen, chosen), "#current-fault"},
 		"short":         {form(password, "short", "short"), "#password-fault"},
@@ -228,8 +228,8 @@ func TestChangePassword(t *testing.T) {
 		"nothing typed": {url.Values{}, "#current-fault"},
 	} {
 		page := b.post(paths.Password, test.form).wantStatus(t, http.StatusBadRequest)
-		if page.text(test.fault) == "" {
-			t.Errorf("%s: no fault at %s", name, test.fault)
+		if page.text(test.problem) == "" {
+			t.Errorf("%s: no fault at %s", name, test.problem)
 		}
 		if strings.Contains(page.Raw, chosen) || strings.Contains(page.Raw, password) {
 			t.Errorf("%s: the page holds a password", name)

@@ -234,7 +234,7 @@ func TestApplicationTimeline(t *testing.T) {
 		t.Errorf("tasks and status: %q", got)
 	}
 	if got := len(titles(b.get(paths.To(paths.Application, uid) + "?show=nothing"))); got != len(all) {
-		t.Errorf("an unknown kind shows %d moments, want all %d", got, len(all))
+		t.Errorf("an unknown kind shows %d entries, want all %d", got, len(all))
 	}
 }
 

@@ -60,7 +60,7 @@ func TestFormsNameWhomTheyActOn(t *testing.T) {
 	issued := r.issue(false)
 	for path, want := range map[string]string{
 		changePath(r.application, "task"):                         "Ana Lima · ",
-		paths.To(paths.ApplicationHold, r.application.String()):   "Ana Lima · ",
+		paths.To(paths.LegalHold, r.application.String()):         "Ana Lima · ",
 		paths.To(paths.Client, issued.ClientID) + "/revoke":       issued.ClientID + " of ",
 		paths.To(paths.Client, issued.ClientID) + "/rate":         issued.ClientID + " of ",
 		paths.To(paths.Partner, r.Partner.String()) + "/rename":   "",
@@ -313,7 +313,7 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 }
 
 // What the rules refuse is said beside the field in plain words.
-func TestChangeFaults(t *testing.T) {
+func TestChangeErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
@@ -331,9 +331,9 @@ func TestChangeFaults(t *testing.T) {
 	} {
 		answer, _ := b.fillIn(changePath(app.UID, test.change), map[string]string{test.field: test.value})
 		answer.wantStatus(t, http.StatusBadRequest)
-		fault := answer.text("#ask-" + test.field + "-fault")
-		if fault == "" || !strings.Contains(fault, test.says) {
-			t.Errorf("%s of %q: %q, want %q", test.field, test.value, fault, test.says)
+		problem := answer.text("#ask-" + test.field + "-fault")
+		if problem == "" || !strings.Contains(problem, test.says) {
+			t.Errorf("%s of %q: %q, want %q", test.field, test.value, problem, test.says)
 		}
 		if kept := answer.find("#ask-"+test.field).AttrOr("value", ""); kept != test.value {
 			t.Errorf("%q became %q", test.value, kept)
@@ -400,7 +400,7 @@ func TestAcceptWithCompetitors(t *testing.T) {
 
 // The form refuses what the API refuses, all of it at once, and keeps what was
 // typed.
-func TestNewApplicationFaults(t *testing.T) {
+func TestNewApplicationErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
@@ -426,11 +426,11 @@ func TestNewApplicationFaults(t *testing.T) {
 			t.Errorf("%s became %q", field, got)
 		}
 	}
-	mended := map[string]string{
+	fixed := map[string]string{
 		"merchant_uid": r.Merchant.String(), "requested_amount": "100", "borrower.email": "nobody",
 		"borrower.first_name": "B", "borrower.last_name": "W", "project.name": "P",
 	}
-	page, _ = b.fillIn(paths.ApplicationNew, mended)
+	page, _ = b.fillIn(paths.ApplicationNew, fixed)
 	page.wantStatus(t, http.StatusBadRequest)
 	if got := page.text("[id='ask-borrower.email-fault']"); !strings.Contains(got, "-mail address") {
 		t.Errorf("the address: %q", got)
@@ -438,8 +438,8 @@ func TestNewApplicationFaults(t *testing.T) {
 	if r.count(`SELECT count(*) FROM applications`) != 1 {
 		t.Error("a refused form made an application")
 	}
-	mended["borrower.email"] = "b@example.com"
-	answer, values := b.fillIn(paths.ApplicationNew, mended)
+	fixed["borrower.email"] = "b@example.com"
+	answer, values := b.fillIn(paths.ApplicationNew, fixed)
 	again := b.post(paths.ApplicationNew, values)
 	if again.Location != answer.Location || r.count(`SELECT count(*) FROM applications`) != 2 {
 		t.Errorf("sent twice: %q and %q", answer.Location, again.Location)

@@ -17,9 +17,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/config"
 	"drawbridge/internal/document"
@@ -76,8 +76,8 @@ type Options struct {
 	Products  *catalog.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
-	// Attention is the queue of what needs a human, Processes the state of the whole.
-	Attention *attention.Service
+	// Alerts is the queue of what needs a human, Processes the state of the whole.
+	Alerts    *alert.Service
 	Processes *processes.Service
 	// Restored knows whether a restored database holds everything.
 	Restored *restore.Service
@@ -143,7 +143,7 @@ func New(options Options) (*Console, error) {
 			if err != nil {
 				return 0, 0, err
 			}
-			alerts, err = c.Attention.Count(ctx, attention.Filter{State: attention.Waiting}, maxBadge)
+			alerts, err = c.Alerts.Count(ctx, alert.Filter{State: alert.Waiting}, maxBadge)
 			return failing, alerts, err
 		},
 		PublicURL: options.PublicURL, Environment: options.Environment, Version: options.Version,
@@ -199,12 +199,12 @@ func (c *Console) Routes() []page.Route { return slices.Clone(c.routes) }
 // assemble puts the features together.
 func (c *Console) assemble() []page.Route {
 	log := &deliveries.Feature{
-		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
+		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Alerts: c.Alerts,
 	}
 	features := []interface{ Routes() []page.Route }{
 		&account.Feature{Engine: c.Changes, Provider: c.Provider},
 		&operations.Feature{
-			Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Processes: c.Processes,
+			Engine: c.Lists, Alerts: c.Alerts, Emails: c.Emails, Processes: c.Processes,
 			Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention,
 			Search: c.Search, Why: c.Why, Webhooks: c.Webhooks, System: c.System,
 			Configuration: c.Configuration, Provider: c.Provider, JobConsole: c.JobConsole,
@@ -243,7 +243,7 @@ func (c *Console) assemble() []page.Route {
 }
 
 // Elsewhere answers every path of the console that no route has, with a page that
-// keeps whoever is signed in within the console.
+// keeps anyone who is signed in within the console.
 func (c *Console) Elsewhere() echo.HandlerFunc {
 	return c.Guard("", func(echo.Context) error {
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")

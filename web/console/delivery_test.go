@@ -202,7 +202,7 @@ func TestResendWithoutScript(t *testing.T) {
 	href, _ := page.find("a[data-open=resend]").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form[method=post]")
 	action, _ := form.Attr("action")
-	back := b.post(action, url.Values{"reason": {"Partner mended the endpoint"}}).wantStatus(t,
+	back := b.post(action, url.Values{"reason": {"Partner fixed the endpoint"}}).wantStatus(t,
 		http.StatusSeeOther)
 	r.work()
 	made := r.list()[0]
@@ -225,7 +225,7 @@ func TestResendWithoutScript(t *testing.T) {
 	}
 	old := b.get(paths.To(paths.Delivery, sent.UID.String()))
 	got := old.text("#resend-" + made.UID.String())
-	if !strings.Contains(got, "Partner mended the endpoint") ||
+	if !strings.Contains(got, "Partner fixed the endpoint") ||
 		!strings.Contains(got, supportEmail) {
 		t.Errorf("the old delivery says of its re-send %q", got)
 	}

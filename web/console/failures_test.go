@@ -38,7 +38,7 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 	r.useUp("Closed")
 
 	b := r.signedIn() // a session ends while so many attempts wait
-	alert, _ := b.get(paths.Attention).find("tr[id^=item-] a.lead").Attr("href")
+	alert, _ := b.get(paths.Alerts).find("tr[id^=item-] a.lead").Attr("href")
 	if href, _ := b.get(alert).find(".page-acts a.button-main").Attr("href"); href != path {
 		t.Errorf("the alert leads to %q, want %q", href, path)
 	}
@@ -103,7 +103,7 @@ func TestFailuresLeaveOutWhatWasMadeGood(t *testing.T) {
 	r.useUp("Approved")
 	code = http.StatusOK
 	failed := r.list()[0]
-	b.post(paths.To(paths.Resend, failed.UID.String()), url.Values{"reason": {"mended"}})
+	b.post(paths.To(paths.Resend, failed.UID.String()), url.Values{"reason": {"fixed"}})
 	r.work()
 	if got := r.list()[0]; got.State != delivery.StateDelivered {
 		t.Fatalf("the re-send is %s", got.State)

@@ -132,7 +132,7 @@ func TestFormsAreBounded(t *testing.T) {
 	}
 }
 
-func TestFaultPages(t *testing.T) {
+func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
@@ -152,9 +152,9 @@ func TestFaultPages(t *testing.T) {
 	}
 }
 
-// A refusal leaves whoever is signed in within the console, with a way back and
+// A refusal leaves anyone who is signed in within the console, with a way back and
 // without words of the API.
-func TestFaultPagesStayInTheConsole(t *testing.T) {
+func TestErrorPagesStayInTheConsole(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()

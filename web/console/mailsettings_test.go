@@ -86,7 +86,7 @@ func TestMailSettings(t *testing.T) {
 	}
 }
 
-func TestMailSettingsFaults(t *testing.T) {
+func TestMailSettingsErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.admin()

@@ -19,7 +19,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	r := newHarness(t)
 	delivery, _ := r.delivered()
 	lost := r.Webhooks.Subscriptions.Keys.Current()
-	r.Webhooks.Subscriptions.Keys = keysAnew(r)
+	r.Webhooks.Subscriptions.Keys = keysAgain(r)
 	b := r.asOperator()
 	uid := delivery.SubscriptionUID.String()
 	for path, status := range map[string]int{
@@ -52,9 +52,9 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	form.Set("secret_mode", "generate")
 	b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusSeeOther)
 	if s, err = r.Webhooks.Subscriptions.Get(t.Context(), s.UID); err != nil || s.Unopened != "" {
-		t.Errorf("with secret and headers given anew it is %+v, %v", s, err)
+		t.Errorf("with secret and headers given again it is %+v, %v", s, err)
 	}
-	r.Webhooks.Subscriptions.Keys = keysAnew(r)
+	r.Webhooks.Subscriptions.Keys = keysAgain(r)
 	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {endpointOf(s.URL)}}).
 		wantStatus(t, http.StatusSeeOther)
 	if s, err = r.Webhooks.Subscriptions.Get(t.Context(), s.UID); err != nil ||
@@ -63,8 +63,8 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	}
 }
 
-// keysAnew is a ring without any key that sealed something.
-func keysAnew(r *harness) *secret.Keyring {
+// keysAgain is a ring without any key that sealed something.
+func keysAgain(r *harness) *secret.Keyring {
 	r.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
 	r.must(err)
@@ -104,7 +104,7 @@ func TestDamagedSecretBreaksNoPage(t *testing.T) {
 			form.Set("headers_replace", "yes")
 			b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusSeeOther)
 			if healed := r.onlySubscription(); healed.Unopened != "" {
-				t.Errorf("given anew it says %q", healed.Unopened)
+				t.Errorf("given again it says %q", healed.Unopened)
 			}
 		})
 	}

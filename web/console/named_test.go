@@ -47,7 +47,7 @@ func TestSubscriptionsAreToldApart(t *testing.T) {
 		{"crumb", paths.To(paths.SubscriptionEdit, uid), "nav[aria-label=Breadcrumb]"},
 		{"list of deliveries", paths.Deliveries, "#d-" + failed[24:]},
 		{"delivery", paths.To(paths.Delivery, failed), ".page-title"},
-		{"alert", paths.Attention, "main tbody"},
+		{"alert", paths.Alerts, "main tbody"},
 		{"failures", paths.To(paths.Failures, uid), "nav[aria-label=Breadcrumb]"},
 		{"bulk re-send", bulk, "main"},
 		{"re-send", paths.To(paths.Resend, failed), ".resend-to"},

@@ -194,7 +194,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 		},
 		"console.application.hold.submit": func() sending {
 			d.seed(d.next("Partner "), d.next("Merchant "))
-			return d.asks(paths.To(paths.ApplicationHold, d.application.String()), "reason", "court")
+			return d.asks(paths.To(paths.LegalHold, d.application.String()), "reason", "court")
 		},
 		"console.product.create": func() sending {
 			return d.asks(paths.ProductNew, "code", d.next("SOLAR"), "name", "Solar",
@@ -337,7 +337,7 @@ func (d *desk) sendingForms() map[string]func() sending {
 			var item string
 			d.must(d.DB.GetContext(d.Context(), &item,
 				`SELECT item_uid FROM attention_items WHERE owner = '' ORDER BY opened_at DESC LIMIT 1`))
-			return d.sends(paths.To(paths.AttentionItem, item), "act", "take")
+			return d.sends(paths.To(paths.Alert, item), "act", "take")
 		},
 	}
 }

@@ -408,7 +408,7 @@ func TestIssueClient(t *testing.T) {
 	}
 }
 
-func TestIssueClientFaults(t *testing.T) {
+func TestIssueClientErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()

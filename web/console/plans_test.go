@@ -101,8 +101,8 @@ func (p *planner) check(address string) {
 		p.seen[key] = true
 		plan, err := p.explain(p.Context(), query)
 		p.must(err)
-		if fault := plan.fault(p.sizes); fault != "" {
-			p.Errorf("%s: %s\n%s\n%v\n%s", address, fault, query.Text, query.Args, plan.outline(0))
+		if problem := plan.problem(p.sizes); problem != "" {
+			p.Errorf("%s: %s\n%s\n%v\n%s", address, problem, query.Text, query.Args, plan.outline(0))
 		}
 	}
 }
@@ -141,9 +141,9 @@ const (
 	perMatch = 16
 )
 
-// fault tells what is wrong with a plan over tables of so many rows, empty for
+// problem tells what is wrong with a plan over tables of so many rows, empty for
 // nothing.
-func (n planNode) fault(sizes map[string]float64) string {
+func (n planNode) problem(sizes map[string]float64) string {
 	var matched float64
 	var whole string
 	walked := map[string]float64{} // by table, for what is joined is read once more

@@ -99,7 +99,7 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 	}
 }
 
-// Whoever misses an event gets a sentence, by whatever the application is called.
+// Anyone who misses an event gets a sentence, by whatever the application is called.
 func TestWhySomebodyMissesAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

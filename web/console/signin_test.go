@@ -106,7 +106,7 @@ func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
 }
 
-// Whoever has the password and no code yet does not keep its owner from giving one.
+// Anyone who has the password and no code yet does not keep its owner from giving one.
 func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

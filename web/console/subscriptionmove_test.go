@@ -37,7 +37,7 @@ func (r *harness) guarded(address string) subscription.Subscription {
 
 // An operator cannot send a partner's token or secret header to a host of his own,
 // neither by saving nor by the test, unless he knows them.
-func TestMovingAsksForCredentialsAnew(t *testing.T) {
+func TestMovingAsksForCredentialsAgain(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
@@ -51,7 +51,7 @@ func TestMovingAsksForCredentialsAnew(t *testing.T) {
 		form.Set("act", act)
 		page := b.post(path, form).wantStatus(t, http.StatusBadRequest)
 		for _, field := range []string{"#secret-fault", "#header-1-value-fault"} {
-			if !strings.Contains(page.text(field), "given anew") {
+			if !strings.Contains(page.text(field), "given again") {
 				t.Errorf("%s: beside the field stands %q", act, page.text(field))
 			}
 		}
@@ -62,22 +62,22 @@ func TestMovingAsksForCredentialsAnew(t *testing.T) {
 	if len(heard) != 0 || r.onlySubscription().Version != 1 {
 		t.Fatalf("a refused change sent %d requests, or was kept", len(heard))
 	}
-	form["header_value"][0] = "typed-anew"
+	form["header_value"][0] = "typed-again"
 	form.Set("secret_mode", "paste")
 	form.Set("secret", "another-token-typed")
 	b.post(path, form).wantStatus(t, http.StatusOK) // still the test
 	if got := <-heard; got.Get("authorization") != "Bearer another-token-typed" ||
-		got.Get("x-api-key") != "typed-anew" || got.Get("x-tenant") != "north" {
+		got.Get("x-api-key") != "typed-again" || got.Get("x-tenant") != "north" {
 		t.Errorf("the test sent %v", got)
 	}
 	form.Set("act", "save")
 	b.post(path, form).wantStatus(t, http.StatusSeeOther)
-	if got := r.onlySubscription(); got.URL != own.URL || got.Headers[0].Value != "typed-anew" {
+	if got := r.onlySubscription(); got.URL != own.URL || got.Headers[0].Value != "typed-again" {
 		t.Errorf("saved %+v", got)
 	}
 }
 
-func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
+func TestRestoringElsewhereAsksForCredentialsAgain(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
@@ -97,15 +97,15 @@ func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 	}
 	form := url.Values{"version": {"1"}, "base": {"2"}, "reason": {"back"}}
 	page = b.post(paths.To(paths.SubscriptionRestore, uid), form).wantStatus(t, http.StatusBadRequest)
-	if !strings.Contains(page.text("#secret-fault"), "given anew") ||
-		!strings.Contains(page.text("#header-0-fault"), "given anew") {
+	if !strings.Contains(page.text("#secret-fault"), "given again") ||
+		!strings.Contains(page.text("#header-0-fault"), "given again") {
 		t.Errorf("the refusal says %q", page.text("main"))
 	}
 	form.Set("secret", "token-of-the-old-host")
-	form["header_name"], form["header_value"] = []string{"x-api-key"}, []string{"given anew"}
+	form["header_name"], form["header_value"] = []string{"x-api-key"}, []string{"given again"}
 	b.post(paths.To(paths.SubscriptionRestore, uid), form).wantStatus(t, http.StatusSeeOther)
 	if got := r.onlySubscription(); got.Version != 3 || got.URL != "https://old.example/" ||
-		len(got.Headers) != 2 || got.Headers[0].Value != "given anew" {
+		len(got.Headers) != 2 || got.Headers[0].Value != "given again" {
 		t.Errorf("restored %+v", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestHeadersAreSecretOrPlain(t *testing.T) {
 	}
 	form["header_kind"] = []string{"plain", "secret"}
 	refused := b.post(path, form).wantStatus(t, http.StatusBadRequest)
-	if !strings.Contains(refused.text("#header-1-value-fault"), "anew") ||
+	if !strings.Contains(refused.text("#header-1-value-fault"), "again") ||
 		strings.Contains(refused.Raw, "the-partners-own-key") {
 		t.Errorf("making a stored secret plain says %q", refused.text("#header-1-value-fault"))
 	}

@@ -67,7 +67,7 @@ var rows = map[string]string{
 		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
 		       * 100 + (SELECT count(*) FROM events e
 		                 WHERE e.application_uid = applications.application_uid) DESC LIMIT 1`,
-	paths.AttentionItem: `SELECT item_uid FROM attention_items ORDER BY closed_at DESC LIMIT 1`,
+	paths.Alert: `SELECT item_uid FROM attention_items ORDER BY closed_at DESC LIMIT 1`,
 	paths.AuditEntry: `SELECT entry_id FROM audit_log
 		ORDER BY before IS NOT NULL AND after IS NOT NULL DESC, entry_id DESC LIMIT 1`,
 	paths.Bulk: `SELECT bulk_uid FROM bulk_resends WHERE state = 'draft'`,

@@ -195,9 +195,9 @@ func wantVariable(t *testing.T, file, name, value string) {
 	for _, setting := range config.Effective(none, alone) {
 		if setting.Name == name {
 			// What production wants beside this one is not the file's to say.
-			fault := setting.Fault != "" && setting.Value != ""
-			if fault && !strings.Contains(setting.Fault, "production") {
-				t.Errorf("%s sets %s=%s: %s", file, name, value, setting.Fault)
+			fault := setting.Error != "" && setting.Value != ""
+			if fault && !strings.Contains(setting.Error, "production") {
+				t.Errorf("%s sets %s=%s: %s", file, name, value, setting.Error)
 			}
 			return
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Apart runs a command in a mount namespace of its own, after a shell script that
-// changes what is mounted there: nothing outside of it notices. Whoever is not
+// changes what is mounted there: nothing outside of it notices. Anyone who is not
 // root becomes so in a user namespace.
 func Apart(command *exec.Cmd, script string) *exec.Cmd {
 	command.Args = append([]string{"sh", "-ec", script + "\nexec \"$0\" \"$@\"", command.Path},

@@ -139,8 +139,8 @@ type BulkDetail struct {
 
 // Restore is the state of a restored database.
 type Restore struct {
-	Held       bool       `json:"held"`
-	HeldAt     *time.Time `json:"held_at"`
+	Active     bool       `json:"held"`
+	Since      *time.Time `json:"held_at"`
 	Reason     *string    `json:"reason"`
 	Deliveries int        `json:"deliveries"`
 	Mails      int        `json:"mails"`

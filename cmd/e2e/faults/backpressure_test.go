@@ -14,11 +14,11 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestKilledWithDeliveriesHeld kills a process that holds deliveries back for an
+// TestKilledUnderBackpressure kills a process that holds deliveries back for an
 // endpoint which does not answer. The next process sends those as the endpoint
 // allows, without waiting until the dead one's requests are given up, and each
 // once more.
-func TestKilledWithDeliveriesHeld(t *testing.T) {
+func TestKilledUnderBackpressure(t *testing.T) {
 	t.Parallel()
 	const events, callers = 150, 8
 	w, r := e2etest.New(t), newRecordingReceiver(t, 1)

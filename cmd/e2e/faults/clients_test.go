@@ -19,8 +19,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestStopResetsNobody stops a process while many connect anew for each request:
-// whoever gets a connection gets an answer on it. Meanwhile it says that it is not
+// TestStopResetsNobody stops a process while many connect again for each request:
+// anyone who gets a connection gets an answer on it. Meanwhile it says that it is not
 // ready and goes on answering.
 func TestStopResetsNobody(t *testing.T) {
 	t.Parallel()

@@ -151,7 +151,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 		return count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	all := count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
-	waittest.Within(t, time.Minute, "whoever follows the feed has them", func() bool {
+	waittest.Within(t, time.Minute, "anyone who follows the feed has them", func() bool {
 		return fed.size() >= all
 	})
 	stop()

@@ -26,7 +26,7 @@ const smallDisk = 192 << 20
 type smallPostgres struct{ url, disk string }
 
 // newSmallPostgres starts a server in a mount namespace and moves the database to a disk that
-// only the server has. Whoever is not root becomes so in a user namespace, and an ordinary user
+// only the server has. Anyone who is not root becomes so in a user namespace, and an ordinary user
 // again in another, since the server refuses to run as root.
 func newSmallPostgres(t *testing.T) smallPostgres {
 	t.Helper()

@@ -99,11 +99,11 @@ func TestPointInTimeRecovery(t *testing.T) {
 	})
 	t.Logf("recovered after %s", time.Since(began).Round(time.Millisecond))
 	w.Env["DATABASE_URL"] = recovered
-	holdsWhatWaited(t, w, e, data, first, waited)
+	quarantinesWhatWaited(t, w, e, data, first, waited)
 }
 
-// holdsWhatWaited looks at the recovered database as the manual says.
-func holdsWhatWaited(
+// quarantinesWhatWaited looks at the recovered database as the manual says.
+func quarantinesWhatWaited(
 	t *testing.T, w *e2etest.Harness, e *e2etest.Endpoint, data e2etest.Demo, deliveries ...string,
 ) {
 	t.Helper()

@@ -106,7 +106,7 @@ func (r *replicated) published() {
 }
 
 // TestFaultReplicaBehind stops a standby's clock, as it were: pages and the feed show what was
-// until then, except to whoever changed something or waits for the next event; a cursor from
+// until then, except to anyone who changed something or waits for the next event; a cursor from
 // beyond its end works; and once it is away, everything is read from the primary.
 func TestFaultReplicaBehind(t *testing.T) {
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestFaultReplicaBehind(t *testing.T) {
 	}
 	waited, next := feed("wait=30&after=" + start)
 	if len(waited) == 0 {
-		t.Error("whoever waits for the next event is not told of it")
+		t.Error("anyone who waits for the next event is not told of it")
 	}
 	if events, cursor := feed("after=" + start); len(events) != 0 || cursor != start {
 		t.Errorf("of a standby that stands still the feed has %d events more, up to %s",
@@ -142,7 +142,7 @@ func TestFaultReplicaBehind(t *testing.T) {
 
 	changer.fillsIn(paths.PartnerNew, url.Values{"name": {"Latecomers"}})
 	if page := changer.read(paths.Partners); !strings.Contains(page, "Latecomers") {
-		t.Errorf("whoever added a partner does not see it: %s", page)
+		t.Errorf("anyone who added a partner does not see it: %s", page)
 	}
 	if page := onlooker.read(paths.Partners); strings.Contains(page, "Latecomers") {
 		t.Error("the list of partners is not read from the standby")
@@ -180,7 +180,7 @@ func TestFaultReplicaBehind(t *testing.T) {
 	}
 }
 
-// forgetsChanges drops the cookie that keeps whoever changes something on the primary: that
+// forgetsChanges drops the cookie that keeps anyone who changes something on the primary: that
 // of the sign-in would do so for as long as the standby may be behind.
 func (v *visitor) forgetsChanges() {
 	v.t.Helper()

@@ -41,7 +41,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		gone := serving[i]
 		serving[i] = next
 		b.use(serving...)
-		b.goOn(100) // whoever had chosen the one that goes has called it
+		b.goOn(100) // anyone who had chosen the one that goes has called it
 		if status := gone.Stop(); status != 0 {
 			t.Errorf("a process ended with %d", status)
 		}

@@ -173,9 +173,9 @@ func keyIDs(t *testing.T, configured string) []string {
 	return ring.IDs()
 }
 
-// TestDoctorTellsOfAHold looks at a restored database before the first process
-// starts there, while it holds, and after the decision.
-func TestDoctorTellsOfAHold(t *testing.T) {
+// TestDoctorTellsOfAQuarantine looks at a restored database before the first process
+// starts there, in quarantine, and after the decision.
+func TestDoctorTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
 	w.DemoData()
@@ -194,7 +194,7 @@ func TestDoctorTellsOfAHold(t *testing.T) {
 		!strings.Contains(got.Detail, "since 20") ||
 		!strings.Contains(got.Detail, "e-mails") ||
 		!strings.Contains(got.Remedy, "drawbridge restore release") {
-		t.Errorf("while it holds: %+v", got)
+		t.Errorf("in quarantine: %+v", got)
 	}
 	w.Run("", "restore", "release", "--deliveries", "send", "--mails", "send", "--reason", "ok")
 	if got := guard(0); got.Finding != e2etest.FindingOK || got.Remedy != "" {

@@ -117,9 +117,9 @@ func newcomersCheckout(t *testing.T) string {
 	return checkout
 }
 
-// TestTheDemoBeginsAnew does what the welcome says: without the folder .data, a loan that was
+// TestTheDemoBeginsAgain does what the welcome says: without the folder .data, a loan that was
 // drawn from waits for its first draw again.
-func TestTheDemoBeginsAnew(t *testing.T) {
+func TestTheDemoBeginsAgain(t *testing.T) {
 	t.Parallel()
 	w := e2etest.NewWithoutDatabase(t, map[string]string{"DRAWBRIDGE_LISTEN": "127.0.0.1:0"})
 	folder := filepath.Join(w.Folder, ".data")
@@ -130,7 +130,7 @@ func TestTheDemoBeginsAnew(t *testing.T) {
 	})
 	draw := func(s *e2etest.Server) int {
 		t.Helper()
-		s.WaitForLog("To begin anew, stop it and remove the folder .data\n")
+		s.WaitForLog("To start over, stop it and remove the folder .data\n")
 		return e2etest.RequestDraw(t, s.URL, w.DemoData(), "first_regular")
 	}
 	s := w.Serve("--demo")

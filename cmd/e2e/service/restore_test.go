@@ -37,10 +37,10 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 
 	t.Run("cancelled", func(t *testing.T) {
 		restored := restore(t, w, dump)
-		s, mails := serveHeld(restored, e)
+		s, mails := serveQuarantined(restored, e)
 		// What is new was certainly not sent before.
 		if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
-			t.Errorf("the API answered a draw with %d while the hold is in force", status)
+			t.Errorf("the API answered a draw with %d while the quarantine is in force", status)
 		}
 		var done e2etest.Released
 		restored.JSON(&done, "restore", "release", "--deliveries", "cancel", "--mails", "cancel",
@@ -59,7 +59,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	})
 	t.Run("sent when asked", func(t *testing.T) {
 		restored := restore(t, w, dump)
-		serveHeld(restored, e)
+		serveQuarantined(restored, e)
 		var done e2etest.Released
 		restored.JSON(&done, "restore", "release", "--deliveries", "send", "--mails", "send",
 			"--reason", "the partner lost it, too")
@@ -73,8 +73,8 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	})
 }
 
-// TestHoldByHand is for a database that went back in time where it stands.
-func TestHoldByHand(t *testing.T) {
+// TestQuarantineByHand is for a database that went back in time where it stands.
+func TestQuarantineByHand(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"] = e.CAFile
@@ -96,16 +96,16 @@ func TestHoldByHand(t *testing.T) {
 	e.Next(t)
 }
 
-// serveHeld starts the service on a restored database, sees it hold, and returns
+// serveQuarantined starts the service on a restored database, sees its quarantine, and returns
 // how many e-mails it holds: those of the demo data.
-func serveHeld(w *e2etest.Harness, e *e2etest.Endpoint) (*e2etest.Server, int) {
+func serveQuarantined(w *e2etest.Harness, e *e2etest.Endpoint) (*e2etest.Server, int) {
 	w.T.Helper()
 	s := w.Serve()
 	s.WaitForLog("nothing is sent")
 	e.WantSilence(w.T)
 	var state e2etest.Restore
 	w.JSON(&state, "restore", "show")
-	if !state.Held || state.Deliveries != 1 || state.Mails == 0 {
+	if !state.Active || state.Deliveries != 1 || state.Mails == 0 {
 		w.T.Errorf("the state is %+v", state)
 	}
 	return s, state.Mails

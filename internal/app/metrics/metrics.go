@@ -36,7 +36,7 @@ type Meters struct {
 	requests        *prometheus.CounterVec
 	requestDuration *prometheus.HistogramVec
 	rateLimited     prometheus.Counter
-	faults          prometheus.Counter
+	internalErrors  prometheus.Counter
 	attempts        *prometheus.CounterVec
 	attemptDuration prometheus.Histogram
 	attemptLag      prometheus.Histogram
@@ -115,7 +115,7 @@ func New(watched Watched, version string) *Meters {
 	}, func() float64 { return float64(watched.Recorder.Passed()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_in_flight",
-		Help: "Partner requests being answered. Under load webhooks stand back for them.",
+		Help: "Partner requests being answered. Under load webhooks yield to them.",
 	}, func() float64 { return float64(watched.Gate.InFlight()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_waiting",
@@ -200,7 +200,7 @@ func (m *Meters) countRequests(factory promauto.Factory) {
 		Name: "drawbridge_rate_limited_total",
 		Help: "Requests refused with 429 because their client was over its rate.",
 	})
-	m.faults = factory.NewCounter(prometheus.CounterOpts{
+	m.internalErrors = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_internal_errors_total",
 		Help: "Requests that ended in an error of our own. A pending draw's 500 is not one.",
 	})
@@ -247,7 +247,7 @@ func (m *Meters) Handler() http.Handler {
 }
 
 // Request counts one answered request. Requests without a route share one
-// label, so that whoever probes for paths cannot fill the memory.
+// label, so that anyone who probes for paths cannot fill the memory.
 func (m *Meters) Request(r web.Answered) {
 	if r.Route == "" {
 		r.Method, r.Route = "any", "none"
@@ -257,8 +257,8 @@ func (m *Meters) Request(r web.Answered) {
 	if r.Status == http.StatusTooManyRequests {
 		m.rateLimited.Inc()
 	}
-	if r.Fault {
-		m.faults.Inc()
+	if r.InternalError {
+		m.internalErrors.Inc()
 	}
 }
 

@@ -89,7 +89,7 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsInTheRunbook keeps whoever is woken from looking in vain.
+// TestEveryAlertIsInTheRunbook keeps anyone who is woken from looking in vain.
 func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/deploy/alerts.yaml")
@@ -169,7 +169,7 @@ func TestMetersCount(t *testing.T) {
 	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
 	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
 	m.Request(web.Answered{Method: "BREW", Status: 404})
-	m.Request(web.Answered{Method: "GET", Route: "/console", Status: 500, Fault: true})
+	m.Request(web.Answered{Method: "GET", Route: "/console", Status: 500, InternalError: true})
 	m.Attempt(delivery.Observation{State: delivery.StateDelivered, Lag: time.Second})
 	m.Attempt(delivery.Observation{Class: sender.ClassTimeout, State: delivery.StateFailed})
 	m.Attempt(delivery.Observation{Class: sender.ClassDNS, State: delivery.StateRetrying})
@@ -212,16 +212,16 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	}
 }
 
-// TestScrapeTellsOfAHold is what the alert RestoreHeld stands on.
-func TestScrapeTellsOfAHold(t *testing.T) {
+// TestScrapeTellsOfAQuarantine is what the alert RestoreHeld stands on.
+func TestScrapeTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	free := scrape(t, newMeters(db))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
-		t.Errorf("without a hold:\n%s", free)
+		t.Errorf("without a quarantine:\n%s", free)
 	}
 	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
-		return (&restore.Service{DB: db}).Hold(t.Context(), tx, "recovered to 09:30")
+		return (&restore.Service{DB: db}).Quarantine(t.Context(), tx, "recovered to 09:30")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	held := scrape(t, newMeters(db))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
-		t.Errorf("with a hold:\n%s", held)
+		t.Errorf("with a quarantine:\n%s", held)
 	}
 }
 

@@ -73,18 +73,18 @@ func (f finder) find(ctx context.Context) (programs, error) {
 		}
 		return found, nil
 	}
-	var faults []error
+	var errs []error
 	for _, bin := range f.installed(ctx) {
 		found, err := f.probe(ctx, bin)
 		if err == nil {
 			return found, nil
 		}
-		faults = append(faults, fmt.Errorf("%s: %w", bin, err))
+		errs = append(errs, fmt.Errorf("%s: %w", bin, err))
 	}
-	if len(faults) == 0 {
-		faults = append(faults, errors.New("no PostgreSQL server programs are installed"))
+	if len(errs) == 0 {
+		errs = append(errs, errors.New("no PostgreSQL server programs are installed"))
 	}
-	return programs{}, f.advise(faults)
+	return programs{}, f.advise(errs)
 }
 
 // installed lists the folders to look into, those with the server in them, best
@@ -174,7 +174,7 @@ func parseMajor(line string) (int, error) {
 }
 
 // advise turns what went wrong into an error with the commands that help.
-func (f finder) advise(faults []error) error {
+func (f finder) advise(errs []error) error {
 	version := fmt.Sprintf("%d or later", oldestMajor)
 	debian := "postgresql"
 	if f.major != 0 {
@@ -185,5 +185,5 @@ func (f finder) advise(faults []error) error {
 		"  sudo apt-get install %s         (Debian, Ubuntu; dnf install postgresql-server on Fedora)\n"+
 		"  PGBIN=/folder/of/postgres/bin          (programs in another place)\n"+
 		"  DATABASE_URL=postgres://user:password@host/name   (a server that runs already)",
-		version, errors.Join(faults...), debian)
+		version, errors.Join(errs...), debian)
 }

@@ -66,10 +66,10 @@ func TestFindPrograms(t *testing.T) {
 	bin16 := installVersion(t, base, 16)
 	all := []string{filepath.Join(base, "*/bin")}
 	tests := []struct {
-		name        string
-		finder      finder
-		environment map[string]string
-		want, fault string
+		name          string
+		finder        finder
+		environment   map[string]string
+		want, problem string
 	}{
 		{"PGBIN wins", finder{bins: all}, map[string]string{"PGBIN": bin14, "PATH": bin16}, bin14, ""},
 		{"missing PGBIN", finder{bins: all}, map[string]string{"PGBIN": "/no"}, "", "PGBIN=/no"},
@@ -92,8 +92,8 @@ func TestFindPrograms(t *testing.T) {
 			if got.bin != test.want {
 				t.Errorf("found %q (%v), want %q", got.bin, err, test.want)
 			}
-			if test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("got %v, want an error with %q", err, test.fault)
+			if test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("got %v, want an error with %q", err, test.problem)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ import (
 // harsher one.
 const stopPatience = 10 * time.Second
 
-// maxLog is the size at which a start begins the server's log anew.
+// maxLog is the size at which a start begins the server's log again.
 const maxLog = 8 << 20
 
 var errPortTaken = errors.New("the port is taken")

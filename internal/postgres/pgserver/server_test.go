@@ -124,7 +124,7 @@ func TestNeverRunsAsRoot(t *testing.T) {
 	}
 }
 
-// Whoever deletes the development data wants to begin anew, also where the
+// Anyone who deletes the development data wants to start over, also where the
 // data had to live outside the deleted folder.
 func TestDeletingTheFolderDeletesTheData(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ func quoted(statement string, names ...string) string {
 	return fmt.Sprintf(statement, all...)
 }
 
-// databaseName is unique, and says whose the database is to whoever looks at
+// databaseName is unique, and says whose the database is to anyone who looks at
 // the server meanwhile.
 func databaseName(test string) string {
 	const most = 40 // of the 63 bytes that PostgreSQL keeps of a name

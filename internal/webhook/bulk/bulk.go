@@ -196,20 +196,20 @@ func (c Counts) Of(state ItemState) int {
 	}[state]
 }
 
-// Lane is the part of a bulk re-send that goes to one subscription.
-type Lane struct {
+// Target is a subscription that a bulk re-send goes to, with how far it has come.
+type Target struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
 	subscription.Endpoint
-	// State is the subscription's. While it is paused, its lane waits.
+	// State is the subscription's. While it is paused, what is for it waits.
 	State subscription.State `db:"state"`
 	// Rate is the subscription's own bound, in deliveries a second; nil for none.
 	Rate *int `db:"rate"`
 	Counts
 }
 
-// PaceOf is the pace of the lane: that of the bulk re-send, and never more than
+// PaceOf is the pace to the target: that of the bulk re-send, and never more than
 // the subscription's own.
-func (l Lane) PaceOf(pace int) int {
+func (l Target) PaceOf(pace int) int {
 	if l.Rate != nil {
 		return min(pace, *l.Rate)
 	}

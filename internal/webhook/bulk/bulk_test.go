@@ -52,8 +52,8 @@ func TestBulkPlanNamesWhatSpeaksAgainstIt(t *testing.T) {
 	if diff := cmp.Diff(want, plan.Risks); diff != "" {
 		t.Errorf("risks: %s", diff)
 	}
-	if len(plan.Lanes) != 2 || plan.Lanes[0].Events[lending.EventTaskCreated] != 3 {
-		t.Errorf("lanes: %+v", plan.Lanes)
+	if len(plan.Targets) != 2 || plan.Targets[0].Events[lending.EventTaskCreated] != 3 {
+		t.Errorf("lanes: %+v", plan.Targets)
 	}
 
 	all := h.Plan(t, h.Draft(t, h.Everything(), nil))
@@ -152,10 +152,10 @@ func TestBulkSendsOnceSignedAnewAndLinked(t *testing.T) {
 	if len(requests) != 3 {
 		t.Errorf("%d requests", len(requests))
 	}
-	lanes, err := h.Bulk.Lanes(t.Context(), uid)
-	if err != nil || len(lanes) != 1 || lanes[0].SubscriptionUID != subscribed.UID ||
-		lanes[0].Delivered != 3 {
-		t.Errorf("lanes %+v, %v", lanes, err)
+	targets, err := h.Bulk.Targets(t.Context(), uid)
+	if err != nil || len(targets) != 1 || targets[0].SubscriptionUID != subscribed.UID ||
+		targets[0].Delivered != 3 {
+		t.Errorf("lanes %+v, %v", targets, err)
 	}
 	if next := h.Advance(t, uid, 1); next != 0 {
 		t.Errorf("a finished one wants to go on in %s", next)

@@ -54,9 +54,9 @@ type Consent struct {
 func (s *Service) Confirm(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, consent Consent,
 ) (int, error) {
-	var faults lending.Faults
-	consent.Reason = faults.Text("reason", consent.Reason, subscription.MaxReason)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	consent.Reason = errs.Text("reason", consent.Reason, subscription.MaxReason)
+	if err := errs.Err(); err != nil {
 		return 0, err
 	}
 	row, err := lock(ctx, tx, uid)
@@ -119,7 +119,7 @@ func freeze(ctx context.Context, tx *postgres.Tx, bulk Resend) (Counts, error) {
 	chosen, args := bulk.chosen()
 	c := postgres.Conditions{Args: args}
 	uid, partner, now := c.Bind(bulk.UID), c.Bind(bulk.Scope.PartnerUID), c.Bind(tx.Now)
-	text := chosen + `, lane AS (
+	text := chosen + `, target AS (
 			INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at,
 			                               moved_at, waiting, skipped)
 			SELECT ` + uid + `::uuid, subscription_uid, ` + partner + `::uuid,
@@ -224,7 +224,7 @@ func (s *Service) Cancel(
 			   SET state = 'cancelled'
 			 WHERE bulk_uid = $1
 			   AND state = 'waiting'
-		), lane AS (
+		), target AS (
 			UPDATE bulk_resend_lanes
 			   SET cancelled = cancelled + waiting,
 			       waiting = 0,

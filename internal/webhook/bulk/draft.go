@@ -32,9 +32,9 @@ func (s *Service) Draft(
 	}
 	scope.Deliveries = delivery.Distinct(scope.Deliveries)
 	scope.Subscriptions = delivery.Distinct(scope.Subscriptions)
-	faults := scope.faults()
-	options.check(&faults)
-	if err := faults.Err(); err != nil {
+	errs := scope.errs()
+	options.check(&errs)
+	if err := errs.Err(); err != nil {
 		return uuid.Nil, err
 	}
 	if err := scope.checkOwner(ctx, tx); err != nil {
@@ -62,9 +62,9 @@ func (s *Service) Draft(
 func (s *Service) Amend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, options Options,
 ) error {
-	var faults lending.Faults
-	options.check(&faults)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	options.check(&errs)
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	row, err := lock(ctx, tx, uid)
@@ -86,17 +86,17 @@ func (s *Service) Amend(
 	return nil
 }
 
-func (o Options) check(faults *lending.Faults) {
+func (o Options) check(errs *lending.FieldErrors) {
 	if o.Pace < 1 || o.Pace > MaxPace {
-		faults.Add("pace", `"pace" must be from 1 to %d deliveries a second`, MaxPace)
+		errs.Add("pace", `"pace" must be from 1 to %d deliveries a second`, MaxPace)
 	}
 }
 
-// faults lists what the scope lacks or has too much of.
-func (b Scope) faults() lending.Faults {
-	var faults lending.Faults
+// errs lists what the scope lacks or has too much of.
+func (b Scope) errs() lending.FieldErrors {
+	var errs lending.FieldErrors
 	if b.PartnerUID == uuid.Nil {
-		faults.Add("partner", `"partner" is required: a bulk re-send stays within one partner`)
+		errs.Add("partner", `"partner" is required: a bulk re-send stays within one partner`)
 	}
 	var choice string
 	var named []uuid.UUID
@@ -106,21 +106,21 @@ func (b Scope) faults() lending.Faults {
 	case KindRecover, KindReplay:
 		choice, named = "subscription", b.Subscriptions
 		if b.EventUID == uuid.Nil && b.Since.IsZero() {
-			faults.Add("since", `"since" is required: name where the range begins`)
+			errs.Add("since", `"since" is required: name where the range begins`)
 		}
 		if !b.Since.Before(b.Until) {
-			faults.Add("until", `"until" must come after "since"`)
+			errs.Add("until", `"until" must come after "since"`)
 		}
 	case KindFilter:
-		return faults
+		return errs
 	default:
-		faults.Add("kind", `"kind" must be selection, filter, recover or replay`)
-		return faults
+		errs.Add("kind", `"kind" must be selection, filter, recover or replay`)
+		return errs
 	}
 	if len(named) == 0 || len(named) > MaxChoice {
-		faults.Add(choice, `%q must name 1 to %d; choose more by a filter`, choice, MaxChoice)
+		errs.Add(choice, `%q must name 1 to %d; choose more by a filter`, choice, MaxChoice)
 	}
-	return faults
+	return errs
 }
 
 // ownership finds which of the named things are a partner's: a query that takes

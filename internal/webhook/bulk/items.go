@@ -10,11 +10,11 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Lanes returns the subscriptions of a confirmed bulk re-send with what
+// Targets returns the subscriptions of a confirmed bulk re-send with what
 // became of their items, the largest share first.
-func (s *Service) Lanes(ctx context.Context, uid uuid.UUID) ([]Lane, error) {
-	var lanes []Lane
-	err := s.DB.SelectContext(ctx, &lanes, `
+func (s *Service) Targets(ctx context.Context, uid uuid.UUID) ([]Target, error) {
+	var targets []Target
+	err := s.DB.SelectContext(ctx, &targets, `
 		SELECT l.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.rate, l.waiting,
 		       l.sent, l.delivered, l.failed,
 		       l.cancelled, l.skipped
@@ -24,9 +24,9 @@ func (s *Service) Lanes(ctx context.Context, uid uuid.UUID) ([]Lane, error) {
 		 ORDER BY l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
 		          l.subscription_uid`, uid)
 	if err != nil {
-		return nil, fmt.Errorf("loading the lanes of bulk re-send %s: %w", uid, err)
+		return nil, fmt.Errorf("loading the targets of bulk re-send %s: %w", uid, err)
 	}
-	return lanes, nil
+	return targets, nil
 }
 
 // ItemFilter chooses items of a bulk re-send.

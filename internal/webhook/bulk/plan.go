@@ -19,8 +19,8 @@ import (
 type Plan struct {
 	// Total is the exact count of new deliveries.
 	Total int
-	// Lanes are the subscriptions that get them, the largest share first.
-	Lanes []PlanLane
+	// Targets are the subscriptions that get them, the largest share first.
+	Targets []PlanTarget
 	// Skipped says what is left out and why.
 	Skipped map[SkipReason]int
 	// Oldest and Newest are the times of the events.
@@ -28,8 +28,8 @@ type Plan struct {
 	Risks          Risks
 }
 
-// PlanLane is a subscription's part of a plan.
-type PlanLane struct {
+// PlanTarget is a subscription's part of a plan.
+type PlanTarget struct {
 	SubscriptionUID uuid.UUID
 	subscription.Endpoint
 	State subscription.State
@@ -60,10 +60,10 @@ func (p Plan) Skips() int {
 
 // Takes is how long sending at the pace takes, for the largest share.
 func (p Plan) Takes(pace int) time.Duration {
-	if len(p.Lanes) == 0 {
+	if len(p.Targets) == 0 {
 		return 0
 	}
-	return time.Duration(p.Lanes[0].Total) * time.Second / time.Duration(pace)
+	return time.Duration(p.Targets[0].Total) * time.Second / time.Duration(pace)
 }
 
 // planRow is a part of a plan whose members are alike.
@@ -136,7 +136,7 @@ func gather(rows []planRow) (Plan, error) {
 			risks.Failing += row.Count
 		case subscription.StateActive, subscription.StateDeleted:
 		}
-		plan.lane(row)
+		plan.target(row)
 		if plan.Oldest.IsZero() || row.Oldest.Before(plan.Oldest) {
 			plan.Oldest = row.Oldest
 		}
@@ -147,21 +147,21 @@ func gather(rows []planRow) (Plan, error) {
 	if all := plan.Total + plan.Skips(); all > MaxItems {
 		return Plan{}, errTooLarge()
 	}
-	slices.SortStableFunc(plan.Lanes, func(a, b PlanLane) int { return b.Total - a.Total })
+	slices.SortStableFunc(plan.Targets, func(a, b PlanTarget) int { return b.Total - a.Total })
 	return plan, nil
 }
 
-// lane adds a row to its subscription; those of one come together.
-func (p *Plan) lane(row planRow) {
-	if last := len(p.Lanes) - 1; last < 0 || p.Lanes[last].SubscriptionUID != row.SubscriptionUID {
-		p.Lanes = append(p.Lanes, PlanLane{
+// target adds a row to its subscription; those of one come together.
+func (p *Plan) target(row planRow) {
+	if last := len(p.Targets) - 1; last < 0 || p.Targets[last].SubscriptionUID != row.SubscriptionUID {
+		p.Targets = append(p.Targets, PlanTarget{
 			SubscriptionUID: row.SubscriptionUID, Endpoint: row.Endpoint, State: row.State,
 			Events: map[lending.EventKind]int{},
 		})
 	}
-	lane := &p.Lanes[len(p.Lanes)-1]
-	lane.Total += row.Count
-	lane.Events[row.Event] += row.Count
+	target := &p.Targets[len(p.Targets)-1]
+	target.Total += row.Count
+	target.Events[row.Event] += row.Count
 }
 
 func errTooLarge() error {

@@ -65,7 +65,7 @@ func TestBulkSurvivesADyingWorker(t *testing.T) {
 	uid := h.Begin(t, h.Everything(), nil)
 	dying, kill := context.WithCancel(t.Context())
 	died := make(chan error, 1)
-	// Whoever holds the table keeps the worker inside its statement.
+	// Anyone who holds the table keeps the worker inside its statement.
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE deliveries IN SHARE MODE`); err != nil {
 			return err

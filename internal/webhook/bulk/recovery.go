@@ -37,18 +37,18 @@ func (s *Service) Recover(
 	if wanted.Until.IsZero() {
 		wanted.Until = tx.Now
 	}
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	// A moment more, in which a time of just then comes here.
 	if wanted.Since.Before(tx.Now.Add(-maxRecoveryAge - time.Minute)) {
-		faults.Add("since", `"since" must be at most 30 days back`)
+		errs.Add("since", `"since" must be at most 30 days back`)
 	}
 	switch {
 	case !wanted.Since.Before(tx.Now):
-		faults.Add("since", `"since" must lie in the past`)
+		errs.Add("since", `"since" must lie in the past`)
 	case !wanted.Since.Before(wanted.Until):
-		faults.Add("until", `"until" must come after "since"`)
+		errs.Add("until", `"until" must come after "since"`)
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return Resend{}, err
 	}
 	if err := checkNoRecovery(ctx, tx, wanted); err != nil {

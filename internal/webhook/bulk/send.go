@@ -30,8 +30,8 @@ const (
 	settleCost = time.Millisecond
 )
 
-// laneRow is what sending needs to know of a lane.
-type laneRow struct {
+// targetRow is what sending needs to know of a target.
+type targetRow struct {
 	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
 	State           subscription.State `db:"state"`
 	Rate            *int               `db:"rate"`
@@ -62,8 +62,8 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 				return err
 			}
 		}
-		var lanes []laneRow // in which something waits or is under way
-		err = tx.SelectContext(ctx, &lanes, `
+		var targets []targetRow // in which something waits or is under way
+		err = tx.SelectContext(ctx, &targets, `
 			SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
 			  FROM bulk_resend_lanes l
 			  JOIN subscriptions s USING (subscription_uid)
@@ -71,14 +71,14 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 			   AND l.waiting + l.sent > 0
 			 ORDER BY l.subscription_uid`, bulk.UID)
 		if err != nil {
-			return fmt.Errorf("loading the lanes: %w", err)
+			return fmt.Errorf("loading the targets: %w", err)
 		}
-		for i := range lanes {
-			if err := bulk.sendLane(ctx, tx, &lanes[i]); err != nil {
+		for i := range targets {
+			if err := bulk.sendTarget(ctx, tx, &targets[i]); err != nil {
 				return err
 			}
 		}
-		next, err = bulk.rest(ctx, tx, lanes)
+		next, err = bulk.rest(ctx, tx, targets)
 		return err
 	})
 	if err != nil {
@@ -117,34 +117,34 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 	return &row, 0, nil
 }
 
-// sendLane makes new deliveries of what may go to one subscription now. They fall due one
+// sendTarget makes new deliveries of what may go to one subscription now. They fall due one
 // after the other at the pace, beside new events.
-func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error {
+func (r row) sendTarget(ctx context.Context, tx *postgres.Tx, target *targetRow) error {
 	switch {
-	case r.State != StateRunning, lane.Waiting == 0, lane.State == subscription.StatePaused:
+	case r.State != StateRunning, target.Waiting == 0, target.State == subscription.StatePaused:
 		return nil
-	case lane.State == subscription.StateDeleted:
-		return r.skipLane(ctx, tx, lane)
+	case target.State == subscription.StateDeleted:
+		return r.skipTarget(ctx, tx, target)
 	}
-	pace := Lane{Rate: lane.Rate}.PaceOf(r.Options.Pace)
-	pacedAt := lane.PacedAt
+	pace := Target{Rate: target.Rate}.PaceOf(r.Options.Pace)
+	pacedAt := target.PacedAt
 	if earliest := tx.Now.Add(-burst); pacedAt.Before(earliest) {
 		pacedAt = earliest
 	}
 	each := time.Second / time.Duration(pace)
-	room := max(minWindow, int(window.Seconds())*pace) - lane.Sent
-	count := max(min(int(tx.Now.Sub(pacedAt)/each), lane.Waiting, room), 0)
+	room := max(minWindow, int(window.Seconds())*pace) - target.Sent
+	count := max(min(int(tx.Now.Sub(pacedAt)/each), target.Waiting, room), 0)
 	pacedAt = pacedAt.Add(time.Duration(count) * each)
 	if count == 0 {
 		return nil
 	}
 	var states []ItemState
 	err := tx.SelectContext(ctx, &states, sendItems,
-		r.UID, lane.SubscriptionUID, count, tx.Now, r.PartnerUID,
+		r.UID, target.SubscriptionUID, count, tx.Now, r.PartnerUID,
 		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
 		r.ConfirmedBy, r.Reason, pace)
 	if err != nil {
-		return fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
+		return fmt.Errorf("sending to subscription %s: %w", target.SubscriptionUID, err)
 	}
 	sent := 0
 	for _, state := range states {
@@ -153,9 +153,9 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 		}
 	}
 	skipped := len(states) - sent
-	lane.Waiting -= len(states)
-	lane.Sent += sent
-	lane.MovedAt = tx.Now
+	target.Waiting -= len(states)
+	target.Sent += sent
+	target.MovedAt = tx.Now
 	_, err = tx.ExecContext(ctx, `
 		UPDATE bulk_resend_lanes
 		   SET waiting = waiting - $3 - $4, sent = sent + $3, skipped = skipped + $4,
@@ -163,9 +163,9 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 		       moved_at = $6
 		 WHERE bulk_uid = $1
 		   AND subscription_uid = $2`,
-		r.UID, lane.SubscriptionUID, sent, skipped, pacedAt, tx.Now)
+		r.UID, target.SubscriptionUID, sent, skipped, pacedAt, tx.Now)
 	if err != nil {
-		return fmt.Errorf("counting what was sent to %s: %w", lane.SubscriptionUID, err)
+		return fmt.Errorf("counting what was sent to %s: %w", target.SubscriptionUID, err)
 	}
 	return nil
 }
@@ -233,8 +233,8 @@ const sendItems = `
 	   AND i.position = j.position
 	RETURNING i.state`
 
-// skipLane gives up what waits for a subscription that was deleted.
-func (r row) skipLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error {
+// skipTarget gives up what waits for a subscription that was deleted.
+func (r row) skipTarget(ctx context.Context, tx *postgres.Tx, target *targetRow) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH item AS (
 			UPDATE bulk_resend_items
@@ -249,10 +249,10 @@ func (r row) skipLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 		       waiting = 0,
 		       moved_at = $3
 		 WHERE bulk_uid = $1
-		   AND subscription_uid = $2`, r.UID, lane.SubscriptionUID, tx.Now)
+		   AND subscription_uid = $2`, r.UID, target.SubscriptionUID, tx.Now)
 	if err != nil {
-		return fmt.Errorf("giving up on subscription %s: %w", lane.SubscriptionUID, err)
+		return fmt.Errorf("giving up on subscription %s: %w", target.SubscriptionUID, err)
 	}
-	lane.Waiting = 0
+	target.Waiting = 0
 	return nil
 }

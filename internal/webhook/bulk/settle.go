@@ -33,7 +33,7 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 			       count(*) FILTER (WHERE state = 'cancelled') AS cancelled
 			  FROM ended
 			 GROUP BY 1
-		), lane AS (
+		), target AS (
 			UPDATE bulk_resend_lanes l
 			   SET sent = l.sent - c.ended, delivered = l.delivered + c.delivered,
 			       failed = l.failed + c.failed, cancelled = l.cancelled + c.cancelled,
@@ -53,15 +53,15 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 
 // rest says when to go on, or closes a bulk re-send that has nothing left.
 func (r row) rest(
-	ctx context.Context, tx *postgres.Tx, lanes []laneRow,
+	ctx context.Context, tx *postgres.Tx, targets []targetRow,
 ) (time.Duration, error) {
 	waiting, sent, sending, moved := 0, 0, false, time.Time{}
-	for _, lane := range lanes {
-		waiting += lane.Waiting
-		sent += lane.Sent
-		sending = sending || lane.Waiting > 0 && lane.State != subscription.StatePaused
-		if lane.MovedAt.After(moved) {
-			moved = lane.MovedAt
+	for _, target := range targets {
+		waiting += target.Waiting
+		sent += target.Sent
+		sending = sending || target.Waiting > 0 && target.State != subscription.StatePaused
+		if target.MovedAt.After(moved) {
+			moved = target.MovedAt
 		}
 	}
 	switch {
@@ -109,12 +109,12 @@ func (s *Service) Revive(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		var faults []error
+		var errs []error
 		for _, uid := range lost {
-			faults = append(faults, s.restart(ctx, tx, uid))
+			errs = append(errs, s.restart(ctx, tx, uid))
 		}
 		count = len(lost)
-		return errors.Join(faults...)
+		return errors.Join(errs...)
 	})
 	return count, err
 }

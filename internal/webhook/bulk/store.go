@@ -23,7 +23,7 @@ type row struct {
 	Ended      *time.Time `db:"ended_at"`
 }
 
-// selectRows adds up the lanes of each bulk re-send.
+// selectRows adds up the targets of each bulk re-send.
 const selectRows = `
 	SELECT b.bulk_uid, b.partner_uid, p.name AS partner_name, b.kind, b.scope, b.state, b.run,
 	       b.skip_newer AS "options.skip_newer", b.skip_delivered AS "options.skip_delivered",

@@ -78,18 +78,18 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	to := s.limiter.of(task.Subscription)
 	slot := to.enter(ctx)
 	if slot == nil {
-		return notSent(s.hold(ctx, made, to))
+		return notSent(s.applyBackpressure(ctx, made, to))
 	}
 	if may, err := s.begin(ctx, slot, made); err != nil || !may {
 		return notSent(err)
 	}
-	endTurn := s.Gate.beforeSend(ctx, time.Duration(to.mean.Load()))
+	endSend := s.Gate.beforeSend(ctx, time.Duration(to.mean.Load()))
 	made.started = s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	made.attempt = s.send(ctx, slot, made, request, endTurn)
+	made.attempt = s.send(ctx, slot, made, request, endSend)
 	endSpan(span, made.attempt)
 	if count := to.free(); count > 0 {
 		var refilling sync.WaitGroup
@@ -296,13 +296,14 @@ func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
 	return nil
 }
 
-// hold sets a delivery aside whose endpoint has no slot for it now. Its job ends with that.
-func (s *Service) hold(ctx context.Context, row *madeAttempt, to *endpoint) error {
-	_, err := share(ctx, s, &s.holds, holdMany, row)
+// applyBackpressure sets a delivery aside whose endpoint has no slot for it now. Its job ends with
+// that.
+func (s *Service) applyBackpressure(ctx context.Context, row *madeAttempt, to *endpoint) error {
+	_, err := share(ctx, s, &s.backpressure, backpressureMany, row)
 	if err != nil {
-		return fmt.Errorf("holding delivery %s: %w", row.task.UID, err)
+		return fmt.Errorf("holding delivery %s back: %w", row.task.UID, err)
 	}
-	to.holds.Add(1)
+	to.backpressured.Add(1)
 	return nil
 }
 
@@ -355,11 +356,11 @@ const beginLife = 30 * time.Second
 var errLate = errors.New("the process was not running for a while")
 
 // send makes the request in the slot that was taken, unless it is too late
-// for it, and gives the slot and the turn back whatever happens.
+// for it, and gives back both its slots, whatever happens.
 func (s *Service) send(
-	ctx context.Context, taken *slot, made *madeAttempt, request sender.Request, endTurn func(),
+	ctx context.Context, taken *slot, made *madeAttempt, request sender.Request, endSend func(),
 ) (attempt sender.Attempt) {
-	defer endTurn()
+	defer endSend()
 	began := time.Now()
 	if began.Sub(made.asked) > beginLife {
 		taken.cede()
@@ -376,7 +377,7 @@ func (s *Service) send(
 	return attempt
 }
 
-// refill releases held deliveries while this attempt is written. What fails here
+// refill releases deliveries that were held back while this attempt is written. What fails here
 // is made good by ReleaseIdle.
 func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, count int) {
 	if !to.refilling.CompareAndSwap(false, true) {
@@ -384,7 +385,7 @@ func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, count
 	}
 	defer to.refilling.Store(false)
 	if err := s.release(ctx, uid, to, count); err != nil && ctx.Err() == nil {
-		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
+		slog.ErrorContext(ctx, "refilling the slots of an endpoint", "subscription", uid, "error", err)
 	}
 }
 

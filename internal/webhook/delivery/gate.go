@@ -25,10 +25,10 @@ const (
 	// enough that who else needs them, the API first of all, does not queue behind
 	// hundreds.
 	quickSends = 4
-	// quickPatience is how long a request waits for its turn among those: a busy
+	// quickPatience is how long a request waits for a slot among those: a busy
 	// process may delay it by no more.
 	quickPatience = 20 * time.Millisecond
-	// sendLength is how long such a turn lasts at most: a request without an answer by
+	// sendLength is how long such a slot is kept at most: a request without an answer by
 	// then waits for its endpoint and uses no processor.
 	sendLength = 10 * time.Millisecond
 )
@@ -146,12 +146,12 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 	c.making.Do(func() {
 		c.quick, c.fresh = make(chan struct{}, quickSends), make(chan struct{}, quickSends)
 	})
-	turns := c.quick
+	slots := c.quick
 	if mean == 0 {
-		turns = c.fresh
+		slots = c.fresh
 	}
 	taken := func() func() {
-		free := sync.OnceFunc(func() { <-turns })
+		free := sync.OnceFunc(func() { <-slots })
 		over := time.AfterFunc(sendLength, free)
 		return func() {
 			over.Stop()
@@ -159,7 +159,7 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 		}
 	}
 	select {
-	case turns <- struct{}{}:
+	case slots <- struct{}{}:
 		return taken()
 	default:
 	}
@@ -167,7 +167,7 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 	timer := time.NewTimer(quickPatience)
 	defer timer.Stop()
 	select {
-	case turns <- struct{}{}:
+	case slots <- struct{}{}:
 		return taken()
 	case <-timer.C:
 	case <-ctx.Done():

@@ -115,9 +115,9 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 	}
 }
 
-// TestStepsGrowWithTheTimeTheyStoodBack holds that callers who hardly pause cannot
+// TestStatementsGrowWithTheTimeTheyYielded holds that callers who hardly pause cannot
 // keep the engine from its work: where the calls leave few gaps, each is used.
-func TestStepsGrowWithTheTimeTheyStoodBack(t *testing.T) {
+func TestStatementsGrowWithTheTimeTheyYielded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
@@ -181,9 +181,9 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 	}
 }
 
-// TestUnknownEndpointsTakeTurnsAmongThemselves lets endpoints that nobody has seen
-// answer take all of their turns and hang.
-func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
+// TestUnknownEndpointsShareTheirOwnSlots lets endpoints that nobody has seen
+// answer take all of their slots and hang.
+func TestUnknownEndpointsShareTheirOwnSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var gate Gate
@@ -203,15 +203,15 @@ func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 			t.Errorf("a request to a quick endpoint waited for %s behind unknown ones", waited)
 		}
 		if waited := took(unknown); waited != sendLength {
-			t.Errorf("one more waited for %s, want until the first turns are over, %s",
+			t.Errorf("one more waited for %s, want until the first slots are free, %s",
 				waited, sendLength)
 		}
 	})
 }
 
-// TestRequestsStandBackForCallsUnderLoad lets a request wait for its turn behind
+// TestSendsYieldToAPIRequestsUnderLoad lets a request wait for a slot behind
 // others while two calls are open.
-func TestRequestsStandBackForCallsUnderLoad(t *testing.T) {
+func TestSendsYieldToAPIRequestsUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls Gate

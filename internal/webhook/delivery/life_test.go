@@ -226,7 +226,7 @@ func (l *life) finish(t *rapid.T) {
 		l.h.Clock.Move(48 * time.Hour)
 		l.lose(t)
 		for _, worker := range l.workers {
-			_, err := worker.AdoptHeld(context.Background())
+			_, err := worker.AdoptBackpressured(context.Background())
 			l.must(t, errors.Join(err, worker.ReleaseIdle(context.Background())))
 			_, err = worker.EnqueueDue(context.Background())
 			l.must(t, err)

@@ -56,10 +56,10 @@ type endpoint struct {
 	freed chan struct{}
 	// mean is a moving average of the durations of attempts, 0 before the first.
 	mean atomic.Int64
-	// holds counts the deliveries that were held back, each once its row says so,
+	// backpressured counts the deliveries that were held back, each once its row says so,
 	// and cleared how many of them are known to have come back. A count, since a
 	// flag would be taken down for what is held at that very moment.
-	holds, cleared atomic.Int64
+	backpressured, cleared atomic.Int64
 	// refilling lets one attempt's end at a time bring deliveries back.
 	refilling atomic.Bool
 }
@@ -90,14 +90,14 @@ func (l *limiter) of(uid uuid.UUID) *endpoint {
 	return found
 }
 
-// idle tells for each subscription with held deliveries and nothing in flight here
+// idle tells for each subscription under backpressure and with nothing in flight here
 // how many of them may come back now.
 func (l *limiter) idle() map[uuid.UUID]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counts, slow := make(map[uuid.UUID]int), l.slow
 	for uid, target := range l.byUID {
-		if !target.holding() || target.inFlight > 0 {
+		if !target.isBackpressured() || target.inFlight > 0 {
 			continue
 		}
 		if count := target.bound(slow); count > 0 {
@@ -267,16 +267,16 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 	}
 }
 
-// holding tells that deliveries of the subscription may be held back.
-func (l *endpoint) holding() bool { return l.holds.Load() != l.cleared.Load() }
+// isBackpressured tells that deliveries of the subscription may be held back.
+func (l *endpoint) isBackpressured() bool { return l.backpressured.Load() != l.cleared.Load() }
 
-// free is how many held deliveries should come back now: none while the endpoint is
+// free is how many deliveries should come back from backpressure now: none while the endpoint is
 // more than three quarters full, so that they come back in batches.
 func (l *endpoint) free() int {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	bound := l.bound(l.all.slow)
-	if l.holding() && l.inFlight <= bound*3/4 {
+	if l.isBackpressured() && l.inFlight <= bound*3/4 {
 		return bound - l.inFlight
 	}
 	return 0

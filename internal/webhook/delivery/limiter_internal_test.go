@@ -8,13 +8,13 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// fill takes places in a lane until there are no more, and returns them.
+// fill takes slots of an endpoint until there are no more, and returns them.
 func fill(l *endpoint) []*slot {
-	var places []*slot
+	var slots []*slot
 	for p := l.take(); p != nil; p = l.take() {
-		places = append(places, p)
+		slots = append(slots, p)
 	}
-	return places
+	return slots
 }
 
 // known makes an endpoint one that answers in a millisecond.
@@ -39,27 +39,27 @@ func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var all limiter
-				var lanes []*endpoint
+				var endpoints []*endpoint
 				for number := range 200 {
-					lanes = append(lanes, all.of([16]byte{1, byte(number)}))
-					prepare(lanes[number])
+					endpoints = append(endpoints, all.of([16]byte{1, byte(number)}))
+					prepare(endpoints[number])
 				}
 				<-time.After(2 * slowAfter)
 				well := known(&all, 2)
 				var hanging []*slot
-				for _, l := range lanes {
+				for _, l := range endpoints {
 					hanging = append(hanging, fill(l)...)
 				}
 				for range 4 {
 					<-time.After(slowAfter / 2)
 					well.take().leave(time.Millisecond, false)
 				}
-				places := fill(well)
-				if len(places) < 4 {
-					t.Errorf("an endpoint that is well has %d places beside %d that hang, want 4",
-						len(places), len(hanging))
+				slots := fill(well)
+				if len(slots) < 4 {
+					t.Errorf("an endpoint that is well has %d slots beside %d that hang, want 4",
+						len(slots), len(hanging))
 				}
-				for _, p := range append(hanging, places...) {
+				for _, p := range append(hanging, slots...) {
 					p.leave(30*time.Second, true)
 				}
 				if all.inFlight != 0 || all.slow != 0 {
@@ -76,36 +76,36 @@ func TestTimeoutsTakePlaces(t *testing.T) {
 	var all limiter
 	l := known(&all, 1)
 	if got := len(fill(l)); got != perEndpoint {
-		t.Fatalf("a quick endpoint has %d places, want %d", got, perEndpoint)
+		t.Fatalf("a quick endpoint has %d slots, want %d", got, perEndpoint)
 	}
 	l = known(new(limiter), 1)
 	for range 10 {
 		l.take().leave(30*time.Second, true)
 	}
-	places := fill(l)
-	if len(places) != perEndpoint/8 {
-		t.Fatalf("an endpoint that times out has %d places, want %d", len(places), perEndpoint/8)
+	slots := fill(l)
+	if len(slots) != perEndpoint/8 {
+		t.Fatalf("an endpoint that times out has %d slots, want %d", len(slots), perEndpoint/8)
 	}
-	for _, p := range places {
+	for _, p := range slots {
 		p.leave(time.Millisecond, false)
 	}
 	for range maxHalvings {
 		l.take().leave(time.Millisecond, false)
 	}
 	if got := len(fill(l)); got != perEndpoint {
-		t.Errorf("after it answered again it has %d places, want %d", got, perEndpoint)
+		t.Errorf("after it answered again it has %d slots, want %d", got, perEndpoint)
 	}
 }
 
 // TestTooLateToBegin lets a process come to an attempt when others may take it for dead:
-// nothing is sent, and the place is free again.
+// nothing is sent, and the slot is free again.
 func TestTooLateToBegin(t *testing.T) {
 	t.Parallel()
 	var all limiter
 	var service Service // without a sender
-	place := known(&all, 1).take()
+	taken := known(&all, 1).take()
 	asked := time.Now().Add(-beginLife - time.Second)
-	attempt := service.send(t.Context(), place, &madeAttempt{asked: asked}, sender.Request{},
+	attempt := service.send(t.Context(), taken, &madeAttempt{asked: asked}, sender.Request{},
 		func() {})
 	if attempt.Class != sender.ClassUnknown || attempt.Sent || all.inFlight != 0 {
 		t.Errorf("class %q, sent %v, %d in flight", attempt.Class, attempt.Sent, all.inFlight)

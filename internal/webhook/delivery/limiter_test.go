@@ -30,8 +30,8 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	h.DeliverAll(t, t.Context(), &group)
-	waittest.Until(t, "all that find no place are held", func() bool {
-		return h.Held(t) == events-1-bound
+	waittest.Until(t, "all that find no slot are held", func() bool {
+		return h.Backpressured(t) == events-1-bound
 	})
 	if got := len(r.Requests()); got > 1+bound {
 		t.Errorf("%d requests are in flight, want at most %d", got-1, bound)
@@ -62,7 +62,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 
 // What a process held and did not live to release is released by another one, also
 // while something of the subscription is still in the queue.
-func TestHeldByADeadProcessIsReleasedByAnother(t *testing.T) {
+func TestBackpressureOfADeadProcessIsReleasedByAnother(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	r := webhooktest.NewReceiver(t, nil)
@@ -84,7 +84,7 @@ func TestHeldByADeadProcessIsReleasedByAnother(t *testing.T) {
 	if got := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); got != 5 {
 		t.Fatalf("%d are held before another process knows of them, want 5", got)
 	}
-	adopted, err := other.Deliveries.AdoptHeld(t.Context())
+	adopted, err := other.Deliveries.AdoptBackpressured(t.Context())
 	if err != nil || adopted != 1 {
 		t.Fatalf("adopted of %d subscriptions, %v", adopted, err)
 	}

@@ -220,7 +220,7 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 	}
 }
 
-// An event is being recorded while its subscription is deleted: whoever commits
+// An event is being recorded while its subscription is deleted: no matter who commits
 // last, nothing goes out and nothing stays pending.
 func TestEventCrossesTheDeletion(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ type Event struct {
 // a microsecond, so that application, status and timestamp together never name
 // two events (specification section 6.1), even when a clock steps back. Under the same
 // lock each takes the application's next number, after those of events that are older than
-// numbers are, and its place in the outbox. The event is its last change, so whoever records
+// numbers are, and its place in the outbox. The event is its last change, so anyone who records
 // one need not note that. Partner and merchant are the application's,
 // and the subscriptions are read as they are in force when this statement begins, not when it
 // commits: what follows from the event is decided here, and only done later.

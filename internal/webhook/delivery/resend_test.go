@@ -275,7 +275,7 @@ func TestResendMatching(t *testing.T) {
 	}
 }
 
-// A re-send and the deletion of its subscription at once: whoever comes second
+// A re-send and the deletion of its subscription at once: the one that comes second
 // waits, and nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
 	t.Parallel()

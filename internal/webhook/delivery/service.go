@@ -33,12 +33,12 @@ type Service struct {
 	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
 	Gate *Gate
 
-	limiter limiter
-	loads   batcher[Args, *assignment]
-	holds   batcher[*madeAttempt, struct{}]
-	begins  batcher[*madeAttempt, bool]
-	records batcher[*madeAttempt, bool]
-	slots   batcher[assignment, bool]
+	limiter      limiter
+	loads        batcher[Args, *assignment]
+	backpressure batcher[*madeAttempt, struct{}]
+	begins       batcher[*madeAttempt, bool]
+	records      batcher[*madeAttempt, bool]
+	slots        batcher[assignment, bool]
 }
 
 // Observation is one attempt for what counts them.

@@ -225,10 +225,10 @@ const endJobs = `
 		   AND j.id = found.job_id
 		   AND j.attempt = found.run`
 
-// holdDeliveries sets deliveries aside, whose jobs go with that. A job that was handed back
+// backpressureDeliveries sets deliveries aside, whose jobs go with that. A job that was handed back
 // meanwhile, for a process that was frozen, is another run's, of the same number but taken later:
 // its delivery stays in hand.
-const holdDeliveries = `
+const backpressureDeliveries = `
 	WITH made AS MATERIALIZED (
 		SELECT delivery_uid, created_at, job_id, run, claimed_at
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[], $5::timestamptz[])
@@ -248,7 +248,7 @@ const holdDeliveries = `
 	   AND d.queued
 	   AND (m.job_id = 0 OR m.job_id IN (SELECT id FROM done))`
 
-func holdMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}, error) {
+func backpressureMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}, error) {
 	var columns [5]arrayLiteral
 	for _, row := range inOrder(rows) {
 		columns[0].addUID(row.task.UID)
@@ -257,7 +257,7 @@ func holdMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}
 		columns[3].addInt(int64(row.run.Number))
 		columns[4].addTime(row.run.ClaimedAt)
 	}
-	_, err := on.ExecContext(ctx, holdDeliveries, literals(columns[:])...)
+	_, err := on.ExecContext(ctx, backpressureDeliveries, literals(columns[:])...)
 	return make([]struct{}, len(rows)), err
 }
 

@@ -52,7 +52,7 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	if err != nil || !suffered.Until.After(s.DB.Now()) {
 		return suffered.Fault, err == nil, err
 	}
-	// The lock makes whoever ends the wait come before, and then nothing is put off, or
+	// The lock makes the one that ends the wait come before, and then nothing is put off, or
 	// after, and then it finds the delivery put off.
 	result, err := s.DB.ExecContext(ctx, `
 		UPDATE deliveries d

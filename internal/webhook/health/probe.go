@@ -57,18 +57,18 @@ func (s *Service) ProbeDue(ctx context.Context) ([]ProbeRecord, error) {
 		return nil, err
 	}
 	records := make([]ProbeRecord, len(targets))
-	faults := make([]error, len(targets))
+	errs := make([]error, len(targets))
 	slots := make(chan struct{}, probesAtOnce)
 	var group sync.WaitGroup
 	for i, target := range targets {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			records[i], faults[i] = s.probe(ctx, target)
+			records[i], errs[i] = s.probe(ctx, target)
 		})
 	}
 	group.Wait()
-	return records, errors.Join(faults...)
+	return records, errors.Join(errs...)
 }
 
 // ProbeNow probes one subscription's endpoint at once. Error: NOT_FOUND.

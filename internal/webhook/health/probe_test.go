@@ -35,7 +35,7 @@ func TestCheckURL(t *testing.T) {
 		{"private", "https://10.0.0.1/", "url", subscription.CheckRefused, "a private address"},
 		{
 			"no name", "https://nobody-has-this-name.invalid/", "name", subscription.CheckWarning,
-			"deliveries fail until this is mended",
+			"deliveries fail until this is fixed",
 		},
 		{"closed", closed.URL, "connection", subscription.CheckWarning, "The connection was refused"},
 		{

@@ -63,7 +63,7 @@ type Unreported struct {
 }
 
 // TakeUnreported takes what the partners' contacts are to be mailed now, by subscription and kind
-// of event: of each subscription at most once an hour. Whoever takes it must mail it in tx.
+// of event: of each subscription at most once an hour. Anyone who takes it must mail it in tx.
 func (s *Service) TakeUnreported(ctx context.Context, tx *postgres.Tx) ([]Unreported, error) {
 	_, err := tx.ExecContext(ctx, `
 		DELETE FROM untold_failures f

@@ -38,9 +38,9 @@ func (s *Service) LoadSettings(ctx context.Context) (Settings, error) {
 func (s *Service) SaveSettings(
 	ctx context.Context, tx *postgres.Tx, settings Settings, by string,
 ) (Settings, error) {
-	var faults lending.Faults
-	subscription.CheckFailing(&faults, settings.FailingMinutes, settings.FailingEvents)
-	if err := faults.Err(); err != nil {
+	var errs lending.FieldErrors
+	subscription.CheckFailing(&errs, settings.FailingMinutes, settings.FailingEvents)
+	if err := errs.Err(); err != nil {
 		return Settings{}, err
 	}
 	var before Settings

@@ -79,7 +79,7 @@ type link struct {
 
 // dial resolves the host of u, checks every address and connects to the first
 // that answers. The link's address and timings are filled in as far as it
-// came, also when it fails; a failure is a *fault.
+// came, also when it fails; a failure is a *sendError.
 //
 // One refused address among several blocks the attempt: a name that leads into
 // a private network at times is not one to trust the rest of the time.

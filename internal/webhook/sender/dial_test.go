@@ -14,7 +14,7 @@ import (
 )
 
 // answers is a resolver that gives one set of addresses after the other, and
-// the last again and again, as a name does that is bound anew on purpose.
+// the last again and again, as a name does that is bound again on purpose.
 type answers struct {
 	asked atomic.Int32
 	sets  [][]string

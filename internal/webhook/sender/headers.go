@@ -88,11 +88,11 @@ func ParseHeader(line string) (Header, error) {
 // around them, which HTTP does not carry. The error is a VALIDATION_ERROR that
 // names each wrong one as headers[0].name or headers[0].value.
 func CheckHeaders(headers []Header) ([]Header, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	if len(headers) > maxHeaders {
-		faults.Add("headers", "%d headers were given; at most %d are allowed",
+		errs.Add("headers", "%d headers were given; at most %d are allowed",
 			len(headers), maxHeaders)
-		return nil, faults.Err()
+		return nil, errs.Err()
 	}
 	valid := make([]Header, len(headers))
 	seen := make(map[string]bool, len(headers))
@@ -101,7 +101,7 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 		valid[i] = header
 		valid[i].Name, valid[i].Value = name, trimValue(header.Value)
 		if problem := nameProblem(header.Name, name, seen[name]); problem != "" {
-			faults.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
+			errs.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
 		}
 		// What is wrong with a value does not quote it.
 		field, short := fmt.Sprintf("headers[%d].value", i), cut(header.Name, maxHeaderName)
@@ -109,15 +109,15 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 			return c != '\t' && (c < ' ' || c > '~')
 		})
 		if size := len(valid[i].Value); size > maxHeaderValue {
-			faults.Add(field, "the value of header %q has %d bytes; at most %d are allowed",
+			errs.Add(field, "the value of header %q has %d bytes; at most %d are allowed",
 				short, size, maxHeaderValue)
 		} else if at >= 0 {
-			faults.Add(field, "the value of header %q contains a character at position %d that is "+
+			errs.Add(field, "the value of header %q contains a character at position %d that is "+
 				"not printable ASCII, a space or a tab", short, at+1)
 		}
 		seen[name] = true
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return valid, nil

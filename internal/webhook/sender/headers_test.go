@@ -39,7 +39,7 @@ func TestCheckHeaders(t *testing.T) {
 	tests := []struct {
 		name    string
 		headers pairs
-		fields  []string // of the faults; nil means accepted
+		fields  []string // of the errors; nil means accepted
 		word    string
 	}{
 		{"none", nil, nil, ""},
@@ -148,8 +148,8 @@ func TestCheckHeaders(t *testing.T) {
 				t.Fatalf("headers %v, error %v", valid, err)
 			}
 			var fields []string
-			for _, fault := range refusal.Details {
-				fields = append(fields, fault.Field)
+			for _, problem := range refusal.Details {
+				fields = append(fields, problem.Field)
 			}
 			if !slices.Equal(fields, test.fields) || !strings.Contains(refusal.Message, test.word) {
 				t.Errorf("fields %v, message %q; want %v, %q", fields, refusal.Message, test.fields,

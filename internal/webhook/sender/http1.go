@@ -226,7 +226,7 @@ func keepAlive(header http.Header) time.Duration {
 	return idleTime
 }
 
-// meter bounds what is read from a connection until its bound is set anew.
+// meter bounds what is read from a connection until its bound is set again.
 type meter struct {
 	source io.Reader
 	left   int

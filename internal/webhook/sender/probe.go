@@ -126,7 +126,7 @@ func (p *Probe) noteChains(chains [][]*x509.Certificate) {
 	}
 }
 
-// ask makes the HEAD request. Only a redirect and no answer at all are faults.
+// ask makes the HEAD request. Only a redirect and no answer at all are errors.
 func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) error {
 	out := newOutgoing(u, []Header{
 		{Name: "user-agent", Value: s.userAgent},

@@ -84,7 +84,7 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 	return s.make(ctx, r, s.attempt)
 }
 
-// make makes an attempt by a way of sending. The errors of that are faults: attempts
+// make makes an attempt by a way of sending. The errors of that are send errors: attempts
 // without a final answer.
 func (s *Sender) make(
 	ctx context.Context, r Request,

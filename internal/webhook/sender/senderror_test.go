@@ -27,10 +27,10 @@ func TestFaults(t *testing.T) {
 	}}
 	ctx := t.Context()
 	tests := []struct {
-		name  string
-		fault error
-		class ErrorClass
-		text  string
+		name    string
+		problem error
+		class   ErrorClass
+		text    string
 	}{
 		{
 			"a silent name server", dnsError(ctx, "hooks.example", &net.DNSError{
@@ -90,9 +90,9 @@ func TestFaults(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			f, ok := errors.AsType[*sendError](test.fault)
+			f, ok := errors.AsType[*sendError](test.problem)
 			if !ok || f.class != test.class || !strings.HasPrefix(f.Error(), test.text) {
-				t.Errorf("fault %v, want %q, %q", test.fault, test.class, test.text)
+				t.Errorf("fault %v, want %q, %q", test.problem, test.class, test.text)
 			}
 		})
 	}

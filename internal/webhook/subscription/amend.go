@@ -89,9 +89,9 @@ func CheckReason(reason string) error {
 	if reason == "" {
 		return nil
 	}
-	var faults lending.Faults
-	faults.Text("reason", reason, MaxReason)
-	return faults.Err()
+	var errs lending.FieldErrors
+	errs.Text("reason", reason, MaxReason)
+	return errs.Err()
 }
 
 // amend applies the patch to the row and names the settings that changed.

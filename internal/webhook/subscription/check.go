@@ -17,7 +17,7 @@ const checkTimeout = 5 * time.Second
 // CheckDestination asks DNS about an endpoint before it is saved. A name that
 // does not resolve yet is a warning; one that leads to an address that is not
 // allowed is a VALIDATION_ERROR of "url". What is wrong with the URL itself is
-// left to Subscribe and Amend, which name it with every other fault. It waits
+// left to Subscribe and Amend, which name it with every other error. It waits
 // for DNS, so it belongs outside any transaction.
 func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning string, err error) {
 	parsed, err := s.Policy.CheckURL(rawURL)
@@ -95,7 +95,7 @@ func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
 		check.passBefore(step, probe)
 		check.Expires = probe.Expires
 		return check.stop(step, CheckWarning,
-			sentenceOf(probe.Error)+" It can be saved; deliveries fail until this is mended.")
+			sentenceOf(probe.Error)+" It can be saved; deliveries fail until this is fixed.")
 	}
 	check.passBefore(stepCertificate, probe)
 	check.Expires = probe.Expires

@@ -49,7 +49,7 @@ func TestSubscriptionOutlivesItsKey(t *testing.T) {
 	}
 	h.Publish(t)
 	if err := h.Deliveries.Deliver(t.Context(), h.Job(t), webhooktest.First); err != nil {
-		t.Errorf("delivering with what was set anew: %v", err)
+		t.Errorf("delivering with what was set again: %v", err)
 	}
 	if state := h.Newest(t).State; state != delivery.StateDelivered {
 		t.Errorf("the delivery is %s", state)

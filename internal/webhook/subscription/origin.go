@@ -38,23 +38,23 @@ func (s Settings) checkMove(current Subscription, rotate bool) error {
 	if SameOrigin(current.URL, s.URL) {
 		return nil
 	}
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	if s.Auth == sender.AuthBearer && !rotate {
-		faults.Add("secret", `"secret" must be given anew: a stored token does not move to `+
+		errs.Add("secret", `"secret" must be given again: a stored token does not move to `+
 			"another scheme, host or port")
 	}
 	for i, header := range s.Headers {
 		if header.Kept && !header.Plain && header.Value != "" {
-			faults.Add(fmt.Sprintf("headers[%d].value", i), "the value of header %q must be given "+
-				"anew: a stored secret value does not move to another scheme, host or port", header.Name)
+			errs.Add(fmt.Sprintf("headers[%d].value", i), "the value of header %q must be given "+
+				"again: a stored secret value does not move to another scheme, host or port", header.Name)
 		}
 	}
-	if len(faults) == 0 {
+	if len(errs) == 0 {
 		return nil
 	}
 	// What was asked is not wrong in itself.
 	return &lending.Error{
-		Code: lending.CodeInvalidState, Message: faults[0].Message, Details: faults,
+		Code: lending.CodeInvalidState, Message: errs[0].Message, Details: errs,
 	}
 }
 
@@ -63,7 +63,7 @@ func (s Settings) checkMove(current Subscription, rotate bool) error {
 // show a secret value.
 func keepHeaders(wanted, stored []sender.Header) ([]sender.Header, error) {
 	kept := make([]sender.Header, len(wanted))
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	for i, header := range wanted {
 		kept[i] = header
 		if !header.Kept {
@@ -73,14 +73,14 @@ func keepHeaders(wanted, stored []sender.Header) ([]sender.Header, error) {
 		field := fmt.Sprintf("headers[%d].value", i)
 		switch {
 		case !found:
-			faults.Add(field, "there is no stored value of header %q to keep; give one", header.Name)
+			errs.Add(field, "there is no stored value of header %q to keep; give one", header.Name)
 		case header.Plain && !now.Plain:
-			faults.Add(field, "the stored value of header %q is secret; give it anew to make it plain",
+			errs.Add(field, "the stored value of header %q is secret; give it again to make it plain",
 				header.Name)
 		}
 		kept[i].Value, kept[i].Plain = now.Value, now.Plain
 	}
-	return kept, faults.Err()
+	return kept, errs.Err()
 }
 
 // allKept marks headers as stored ones.

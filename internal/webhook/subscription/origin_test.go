@@ -56,9 +56,9 @@ func TestCredentialsDoNotMoveAlong(t *testing.T) {
 	h := webhooktest.New(t)
 	made, token := guarded(t, h, "https://hooks.example/one")
 	address := func(text string) *string { return &text }
-	hmac, fresh := sender.AuthHMAC, secret.New("typed-anew-0123456789")
+	hmac, fresh := sender.AuthHMAC, secret.New("typed-again-0123456789")
 	kept := []sender.Header{{Name: "X-Api-Key", Kept: true}, {Name: "x-tenant", Kept: true}}
-	anew := []sender.Header{{Name: "x-api-key", Value: "another"}, {Name: "x-tenant", Kept: true}}
+	again := []sender.Header{{Name: "x-api-key", Value: "another"}, {Name: "x-tenant", Kept: true}}
 	both := []string{"secret", "headers[0].value"}
 	for name, test := range map[string]struct {
 		patch  subscription.Patch
@@ -73,7 +73,7 @@ func TestCredentialsDoNotMoveAlong(t *testing.T) {
 			subscription.Patch{URL: address("https://evil.example/"), Secret: &fresh}, both[1:],
 		},
 		"the headers alone given": {
-			subscription.Patch{URL: address("https://evil.example/"), Headers: &anew}, both[:1],
+			subscription.Patch{URL: address("https://evil.example/"), Headers: &again}, both[:1],
 		},
 		"as a signing secret": {
 			subscription.Patch{URL: address("https://evil.example/"), Auth: &hmac}, both[1:],
@@ -97,11 +97,11 @@ func TestCredentialsDoNotMoveAlong(t *testing.T) {
 		t.Errorf("on the same host the headers became %#v", moved.Headers)
 	}
 	moved, value := h.Amend(t, made.UID, subscription.Patch{
-		URL: address("https://new.example/"), Secret: &fresh, Headers: &anew,
+		URL: address("https://new.example/"), Secret: &fresh, Headers: &again,
 	})
 	if moved.URL != "https://new.example/" || !value.Equal(fresh) ||
 		moved.Headers[0].Value != "another" {
-		t.Errorf("with all given anew: %+v", moved)
+		t.Errorf("with all given again: %+v", moved)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestHeadersAreKeptByName(t *testing.T) {
 	}
 }
 
-func TestRestoreAsksForCredentialsAnew(t *testing.T) {
+func TestRestoreAsksForCredentialsAgain(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	made, _ := guarded(t, h, "https://old.example/")
@@ -168,11 +168,11 @@ func TestRestoreAsksForCredentialsAnew(t *testing.T) {
 	strange := []sender.Header{{Name: "x-strange", Value: "v"}}
 	_, err = h.Restore(t, made.UID, subscription.Choice{Version: 1, Secret: again, Headers: strange})
 	webhooktest.WantRefusal(t, err, lending.CodeValidation, "header")
-	key := []sender.Header{{Name: "X-API-Key", Value: "given anew"}}
+	key := []sender.Header{{Name: "X-API-Key", Value: "given again"}}
 	restored, err := h.Restore(t, made.UID,
 		subscription.Choice{Version: 1, Secret: again, Headers: key})
 	if err != nil || restored.SecretKept || restored.Subscription.URL != "https://old.example/" ||
-		restored.Subscription.Headers[0].Value != "given anew" ||
+		restored.Subscription.Headers[0].Value != "given again" ||
 		restored.Subscription.Headers[1].Value != "north" {
 		t.Errorf("restored %+v, %v", restored, err)
 	}

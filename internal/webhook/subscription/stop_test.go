@@ -59,9 +59,9 @@ func TestUnopenableSubscriptionStops(t *testing.T) {
 	}
 }
 
-// What is damaged breaks no reading, and heals when it is given anew; a stop that
+// What is damaged breaks no reading, and heals when it is given again; a stop that
 // meanwhile was paused by a person stays paused.
-func TestDamagedValuesAreGivenAnew(t *testing.T) {
+func TestDamagedValuesAreGivenAgain(t *testing.T) {
 	t.Parallel()
 	for _, column := range []string{"secret_sealed", "headers_sealed"} {
 		t.Run(column, func(t *testing.T) {
@@ -91,13 +91,13 @@ func TestDamagedValuesAreGivenAnew(t *testing.T) {
 				"headers_sealed" {
 				webhooktest.WantRefusal(t, err, lending.CodeInvalidState)
 			}
-			value := secret.New("given-anew-0123456789")
+			value := secret.New("given-again-0123456789")
 			patch := subscription.Patch{
 				Headers: &[]sender.Header{{Name: "x-key", Value: "w"}}, Secret: &value,
 				Overlap: subscription.DefaultOverlap,
 			}
 			if healed, _ := h.Amend(t, made.UID, patch); healed.Unopened != "" {
-				t.Errorf("given anew it is %+v", healed)
+				t.Errorf("given again it is %+v", healed)
 			}
 			if h.Parked(t) != 0 || h.EnqueueDue(t) != 1 {
 				t.Error("what waited does not go out")

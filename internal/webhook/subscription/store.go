@@ -110,9 +110,9 @@ func (e *unopenedError) Error() string {
 	if e.key != "" {
 		return fmt.Sprintf("The %s is sealed with the key %s, which this server does not have, so "+
 			"that nothing is sent. Add that key behind the first one of DRAWBRIDGE_SECRETS_KEY and "+
-			"restart, or give the %s anew.", e.what, e.key, e.what)
+			"restart, or give the %s again.", e.what, e.key, e.what)
 	}
-	return fmt.Sprintf("The stored %s is damaged, so that nothing is sent. Give the %s anew.",
+	return fmt.Sprintf("The stored %s is damaged, so that nothing is sent. Give the %s again.",
 		e.what, e.what)
 }
 
@@ -280,11 +280,11 @@ func saveMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
 	if err != nil {
 		return fmt.Errorf("checking the merchants of subscription %s: %w", row.UID, err)
 	}
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	for _, uid := range strange {
-		faults.Add("merchant", `"merchant" %s is not a merchant of the partner`, uid)
+		errs.Add("merchant", `"merchant" %s is not a merchant of the partner`, uid)
 	}
-	if err := faults.Err(); err != nil {
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `

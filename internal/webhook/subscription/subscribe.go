@@ -92,54 +92,54 @@ func (s *Service) checkNew(settings *Settings) (secret.String, error) {
 // check validates and normalises settings and returns the secret to put in
 // force; without rotate that in force stays and none is returned.
 func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	parsed, err := s.Policy.CheckURL(settings.URL)
-	faults.Merge(err)
+	errs.Merge(err)
 	if err == nil {
 		settings.URL = parsed.String()
 	}
 	settings.Events = slices.Compact(slices.Sorted(slices.Values(settings.Events)))
-	checkEvents(&faults, settings.Events)
+	checkEvents(&errs, settings.Events)
 	if settings.Rate < 0 || settings.Rate > MaxRate {
-		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
+		errs.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
 	}
-	settings.Watch.check(&faults)
+	settings.Watch.check(&errs)
 	if settings.Name = strings.TrimSpace(settings.Name); settings.Name != "" {
-		faults.Text("name", settings.Name, MaxName)
+		errs.Text("name", settings.Name, MaxName)
 	}
 	for _, delay := range settings.Retry {
 		if settings.Retry.IsSet() && (delay < leastDelay || delay > mostDelay) {
-			faults.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
+			errs.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
 			break
 		}
 	}
 	if settings.Standard && settings.Auth != sender.AuthHMAC {
-		faults.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
+		errs.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
 	}
 	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
 		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
 	var value secret.String
 	if rotate {
-		value = checkSecret(&faults, settings.Auth, settings.Secret)
+		value = checkSecret(&errs, settings.Auth, settings.Secret)
 	}
 	headers, err := sender.CheckHeaders(settings.Headers)
-	faults.Merge(err)
+	errs.Merge(err)
 	settings.Headers = headers
-	return value, faults.Err()
+	return value, errs.Err()
 }
 
 // checkSecret returns the secret to use under the scheme: none, the one that
 // was brought along, or a new one.
-func checkSecret(faults *lending.Faults, auth sender.Auth, brought secret.String) secret.String {
+func checkSecret(errs *lending.FieldErrors, auth sender.Auth, brought secret.String) secret.String {
 	switch auth {
 	case sender.AuthNone:
 		if !brought.IsZero() {
-			faults.Add("secret", `"secret" has no use with "auth" none`)
+			errs.Add("secret", `"secret" has no use with "auth" none`)
 		}
 		return secret.String{}
 	case sender.AuthHMAC, sender.AuthBearer:
 	default:
-		faults.Add("auth", `"auth" must be none, hmac or bearer`)
+		errs.Add("auth", `"auth" must be none, hmac or bearer`)
 		return secret.String{}
 	}
 	if brought.IsZero() {
@@ -147,11 +147,11 @@ func checkSecret(faults *lending.Faults, auth sender.Auth, brought secret.String
 	}
 	text := brought.Reveal()
 	if len(text) < minSecret || len(text) > maxSecret {
-		faults.Add("secret", `"secret" must be %d to %d bytes long`, minSecret, maxSecret)
+		errs.Add("secret", `"secret" must be %d to %d bytes long`, minSecret, maxSecret)
 	}
 	for _, char := range text {
 		if char <= ' ' || char > '~' {
-			faults.Add("secret", `"secret" must be visible ASCII characters without spaces`)
+			errs.Add("secret", `"secret" must be visible ASCII characters without spaces`)
 			break
 		}
 	}

@@ -67,7 +67,7 @@ func (s Subscription) CheckHeaders() error {
 		return nil
 	}
 	return lending.NewError(lending.CodeInvalidState,
-		"%s What is stored of the custom headers is unknown: set all of them anew.", s.Unopened)
+		"%s What is stored of the custom headers is unknown: set all of them again.", s.Unopened)
 }
 
 // Settings are the parts of a subscription that an operator chooses.
@@ -148,10 +148,10 @@ func (s Subscription) Wants(kind lending.EventKind) bool {
 	})
 }
 
-// checkEvents adds a fault for each event that is not a kind.
-func checkEvents(faults *lending.Faults, events []string) {
+// checkEvents adds an error for each event that is not a kind.
+func checkEvents(errs *lending.FieldErrors, events []string) {
 	if len(events) == 0 {
-		faults.Add("event", `"event" is required: name a kind, or "all"`)
+		errs.Add("event", `"event" is required: name a kind, or "all"`)
 		return
 	}
 	kinds := make([]string, 0, len(lending.AllEventKinds()))
@@ -163,11 +163,11 @@ func checkEvents(faults *lending.Faults, events []string) {
 		case event == AllEvents:
 		case slices.Contains(events, AllEvents) && slices.Contains(kinds, event) &&
 			!lending.EventKind(event).IsOptIn():
-			faults.Add("event", `"event" is either "all" or a list of kinds, not both; `+
+			errs.Add("event", `"event" is either "all" or a list of kinds, not both; `+
 				`only %s and %s stand beside "all"`,
 				lending.EventFundingCancelled, lending.EventFundingReturned)
 		case !slices.Contains(kinds, event):
-			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
+			errs.Add("event", `"event" %q is not an event kind; the kinds are %s`,
 				event, strings.Join(kinds, ", "))
 		}
 	}

@@ -310,16 +310,16 @@ func (v Version) patch(choice Choice) (Patch, error) {
 			v.Number)
 	}
 	headers := allKept(v.Headers)
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	for _, header := range choice.Headers {
 		name := strings.ToLower(header.Name)
 		at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
 		if at < 0 {
-			faults.Add("header", "%q is no header of the version to restore", header.Name)
+			errs.Add("header", "%q is no header of the version to restore", header.Name)
 			continue
 		}
 		headers[at] = header
 	}
 	patch.Headers = &headers
-	return patch, faults.Err()
+	return patch, errs.Err()
 }

@@ -29,14 +29,14 @@ type Watch struct {
 	AlertEmail string `db:"alert_email" json:"alert_email"`
 }
 
-// CheckFailing adds a fault for each wrong bound of what counts as failing.
-func CheckFailing(faults *lending.Faults, minutes, events int) {
+// CheckFailing adds an error for each wrong bound of what counts as failing.
+func CheckFailing(errs *lending.FieldErrors, minutes, events int) {
 	if minutes < minFailingMinutes || minutes > maxFailingMinutes {
-		faults.Add("failing_minutes", `"failing_minutes" must be from %d to %d`,
+		errs.Add("failing_minutes", `"failing_minutes" must be from %d to %d`,
 			minFailingMinutes, maxFailingMinutes)
 	}
 	if events < 1 || events > maxFailingEvents {
-		faults.Add("failing_events", `"failing_events" must be from 1 to %d`, maxFailingEvents)
+		errs.Add("failing_events", `"failing_events" must be from 1 to %d`, maxFailingEvents)
 	}
 }
 
@@ -99,8 +99,8 @@ func scanned(text, form string, number *int) bool {
 	return true
 }
 
-// check adds a fault for each wrong value.
-func (w Watch) check(faults *lending.Faults) {
+// check adds an error for each wrong value.
+func (w Watch) check(errs *lending.FieldErrors) {
 	minutes, events := w.FailingMinutes, w.FailingEvents
 	if minutes == 0 {
 		minutes = minFailingMinutes
@@ -108,8 +108,8 @@ func (w Watch) check(faults *lending.Faults) {
 	if events == 0 {
 		events = 1
 	}
-	CheckFailing(faults, minutes, events)
+	CheckFailing(errs, minutes, events)
 	if len(w.AlertEmail) > maxAlertEmail {
-		faults.Add("alert_email", `"alert_email" must have at most %d characters`, maxAlertEmail)
+		errs.Add("alert_email", `"alert_email" must have at most %d characters`, maxAlertEmail)
 	}
 }

@@ -141,14 +141,14 @@ func (h *Harness) Items(
 	return all
 }
 
-// WantConsistent fails the test unless the counts of the lanes are those of the
+// WantConsistent fails the test unless the counts of the targets are those of the
 // items, and each sent item has exactly one new delivery.
 func (h *Harness) WantConsistent(t testing.TB, uid uuid.UUID) {
 	t.Helper()
 	counts := h.LoadBulk(t, uid).Counts
 	for _, state := range bulk.ItemStates() {
 		if got := len(h.Items(t, uid, state)); got != counts.Of(state) {
-			t.Errorf("%d items are %s, the lanes count %d", got, state, counts.Of(state))
+			t.Errorf("%d items are %s, the targets count %d", got, state, counts.Of(state))
 		}
 	}
 	wrong := h.Count(t, `

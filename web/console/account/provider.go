@@ -131,7 +131,7 @@ func (f *Feature) admitIdentity(
 }
 
 // refuseSignIn shows the sign-in page with the reason, or to who is signed in the one
-// that asks for a proof; what is no refusal is a fault.
+// that asks for a proof; what is no refusal is an error.
 func (f *Feature) refuseSignIn(ctx echo.Context, err error) error {
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized, lending.CodeInvalidState:

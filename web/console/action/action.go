@@ -1,13 +1,13 @@
 // Package action is the one way in which the console changes anything. A change is
-// data: when it is possible, who may make it, what it asks, what it does and what the
+// data: when it is possible, who may make it, its form, what it does and what the
 // audit log is told. The engine gives each its form, the token that makes the form act
 // once, the transaction, the audit entries, the refusal beside the field, and the
 // notice on the page that comes next.
 //
-//	GET   Spec.Ask ─ not possible ──▶ error page, or led to where the reason shows
-//	         └────── Form ──────────▶ the form, on a page or in a dialog
-//	POST  Spec.Ask ─ Form ─ Do ─ refused ──▶ the form with what was typed and is wrong
-//	                         └── done ─────▶ notice, and the page of the result
+//	GET   Spec.Confirm ─ not possible ──▶ error page, or led to where the reason shows
+//	         └────────── Form ──────────▶ the form, on a page or in a dialog
+//	POST  Spec.Confirm ─ Form ─ Do ─ refused ──▶ the form with what was typed and is wrong
+//	                             └── done ─────▶ notice, and the page of the result
 package action
 
 import (
@@ -40,9 +40,9 @@ type Spec struct {
 	Role operator.Role
 	// Reauthenticate asks the person who they are again, before the form.
 	Reauthenticate bool
-	// Ask looks at how things are, and returns the form. An error says why the change
+	// Confirm looks at how things are, and returns the form. An error says why the change
 	// is not possible; one by Unneeded leads to where that shows.
-	Ask func(ctx echo.Context) (Form, error)
+	Confirm func(ctx echo.Context) (Form, error)
 }
 
 // Form is how somebody is asked for a change, and what it does.
@@ -52,9 +52,9 @@ type Form struct {
 	// Place is the form's; its title is that of Fields when empty.
 	Place page.Place
 	// Fields are what is asked, with the consequences.
-	Fields ui.AskForm
+	Fields ui.Confirmation
 	// Page draws the form in a way of its own; nil for the usual page or dialog.
-	Page func(ui.AskForm) templ.Component
+	Page func(ui.Confirmation) templ.Component
 	// Show answers with what can be seen this once, such as a new secret, in place of
 	// leading to the outcome's target; nil for none.
 	Show func(ctx echo.Context) error
@@ -74,7 +74,7 @@ type unneeded struct{ notice, target string }
 
 func (unneeded) Error() string { return "there is nothing to change" }
 
-// Unneeded ends Spec.Ask where there is nothing to do: the person is led to target and
+// Unneeded ends Spec.Confirm where there is nothing to do: the person is led to target and
 // told so.
 func Unneeded(notice, target string) error { return unneeded{notice, target} }
 
@@ -97,7 +97,7 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 	var routes []page.Route
 	for _, spec := range specs {
 		handler := echo.HandlerFunc(func(ctx echo.Context) error {
-			form, err := spec.Ask(ctx)
+			form, err := spec.Confirm(ctx)
 			if nothing, ok := errors.AsType[unneeded](err); ok {
 				e.LeaveNotice(ctx, nothing.notice)
 				return page.LeadTo(ctx, nothing.target)
@@ -131,13 +131,13 @@ func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
 		return ctx.NoContent(http.StatusNotAcceptable)
 	}
 	if form.Page == nil && page.IsFragment(ctx) {
-		return page.Render(ctx, status, ui.AskDialog(form.Fields))
+		return page.Render(ctx, status, ui.ConfirmationDialog(form.Fields))
 	}
 	if form.Place.Title == "" {
 		form.Place.Title = form.Fields.Title
 	}
 	if form.Page == nil {
-		form.Page = ui.AskBody
+		form.Page = ui.ConfirmationBody
 	}
 	return e.Show(ctx, status, form.Place, form.Page(form.Fields))
 }
@@ -202,9 +202,9 @@ func (e *Engine) CommitAs(
 ) (operator.Outcome, error) {
 	reason := strings.TrimSpace(ctx.FormValue("reason"))
 	if reason != "" {
-		var faults lending.Faults
-		reason = faults.Text("reason", reason, MaxReason)
-		if err := faults.Err(); err != nil {
+		var errs lending.FieldErrors
+		reason = errs.Text("reason", reason, MaxReason)
+		if err := errs.Err(); err != nil {
 			return operator.Outcome{}, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Typed fills a form's controls with what was sent.
-func Typed(ctx echo.Context, form ui.AskForm) ui.AskForm {
+func Typed(ctx echo.Context, form ui.Confirmation) ui.Confirmation {
 	values, err := ctx.FormParams()
 	if err != nil {
 		return form // the guard has read the form already: this cannot fail
@@ -32,7 +32,7 @@ func Typed(ctx echo.Context, form ui.AskForm) ui.AskForm {
 
 // Refused puts each refusal beside its field, in the form's words; what has no
 // field there goes over the form.
-func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
+func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {
 	if worded, ok := errors.AsType[*lending.Error](page.Worded(refusal, labels(form))); ok {
 		refusal = worded
 	}
@@ -43,8 +43,8 @@ func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 			if control.Name != detail.Field || control.Kind == ui.ControlHeading {
 				continue
 			}
-			form.Controls[i].Fault = strings.TrimSpace(
-				control.Fault + " " + page.Sentence(detail.Message))
+			form.Controls[i].Error = strings.TrimSpace(
+				control.Error + " " + page.Sentence(detail.Message))
 			placed = true
 		}
 		if !placed {
@@ -54,12 +54,12 @@ func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 	if len(refusal.Details) == 0 {
 		rest = append(rest, page.Sentence(refusal.Message))
 	}
-	form.Fault = strings.Join(rest, " ")
+	form.Error = strings.Join(rest, " ")
 	return form
 }
 
 // labels are the fields of a form by their names, as a sentence mentions them.
-func labels(form ui.AskForm) map[string]string {
+func labels(form ui.Confirmation) map[string]string {
 	named := map[string]string{"reason": "the reason"}
 	for _, control := range form.Controls {
 		switch {

@@ -82,7 +82,7 @@ func (f *Feature) actions(
 // action leads to a change, if it is possible now.
 func (c changing) action(name string, query url.Values) (applications.Action, error) {
 	c.get = query.Get
-	asked, err := changes[name].ask(c)
+	confirmation, err := changes[name].confirm(c)
 	if _, refused := errors.AsType[*lending.Error](err); refused || action.IsUnneeded(err) {
 		return applications.Action{}, nil // what is refused or so already is not offered
 	}
@@ -91,6 +91,6 @@ func (c changing) action(name string, query url.Values) (applications.Action, er
 	}
 	path := paths.To(paths.ApplicationChange, c.uid.String(), name)
 	return applications.Action{
-		Label: asked.button, Note: asked.note, Href: paths.With(path, query),
+		Label: confirmation.button, Note: confirmation.note, Href: paths.With(path, query),
 	}, nil
 }

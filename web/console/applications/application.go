@@ -32,7 +32,7 @@ func (f *Feature) application(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if shown.Hold, err = f.holdInForce(request, uid); err != nil {
+	if shown.LegalHold, err = f.legalHoldInForce(request, uid); err != nil {
 		return err
 	}
 	if shown.Tasks, err = f.Applications.Tasks(request, uid); err != nil {

@@ -45,7 +45,7 @@ func (f *Feature) Routes() []page.Route {
 		page.Get(paths.Document, "console.document", support, f.document),
 		page.Get(paths.Products, "console.products", support, f.products))
 	return append(routes, f.Actions(
-		f.newApplication(), f.change(), f.hold(), f.newProduct(), f.switchProduct(),
+		f.newApplication(), f.change(), f.legalHold(), f.newProduct(), f.switchProduct(),
 		f.changeOverdue())...)
 }
 

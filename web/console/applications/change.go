@@ -25,8 +25,8 @@ import (
 type change struct {
 	// action names it in the audit log.
 	action string
-	// ask returns its form. An error says why it is not possible now.
-	ask func(changing) (asked, error)
+	// confirm returns its form. An error says why it is not possible now.
+	confirm func(changing) (changeForm, error)
 	// basis writes what it rests on. The form carries that, and what differs by the time
 	// the form is sent is told instead of changed; nil for nothing.
 	basis func(changing) string
@@ -37,33 +37,33 @@ type change struct {
 // changes are all of them, by the last part of their address.
 var changes = map[string]change{
 	"status": {
-		action: "application.status", ask: changing.askStatus,
+		action: "application.status", confirm: changing.confirmStatus,
 		basis: func(c changing) string { return string(c.now.Status) },
 	},
 	"decision": {
-		action: "application.decide", ask: changing.askDecision,
+		action: "application.decide", confirm: changing.confirmDecision,
 		basis: func(c changing) string {
 			return fmt.Sprintf("%s, %s", c.now.Status, ui.Plural(len(c.now.Offers), "offer", "offers"))
 		},
 	},
 	"accept": {
-		action: "application.accept_offer", ask: changing.askAcceptance,
+		action: "application.accept_offer", confirm: changing.confirmAcceptance,
 		basis: func(c changing) string {
 			return fmt.Sprintf("%s with %s selected", c.now.Status,
 				cmp.Or(c.now.SelectedProductCode, "nothing"))
 		},
 	},
 	"document": {
-		action: "application.document", ask: changing.askDocument, basis: changing.documents,
+		action: "application.document", confirm: changing.confirmDocument, basis: changing.documents,
 	},
 	// A task rests on nothing; the form's token keeps it from being made twice.
-	"task": {action: "task.create", ask: changing.askTask},
+	"task": {action: "task.create", confirm: changing.confirmTask},
 	"task-status": {
-		action: "task.status", ask: changing.askTaskStatus, ofTask: true,
+		action: "task.status", confirm: changing.confirmTaskStatus, ofTask: true,
 		basis: func(c changing) string { return string(c.now.Task.Status) },
 	},
 	"funding": {
-		action: "draw.status", ask: changing.askFunding,
+		action: "draw.status", confirm: changing.confirmFunding,
 		basis: func(c changing) string { // where the money of the draw stands
 			if c.now.Loan != nil {
 				for _, draw := range c.now.Loan.Disbursements {
@@ -75,8 +75,8 @@ var changes = map[string]change{
 			return ""
 		},
 	},
-	"amount": {action: "application.amount", ask: changing.askAmount, basis: changing.offers},
-	"terms":  {action: "application.terms", ask: changing.askTerms, basis: changing.offers},
+	"amount": {action: "application.amount", confirm: changing.confirmAmount, basis: changing.offers},
+	"terms":  {action: "application.terms", confirm: changing.confirmTerms, basis: changing.offers},
 }
 
 // changing is what somebody wants to change, and how things stand.
@@ -93,11 +93,11 @@ type changing struct {
 	products func() ([]lending.Product, error)
 }
 
-// asked is how a change is asked for, and what it does.
-type asked struct {
+// changeForm is how a change is asked for, and what it does.
+type changeForm struct {
 	// button leads to the form, and note says beside it what the change would cause.
 	button, note string
-	form         ui.AskForm
+	form         ui.Confirmation
 	// after is what the audit log keeps, done what is said once it is done.
 	after map[string]any
 	done  string
@@ -111,7 +111,7 @@ func (f *Feature) change() action.Spec {
 	return action.Spec{
 		Path: paths.ApplicationChange, Shown: "console.application.change",
 		Sent: "console.application.change.submit", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -167,7 +167,7 @@ func (c changing) form(
 		return form, err
 	}
 	c.now = &now
-	asked, err := change.ask(c)
+	confirmation, err := change.confirm(c)
 	if err != nil {
 		return form, err
 	}
@@ -175,7 +175,8 @@ func (c changing) form(
 	if basis == nil {
 		basis = func(changing) string { return "" }
 	}
-	form.Fields, form.Done, form.Unchanged = asked.form, asked.done, "Nothing was changed."
+	form.Fields, form.Done = confirmation.form, confirmation.done
+	form.Unchanged = "Nothing was changed."
 	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)})
 	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
@@ -189,13 +190,13 @@ func (c changing) form(
 				cmp.Or(seen, "nothing"), cmp.Or(now, "nothing"))
 		}
 		outcome.Target = paths.To(paths.Application, c.uid.String())
-		changed, err := asked.do(ctx, tx, by)
+		changed, err := confirmation.do(ctx, tx, by)
 		if err != nil || !changed {
 			return outcome, err
 		}
 		return operator.Did(outcome.Target, operator.Entry{
 			Action: change.action, SubjectKind: "application", Subject: c.uid.String(),
-			Before: map[string]any{"seen": seen}, After: asked.after,
+			Before: map[string]any{"seen": seen}, After: confirmation.after,
 		}), nil
 	}
 	return form, nil

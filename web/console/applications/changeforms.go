@@ -13,16 +13,16 @@ import (
 	"drawbridge/views/ui"
 )
 
-func (c changing) askStatus() (asked, error) {
+func (c changing) confirmStatus() (changeForm, error) {
 	to, err := lending.ParseApplicationStatus(c.get("to"))
 	if err != nil {
-		return asked{}, chooseOne(err, "Choose the status that it moves to")
+		return changeForm{}, chooseOne(err, "Choose the status that it moves to")
 	}
 	if changed, err := c.now.Status.Move(to); err != nil || !changed {
 		if err == nil {
 			err = c.soAlready("The application is %s already", to)
 		}
-		return asked{}, err
+		return changeForm{}, err
 	}
 	effects := []string{c.tells(lending.EventStatusUpdated)}
 	if to.NeedsStipulation() {
@@ -35,12 +35,12 @@ func (c changing) askStatus() (asked, error) {
 	if to.IsFinal() {
 		risks = []string{string(to) + " is final: nothing follows it."}
 	}
-	return asked{
+	return changeForm{
 		button: string(to), note: strings.Join(effects, " "),
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: "Move to " + string(to), Submit: "Move to " + string(to), Danger: to.IsFinal(),
 			Hidden: []ui.HiddenField{{Name: "to", Value: string(to)}}, Risks: risks,
-			Says: append([]string{fmt.Sprintf("From %s to %s.", c.now.Status, to)}, effects...),
+			Effects: append([]string{fmt.Sprintf("From %s to %s.", c.now.Status, to)}, effects...),
 		},
 		after: map[string]any{"status": to}, done: "Moved to " + string(to) + ".",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
@@ -51,17 +51,17 @@ func (c changing) askStatus() (asked, error) {
 	}, nil
 }
 
-func (c changing) askDecision() (asked, error) {
+func (c changing) confirmDecision() (changeForm, error) {
 	if c.now.Status != lending.StatusPendingReview || c.now.Decided {
-		return asked{}, notNow("The decision runs once, in Pending Review; the application is %s",
+		return changeForm{}, notNow("The decision runs once, in Pending Review; the application is %s",
 			c.now.Status)
 	}
 	event := c.tells(lending.EventStatusUpdated)
-	return asked{
+	return changeForm{
 		button: "Run the decision", note: event,
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: "Run the decision", Submit: "Run the decision",
-			Says: []string{
+			Effects: []string{
 				"Each active product may make an offer. With one the application goes to " +
 					"Hard Pull Authorization, without any to Declined, which is final.",
 				event, c.mails("stipulation") + " Not if it is declined.",
@@ -80,27 +80,27 @@ func (c changing) documents() string {
 	return strings.ToLower(applications.DocumentWord(c.now.Document))
 }
 
-func (c changing) askDocument() (asked, error) {
+func (c changing) confirmDocument() (changeForm, error) {
 	to, err := lending.ParseDocumentStatus(c.get("to"))
 	if err != nil {
-		return asked{}, chooseOne(err, "Choose what to record: sent or signed")
+		return changeForm{}, chooseOne(err, "Choose what to record: sent or signed")
 	}
 	if changed, err := c.now.Document.Move(to); err != nil || !changed {
 		if err == nil {
 			err = c.soAlready("The documents are %s already", c.documents())
 		}
-		return asked{}, err
+		return changeForm{}, err
 	}
 	event, word, button := lending.EventDocumentSent, "sent for signature", "sent for signature"
 	if to == lending.DocumentSigned {
 		event, word, button = lending.EventDocumentSigned, "signed by the borrower", "signed"
 	}
-	return asked{
+	return changeForm{
 		button: "Mark as " + button, note: c.tells(event),
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: "Mark the documents as " + word, Submit: "Record it",
-			Hidden: []ui.HiddenField{{Name: "to", Value: string(to)}},
-			Says:   []string{"Records that the loan documents were " + word + ".", c.tells(event)},
+			Hidden:  []ui.HiddenField{{Name: "to", Value: string(to)}},
+			Effects: []string{"Records that the loan documents were " + word + ".", c.tells(event)},
 		},
 		after: map[string]any{"document": to}, done: "Recorded.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
@@ -111,13 +111,13 @@ func (c changing) askDocument() (asked, error) {
 	}, nil
 }
 
-func (c changing) askTask() (asked, error) {
+func (c changing) confirmTask() (changeForm, error) {
 	title, event := c.get("title"), c.tells(lending.EventTaskCreated)
-	return asked{
+	return changeForm{
 		button: "New task", note: event,
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: "New task", Submit: "Create task",
-			Says: []string{
+			Effects: []string{
 				"Something that somebody must do for this application.", event, c.mails("task"),
 			},
 			Controls: []ui.Control{{
@@ -127,9 +127,9 @@ func (c changing) askTask() (asked, error) {
 		},
 		after: map[string]any{"name": title}, done: "Task created.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
-			var faults lending.Faults
-			title := faults.Name("title", title, application.MaxLine)
-			if err := faults.Err(); err != nil {
+			var errs lending.FieldErrors
+			title := errs.Name("title", title, application.MaxLine)
+			if err := errs.Err(); err != nil {
 				return false, err
 			}
 			_, err := c.Applications.AddTask(ctx, tx, by, c.uid, title)
@@ -138,17 +138,17 @@ func (c changing) askTask() (asked, error) {
 	}, nil
 }
 
-func (c changing) askTaskStatus() (asked, error) {
+func (c changing) confirmTaskStatus() (changeForm, error) {
 	to, err := lending.ParseTaskStatus(c.get("to"))
 	if err != nil {
-		return asked{}, chooseOne(err, "Choose what becomes of the task: completed or cancelled")
+		return changeForm{}, chooseOne(err, "Choose what becomes of the task: completed or cancelled")
 	}
 	task := c.now.Task
 	if changed, err := task.Status.Move(to); err != nil || !changed {
 		if err == nil {
 			err = c.soAlready("The task is %s already", strings.ToLower(string(to)))
 		}
-		return asked{}, err
+		return changeForm{}, err
 	}
 	verb := "Complete"
 	if to == lending.TaskCancelled {
@@ -158,14 +158,14 @@ func (c changing) askTaskStatus() (asked, error) {
 	if runes := []rune(short); len(runes) > 40 { // which is what fits on a button
 		short = string(runes[:39]) + "…"
 	}
-	return asked{
+	return changeForm{
 		button: verb + " “" + short + "”", note: event,
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: verb + " this task", Submit: verb + " the task", Danger: to == lending.TaskCancelled,
 			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "task", Value: task.UID.String()},
 			},
-			Says: []string{"“" + task.Title + "”", event},
+			Effects: []string{"“" + task.Title + "”", event},
 		},
 		after: map[string]any{"task_uid": task.UID, "status": to, "name": task.Title},
 		done:  "Recorded.",
@@ -204,21 +204,21 @@ var fundings = map[lending.FundingStatus]struct {
 	},
 }
 
-func (c changing) askFunding() (asked, error) {
+func (c changing) confirmFunding() (changeForm, error) {
 	to, err := lending.ParseFundingStatus(c.get("to"))
 	if err != nil {
-		return asked{}, chooseOne(err,
+		return changeForm{}, chooseOne(err,
 			"Choose what becomes of the draw: processing, settled, cancelled or returned")
 	}
 	id, err := strconv.ParseInt(c.get("draw"), 10, 64)
 	if err != nil || c.now.Loan == nil {
-		return asked{}, lending.NewError(lending.CodeNotFound, "the loan has no such draw")
+		return changeForm{}, lending.NewError(lending.CodeNotFound, "the loan has no such draw")
 	}
 	if _, changed, err := c.now.Loan.MoveDisbursement(id, to); err != nil || !changed {
 		if err == nil {
 			err = c.soAlready("Draw #%d is %s already", id, strings.ToLower(applications.DrawWord(to)))
 		}
-		return asked{}, err
+		return changeForm{}, err
 	}
 	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"
 	if to == lending.FundingCancelled {
@@ -234,12 +234,12 @@ func (c changing) askFunding() (asked, error) {
 			fields[field], after[field] = text, text
 		}
 	}
-	return asked{
+	return changeForm{
 		button: ui.Capital(words.title), note: tells,
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit,
 			Danger: !to.InForce(), NoReason: !to.InForce(),
-			Says: []string{words.effect, tells}, Controls: evidenceControls(to),
+			Effects: []string{words.effect, tells}, Controls: evidenceControls(to),
 			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
 			},

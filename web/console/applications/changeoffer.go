@@ -13,18 +13,18 @@ import (
 	"drawbridge/views/ui"
 )
 
-func (c changing) askAcceptance() (asked, error) {
+func (c changing) confirmAcceptance() (changeForm, error) {
 	switch {
 	case c.now.Status.IsFinal():
-		return asked{}, notNow("No offer can be accepted on an application that is %s", c.now.Status)
+		return changeForm{}, notNow("No offer can be accepted on an application that is %s", c.now.Status)
 	case c.now.LoanOpen:
-		return asked{}, notNow("The loan is open: another product cannot be selected any more")
+		return changeForm{}, notNow("The loan is open: another product cannot be selected any more")
 	case c.now.Decided && len(c.now.Offers) == 0:
-		return asked{}, notNow("The decision made no offer that could be accepted")
+		return changeForm{}, notNow("The decision made no offer that could be accepted")
 	}
 	options, err := c.acceptable()
 	if err != nil {
-		return asked{}, err
+		return changeForm{}, err
 	}
 	effects := []string{
 		"Accepting sends no event.", "The borrower has had the welcome e-mail and does not get it again.",
@@ -39,10 +39,10 @@ func (c changing) askAcceptance() (asked, error) {
 	effects = append(effects,
 		"Applications closed with it: for each, "+strings.ToLower(event[:1])+event[1:])
 	product, linked := c.get("product"), c.get("linked")
-	return asked{
+	return changeForm{
 		button: "Accept an offer", note: "Sends no event.",
-		form: ui.AskForm{
-			Title: "Accept an offer", Submit: "Accept for the borrower", Says: effects,
+		form: ui.Confirmation{
+			Title: "Accept an offer", Submit: "Accept for the borrower", Effects: effects,
 			Controls: []ui.Control{
 				{
 					Kind: ui.ControlSelect, Name: "product", Label: "Product", Options: options,
@@ -116,20 +116,20 @@ func (c changing) acceptable() ([]ui.Option, error) {
 // readAcceptance reads what is accepted and what is closed with it.
 func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptance, error) {
 	acceptance := application.Acceptance{ApplicationUID: uid}
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	var err error
 	if acceptance.ProductUID, err = uuid.Parse(product); err != nil {
-		faults.Add("product", `"product" must be one of the list`)
+		errs.Add("product", `"product" must be one of the list`)
 	}
 	for text := range strings.FieldsSeq(linked) {
 		other, err := uuid.Parse(text)
 		if err != nil {
-			faults.Add("linked", `%.60q is not the id of an application`, text)
+			errs.Add("linked", `%.60q is not the id of an application`, text)
 			continue
 		}
 		acceptance.Linked = append(acceptance.Linked, other)
 	}
-	return acceptance, faults.Err()
+	return acceptance, errs.Err()
 }
 
 // offers writes amounts and terms of every offer that a change applies to.
@@ -156,15 +156,15 @@ func (c changing) affected() string {
 	return "No product is selected: every offer is changed."
 }
 
-func (c changing) askAmount() (asked, error) {
+func (c changing) confirmAmount() (changeForm, error) {
 	offer := lending.ReportedOffer(c.now.Offers, c.now.Selected())
 	if offer == nil {
-		return asked{}, notNow("There is no offer whose amount could change")
+		return changeForm{}, notNow("There is no offer whose amount could change")
 	}
 	// Asked with the present amount, the rules say whether it may change at all.
 	if _, err := c.now.Approval().ChangeAmount(offer.ApprovedAmount); err != nil &&
 		lending.ErrorCode(err) == lending.CodeInvalidState {
-		return asked{}, err
+		return changeForm{}, err
 	}
 	event := c.tells(lending.EventAmountUpdated)
 	effects := []string{
@@ -177,10 +177,10 @@ func (c changing) askAmount() (asked, error) {
 				ui.InCurrency(c.Currency, c.now.Loan.Drawn())+". Stages not drawn yet take their shares of it.")
 	}
 	typed := c.get("approved_amount")
-	return asked{
+	return changeForm{
 		button: "Change the amount", note: event,
-		form: ui.AskForm{
-			Title: "Change the approved amount", Submit: "Change the amount", Says: effects,
+		form: ui.Confirmation{
+			Title: "Change the approved amount", Submit: "Change the amount", Effects: effects,
 			Controls: []ui.Control{{
 				Name: "approved_amount", Label: "Approved amount", Required: true, MaxLength: 20,
 				Value: offer.ApprovedAmount.String(), Hint: ui.AmountHint(c.Currency),
@@ -189,9 +189,9 @@ func (c changing) askAmount() (asked, error) {
 		},
 		after: map[string]any{"approved_amount": typed}, done: "The approved amount is changed.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
-			var faults lending.Faults
-			amount := faults.Money("approved_amount", typed)
-			if err := faults.Err(); err != nil {
+			var errs lending.FieldErrors
+			amount := errs.Money("approved_amount", typed)
+			if err := errs.Err(); err != nil {
 				return false, err
 			}
 			before := c.offers()
@@ -202,13 +202,13 @@ func (c changing) askAmount() (asked, error) {
 	}, nil
 }
 
-func (c changing) askTerms() (asked, error) {
+func (c changing) confirmTerms() (changeForm, error) {
 	offer := lending.ReportedOffer(c.now.Offers, c.now.Selected())
 	if offer == nil {
-		return asked{}, notNow("There is no offer whose terms could change")
+		return changeForm{}, notNow("There is no offer whose terms could change")
 	}
 	if _, err := c.now.Approval().ChangeTerms(lending.Terms{Term: &offer.Term}); err != nil {
-		return asked{}, err
+		return changeForm{}, err
 	}
 	var controls []ui.Control
 	typed, after := map[string]*string{}, map[string]any{}
@@ -229,11 +229,11 @@ func (c changing) askTerms() (asked, error) {
 		}
 	}
 	event := c.tells(lending.EventOfferUpdated)
-	return asked{
+	return changeForm{
 		button: "Change the terms", note: event,
-		form: ui.AskForm{
+		form: ui.Confirmation{
 			Title: "Change the terms", Submit: "Change the terms", Controls: controls,
-			Says: []string{c.affected(), "A changed fee applies to later draws only.", event},
+			Effects: []string{c.affected(), "A changed fee applies to later draws only.", event},
 		},
 		after: after, done: "The terms are changed.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {

@@ -24,7 +24,7 @@ func (f *Feature) newApplication() action.Spec {
 	return action.Spec{
 		Path: paths.ApplicationNew, Shown: "console.application.new",
 		Sent: "console.application.create", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			fields, err := f.applicationForm(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -68,18 +68,18 @@ func (f *Feature) newApplication() action.Spec {
 
 // applicationForm asks for what an application consists of; its fields are called as
 // the API calls them.
-func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
+func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 	ctx := asked.Request().Context()
 	chosen := cmp.Or(asked.FormValue("merchant_uid"), asked.QueryParam("merchant"))
 	merchants, picker, err := f.Pick(ctx, search.Merchant, "Choose a merchant",
 		asked.FormValue("merchant_uid"+ui.SoughtSuffix), chosen)
 	if err != nil {
-		return ui.AskForm{}, err
+		return ui.Confirmation{}, err
 	}
 	products, productPicker, err := f.Pick(ctx, search.Offered, "None in particular",
 		asked.FormValue("product_uid"+ui.SoughtSuffix), asked.FormValue("product_uid"))
 	if err != nil {
-		return ui.AskForm{}, err
+		return ui.Confirmation{}, err
 	}
 	line := func(name, label, hint string, limit int) ui.Control {
 		return ui.Control{
@@ -88,10 +88,10 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
 		}
 	}
 	const name, text = application.MaxName, application.MaxLine
-	return ui.AskForm{
+	return ui.Confirmation{
 		Title: "New application", Action: paths.ApplicationNew, Cancel: paths.Applications,
 		Submit: "Create and welcome the borrower", Wide: true, NoReason: true,
-		Says: []string{
+		Effects: []string{
 			"E-mails to the borrower are enabled from the start, and the welcome e-mail goes out at " +
 				"once. Creating is no change of status, so no event is sent.",
 		},
@@ -125,26 +125,26 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
 // readApplication reads the form by the rules of the API, so that both refuse the
 // same.
 func readApplication(ctx echo.Context) (application.NewApplication, error) {
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	text := func(name string) string { return strings.TrimSpace(ctx.FormValue(name)) }
 	// What stands in mails is a name.
-	named := func(name string, limit int) string { return faults.Name(name, text(name), limit) }
+	named := func(name string, limit int) string { return errs.Name(name, text(name), limit) }
 	optional := func(name string, limit int) *string {
 		if text(name) == "" {
 			return nil
 		}
-		line := faults.Text(name, text(name), limit)
+		line := errs.Text(name, text(name), limit)
 		return &line
 	}
 	uid := func(name string) uuid.UUID {
 		uid, err := uuid.Parse(text(name))
 		if err != nil {
-			faults.Add(name, "%q must be one of the list", name)
+			errs.Add(name, "%q must be one of the list", name)
 		}
 		return uid
 	}
-	address := faults.Text("borrower.email", text("borrower.email"), application.MaxEmail)
-	faults.MergeOthers(email.CheckAddressOf("borrower.email", address))
+	address := errs.Text("borrower.email", text("borrower.email"), application.MaxEmail)
+	errs.MergeOthers(email.CheckAddressOf("borrower.email", address))
 	request := application.NewApplication{
 		Source: lending.SourceConsole, MerchantUID: uid("merchant_uid"),
 		ExternalReference: optional("external_reference", application.MaxLine),
@@ -161,19 +161,19 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 		},
 	}
 	const amount, product, income = "requested_amount", "product_uid", "borrower.annual_income"
-	if before := len(faults); text(amount) == "" {
-		faults.Add(amount, "%q is required", amount)
-	} else if request.RequestedAmount = faults.Money(amount, text(amount)); len(faults) == before &&
+	if before := len(errs); text(amount) == "" {
+		errs.Add(amount, "%q is required", amount)
+	} else if request.RequestedAmount = errs.Money(amount, text(amount)); len(errs) == before &&
 		!request.RequestedAmount.IsPositive() {
-		faults.Add(amount, "%q must be greater than 0", amount)
+		errs.Add(amount, "%q must be greater than 0", amount)
 	}
 	if text(product) != "" {
 		product := uid(product)
 		request.ProductUID = &product
 	}
 	if text(income) != "" {
-		income := faults.Money(income, text(income))
+		income := errs.Money(income, text(income))
 		request.Borrower.AnnualIncome = &income
 	}
-	return request, faults.Err()
+	return request, errs.Err()
 }

@@ -33,7 +33,7 @@ func (f *Feature) newProduct() action.Spec {
 	return action.Spec{
 		Path: paths.ProductNew, Shown: "console.product.new", Sent: "console.product.create",
 		Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			line := func(name, label, hint string, limit int) ui.Control {
 				return ui.Control{
 					Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true,
@@ -42,11 +42,11 @@ func (f *Feature) newProduct() action.Spec {
 			}
 			preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
 			preview.Required, preview.Value = false, "10000.00"
-			form := ui.AskForm{
+			form := ui.Confirmation{
 				Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
 				Submit: "Create and offer it", Preview: paths.ProductNew,
 				PreviewLabel: "Preview the stages",
-				Says: []string{
+				Effects: []string{
 					"Decisions offer it from now on. Applications that are decided, and their loans, are " +
 						"not affected. Its terms can never be changed; it can only be taken off offer.",
 				},
@@ -98,12 +98,12 @@ func overdueControl(hours string) ui.Control {
 	}
 }
 
-// changeOverdue says anew when draws of a product are overdue.
+// changeOverdue sets when draws of a product are overdue.
 func (f *Feature) changeOverdue() action.Spec {
 	return action.Spec{
 		Path: paths.ProductOverdue, Shown: "console.product.overdue",
 		Sent: "console.product.overdue.submit", Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -112,10 +112,10 @@ func (f *Feature) changeOverdue() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			form := ui.AskForm{
+			form := ui.Confirmation{
 				Title: "Overdue draws of " + found.Code, Submit: "Save",
 				Action: paths.To(paths.ProductOverdue, found.UID), Cancel: paths.Products,
-				Says:     []string{"Holds at once, also for draws that are under way."},
+				Effects:  []string{"Holds at once, also for draws that are under way."},
 				Controls: []ui.Control{overdueControl(strconv.Itoa(found.OverdueHours))},
 			}
 			wanted := ctx.FormValue("overdue_hours")
@@ -141,7 +141,7 @@ func (f *Feature) changeOverdue() action.Spec {
 }
 
 // previewed draws the form with the stages that its schedule would make.
-func previewed(form ui.AskForm) templ.Component {
+func previewed(form ui.Confirmation) templ.Component {
 	var schedule, preview *ui.Control
 	for i := range form.Controls {
 		switch form.Controls[i].Name {
@@ -157,10 +157,10 @@ func previewed(form ui.AskForm) templ.Component {
 	parsed, err := lending.ParseSchedule(schedule.Value)
 	amount, amountErr := lending.ParseMoney(preview.Value)
 	switch {
-	case err != nil && schedule.Fault == "":
-		schedule.Fault = "The schedule " + err.Error() + "."
+	case err != nil && schedule.Error == "":
+		schedule.Error = "The schedule " + err.Error() + "."
 	case amountErr != nil:
-		preview.Fault = "The amount " + amountErr.Error() + "."
+		preview.Error = "The amount " + amountErr.Error() + "."
 	case err == nil:
 		return applications.ProductForm(form, amount, parsed.Stages(amount))
 	}
@@ -172,7 +172,7 @@ func (f *Feature) switchProduct() action.Spec {
 	return action.Spec{
 		Path: paths.ProductActive, Shown: "console.product.switch",
 		Sent: "console.product.switch.submit", Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -181,15 +181,15 @@ func (f *Feature) switchProduct() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			form := ui.AskForm{
+			form := ui.Confirmation{
 				Title: "Offer " + found.Code, Submit: "Offer it",
-				Says:   []string{"Decisions offer it from now on. What is decided is not affected."},
-				Hidden: []ui.HiddenField{{Name: "to", Value: "on"}},
+				Effects: []string{"Decisions offer it from now on. What is decided is not affected."},
+				Hidden:  []ui.HiddenField{{Name: "to", Value: "on"}},
 			}
 			if found.Active {
-				form = ui.AskForm{
+				form = ui.Confirmation{
 					Title: "Stop offering " + found.Code, Submit: "Stop offering it", Danger: true,
-					Says: []string{
+					Effects: []string{
 						"Decisions no longer offer it. Offers that were made can still be accepted, and " +
 							"existing loans go on unaffected. It can be offered again at any time.",
 					},

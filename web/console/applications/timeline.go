@@ -28,8 +28,8 @@ const timelinePage = 50
 func (f *Feature) timeline(
 	ctx context.Context, uid uuid.UUID, query url.Values,
 ) (shown applications.Timeline, err error) {
-	path, kinds := paths.To(paths.Application, uid.String()), application.MomentKinds()
-	under := func(kinds []application.MomentKind, before string) string {
+	path, kinds := paths.To(paths.Application, uid.String()), application.EntryKinds()
+	under := func(kinds []application.EntryKind, before string) string {
 		query := url.Values{}
 		for _, kind := range kinds {
 			query.Add("show", string(kind))
@@ -40,10 +40,10 @@ func (f *Feature) timeline(
 		return paths.With(path, query) + "#timeline"
 	}
 	filter := application.TimelineFilter{Limit: timelinePage}
-	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind application.MomentKind) bool {
+	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind application.EntryKind) bool {
 		return !slices.Contains(query["show"], string(kind))
 	})
-	if filter.Before, err = application.ParseMomentCursor(query.Get("before")); err != nil {
+	if filter.Before, err = application.ParseEntryCursor(query.Get("before")); err != nil {
 		return shown, err
 	}
 	found, err := f.Applications.Timeline(ctx, uid, filter)
@@ -53,7 +53,7 @@ func (f *Feature) timeline(
 	shown.Kinds = []ui.Tab{{Label: "All", Href: under(nil, ""), Current: len(filter.Kinds) == 0}}
 	// Each tab switches its kind on or off.
 	for _, kind := range kinds {
-		others := slices.DeleteFunc(slices.Clone(kinds), func(other application.MomentKind) bool {
+		others := slices.DeleteFunc(slices.Clone(kinds), func(other application.EntryKind) bool {
 			return slices.Contains(filter.Kinds, other) == (other == kind)
 		})
 		shown.Kinds = append(shown.Kinds, ui.Tab{
@@ -67,13 +67,13 @@ func (f *Feature) timeline(
 	if !filter.Before.IsZero() {
 		shown.Newest = under(filter.Kinds, "")
 	}
-	outcomes, err := f.outcomes(ctx, found.Moments)
+	outcomes, err := f.outcomes(ctx, found.Entries)
 	if err != nil {
 		return shown, err
 	}
-	for _, moment := range found.Moments {
-		one := entry(ctx, moment)
-		if outcome, sent := outcomes[moment.ID]; sent {
+	for _, found := range found.Entries {
+		one := entry(ctx, found)
+		if outcome, sent := outcomes[found.ID]; sent {
 			one.Outcome = &outcome
 		}
 		shown.Entries = append(shown.Entries, one)
@@ -81,15 +81,15 @@ func (f *Feature) timeline(
 	return shown, nil
 }
 
-// outcomes reads what became of the events among moments, by the events' ids.
+// outcomes reads what became of the events among entries, by the events' ids.
 func (f *Feature) outcomes(
-	ctx context.Context, moments []application.Moment,
+	ctx context.Context, entries []application.TimelineEntry,
 ) (map[string]delivery.EventOutcome, error) {
 	var events []uuid.UUID
 	var oldest time.Time
-	for _, moment := range moments {
-		if uid, err := uuid.Parse(moment.ID); err == nil && lending.EventKind(moment.Name).IsKnown() {
-			events, oldest = append(events, uid), moment.At // newest first
+	for _, found := range entries {
+		if uid, err := uuid.Parse(found.ID); err == nil && lending.EventKind(found.Name).IsKnown() {
+			events, oldest = append(events, uid), found.At // newest first
 		}
 	}
 	found, err := f.Webhooks.Deliveries.EventOutcomes(ctx, events, oldest)
@@ -101,28 +101,28 @@ func (f *Feature) outcomes(
 }
 
 // entryMarks are how a kind of entry is called and marked.
-var entryMarks = map[application.MomentKind]struct {
+var entryMarks = map[application.EntryKind]struct {
 	tab, icon string
 	tone      ui.Tone
 }{
-	application.MomentStatus:   {"Status", "zap", ui.Calm},
-	application.MomentOffer:    {"Amount and terms", "percent", ui.Odd},
-	application.MomentDocument: {"Documents", "file-text", ui.Calm},
-	application.MomentFunding:  {"Draws and funding", "banknote", ui.Good},
-	application.MomentTask:     {"Tasks", "list-checks", ui.Warn},
-	application.MomentCall:     {"API calls", "activity", ui.Mute},
-	application.MomentEmail:    {"E-mails", "mail", ui.Mute},
-	application.MomentOperator: {"Operators", "user", ui.Odd},
+	application.EntryStatus:   {"Status", "zap", ui.Calm},
+	application.EntryOffer:    {"Amount and terms", "percent", ui.Odd},
+	application.EntryDocument: {"Documents", "file-text", ui.Calm},
+	application.EntryFunding:  {"Draws and funding", "banknote", ui.Good},
+	application.EntryTask:     {"Tasks", "list-checks", ui.Warn},
+	application.EntryCall:     {"API calls", "activity", ui.Mute},
+	application.EntryEmail:    {"E-mails", "mail", ui.Mute},
+	application.EntryOperator: {"Operators", "user", ui.Odd},
 }
 
 // entry words what happened.
-func entry(ctx context.Context, m application.Moment) applications.Entry {
+func entry(ctx context.Context, m application.TimelineEntry) applications.Entry {
 	mark := entryMarks[m.Kind]
 	shown := applications.Entry{ID: m.Name + "-" + m.ID, At: m.At, Icon: mark.icon, Tone: mark.tone}
 	switch {
-	case m.Kind == application.MomentCall:
+	case m.Kind == application.EntryCall:
 		wordCall(&shown, m)
-	case m.Kind == application.MomentEmail:
+	case m.Kind == application.EntryEmail:
 		shown.Title = "E-mail " + m.Name
 		if slices.Contains([]string{"welcome", "stipulation", "task"}, m.Name) {
 			shown.Title = ui.Capital(m.Name) + " e-mail"
@@ -136,7 +136,7 @@ func entry(ctx context.Context, m application.Moment) applications.Entry {
 		if m.Again {
 			shown.Tag = "re-send"
 		}
-	case m.Kind == application.MomentOperator:
+	case m.Kind == application.EntryOperator:
 		shown.Title, shown.Text = m.Name, "by "+m.Party
 		if m.Text != "" {
 			shown.Text += ": " + m.Text
@@ -165,7 +165,7 @@ func entry(ctx context.Context, m application.Moment) applications.Entry {
 }
 
 // wordStep words how the money of a draw moved on, with what was said about it.
-func wordStep(ctx context.Context, shown *applications.Entry, m application.Moment) {
+func wordStep(ctx context.Context, shown *applications.Entry, m application.TimelineEntry) {
 	var parts []string
 	word := "processing"
 	switch m.Name {
@@ -193,7 +193,7 @@ func wordStep(ctx context.Context, shown *applications.Entry, m application.Mome
 
 // wordCall words what the partner asked and what it was answered. People know an
 // operation by the last word of its path.
-func wordCall(shown *applications.Entry, m application.Moment) {
+func wordCall(shown *applications.Entry, m application.TimelineEntry) {
 	chip := ui.AnswerChip(m.HTTPStatus)
 	words := strings.Split(m.State, "/")
 	operation := words[len(words)-1]
@@ -219,7 +219,7 @@ func wordCall(shown *applications.Entry, m application.Moment) {
 
 // eventText picks from an event's payload what its title does not say. A
 // payload that cannot be read says no more.
-func eventText(ctx context.Context, m application.Moment) string {
+func eventText(ctx context.Context, m application.TimelineEntry) string {
 	var payload struct {
 		TaskTitle string `json:"task_title"`
 		Data      struct {

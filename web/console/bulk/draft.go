@@ -24,8 +24,8 @@ import (
 type draftForm struct {
 	Status        int
 	Reason, Count string
-	Faults        map[string]string
-	Fault         string
+	Errors        map[string]string
+	Error         string
 }
 
 // showDraft shows what confirming a draft would do now.
@@ -36,8 +36,8 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 	}
 	of.Reason = form.Reason
 	shown := bulk.Draft{
-		Resend: of, Plan: plan, Count: form.Count, Faults: form.Faults, Fault: form.Fault,
-		Asking: ctx.QueryParam("confirm") != "" || len(form.Faults) > 0 && form.Faults["pace"] == "",
+		Resend: of, Plan: plan, Count: form.Count, Errors: form.Errors, Error: form.Error,
+		Confirming: ctx.QueryParam("confirm") != "" || len(form.Errors) > 0 && form.Errors["pace"] == "",
 	}
 	return f.Show(ctx, form.Status, place.Under(paths.Bulks, bulk.Title(of.Scope)), bulk.PlanOf(shown))
 }
@@ -115,9 +115,9 @@ func (f *Feature) refuseDraft(
 		f.LeaveNotice(ctx, page.Sentence(refused.Error()))
 		return page.LeadTo(ctx, paths.To(paths.Bulk, uid.String()))
 	}
-	form.Status, form.Faults = f.Status(code), problems(refused)
-	if len(form.Faults) == 0 {
-		form.Fault = page.Sentence(refused.Error())
+	form.Status, form.Errors = f.Status(code), problems(refused)
+	if len(form.Errors) == 0 {
+		form.Error = page.Sentence(refused.Error())
 	}
 	return f.showDraft(ctx, found, form)
 }

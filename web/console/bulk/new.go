@@ -27,7 +27,7 @@ import (
 func (f *Feature) start(ctx echo.Context) error {
 	query, zone := ctx.QueryParams(), ui.ZoneOf(ctx.Request().Context())
 	form := bulk.Start{
-		Kind: "recover", Subscription: query.Get("subscription"), Faults: map[string]string{},
+		Kind: "recover", Subscription: query.Get("subscription"), Errors: map[string]string{},
 	}
 	since := query.Get("recover_since")
 	if query.Has("replay_since") {
@@ -36,7 +36,7 @@ func (f *Feature) start(ctx echo.Context) error {
 	if query.Get("kind") == "replay" {
 		form.Kind = "replay"
 	}
-	at := page.ReadTime(form.Faults, "since", since, time.UTC)
+	at := page.ReadTime(form.Errors, "since", since, time.UTC)
 	if at.IsZero() {
 		at = f.DB.Now().Add(-24 * time.Hour)
 	}
@@ -73,23 +73,23 @@ func (f *Feature) draft(ctx echo.Context) error {
 func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	start := bulk.Start{
 		Kind: form.Get("kind"), Subscription: form.Get("subscription"),
-		Since: form.Get("since"), Until: form.Get("until"), Faults: map[string]string{},
+		Since: form.Get("since"), Until: form.Get("until"), Errors: map[string]string{},
 	}
 	zone := ui.ZoneOf(ctx.Request().Context())
 	scope := resend.Scope{
-		Kind: resend.Kind(start.Kind), EventUID: page.ReadUID(start.Faults, "event", form.Get("event")),
-		Since: page.ReadTime(start.Faults, "since", start.Since, zone),
-		Until: page.ReadTime(start.Faults, "until", start.Until, zone),
+		Kind: resend.Kind(start.Kind), EventUID: page.ReadUID(start.Errors, "event", form.Get("event")),
+		Since: page.ReadTime(start.Errors, "since", start.Since, zone),
+		Until: page.ReadTime(start.Errors, "until", start.Until, zone),
 	}
 	for _, text := range form["subscription"] {
-		if uid := page.ReadUID(start.Faults, "subscription", text); uid != uuid.Nil {
+		if uid := page.ReadUID(start.Errors, "subscription", text); uid != uuid.Nil {
 			scope.Subscriptions = append(scope.Subscriptions, uid)
 		}
 	}
-	if len(scope.Subscriptions) == 0 && start.Faults["subscription"] == "" {
-		start.Faults["subscription"] = "Choose the subscription to send to."
+	if len(scope.Subscriptions) == 0 && start.Errors["subscription"] == "" {
+		start.Errors["subscription"] = "Choose the subscription to send to."
 	}
-	if len(start.Faults) > 0 {
+	if len(start.Errors) > 0 {
 		return f.showStart(ctx, http.StatusBadRequest, start)
 	}
 	first, err := f.Webhooks.Subscriptions.Get(ctx.Request().Context(), scope.Subscriptions[0])
@@ -99,7 +99,7 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	scope.PartnerUID = first.PartnerUID
 	err = f.keepDraft(ctx, scope)
 	if refusal := problems(err); len(refusal) > 0 {
-		start.Faults = refusal
+		start.Errors = refusal
 		return f.showStart(ctx, http.StatusBadRequest, start)
 	}
 	return err

@@ -36,7 +36,7 @@ func (f *Feature) showProgress(ctx echo.Context, of resend.Resend) error {
 	if page.IsFragment(ctx) {
 		return page.Render(ctx, http.StatusOK, bulk.ProgressRegion(shown))
 	}
-	shown.Asking = ctx.QueryParam("cancel") != ""
+	shown.Confirming = ctx.QueryParam("cancel") != ""
 	here := place.Under(paths.Bulks, bulk.Title(of.Scope))
 	here.Live = true
 	return f.Show(ctx, http.StatusOK, here, bulk.ProgressOf(shown))
@@ -83,13 +83,13 @@ func (f *Feature) progress(
 	shown := bulk.Progress{
 		Resend: found, Outcome: filter.State, Outcomes: outcomeTabs(uid, found.Counts, filter.State),
 	}
-	if shown.Lanes, err = f.Webhooks.Bulk.Lanes(ctx, uid); err != nil {
+	if shown.Targets, err = f.Webhooks.Bulk.Targets(ctx, uid); err != nil {
 		return shown, err
 	}
 	longest := 0
-	for _, lane := range shown.Lanes {
-		if lane.State != subscription.StatePaused {
-			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(found.Options.Pace))
+	for _, target := range shown.Targets {
+		if target.State != subscription.StatePaused {
+			longest = max(longest, target.Waiting*int(time.Second)/target.PaceOf(found.Options.Pace))
 		}
 	}
 	shown.Remaining = time.Duration(longest)

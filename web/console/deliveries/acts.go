@@ -90,7 +90,7 @@ func (f *Feature) showResend(
 	if err != nil {
 		return err
 	}
-	form.Reason, form.Fault = reason, problem
+	form.Reason, form.Error = reason, problem
 	one := place.Under(paths.Deliveries, ui.DeliveryLabel(form.Delivery.Delivery))
 	here := one.Under(paths.To(paths.Delivery, uid.String()), "Re-send this delivery")
 	here.Here = "Re-send"
@@ -116,10 +116,10 @@ func (f *Feature) cancel(ctx echo.Context) error {
 		f.LeaveNotice(ctx, "Tick the deliveries to cancel first.")
 		return page.LeadTo(ctx, form.Back)
 	case ctx.FormValue("confirmed") == "":
-		return f.askToCancel(ctx, http.StatusOK, chosen, form)
+		return f.confirmCancel(ctx, http.StatusOK, chosen, form)
 	case form.Reason == "" || len(form.Reason) > action.MaxReason:
-		form.Fault = "Say why, in up to 500 characters."
-		return f.askToCancel(ctx, http.StatusBadRequest, chosen, form)
+		form.Error = "Say why, in up to 500 characters."
+		return f.confirmCancel(ctx, http.StatusBadRequest, chosen, form)
 	}
 	outcome, err := f.Commit(ctx, action.Change{
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -161,9 +161,9 @@ func chosen(ctx echo.Context) ([]uuid.UUID, error) {
 	return uids, nil
 }
 
-// askToCancel names how many would be cancelled, where they go, and what that
+// confirmCancel names how many would be cancelled, where they go, and what that
 // means.
-func (f *Feature) askToCancel(
+func (f *Feature) confirmCancel(
 	ctx echo.Context, status int, chosen []uuid.UUID, form deliveries.CancelForm,
 ) (err error) {
 	form.Chosen, err = f.Webhooks.Deliveries.ByUIDs(ctx.Request().Context(), chosen)
@@ -207,11 +207,11 @@ func (f *Feature) examine(ctx echo.Context) error {
 		Subscription: strings.TrimSpace(ctx.FormValue("subscription")),
 		// Browsers write the line ends of a field in their own way.
 		Body:      strings.ReplaceAll(ctx.FormValue("body"), "\r\n", "\n"),
-		Signature: strings.TrimSpace(ctx.FormValue("signature")), Faults: map[string]string{},
+		Signature: strings.TrimSpace(ctx.FormValue("signature")), Errors: map[string]string{},
 	}
 	examination := diagnose.Examination{
-		DeliveryUID:     page.ReadUID(form.Faults, "delivery", form.Delivery),
-		SubscriptionUID: page.ReadUID(form.Faults, "subscription", form.Subscription),
+		DeliveryUID:     page.ReadUID(form.Errors, "delivery", form.Delivery),
+		SubscriptionUID: page.ReadUID(form.Errors, "subscription", form.Subscription),
 		Body:            []byte(form.Body), Signature: form.Signature,
 	}
 	kind, subject := "subscription", examination.SubscriptionUID
@@ -220,15 +220,15 @@ func (f *Feature) examine(ctx echo.Context) error {
 	}
 	verdict, err := f.Webhooks.Diagnoses.Examine(ctx.Request().Context(), examination)
 	switch code := lending.ErrorCode(err); {
-	case len(form.Faults) > 0:
+	case len(form.Errors) > 0:
 		return f.showDoctor(ctx, http.StatusBadRequest, form)
 	case err == nil:
 	case code == lending.CodeValidation && form.Signature == "":
-		form.Faults["signature"] = page.Sentence(page.ErrorText(err))
+		form.Errors["signature"] = page.Sentence(page.ErrorText(err))
 	case code == lending.CodeValidation:
-		form.Faults["delivery"] = page.Sentence(page.ErrorText(err))
+		form.Errors["delivery"] = page.Sentence(page.ErrorText(err))
 	case code == lending.CodeNotFound, code == lending.CodeInvalidState:
-		form.Faults[kind] = page.Sentence(page.ErrorText(err))
+		form.Errors[kind] = page.Sentence(page.ErrorText(err))
 	default:
 		return err
 	}

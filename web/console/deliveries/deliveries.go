@@ -11,8 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/application"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -31,7 +31,7 @@ type Feature struct {
 	*list.Engine
 	Webhooks     *webhook.Services
 	Applications *application.Service
-	Attention    *attention.Service
+	Alerts       *alert.Service
 }
 
 // Routes lists the pages and changes.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
@@ -81,8 +81,8 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 		return shown, err
 	}
 	if detail.State == delivery.StateFailed && detail.MadeGoodBy == nil && !detail.Test {
-		alerts, _, err := f.Attention.List(ctx, attention.Filter{
-			State: attention.Waiting, Kind: attention.KindUsedUp,
+		alerts, _, err := f.Alerts.List(ctx, alert.Filter{
+			State: alert.Waiting, Kind: alert.KindUsedUp,
 			Subscription: detail.SubscriptionUID, Limit: 1,
 		})
 		if err != nil {

@@ -27,7 +27,7 @@ func (f *Feature) detail(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var resend *ui.AskForm
+	var resend *ui.Confirmation
 	if mayResend(found.Email) {
 		form := resendForm(found.Email)
 		resend = &form

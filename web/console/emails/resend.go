@@ -32,7 +32,7 @@ func (f *Feature) resend() action.Spec {
 	return action.Spec{
 		Path: paths.EmailResend, Shown: "console.email.resend", Sent: "console.email.resend.submit",
 		Role: operator.RoleSupport,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -71,12 +71,12 @@ func resendEntry(original, made uuid.UUID) operator.Entry {
 }
 
 // resendForm names what a re-send would do, and what speaks against it.
-func resendForm(e email.Email) ui.AskForm {
-	form := ui.AskForm{
+func resendForm(e email.Email) ui.Confirmation {
+	form := ui.Confirmation{
 		Title: "Re-send this e-mail", About: e.ToAddress, Submit: "Re-send",
 		Action: paths.To(paths.EmailResend, e.EmailUID.String()),
 		Cancel: paths.To(paths.Email, e.EmailUID.String()),
-		Says: []string{"Sends the e-mail " + ui.EmailKind(e.Kind) +
+		Effects: []string{"Sends the e-mail " + ui.EmailKind(e.Kind) +
 			" once more: the same text, as an e-mail of its own with a new message id."},
 	}
 	switch {
@@ -175,8 +175,8 @@ func (f *Feature) chosen(ctx echo.Context, query url.Values) ([]uuid.UUID, error
 
 // resendManyForm asks about those of the chosen e-mails that can be re-sent, and
 // returns their ids.
-func resendManyForm(chosen []email.Email) (ui.AskForm, []uuid.UUID) {
-	form := ui.AskForm{
+func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
+	form := ui.Confirmation{
 		Title: "Re-send e-mails", Action: paths.EmailsResend,
 		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
 	}
@@ -197,14 +197,14 @@ func resendManyForm(chosen []email.Email) (ui.AskForm, []uuid.UUID) {
 	}
 	what := ui.Plural(len(uids), "e-mail", "e-mails")
 	form.Submit = "Re-send " + what
-	form.Says = []string{"This sends " + what + " once more, each to its recipient with the same " +
+	form.Effects = []string{"This sends " + what + " once more, each to its recipient with the same " +
 		"text, as an e-mail of its own."}
 	if left := len(chosen) - len(uids); left > 0 {
-		form.Says = append(form.Says, ui.Plural(left, "chosen e-mail is", "chosen e-mails are")+
+		form.Effects = append(form.Effects, ui.Plural(left, "chosen e-mail is", "chosen e-mails are")+
 			" left out: still being sent, held back, or without a text.")
 	}
 	if len(chosen) == maxResent {
-		form.Says = append(form.Says,
+		form.Effects = append(form.Effects,
 			"These are the oldest; choose all that match again for those that are left.")
 	}
 	if sent > 0 {

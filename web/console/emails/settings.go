@@ -23,7 +23,7 @@ func (f *Feature) settings() action.Spec {
 	return action.Spec{
 		Path: paths.MailSettings, Shown: "console.mailSettings", Sent: "console.mailSettings.save",
 		Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			stored, err := email.LoadSettings(ctx.Request().Context(), f.DB)
 			if err != nil {
 				return action.Form{}, err
@@ -78,8 +78,8 @@ func recorded(settings email.Settings) map[string]any {
 	}
 }
 
-func settingsForm(stored email.Settings) ui.AskForm {
-	return ui.AskForm{
+func settingsForm(stored email.Settings) ui.Confirmation {
+	return ui.Confirmation{
 		Title: "E-mail settings", Action: paths.MailSettings, Cancel: paths.MailSettings,
 		Submit: "Save settings", NoReason: true,
 		Controls: []ui.Control{

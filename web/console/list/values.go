@@ -280,7 +280,7 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 	field := ui.FilterField{InputProps: ui.InputProps{
 		FieldProps: ui.FieldProps{
 			ID: "filter-" + filter.Name, Label: filter.Label, Hint: filter.Hint,
-			Fault: v.Wrong[filter.Name],
+			Error: v.Wrong[filter.Name],
 		},
 		Name: filter.Name, Value: value, Placeholder: filter.Placeholder,
 	}}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -21,23 +21,23 @@ import (
 	"drawbridge/web/console/page"
 )
 
-var alertsPlace = page.Place{Section: ui.SectionAttention, Title: "Needs attention"}
+var alertsPlace = page.Place{Section: ui.SectionAlerts, Title: "Needs attention"}
 
 // alerts lists what needs a human.
-func (f *Feature) alerts() list.Spec[attention.Item] {
-	kinds := list.Options("Anything", attention.Kinds(), func(kind attention.Kind) string {
-		return ui.AttentionKind(string(kind))
+func (f *Feature) alerts() list.Spec[alert.Item] {
+	kinds := list.Options("Anything", alert.Kinds(), func(kind alert.Kind) string {
+		return ui.AlertKind(string(kind))
 	})
-	return list.Spec[attention.Item]{
-		Name: "console.attention", Path: paths.Attention, Role: operator.RoleSupport,
+	return list.Spec[alert.Item]{
+		Name: "console.attention", Path: paths.Alerts, Role: operator.RoleSupport,
 		Place: alertsPlace,
 		Intro: "What went wrong or is missing, one row per alert. " +
 			"A row closes by itself when its cause is gone.",
 		One: "alert", Many: "alerts", Order: "last opened first", SummaryBelow: true,
-		Tabs: list.Tabs{Name: "state", Default: string(attention.Waiting), Options: []ui.Option{
+		Tabs: list.Tabs{Name: "state", Default: string(alert.Waiting), Options: []ui.Option{
 			{Label: "Open"},
-			{Value: string(attention.Asleep), Label: "Snoozed"},
-			{Value: string(attention.Closed), Label: "Closed"},
+			{Value: string(alert.Asleep), Label: "Snoozed"},
+			{Value: string(alert.Closed), Label: "Closed"},
 			{Value: "all", Label: "All"},
 		}},
 		Filters: []list.Filter{
@@ -46,11 +46,11 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 				{Label: "Anybody"}, {Value: "me", Label: "Me"}, {Value: "nobody", Label: "Nobody"},
 			}},
 		},
-		Read: func(v *list.Values) list.Source[attention.Item] {
-			filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
-			states := []attention.State{attention.Asleep, attention.Closed, "all"}
+		Read: func(v *list.Values) list.Source[alert.Item] {
+			filter := alert.Filter{Kind: list.OneOf(v, "kind", alert.Kinds())}
+			states := []alert.State{alert.Asleep, alert.Closed, "all"}
 			if filter.State = list.OneOf(v, "state", states); filter.State == "" {
-				filter.State = attention.Waiting
+				filter.State = alert.Waiting
 			} else if filter.State == "all" {
 				filter.State = ""
 			}
@@ -61,13 +61,13 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 				filter.Unowned = true
 			}
 			return list.Filtered(filter, func(
-				ctx context.Context, filter attention.Filter, from postgres.Cursor, limit int,
-			) ([]attention.Item, postgres.Cursor, error) {
+				ctx context.Context, filter alert.Filter, from postgres.Cursor, limit int,
+			) ([]alert.Item, postgres.Cursor, error) {
 				filter.Cursor, filter.Limit = from, limit
-				return f.Attention.List(ctx, filter)
-			}, f.Attention.Count)
+				return f.Alerts.List(ctx, filter)
+			}, f.Alerts.Count)
 		},
-		Table: func(items []attention.Item) ui.TableProps[attention.Item] {
+		Table: func(items []alert.Item) ui.TableProps[alert.Item] {
 			return operations.AlertTable(items, f.DB.Now())
 		},
 		NoMatch: ui.EmptyProps{
@@ -90,12 +90,12 @@ func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]strin
 	if err != nil {
 		return err
 	}
-	item, err := f.Attention.Get(ctx.Request().Context(), uid)
+	item, err := f.Alerts.Get(ctx.Request().Context(), uid)
 	if err != nil {
 		return err
 	}
-	row := ui.AttentionRowOf(item, f.DB.Now())
-	return f.Show(ctx, status, alertsPlace.Under(paths.Attention, row.Title()),
+	row := ui.AlertRowOf(item, f.DB.Now())
+	return f.Show(ctx, status, alertsPlace.Under(paths.Alerts, row.Title()),
 		operations.Alert(row, operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}))
 }
 
@@ -113,7 +113,7 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	target := paths.To(paths.AttentionItem, uid.String())
+	target := paths.To(paths.Alert, uid.String())
 	if back := ctx.FormValue("back"); back != "" {
 		target = page.SafeNext(back)
 	}
@@ -147,20 +147,20 @@ func (f *Feature) changeAlert(
 	request, by := ctx.Request().Context(), page.User(ctx).Email
 	switch ctx.FormValue("act") {
 	case "take":
-		return f.Attention.Take(request, tx, uid, by)
+		return f.Alerts.Take(request, tx, uid, by)
 	case "release":
-		return f.Attention.Release(request, tx, uid)
+		return f.Alerts.Release(request, tx, uid)
 	case "wake":
-		return f.Attention.Wake(request, tx, uid)
+		return f.Alerts.Wake(request, tx, uid)
 	case "snooze":
 		length, err := time.ParseDuration(ctx.FormValue("for"))
 		if err != nil {
 			return operator.Outcome{},
 				lending.Invalid("until", "choose for how long it is out of sight")
 		}
-		return f.Attention.Snooze(request, tx, uid, tx.Now.Add(length))
+		return f.Alerts.Snooze(request, tx, uid, tx.Now.Add(length))
 	case "resolve":
-		return f.Attention.Resolve(request, tx, uid, ctx.FormValue("note"), by)
+		return f.Alerts.Resolve(request, tx, uid, ctx.FormValue("note"), by)
 	}
 	return operator.Outcome{}, lending.NewError(lending.CodeValidation, "There is no such action.")
 }

@@ -5,7 +5,7 @@ package operations
 import (
 	"net/http"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -25,7 +25,7 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Attention *attention.Service
+	Alerts    *alert.Service
 	Emails    *email.Service
 	Processes *processes.Service
 	Partners  *partner.Service
@@ -51,8 +51,8 @@ func (f *Feature) Routes() []page.Route {
 	routes := []page.Route{
 		page.Get(paths.Home, "console.overview", support, f.MayLag(f.overview)),
 		page.Get(paths.HomeLive, "console.overview.live", support, f.MayLag(f.overviewLive)),
-		page.Get(paths.AttentionItem, "console.attention.item", support, f.alert),
-		page.Post(paths.AttentionItem, "console.attention.act", operator.RoleOperator, f.actOnAlert),
+		page.Get(paths.Alert, "console.attention.item", support, f.alert),
+		page.Post(paths.Alert, "console.attention.act", operator.RoleOperator, f.actOnAlert),
 		page.Get(paths.AuditEntry, "console.audit.entry", support, f.auditEntry),
 		page.Get(paths.Search, "console.search", support, f.MayLag(f.search)),
 		page.Get(paths.Why, "console.why", support, f.why),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/health"
@@ -107,11 +107,11 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	open := attention.Filter{State: attention.Waiting, Limit: overviewAlerts}
-	if numbers.Alerts, _, err = f.Attention.List(ctx, open); err != nil {
+	open := alert.Filter{State: alert.Waiting, Limit: overviewAlerts}
+	if numbers.Alerts, _, err = f.Alerts.List(ctx, open); err != nil {
 		return numbers, err
 	}
-	waiting, err := f.Attention.Count(ctx, open, maxBadge)
+	waiting, err := f.Alerts.Count(ctx, open, maxBadge)
 	if err != nil {
 		return numbers, err
 	}
@@ -255,7 +255,7 @@ func (f *Feature) addTiles(
 		}, backlog.Failing),
 		alarm(ui.Tile{
 			Label: "Needs attention", Note: "open alerts", Icon: "triangle-alert",
-			Href: paths.Attention,
+			Href: paths.Alerts,
 		}, waiting),
 		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",

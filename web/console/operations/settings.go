@@ -41,13 +41,13 @@ func (f *Feature) settings(ctx echo.Context) error {
 // settingsPage is the page around the form of the retention.
 func (f *Feature) settingsPage(
 	ctx context.Context,
-) (func(retention ui.AskForm) templ.Component, error) {
+) (func(retention ui.Confirmation) templ.Component, error) {
 	needed, err := f.Operators.SecondFactors().Roles(ctx)
 	provider := ""
 	if f.Provider != nil {
 		provider = f.Provider.Name
 	}
-	return func(retention ui.AskForm) templ.Component {
+	return func(retention ui.Confirmation) templ.Component {
 		return operations.Settings(retention, needed, provider, f.Configuration)
 	}, err
 }
@@ -80,8 +80,8 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 	}, nil
 }
 
-func retentionForm(now retention.Settings) ui.AskForm {
-	return ui.AskForm{Action: paths.SettingsRetention, Controls: []ui.Control{
+func retentionForm(now retention.Settings) ui.Confirmation {
+	return ui.Confirmation{Action: paths.SettingsRetention, Controls: []ui.Control{
 		{
 			Name: "metadata_months", Label: "Events, deliveries and attempts: months",
 			Hint: "2 to 120. Whole months go at a time.", Value: strconv.Itoa(now.Months),
@@ -106,11 +106,11 @@ func retentionForm(now retention.Settings) ui.AskForm {
 // confirmed.
 func (f *Feature) saveRetention(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	var faults lending.Faults
+	var errs lending.FieldErrors
 	number := func(name string) int {
 		count, err := strconv.Atoi(ctx.FormValue(name))
 		if err != nil {
-			faults.Add(name, "this is not a whole number")
+			errs.Add(name, "this is not a whole number")
 		}
 		return count
 	}
@@ -121,7 +121,7 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 	form := action.Form{
 		Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(retention.Settings{})),
 	}
-	err := faults.Err()
+	err := errs.Err()
 	if err == nil {
 		err = wanted.Check()
 	}
@@ -174,12 +174,12 @@ func (f *Feature) healthSettings() action.Spec {
 	return action.Spec{
 		Path: paths.SettingsHealth, Shown: "console.settings.health",
 		Sent: "console.settings.health.submit", Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			now, err := f.Webhooks.Health.LoadSettings(ctx.Request().Context())
-			form := ui.AskForm{
+			form := ui.Confirmation{
 				Title: "When a subscription counts as failing", Submit: "Save",
 				Action: paths.SettingsHealth, Cancel: paths.Settings,
-				Says: []string{
+				Effects: []string{
 					"A subscription fails once nothing has succeeded for this long and at least this many " +
 						"events were tried. The operators get one e-mail then and one when it recovers; " +
 						"sending goes on, unless the subscription is set to pause.",
@@ -202,11 +202,11 @@ func (f *Feature) healthSettings() action.Spec {
 					Done:      "Saved. It holds for every subscription that has no rule of its own.",
 					Unchanged: "Nothing was changed.",
 					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						var faults lending.Faults
+						var errs lending.FieldErrors
 						number := func(name string) int {
 							number, err := strconv.Atoi(strings.TrimSpace(ctx.FormValue(name)))
 							if err != nil {
-								faults.Add(name, `"%s" must be a whole number`, name)
+								errs.Add(name, `"%s" must be a whole number`, name)
 							}
 							return number
 						}
@@ -214,7 +214,7 @@ func (f *Feature) healthSettings() action.Spec {
 							FailingMinutes: number("failing_minutes"),
 							FailingEvents:  number("failing_events"),
 						}
-						if err := faults.Err(); err != nil {
+						if err := errs.Err(); err != nil {
 							return operator.Outcome{}, err
 						}
 						before, err := f.Webhooks.Health.SaveSettings(

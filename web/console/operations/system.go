@@ -28,7 +28,7 @@ func (f *Feature) system(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	held, err := f.held(ctx.Request().Context())
+	quarantine, err := f.quarantine(ctx.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -47,19 +47,20 @@ func (f *Feature) system(ctx echo.Context) error {
 		},
 	}
 	place := page.Place{Section: ui.SectionSystem, Title: "System"}
-	return f.Show(ctx, http.StatusOK, place, operations.System(report, facts, held))
+	return f.Show(ctx, http.StatusOK, place, operations.System(report, facts, quarantine))
 }
 
-// held is what a restored database holds, for the banner.
-func (f *Feature) held(ctx context.Context) (operations.Held, error) {
+// quarantine is what a restored database holds back, for the banner.
+func (f *Feature) quarantine(ctx context.Context) (operations.Quarantine, error) {
 	state, err := f.Restored.State(ctx)
-	if err != nil || !state.IsHeld() {
-		return operations.Held{}, err
+	if err != nil || !state.IsQuarantined() {
+		return operations.Quarantine{}, err
 	}
-	held := operations.Held{Since: *state.HeldAt, Reason: page.Value(state.Reason)}
-	if held.Deliveries, err = f.Webhooks.Deliveries.CountOpen(ctx, held.Since); err != nil {
-		return operations.Held{}, err
+	quarantine := operations.Quarantine{Since: *state.QuarantinedAt, Reason: page.Value(state.Reason)}
+	quarantine.Deliveries, err = f.Webhooks.Deliveries.CountOpen(ctx, quarantine.Since)
+	if err != nil {
+		return operations.Quarantine{}, err
 	}
-	held.Mails, err = f.Emails.CountQueued(ctx, f.DB, held.Since)
-	return held, err
+	quarantine.Mails, err = f.Emails.CountQueued(ctx, f.DB, quarantine.Since)
+	return quarantine, err
 }

@@ -23,7 +23,7 @@ import (
 func (s *Site) RenderError(ctx echo.Context, err error) error {
 	s.strictHeaders(ctx.Response().Header())
 	status := s.Status(lending.ErrorCode(err))
-	shown := ui.Fault{
+	shown := ui.ErrorPageProps{
 		Environment: s.Environment, Theme: s.Preference(ctx, "theme"), Status: status,
 		Title: cmp.Or(errorTitles[status], "Something went wrong"), Text: ErrorText(err),
 		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
@@ -33,7 +33,7 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	}
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
-		return Render(ctx, status, ui.FaultFragment(shown))
+		return Render(ctx, status, ui.ErrorFragment(shown))
 	}
 	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
 		shown.RetryHref = request.URL.RequestURI()
@@ -52,7 +52,7 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 		frame := s.errorFrame(ctx, Place{Section: list.section, Title: shown.Title}, status)
 		shown.Frame = &frame
 	}
-	return Render(ctx, status, ui.FaultPage(shown))
+	return Render(ctx, status, ui.ErrorPage(shown))
 }
 
 // again is the form that was sent, as it was; nil for what was none, for one in which
@@ -101,9 +101,9 @@ var errorTitles = map[int]string{
 
 // missingKey is what to do about a value that no key opens.
 const missingKey = "A secret that belongs here is sealed with the key %s, which this server does " +
-	"not have. Ask whoever runs it to add that key behind the first one of DRAWBRIDGE_SECRETS_KEY " +
-	"and to restart. If the key is lost, delete the subscription and create it anew; what it sent " +
-	"is still in the list of deliveries."
+	"not have. Ask the person who runs it to add that key behind the first one of " +
+	"DRAWBRIDGE_SECRETS_KEY and to restart. If the key is lost, delete the subscription and " +
+	"create it again; what it sent is still in the list of deliveries."
 
 // ErrorText is what a person may read of an error.
 func ErrorText(err error) string {
@@ -143,7 +143,7 @@ var lists = []above{
 	{paths.Lender, "All systems", ui.SectionSystems, "system"},
 	{paths.Requests, "All API requests", ui.SectionRequests, "API request"},
 	{paths.People, "All people", ui.SectionPeople, "person"},
-	{paths.Attention, "All that needs attention", ui.SectionAttention, "item"},
+	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item"},
 }
 
 // listAbove finds the list that a path stands under; the zero one for none.

@@ -116,14 +116,14 @@ func readForm(r *http.Request) error {
 		if err := checkValues(query); err != nil {
 			return err
 		}
-		var faults lending.Faults
+		var errs lending.FieldErrors
 		for _, name := range slices.Sorted(maps.Keys(query)) {
 			if len(query[name]) > 1 && !mayRepeat[name] &&
 				!strings.HasPrefix(r.URL.Path, paths.JobConsole+"/") {
-				faults.Add(name, "%.60q must be given once", name)
+				errs.Add(name, "%.60q must be given once", name)
 			}
 		}
-		return faults.Err()
+		return errs.Err()
 	}
 	err := r.ParseForm()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

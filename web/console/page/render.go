@@ -71,7 +71,7 @@ func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 		return ui.Frame{}, err
 	}
 	frame := s.plainFrame(ctx, place)
-	frame.Failing, frame.Attention = failing, alerts
+	frame.Failing, frame.Alerts = failing, alerts
 	return frame, nil
 }
 

@@ -104,7 +104,7 @@ func (s *Site) TakeNotice(ctx echo.Context) *ui.Notice {
 const changedCookie = "changed"
 
 // MayLag lets a handler read from the replica of the database, unless this browser made a
-// change a short while ago: whoever changes something sees it on the next page.
+// change a short while ago: anyone who changes something sees it on the next page.
 func (s *Site) MayLag(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		if _, err := ctx.Cookie(s.CookieName(changedCookie)); err != nil { // there is none

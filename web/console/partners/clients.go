@@ -114,7 +114,7 @@ func clientPath(client partner.Client) string {
 func (f *Feature) newClient() action.Spec {
 	return action.Spec{
 		Path: paths.ClientNew, Shown: "console.client.new", Sent: "console.client.issue", Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			owner, err := f.owner(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -171,7 +171,7 @@ func (f *Feature) newClient() action.Spec {
 // clientFields ask what a new client may do.
 func (f *Feature) clientFields(
 	ctx context.Context, owner partner.Partner, values url.Values,
-) (ui.AskForm, error) {
+) (ui.Confirmation, error) {
 	merchants, picker, err := f.PickSeveral(ctx, search.Merchant, owner.UID,
 		values.Get("merchant"+ui.SoughtSuffix), values["merchant"])
 	choice := ui.Control{
@@ -187,11 +187,11 @@ func (f *Feature) clientFields(
 	if len(merchants) == 1 && picker == nil {
 		choice.Values = []string{merchants[0].Value}
 	}
-	return ui.AskForm{
+	return ui.Confirmation{
 		Title: "Issue credentials", Action: paths.To(paths.ClientNew, owner.UID.String()),
 		Cancel: ownerPath(owner), Wide: true,
 		Submit: "Issue client id and secret", About: "For " + owner.Name,
-		Says: []string{
+		Effects: []string{
 			"The partner's software sends the id and the secret with every request. " +
 				"The secret is shown once, on the next page.",
 		},
@@ -265,14 +265,14 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.rotate, Shown: k.route + "rotation", Sent: k.route + "rotate",
 		Role: k.role,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
 			}
-			fields := ui.AskForm{
+			fields := ui.Confirmation{
 				Title: "Rotate the secret", Submit: "Issue a new secret",
-				Says: []string{
+				Effects: []string{
 					"The client gets a new secret, which is shown once on the next page. The old one goes " +
 						"on working for the overlap, so that its user can change over without a gap.",
 				},
@@ -318,7 +318,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.rate, Shown: k.route + "limit", Sent: k.route + "limit.save",
 		Role: k.role,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
@@ -327,9 +327,9 @@ func (f *Feature) limitClient(k kind) action.Spec {
 			perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 			burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
 			return clientForm(found, owner, k.rate, action.Form{
-				Fields: ui.AskForm{
+				Fields: ui.Confirmation{
 					Title: "Rate limit", Submit: "Save",
-					Says: []string{
+					Effects: []string{
 						"Faster requests are answered with 429 and Retry-After. The new limit applies " +
 							"from the next request on.",
 					},
@@ -371,15 +371,15 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",
 		Role: k.role,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
 			}
 			proof, confirmed := found.ID[len(found.ID)-6:], strings.TrimSpace(ctx.FormValue("confirm"))
-			fields := ui.AskForm{
+			fields := ui.Confirmation{
 				Title: "Revoke this client", Submit: "Revoke for good", Danger: true,
-				Says: []string{
+				Effects: []string{
 					"Every request with its id is refused with 401 from now on, also during an overlap of " +
 						"its secrets. Nothing brings it back; its user would get another client.",
 				},

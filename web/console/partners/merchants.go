@@ -69,15 +69,15 @@ func (f *Feature) newMerchant() action.Spec {
 	return action.Spec{
 		Path: paths.MerchantNew, Shown: "console.merchant.new", Sent: "console.merchant.create",
 		Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			owner, err := f.owner(ctx)
 			path, name := ownerPath(owner), ctx.FormValue("name")
 			return action.Form{
 				Place: placeOf(owner).Under(path, "New merchant"),
-				Fields: ui.AskForm{
+				Fields: ui.Confirmation{
 					Title: "New merchant", Action: paths.To(paths.MerchantNew, owner.UID.String()),
 					Cancel: path, Submit: "Create merchant", About: "For " + owner.Name,
-					Says: []string{
+					Effects: []string{
 						"Subscriptions that cover all merchants of " + owner.Name + " cover this one at " +
 							"once. Clients do not: a new one is issued for it.",
 					},
@@ -105,7 +105,7 @@ func (f *Feature) renameMerchant() action.Spec {
 	return action.Spec{
 		Path: paths.MerchantRename, Shown: "console.merchant.name", Sent: "console.merchant.rename",
 		Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.ownedMerchant(ctx)
 			path := paths.To(paths.Merchant, found.UID.String())
 			return renaming{

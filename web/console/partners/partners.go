@@ -212,12 +212,12 @@ func (f *Feature) newPartner() action.Spec {
 	return action.Spec{
 		Path: paths.PartnerNew, Shown: "console.partner.new", Sent: "console.partner.create",
 		Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
 			contact := ctx.FormValue("contact")
 			return action.Form{
 				Place: listPlace.Under(paths.Partners, "New partner"),
-				Fields: ui.AskForm{
+				Fields: ui.Confirmation{
 					Title: "New partner", Action: paths.PartnerNew, Cancel: paths.Partners,
 					Submit: "Create partner",
 					Controls: []ui.Control{
@@ -260,7 +260,7 @@ func (f *Feature) renamePartner() action.Spec {
 	return action.Spec{
 		Path: paths.PartnerRename, Shown: "console.partner.name", Sent: "console.partner.rename",
 		Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.owner(ctx)
 			return renaming{
 				kind: "partner", path: ownerPath(found), pattern: paths.PartnerRename, uid: found.UID,
@@ -290,12 +290,12 @@ func (f *Feature) contactPartner() action.Spec {
 	return action.Spec{
 		Path: paths.PartnerContact, Shown: "console.partner.contact",
 		Sent: "console.partner.contact.save", Role: clerk,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.owner(ctx)
 			path, contact := paths.To(paths.Partner, found.UID.String()), ctx.FormValue("contact")
 			return action.Form{
 				Place: placeOf(found).Under(path, "Contact"),
-				Fields: ui.AskForm{
+				Fields: ui.Confirmation{
 					Title: "Contact", Action: paths.To(paths.PartnerContact, found.UID.String()),
 					Cancel: path, Submit: "Save", About: found.Name,
 					Controls: []ui.Control{contactControl(postgres.OrZero(found.Contact))},
@@ -337,9 +337,9 @@ func (r renaming) form(ctx echo.Context) action.Form {
 	title, name := "Rename "+r.kind, ctx.FormValue("name")
 	return action.Form{
 		Place: r.place.Under(r.path, title),
-		Fields: ui.AskForm{
+		Fields: ui.Confirmation{
 			Title: title, Action: paths.To(r.pattern, r.uid.String()), Cancel: r.path,
-			Submit: "Rename", About: r.about, Says: []string{r.says},
+			Submit: "Rename", About: r.about, Effects: []string{r.says},
 			Controls: []ui.Control{nameControl("", r.now)},
 		},
 		Change: action.Change{

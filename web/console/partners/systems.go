@@ -59,16 +59,16 @@ var scopeLabels = map[partner.Scope]string{
 func (f *Feature) newSystem() action.Spec {
 	return action.Spec{
 		Path: paths.LenderNew, Shown: "console.lender.new", Sent: "console.lender.issue", Role: admin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			values, err := ctx.FormParams()
 			var scopes []ui.Option
 			for _, scope := range partner.Scopes() {
 				scopes = append(scopes, ui.Option{Value: string(scope), Label: scopeLabels[scope]})
 			}
-			fields, issued := ui.AskForm{
+			fields, issued := ui.Confirmation{
 				Title: "Issue credentials for a system", Action: paths.LenderNew, Cancel: paths.Lender,
 				Wide: true, Submit: "Issue client id and secret",
-				Says: []string{
+				Effects: []string{
 					"The system sends the id and the secret with every request to the lender API. The " +
 						"secret is shown once, on the next page.",
 				},

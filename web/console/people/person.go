@@ -25,7 +25,7 @@ func (f *Feature) invite() action.Spec {
 		Role: operator.RoleAdmin,
 		// Asked before the form, so that nothing is typed twice.
 		Reauthenticate: true,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			request := operator.NewUser{
 				Email: strings.TrimSpace(ctx.FormValue("email")),
 				Name:  strings.TrimSpace(ctx.FormValue("name")),
@@ -35,10 +35,10 @@ func (f *Feature) invite() action.Spec {
 			var password secret.String
 			return action.Form{
 				Place: place.Under(paths.People, "Invite somebody"),
-				Fields: ui.AskForm{
+				Fields: ui.Confirmation{
 					Title: "Invite somebody", Action: paths.PersonNew, Cancel: paths.People,
 					Submit: "Invite", NoReason: true,
-					Says: []string{"You get a password to pass on. It works for seven days, and only to " +
+					Effects: []string{"You get a password to pass on. It works for seven days, and only to " +
 						"choose another one."},
 					Controls: []ui.Control{
 						{

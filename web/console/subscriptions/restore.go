@@ -78,7 +78,7 @@ func (f *Feature) restore() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionRestore, Shown: "console.subscription.restore",
 		Sent: "console.subscription.restored", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			current, owner, err := f.subscription(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -94,7 +94,7 @@ func (f *Feature) restore() action.Spec {
 			target := paths.SubscriptionTab(uid, subscriptions.TabVersions)
 			return action.Form{
 				Place: under(current, fields.Title), Fields: fields,
-				Page: func(fields ui.AskForm) templ.Component {
+				Page: func(fields ui.Confirmation) templ.Component {
 					return subscriptions.Restore(fields, current, owner, changes)
 				},
 				Show: func(ctx echo.Context) error {
@@ -152,12 +152,12 @@ func (f *Feature) restorable(
 	return versions[at], changes, err
 }
 
-// restoreFields ask for a restore: the token and the values of secret headers anew
+// restoreFields ask for a restore: the token and the values of secret headers again
 // where they do not move to the version's scheme, host or port.
-func restoreFields(current subscription.Subscription, old subscription.Version) ui.AskForm {
-	form := ui.AskForm{
+func restoreFields(current subscription.Subscription, old subscription.Version) ui.Confirmation {
+	form := ui.Confirmation{
 		Title: "Restore version " + strconv.Itoa(old.Number), Submit: "Restore as a new version",
-		Says: []string{
+		Effects: []string{
 			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
 				old.Number, current.Version+1),
 			"The secret stays the present one: versions have none of their own.",
@@ -174,8 +174,8 @@ func restoreFields(current subscription.Subscription, old subscription.Version) 
 	headers := 0
 	if !subscription.SameOrigin(old.URL, current.URL) {
 		if old.Auth == sender.AuthBearer && current.Auth == sender.AuthBearer {
-			form.Says[1] = "Its scheme, host or port is another one: the stored token does not " +
-				"move there, and is given anew below."
+			form.Effects[1] = "Its scheme, host or port is another one: the stored token does not " +
+				"move there, and is given again below."
 			form.Controls = append(form.Controls, ui.Control{
 				Name: "secret", Label: "Bearer token",
 				Hint: "16 to 256 visible ASCII characters without spaces.",
@@ -193,7 +193,7 @@ func restoreFields(current subscription.Subscription, old subscription.Version) 
 		}
 	}
 	if headers > 0 {
-		form.Says = append(form.Says, "The values of its secret headers do not move to another "+
+		form.Effects = append(form.Effects, "The values of its secret headers do not move to another "+
 			"scheme, host or port either.")
 	}
 	if headers > 0 || old.HeadersUnknown {

@@ -98,11 +98,11 @@ func settingsOf(
 }
 
 // checkForm finds what only the form can get wrong.
-func checkForm(form subscriptions.Form) lending.Faults {
+func checkForm(form subscriptions.Form) lending.FieldErrors {
 	merchants, _ := chosenMerchants(form)
 	_, rateErr := strconv.Atoi(form.Rate)
 	_, retryErr := subscription.ParseDelays(form.Retry)
-	var problems lending.Faults
+	var problems lending.FieldErrors
 	for _, rule := range []struct {
 		field  string
 		broken bool
@@ -277,7 +277,7 @@ func (f editor) showWrong(
 	if !ok || len(refusal.Details) == 0 {
 		return err
 	}
-	form.Faults = map[string]string{}
+	form.Errors = map[string]string{}
 	for _, detail := range refusal.Details {
 		field, index, part := detail.Field, 0, ""
 		_, err := fmt.Sscanf(field, "headers[%d].%s", &index, &part)
@@ -287,11 +287,11 @@ func (f editor) showWrong(
 		case !slices.Contains(formOrder, field):
 			field = "url"
 		}
-		if form.Faults[field] == "" {
-			form.FaultOrder = append(form.FaultOrder, field)
+		if form.Errors[field] == "" {
+			form.ErrorOrder = append(form.ErrorOrder, field)
 		}
-		form.Faults[field] = strings.TrimSpace(
-			form.Faults[field] + " " + page.Sentence(detail.Message))
+		form.Errors[field] = strings.TrimSpace(
+			form.Errors[field] + " " + page.Sentence(detail.Message))
 	}
 	place := func(field string) int {
 		if strings.HasPrefix(field, "header-") {
@@ -299,7 +299,7 @@ func (f editor) showWrong(
 		}
 		return slices.Index(formOrder, field)
 	}
-	slices.SortStableFunc(form.FaultOrder, func(a, b string) int { return place(a) - place(b) })
+	slices.SortStableFunc(form.ErrorOrder, func(a, b string) int { return place(a) - place(b) })
 	status := http.StatusBadRequest
 	if errors.Is(err, operator.ErrRepeated) {
 		status = http.StatusConflict

@@ -43,7 +43,7 @@ func (f *Feature) rotate() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionRotate, Shown: "console.subscription.rotate",
 		Sent: "console.subscription.rotated", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			current, owner, err := f.subscription(ctx)
 			if err == nil && current.Auth == sender.AuthNone {
 				err = lending.NewError(lending.CodeInvalidState,
@@ -56,7 +56,7 @@ func (f *Feature) rotate() action.Spec {
 			fields, uid := rotateFields(current), current.UID.String()
 			return action.Form{
 				Place: under(current, fields.Title), Fields: fields,
-				Page: func(fields ui.AskForm) templ.Component {
+				Page: func(fields ui.Confirmation) templ.Component {
 					return subscriptions.Rotate(fields, current, owner)
 				},
 				Show: func(ctx echo.Context) error {
@@ -87,9 +87,9 @@ func (f *Feature) rotate() action.Spec {
 	}
 }
 
-func rotateFields(s subscription.Subscription) ui.AskForm {
+func rotateFields(s subscription.Subscription) ui.Confirmation {
 	word := subscriptions.SecretWord(string(s.Auth))
-	form := ui.AskForm{
+	form := ui.Confirmation{
 		Title: "Rotate the secret", Submit: "Rotate",
 		Action: paths.To(paths.SubscriptionRotate, s.UID.String()),
 		Cancel: paths.SubscriptionTab(s.UID.String(), subscriptions.TabSecret),
@@ -113,7 +113,7 @@ func rotateFields(s subscription.Subscription) ui.AskForm {
 // rotation is the change that the form of a rotation asks for.
 func rotation(ctx echo.Context, current subscription.Subscription) (subscription.Patch, error) {
 	patch := subscription.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
-	var problems lending.Faults
+	var problems lending.FieldErrors
 	if ctx.FormValue("secret_mode") == secretPaste {
 		if *patch.Secret = pasted(ctx.FormValue("secret")); patch.Secret.IsZero() {
 			problems.Add("secret", "Type the secret that was agreed, or let one be generated.")

@@ -30,13 +30,13 @@ func (f *Feature) test() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionTest, Shown: "console.subscription.test",
 		Sent: "console.subscription.test.send", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			current, owner, err := f.subscription(ctx)
 			if err != nil {
 				return action.Form{}, err
 			}
 			form := testForm(current, lending.EventStatusUpdated)
-			form.Page = func(fields ui.AskForm) templ.Component {
+			form.Page = func(fields ui.Confirmation) templ.Component {
 				return subscriptions.Test(fields, current, owner, nil)
 			}
 			form.Do = func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -60,7 +60,7 @@ func testForm(s subscription.Subscription, kind lending.EventKind) action.Form {
 	for _, kind := range lending.AllEventKinds() {
 		event.Options = append(event.Options, ui.EventOption(kind))
 	}
-	fields := ui.AskForm{
+	fields := ui.Confirmation{
 		Title: "Send a test event", Controls: []ui.Control{event}, NoReason: true,
 		Action: paths.To(paths.SubscriptionTest, s.UID.String()),
 		Cancel: paths.To(paths.Subscription, s.UID.String()),

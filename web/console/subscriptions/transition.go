@@ -132,7 +132,7 @@ func (f *Feature) transition(t transition) action.Spec {
 	return action.Spec{
 		Path: t.path, Shown: "console.subscription." + t.name,
 		Sent: "console.subscription." + t.name + "d", Role: operator.RoleOperator,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			current, owner, err := f.subscription(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -146,8 +146,8 @@ func (f *Feature) transition(t transition) action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			fields := ui.AskForm{
-				Title: t.title, Says: t.effects(current, waiting), Submit: t.button, Danger: t.danger,
+			fields := ui.Confirmation{
+				Title: t.title, Effects: t.effects(current, waiting), Submit: t.button, Danger: t.danger,
 				Action: paths.To(t.path, current.UID.String()), Cancel: here,
 			}
 			if t.danger {
@@ -157,7 +157,7 @@ func (f *Feature) transition(t transition) action.Spec {
 			}
 			return action.Form{
 				Place: under(current, t.title), Fields: fields,
-				Page: func(fields ui.AskForm) templ.Component {
+				Page: func(fields ui.Confirmation) templ.Component {
 					return subscriptions.Confirm(fields, current, owner, t.icon)
 				},
 				Change: action.Change{

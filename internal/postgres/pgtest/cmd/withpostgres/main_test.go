@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		name      string
 		arguments []string
 		status    int
-		fault     string
+		problem   string
 	}{
 		{"success", []string{"sh", "-c", `echo "$` + pgtest.Variable + `" >` + output}, 0, ""},
 		{"the command's status", []string{"sh", "-c", "exit 7"}, 7, ""},
@@ -33,9 +33,9 @@ func TestRun(t *testing.T) {
 			if status != test.status {
 				t.Errorf("status %d (%v), want %d", status, err, test.status)
 			}
-			if got := fmt.Sprint(err); err != nil && test.fault == "" ||
-				!strings.Contains(got, test.fault) {
-				t.Errorf("got %s, want an error with %q", got, test.fault)
+			if got := fmt.Sprint(err); err != nil && test.problem == "" ||
+				!strings.Contains(got, test.problem) {
+				t.Errorf("got %s, want an error with %q", got, test.problem)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
@@ -37,7 +37,7 @@ func TestFailingAndRecovered(t *testing.T) {
 		state != subscription.StateFailing {
 		t.Fatalf("after 25 hours it is %s, with %d mails", state, mails)
 	}
-	item, ok := h.open(attention.KindFailing)
+	item, ok := h.open(alert.KindFailing)
 	if !ok || item.Subscription.UUID != h.subscription || item.Count != 75 {
 		t.Errorf("item %+v", item)
 	}
@@ -51,7 +51,7 @@ func TestFailingAndRecovered(t *testing.T) {
 		state != subscription.StateActive || h.mails(email.KindSubscriptionFailing) != 1 {
 		t.Errorf("after a success it is %s, with %d mails", state, mails)
 	}
-	if _, ok := h.open(attention.KindFailing); ok {
+	if _, ok := h.open(alert.KindFailing); ok {
 		t.Error("the item of a recovered subscription is still open")
 	}
 	var versions []string
@@ -150,7 +150,7 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 	}
 }
 
-func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
+func TestResumedFailingSubscriptionBeginsAgain(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.fail(25)
@@ -184,7 +184,7 @@ func TestUsedUpDeliveries(t *testing.T) {
 	h := newHarness(t)
 	h.fail(3)
 	h.look()
-	item, ok := h.open(attention.KindUsedUp)
+	item, ok := h.open(alert.KindUsedUp)
 	if !ok || item.Count != 3 || item.Partner != "Sunvolt Energy" || item.URL != h.receiver.URL {
 		t.Fatalf("item %+v", item)
 	}
@@ -195,7 +195,7 @@ func TestUsedUpDeliveries(t *testing.T) {
 	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 10})
 	h.must(err)
 	for i, sent := range page.Deliveries {
-		if _, ok := h.open(attention.KindUsedUp); !ok {
+		if _, ok := h.open(alert.KindUsedUp); !ok {
 			t.Errorf("the item is closed although %d deliveries are not made good", 3-i)
 		}
 		h.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -205,12 +205,12 @@ func TestUsedUpDeliveries(t *testing.T) {
 		h.work()
 		h.look()
 	}
-	if item, ok := h.open(attention.KindUsedUp); ok {
+	if item, ok := h.open(alert.KindUsedUp); ok {
 		t.Errorf("the item is open although everything was delivered: %+v", item)
 	}
 	h.fail(1)
 	h.look()
-	if item, ok = h.open(attention.KindUsedUp); !ok || item.Count != 1 {
+	if item, ok = h.open(alert.KindUsedUp); !ok || item.Count != 1 {
 		t.Errorf("the next failure makes no item of its own: %+v", item)
 	}
 }
@@ -227,14 +227,14 @@ func TestUnknownOutcome(t *testing.T) {
 		DeliveryUID: sent.UID, CreatedAt: sent.CreatedAt, Number: 1,
 	}, delivery.Run{Number: 2}))
 	h.look()
-	if item, ok := h.open(attention.KindUnknown); !ok || item.Severity != attention.Warning {
+	if item, ok := h.open(alert.KindUnknown); !ok || item.Severity != alert.Warning {
 		t.Errorf("item %+v", item)
 	}
 	_, err = h.Webhooks.Deliveries.EnqueueDue(t.Context())
 	h.must(err)
 	h.work()
 	h.look()
-	if _, ok := h.open(attention.KindUnknown); ok {
+	if _, ok := h.open(alert.KindUnknown); ok {
 		t.Error("the item is open although the delivery succeeded")
 	}
 }
@@ -265,7 +265,7 @@ func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 	}
 	h.exec(`UPDATE attempt_outcomes SET error_class = 'unknown' WHERE failed > 0`)
 	h.look()
-	for _, kind := range []attention.Kind{attention.KindUsedUp, attention.KindUnknown} {
+	for _, kind := range []alert.Kind{alert.KindUsedUp, alert.KindUnknown} {
 		if item, ok := h.open(kind); ok {
 			t.Errorf("item %+v", item)
 		}

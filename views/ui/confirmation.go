@@ -2,19 +2,19 @@ package ui
 
 import "slices"
 
-// AskForm is a form that asks before something is changed: what will happen,
+// Confirmation is a form that asks before something is changed: what will happen,
 // what speaks against it, and what must be said. It is shown on a page of its
 // own, and in a dialog where a script opens it there.
-type AskForm struct {
+type Confirmation struct {
 	// Title is a question or an action: "Revoke this client".
 	Title string
 	// About says on whom or what it acts.
 	About string
-	// Says tells what will happen, a paragraph each, Risks what speaks against it.
-	Says  []string
-	Risks []string
-	// Fault says why nothing was done, where no field is to blame.
-	Fault string
+	// Effects tell what will happen, a paragraph each, Risks what speaks against it.
+	Effects []string
+	Risks   []string
+	// Error says why nothing was done, where no field is to blame.
+	Error string
 	// Controls are the fields, in order.
 	Controls []Control
 	// Hidden are fixed values that are sent along, in order.
@@ -63,8 +63,8 @@ type Control struct {
 	Value string
 	// Values are the ticked ones of ControlChecks.
 	Values []string
-	// Fault says what is wrong and how to mend it, empty when nothing is.
-	Fault        string
+	// Error says what is wrong and how to fix it, empty when nothing is.
+	Error        string
 	Options      []Option
 	Pick         *Picker
 	Type         string
@@ -79,7 +79,7 @@ type Control struct {
 func (c Control) id() string { return "ask-" + c.Name }
 
 func (c Control) field() FieldProps {
-	return FieldProps{ID: c.id(), Label: c.Label, Hint: c.Hint, Fault: c.Fault}
+	return FieldProps{ID: c.id(), Label: c.Label, Hint: c.Hint, Error: c.Error}
 }
 
 func (c Control) input() InputProps {
@@ -91,19 +91,19 @@ func (c Control) input() InputProps {
 
 func (c Control) chosen(value string) bool { return slices.Contains(c.Values, value) }
 
-// faults lists the wrong fields in the order of the form.
-func (f AskForm) faults() []FilterFault {
-	var found []FilterFault
+// errs lists the wrong fields in the order of the form.
+func (f Confirmation) errs() []FieldError {
+	var found []FieldError
 	for _, control := range f.Controls {
-		if control.Fault != "" {
-			found = append(found, FilterFault{"#" + control.id(), control.Fault})
+		if control.Error != "" {
+			found = append(found, FieldError{"#" + control.id(), control.Error})
 		}
 	}
 	return found
 }
 
 // submitClass is the look of the button that sends the form.
-func (f AskForm) submitClass() string {
+func (f Confirmation) submitClass() string {
 	if f.Danger {
 		return "button button-danger"
 	}

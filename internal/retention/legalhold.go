@@ -14,8 +14,8 @@ import (
 // maxReason is the longest reason, in characters.
 const maxReason = 500
 
-// Hold keeps everything of an application, for as long as it is not released.
-type Hold struct {
+// LegalHold keeps everything of an application, for as long as it is not released.
+type LegalHold struct {
 	ID             int64      `db:"hold_id"`
 	ApplicationUID uuid.UUID  `db:"application_uid"`
 	Reason         string     `db:"reason"`
@@ -27,9 +27,9 @@ type Hold struct {
 }
 
 // InForce tells whether the hold keeps anything.
-func (h Hold) InForce() bool { return h.ReleasedAt == nil }
+func (h LegalHold) InForce() bool { return h.ReleasedAt == nil }
 
-const holdColumns = `
+const legalHoldColumns = `
 	hold_id, application_uid, reason, placed_by, placed_at, release_reason, released_by, released_at`
 
 // Place puts an application under a legal hold. What was removed before stays
@@ -37,24 +37,24 @@ const holdColumns = `
 // when it is under one already.
 func (s *Service) Place(
 	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
-) (Hold, error) {
+) (LegalHold, error) {
 	if err := checkReason(reason); err != nil {
-		return Hold{}, err
+		return LegalHold{}, err
 	}
-	var hold Hold
+	var hold LegalHold
 	err := tx.GetContext(ctx, &hold, `
 		INSERT INTO application_holds (application_uid, reason, placed_by, placed_at)
 		VALUES ($1, $2, $3, $4)
-		RETURNING `+holdColumns, application, reason, by, tx.Now)
+		RETURNING `+legalHoldColumns, application, reason, by, tx.Now)
 	switch {
 	case postgres.IsForeignKey(err, ""):
-		return Hold{}, lending.NewError(lending.CodeNotFound,
+		return LegalHold{}, lending.NewError(lending.CodeNotFound,
 			"no application has the id %s", application)
 	case postgres.IsUnique(err, "application_holds_in_force"):
-		return Hold{}, lending.NewError(lending.CodeInvalidState,
+		return LegalHold{}, lending.NewError(lending.CodeInvalidState,
 			"application %s is under a legal hold already", application)
 	case err != nil:
-		return Hold{}, fmt.Errorf("holding application %s: %w", application, err)
+		return LegalHold{}, fmt.Errorf("holding application %s: %w", application, err)
 	}
 	return hold, nil
 }
@@ -64,32 +64,32 @@ func (s *Service) Place(
 // INVALID_STATE when it is under none.
 func (s *Service) Release(
 	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
-) (Hold, error) {
+) (LegalHold, error) {
 	if err := checkReason(reason); err != nil {
-		return Hold{}, err
+		return LegalHold{}, err
 	}
-	var hold Hold
+	var hold LegalHold
 	err := tx.GetContext(ctx, &hold, `
 		UPDATE application_holds
 		   SET released_by = $2, release_reason = $3, released_at = $4
 		 WHERE application_uid = $1
 		   AND released_at IS NULL
-		RETURNING `+holdColumns, application, by, reason, tx.Now)
+		RETURNING `+legalHoldColumns, application, by, reason, tx.Now)
 	if postgres.IsNoRows(err) {
-		return Hold{}, lending.NewError(lending.CodeInvalidState,
+		return LegalHold{}, lending.NewError(lending.CodeInvalidState,
 			"application %s is under no legal hold", application)
 	}
 	if err != nil {
-		return Hold{}, fmt.Errorf("releasing application %s: %w", application, err)
+		return LegalHold{}, fmt.Errorf("releasing application %s: %w", application, err)
 	}
 	return hold, nil
 }
 
-// Holds returns the holds of an application, newest first, released ones too.
-func (s *Service) Holds(ctx context.Context, application uuid.UUID) ([]Hold, error) {
-	var holds []Hold
+// LegalHolds returns the legal holds of an application, newest first, released ones too.
+func (s *Service) LegalHolds(ctx context.Context, application uuid.UUID) ([]LegalHold, error) {
+	var holds []LegalHold
 	err := s.DB.SelectContext(ctx, &holds, `
-		SELECT `+holdColumns+`
+		SELECT `+legalHoldColumns+`
 		  FROM application_holds
 		 WHERE application_uid = $1
 		 ORDER BY hold_id DESC`, application)
@@ -99,11 +99,11 @@ func (s *Service) Holds(ctx context.Context, application uuid.UUID) ([]Hold, err
 	return holds, nil
 }
 
-// HoldsInForce returns every hold in force, newest first, at most limit.
-func (s *Service) HoldsInForce(ctx context.Context, limit int) ([]Hold, error) {
-	var holds []Hold
+// LegalHoldsInForce returns every legal hold in force, newest first, at most limit.
+func (s *Service) LegalHoldsInForce(ctx context.Context, limit int) ([]LegalHold, error) {
+	var holds []LegalHold
 	err := s.DB.SelectContext(ctx, &holds, `
-		SELECT `+holdColumns+`
+		SELECT `+legalHoldColumns+`
 		  FROM application_holds
 		 WHERE released_at IS NULL
 		 ORDER BY hold_id DESC
@@ -115,7 +115,7 @@ func (s *Service) HoldsInForce(ctx context.Context, limit int) ([]Hold, error) {
 }
 
 func checkReason(reason string) error {
-	var faults lending.Faults
-	faults.Text("reason", reason, maxReason)
-	return faults.Err()
+	var errs lending.FieldErrors
+	errs.Text("reason", reason, maxReason)
+	return errs.Err()
 }

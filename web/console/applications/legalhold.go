@@ -16,23 +16,25 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// holdInForce returns the legal hold that an application is under, nil for none.
-func (f *Feature) holdInForce(ctx context.Context, uid uuid.UUID) (*retention.Hold, error) {
-	holds, err := f.Retention.Holds(ctx, uid)
-	at := slices.IndexFunc(holds, retention.Hold.InForce)
+// legalHoldInForce returns the legal hold that an application is under, nil for none.
+func (f *Feature) legalHoldInForce(
+	ctx context.Context, uid uuid.UUID,
+) (*retention.LegalHold, error) {
+	holds, err := f.Retention.LegalHolds(ctx, uid)
+	at := slices.IndexFunc(holds, retention.LegalHold.InForce)
 	if err != nil || at < 0 {
 		return nil, err
 	}
 	return &holds[at], nil
 }
 
-// hold places a legal hold or releases it. How long things are kept is for
+// legalHold places a legal hold or releases it. How long things are kept is for
 // administrators to say.
-func (f *Feature) hold() action.Spec {
+func (f *Feature) legalHold() action.Spec {
 	return action.Spec{
-		Path: paths.ApplicationHold, Shown: "console.application.hold",
+		Path: paths.LegalHold, Shown: "console.application.hold",
 		Sent: "console.application.hold.submit", Role: operator.RoleAdmin,
-		Ask: func(ctx echo.Context) (action.Form, error) {
+		Confirm: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
 			if err != nil {
 				return action.Form{}, err
@@ -41,7 +43,7 @@ func (f *Feature) hold() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			held, err := f.holdInForce(ctx.Request().Context(), uid)
+			held, err := f.legalHoldInForce(ctx.Request().Context(), uid)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -53,11 +55,11 @@ func (f *Feature) hold() action.Spec {
 			}
 			path := paths.To(paths.Application, uid.String())
 			form := action.Form{
-				Place: placeOf(summary).Under(path, ""), Fields: holdForm(release),
+				Place: placeOf(summary).Under(path, ""), Fields: legalHoldForm(release),
 				Change: action.Change{Done: "The application is under a legal hold."},
 			}
 			form.Fields.About, form.Fields.Cancel = about(summary), path
-			form.Fields.Action = paths.To(paths.ApplicationHold, uid.String())
+			form.Fields.Action = paths.To(paths.LegalHold, uid.String())
 			change, name := f.Retention.Place, "application.hold"
 			if release {
 				change, name, form.Done = f.Retention.Release, "application.release",
@@ -76,11 +78,11 @@ func (f *Feature) hold() action.Spec {
 	}
 }
 
-// holdForm asks for a hold, or for its release.
-func holdForm(release bool) ui.AskForm {
-	form := ui.AskForm{
+// legalHoldForm asks for a legal hold, or for its release.
+func legalHoldForm(release bool) ui.Confirmation {
+	form := ui.Confirmation{
 		Title: "Place a legal hold", Submit: "Place the hold", NoReason: true,
-		Says: []string{
+		Effects: []string{
 			"Everything of this application is kept until the hold is released: events, deliveries, " +
 				"attempts, e-mails and requests, whatever the settings say. What was removed before " +
 				"stays removed.",
@@ -94,7 +96,7 @@ func holdForm(release bool) ui.AskForm {
 	if release {
 		form.Title, form.Submit, form.Danger = "Release the legal hold", "Release the hold", true
 		form.Hidden[0].Value = "true"
-		form.Says = []string{
+		form.Effects = []string{
 			"What the hold has kept beyond its time is removed by the next hourly run, for good.",
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestSystemPageTellsOfAHold shows the banner while a hold is in force, with
+// TestSystemPageTellsOfAQuarantine shows the banner while a quarantine is in force, with
 // what it holds and how to end it, and not a moment longer.
-func TestSystemPageTellsOfAHold(t *testing.T) {
+func TestSystemPageTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b, guard := r.signedIn(), &restore.Service{DB: r.DB}
@@ -22,7 +22,7 @@ func TestSystemPageTellsOfAHold(t *testing.T) {
 		t.Error("the banner is there although nothing is held")
 	}
 	r.must(r.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
-		return guard.Hold(t.Context(), tx, "recovered to <b>09:30</b>")
+		return guard.Quarantine(t.Context(), tx, "recovered to <b>09:30</b>")
 	}))
 	banner := b.get(paths.System).wantStatus(t, http.StatusOK).text("#held")
 	for _, want := range []string{

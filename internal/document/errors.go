@@ -8,41 +8,41 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// faults collects what is wrong with a form, in the order of the request.
-type faults struct {
-	all []fault
+// formErrors collects what is wrong with a form, in the order of the request.
+type formErrors struct {
+	all []formError
 }
 
-type fault struct {
+type formError struct {
 	code lending.Code
-	lending.FieldFault
+	lending.FieldError
 }
 
-func (f *faults) add(code lending.Code, field, format string, args ...any) {
-	f.all = append(f.all, fault{
-		code, lending.FieldFault{Field: field, Message: fmt.Sprintf(format, args...)},
+func (f *formErrors) add(code lending.Code, field, format string, args ...any) {
+	f.all = append(f.all, formError{
+		code, lending.FieldError{Field: field, Message: fmt.Sprintf(format, args...)},
 	})
 }
 
-// refusal returns nil when nothing is wrong. The first fault decides the code
+// refusal returns nil when nothing is wrong. The first error decides the code
 // and the message of the answer, all are its details: the form and its amounts
 // come first, then the files, then the metadata. A form that was too large
 // before anything else was wrong says that first.
-func (f *faults) refusal() *lending.Error {
+func (f *formErrors) refusal() *lending.Error {
 	if len(f.all) == 0 {
 		return nil
 	}
 	if f.all[0].code != lending.CodePayloadTooLarge {
-		slices.SortStableFunc(f.all, func(a, b fault) int { return cmp.Compare(a.rank(), b.rank()) })
+		slices.SortStableFunc(f.all, func(a, b formError) int { return cmp.Compare(a.rank(), b.rank()) })
 	}
 	refusal := &lending.Error{Code: f.all[0].code, Message: f.all[0].Message}
 	for _, one := range f.all {
-		refusal.Details = append(refusal.Details, one.FieldFault)
+		refusal.Details = append(refusal.Details, one.FieldError)
 	}
 	return refusal
 }
 
-func (f fault) rank() int {
+func (f formError) rank() int {
 	switch f.Field {
 	case FieldFiles:
 		return 1

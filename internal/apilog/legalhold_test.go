@@ -12,7 +12,7 @@ import (
 
 // A day goes without the requests of an application under a legal hold, and for
 // good once the hold is released.
-func TestDropKeepsWhatIsUnderAHold(t *testing.T) {
+func TestDropKeepsWhatIsUnderALegalHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	exec := func(query string, args ...any) {

@@ -2,16 +2,16 @@ package operations
 
 import "time"
 
-// Held says that a restored database sends nothing until somebody decides.
-type Held struct {
-	// Since is when the hold began. It is the zero time when nothing is held.
+// Quarantine says that a restored database sends nothing until somebody decides.
+type Quarantine struct {
+	// Since is when it began. It is the zero time when nothing is held.
 	Since  time.Time
 	Reason string
 	// Deliveries and Mails are from before, and may have been sent already.
 	Deliveries, Mails int
 }
 
-// releaseCommands are the two ways to end a hold.
+// releaseCommands are the two ways to end a quarantine.
 var releaseCommands = []string{
 	`drawbridge restore release --deliveries cancel --mails cancel --reason "sent before the outage"`,
 	`drawbridge restore release --deliveries send --mails send --reason "never left"`,

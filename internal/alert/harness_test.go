@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/app/apptest"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -34,7 +34,7 @@ const alertTo = "ops@lender.example"
 type harness struct {
 	*testing.T
 	*apptest.Harness
-	*attention.Service
+	*alert.Service
 	clock *apptest.Clock
 	// status is what the endpoint answers.
 	status       atomic.Int64
@@ -51,7 +51,7 @@ func newHarness(t *testing.T) *harness {
 	db := pgtest.New(t)
 	db.Now = h.clock.Now
 	h.Harness = apptest.On(t, db)
-	h.Service = h.Attention
+	h.Service = h.Alerts
 	h.receiver = apptest.NewEndpoint(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(h.status.Load()))
 	})
@@ -161,16 +161,16 @@ func (h *harness) mails(kind email.Kind) int {
 }
 
 // open returns the open item of a kind, if there is one.
-func (h *harness) open(kind attention.Kind) (attention.Item, bool) {
+func (h *harness) open(kind alert.Kind) (alert.Item, bool) {
 	h.Helper()
 	items, _, err := h.List(h.Context(),
-		attention.Filter{State: attention.Waiting, Kind: kind, Limit: 10})
+		alert.Filter{State: alert.Waiting, Kind: kind, Limit: 10})
 	h.must(err)
 	if len(items) > 1 {
 		h.Fatalf("%d open items of kind %s", len(items), kind)
 	}
 	if len(items) == 0 {
-		return attention.Item{}, false
+		return alert.Item{}, false
 	}
 	return items[0], true
 }

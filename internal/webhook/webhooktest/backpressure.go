@@ -32,8 +32,8 @@ func (h *Harness) GetKnown(t *testing.T) {
 	h.Work(t)
 }
 
-// Held counts the deliveries that wait for a slot of their endpoint.
-func (h *Harness) Held(t *testing.T) int {
+// Backpressured counts the deliveries that wait for a slot of their endpoint.
+func (h *Harness) Backpressured(t *testing.T) int {
 	t.Helper()
 	return h.Count(t, `SELECT count(*) FROM deliveries WHERE held`)
 }

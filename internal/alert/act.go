@@ -1,4 +1,4 @@
-package attention
+package alert
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 	maxNote = 2000
 )
 
-// Take makes the person, named by their e-mail address, the owner of an open item, whoever
+// Take makes the person, named by their e-mail address, the owner of an open item, anyone who
 // had it before. Errors: NOT_FOUND, INVALID_STATE when it is closed.
 func (s *Service) Take(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,

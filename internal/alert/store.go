@@ -1,4 +1,4 @@
-package attention
+package alert
 
 import (
 	"context"
@@ -157,7 +157,7 @@ func (s *Service) List(
 	err := s.DB.SelectContext(ctx, &items, `SELECT `+itemColumns+itemTables+where+fmt.Sprintf(
 		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d`, len(args)), args...)
 	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing what needs attention: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing alerts: %w", err)
 	}
 	items, next := postgres.Page(items, filter.Limit, func(item Item) postgres.Cursor {
 		return postgres.Cursor{At: item.OpenedAt, UID: item.UID}
@@ -175,7 +175,7 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 			ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d) AS matching`,
 		where, len(args)), args...)
 	if err != nil {
-		return 0, fmt.Errorf("counting what needs attention: %w", err)
+		return 0, fmt.Errorf("counting alerts: %w", err)
 	}
 	return count, nil
 }

@@ -12,7 +12,7 @@ func TestLegalHold(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	uid := r.application.String()
-	page, form := paths.To(paths.Application, uid), paths.To(paths.ApplicationHold, uid)
+	page, form := paths.To(paths.Application, uid), paths.To(paths.LegalHold, uid)
 	support := r.signedIn()
 	if text := support.get(page).text(".facts"); !strings.Contains(text, "Legal hold") ||
 		strings.Contains(text, "Place a legal hold") {

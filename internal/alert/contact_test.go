@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"

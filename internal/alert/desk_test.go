@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/internal/alert"
 	"drawbridge/internal/app/apptest"
-	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
@@ -27,7 +27,7 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	second := h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
 	h.move(2*time.Hour - time.Second)
 	h.look()
-	if item, ok := h.open(attention.KindDrawOverdue); ok {
+	if item, ok := h.open(alert.KindDrawOverdue); ok {
 		t.Fatalf("too early: %+v", item)
 	}
 	h.move(time.Second)
@@ -41,9 +41,9 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	}
 	processes.Wait()
 	h.look()
-	item, ok := h.open(attention.KindDrawOverdue)
+	item, ok := h.open(alert.KindDrawOverdue)
 	if !ok || item.Count != 2 || item.Subject != "2026-11-24" ||
-		item.Severity != attention.Problem || !strings.Contains(item.Detail, "#") {
+		item.Severity != alert.Problem || !strings.Contains(item.Detail, "#") {
 		t.Fatalf("found %+v", item)
 	}
 	if got := h.mails(email.KindDrawsOverdue); got != 1 {
@@ -51,19 +51,19 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	}
 	h.Fund(h, first.ID, lending.FundingProcessing)
 	h.look()
-	if item, _ := h.open(attention.KindDrawOverdue); item.Count != 1 {
+	if item, _ := h.open(alert.KindDrawOverdue); item.Count != 1 {
 		t.Errorf("with one paid it counts %d", item.Count)
 	}
 	h.Settle(h, second.ID)
 	h.look()
-	if item, ok := h.open(attention.KindDrawOverdue); ok {
+	if item, ok := h.open(alert.KindDrawOverdue); ok {
 		t.Errorf("still open: %+v", item)
 	}
 
 	// On the next day the first has waited for too long in its new state, too.
 	h.move(24 * time.Hour)
 	h.look()
-	item, ok = h.open(attention.KindDrawOverdue)
+	item, ok = h.open(alert.KindDrawOverdue)
 	if !ok || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Fatalf("on the next day: %+v, %d mails", item, h.mails(email.KindDrawsOverdue))
 	}
@@ -73,13 +73,13 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 		return err
 	})
 	h.look()
-	if item, ok := h.open(attention.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
+	if item, ok := h.open(alert.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Errorf("open again: %+v", item)
 	}
 }
 
 // resolve closes the open item of a kind, as a person does.
-func (h *harness) resolve(kind attention.Kind) {
+func (h *harness) resolve(kind alert.Kind) {
 	h.Helper()
 	item, ok := h.open(kind)
 	if !ok {
@@ -100,23 +100,23 @@ func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
 	h.move(time.Hour)
 	h.look()
-	h.resolve(attention.KindDrawOverdue)
+	h.resolve(alert.KindDrawOverdue)
 	h.move(time.Hour)
 	h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
 	h.move(time.Hour - time.Second)
 	h.look()
-	if item, ok := h.open(attention.KindDrawOverdue); ok {
+	if item, ok := h.open(alert.KindDrawOverdue); ok {
 		t.Errorf("open before its time: %+v", item)
 	}
 	h.move(time.Second)
 	h.look()
-	item, ok := h.open(attention.KindDrawOverdue)
+	item, ok := h.open(alert.KindDrawOverdue)
 	if !ok || item.Subject != "2026-11-24" || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Fatalf("open %t: %+v, %d mails", ok, item, h.mails(email.KindDrawsOverdue))
 	}
-	h.resolve(attention.KindDrawOverdue)
+	h.resolve(alert.KindDrawOverdue)
 	h.look()
-	if item, ok := h.open(attention.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
+	if item, ok := h.open(alert.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Errorf("open again: %+v", item)
 	}
 }
@@ -143,14 +143,14 @@ func TestALaterApplicationOpensTheDayAgain(t *testing.T) {
 	} {
 		h.clock.Set(made.Add(step.after))
 		h.look()
-		if item, ok := h.open(attention.KindUndecided); ok != step.opens {
+		if item, ok := h.open(alert.KindUndecided); ok != step.opens {
 			t.Fatalf("step %d, after %s: %+v", n, step.after, item)
 		}
 		if step.opens {
-			h.resolve(attention.KindUndecided)
+			h.resolve(alert.KindUndecided)
 		}
 		h.look()
-		if item, ok := h.open(attention.KindUndecided); ok {
+		if item, ok := h.open(alert.KindUndecided); ok {
 			t.Fatalf("step %d, after %s, it is open again: %+v", n, step.after, item)
 		}
 	}
@@ -179,7 +179,7 @@ func TestNoDayOfUndecidedApplicationsIsLeftOut(t *testing.T) {
 	h.look()
 	if open := h.count(`
 		SELECT count(*) FROM attention_items WHERE closed_at IS NULL AND kind = $1`,
-		attention.KindUndecided); open != 370 {
+		alert.KindUndecided); open != 370 {
 		t.Errorf("%d of 370 days are open", open)
 	}
 }
@@ -194,19 +194,19 @@ func TestUndecidedApplicationsAreTold(t *testing.T) {
 	h.Loan(h, h.NewProduct(h, "SOLAR", "50,50"))
 	for _, step := range []struct {
 		days     int
-		severity attention.Severity
+		severity alert.Severity
 		subject  string
 		mails    int
 	}{
 		{19, "", "", 0},
-		{20, attention.Warning, "2026-12-02", 1},
-		{27, attention.Warning, "2026-12-02", 1},
-		{28, attention.Problem, "2026-12-02, urgent", 2},
-		{60, attention.Problem, "2026-12-02, urgent", 2},
+		{20, alert.Warning, "2026-12-02", 1},
+		{27, alert.Warning, "2026-12-02", 1},
+		{28, alert.Problem, "2026-12-02, urgent", 2},
+		{60, alert.Problem, "2026-12-02, urgent", 2},
 	} {
 		h.clock.Set(time.Date(2026, 11, 2+step.days, 15, 0, 0, 0, time.UTC))
 		h.look()
-		item, _ := h.open(attention.KindUndecided)
+		item, _ := h.open(alert.KindUndecided)
 		if item.Severity != step.severity || item.Subject != step.subject ||
 			h.mails(email.KindUndecided) != step.mails {
 			t.Errorf("after %d days: %+v, %d mails", step.days, item, h.mails(email.KindUndecided))
@@ -214,7 +214,7 @@ func TestUndecidedApplicationsAreTold(t *testing.T) {
 	}
 	h.Move(h, waits.UID, lending.StatusDeclined)
 	h.look()
-	if item, ok := h.open(attention.KindUndecided); ok {
+	if item, ok := h.open(alert.KindUndecided); ok {
 		t.Errorf("still open: %+v", item)
 	}
 }

@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -19,7 +19,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 	h := newHarness(t)
 	h.fail(1)
 	h.look()
-	item, _ := h.open(attention.KindUsedUp)
+	item, _ := h.open(alert.KindUsedUp)
 	const sam, address = "sam@lender.example", "192.0.2.7"
 	until := h.clock.Now().Add(time.Hour)
 	steps := []struct {
@@ -68,9 +68,9 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 			t.Errorf("%s: %v, want %q", step.name, err, step.code)
 		}
 		got := [3]int{
-			h.counted(attention.Filter{State: attention.Waiting}),
-			h.counted(attention.Filter{State: attention.Asleep}),
-			h.counted(attention.Filter{Owner: sam}),
+			h.counted(alert.Filter{State: alert.Waiting}),
+			h.counted(alert.Filter{State: alert.Asleep}),
+			h.counted(alert.Filter{Owner: sam}),
 		}
 		if want := [3]int{step.waiting, step.asleep, step.mine}; got != want {
 			t.Errorf("%s: %v items, want %v", step.name, got, want)
@@ -90,7 +90,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 	}
 }
 
-func (h *harness) counted(filter attention.Filter) int {
+func (h *harness) counted(filter alert.Filter) int {
 	h.Helper()
 	count, err := h.Service.Count(h.Context(), filter, 100)
 	h.must(err)
@@ -102,18 +102,18 @@ func TestASnoozedItemComesBack(t *testing.T) {
 	h := newHarness(t)
 	h.fail(1)
 	h.look()
-	item, _ := h.open(attention.KindUsedUp)
+	item, _ := h.open(alert.KindUsedUp)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Snooze(ctx, tx, item.UID, tx.Now.Add(3*time.Hour))
 		return err
 	})
 	h.fail(1) // counts on, quietly
-	if _, ok := h.open(attention.KindUsedUp); ok {
+	if _, ok := h.open(alert.KindUsedUp); ok {
 		h.Fatal("a snoozed item is in sight")
 	}
 	h.move(4 * time.Hour)
 	h.look()
-	if item, ok := h.open(attention.KindUsedUp); !ok || item.Count != 2 {
+	if item, ok := h.open(alert.KindUsedUp); !ok || item.Count != 2 {
 		t.Errorf("after the snooze: %+v", item)
 	}
 }
@@ -129,7 +129,7 @@ func TestListPages(t *testing.T) {
 			uuid.New(), i, h.clock.Now().Add(-time.Duration(i/2)*time.Minute))
 	}
 	var seen []string
-	filter := attention.Filter{State: attention.Waiting, Limit: 3}
+	filter := alert.Filter{State: alert.Waiting, Limit: 3}
 	for {
 		items, next, err := h.List(t.Context(), filter)
 		h.must(err)
@@ -147,7 +147,7 @@ func TestListPages(t *testing.T) {
 	if len(seen) != 7 || len(distinct) != 7 {
 		t.Errorf("the pages hold %d items, %d of them distinct", len(seen), len(distinct))
 	}
-	if _, _, err := h.List(t.Context(), attention.Filter{}); lending.ErrorCode(err) !=
+	if _, _, err := h.List(t.Context(), alert.Filter{}); lending.ErrorCode(err) !=
 		lending.CodeValidation {
 		t.Errorf("a page without a limit: %v", err)
 	}

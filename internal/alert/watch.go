@@ -1,4 +1,4 @@
-package attention
+package alert
 
 import (
 	"context"
@@ -102,11 +102,11 @@ func also(address string) []string {
 // is made, also when another one fails.
 func (s *Service) Watch(ctx context.Context) error {
 	candidates, err := s.Webhooks.Health.Candidates(ctx)
-	faults := []error{err}
+	errs := []error{err}
 	for _, uid := range candidates {
-		faults = append(faults, s.judge(ctx, uid))
+		errs = append(errs, s.judge(ctx, uid))
 	}
-	return errors.Join(append(faults,
+	return errors.Join(append(errs,
 		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx),
 		s.watchMailServer(ctx), s.watchDraws(ctx), s.watchDecisions(ctx), s.review(ctx),
 		s.Webhooks.Health.PruneHealth(ctx))...)

@@ -1,4 +1,4 @@
-package attention
+package alert
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (s *Service) watchOverdue(ctx context.Context) error {
 // those go on that do by now.
 func (s *Service) watchStopped(ctx context.Context) error {
 	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
-	faults := []error{err}
+	errs := []error{err}
 	for _, uid := range uids {
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			found, err := s.Webhooks.Subscriptions.Reopen(ctx, tx, uid)
@@ -66,10 +66,10 @@ func (s *Service) watchStopped(ctx context.Context) error {
 			return err
 		})
 		if lending.ErrorCode(err) != lending.CodeNotFound { // else deleted meanwhile
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // watchSuccess looks for subscriptions to which nothing arrives.
@@ -135,7 +135,7 @@ func (s *Service) watchMailServer(ctx context.Context) error {
 		_, err = raise(ctx, tx, finding{
 			kind: KindMailRefused, subject: subjectMailServer, severity: Problem, count: stop.Waiting,
 			total: true, since: stop.Since, seen: tx.Now,
-			detail: "It refuses us, whoever an e-mail is for, so all e-mails wait; none of them is " +
+			detail: "It refuses us, whatever the recipient, so all e-mails wait; none of them is " +
 				"lost, and they go by themselves once it takes one. Its answer: " + stop.Answer,
 		})
 		return err
@@ -164,7 +164,7 @@ func (s *Service) review(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing open items: %w", err)
 	}
-	var faults []error
+	var errs []error
 	for _, item := range open {
 		why := ""
 		var err error
@@ -186,9 +186,9 @@ func (s *Service) review(ctx context.Context) error {
 				return settle(ctx, tx, item.Kind, item.Subject, why)
 			})
 		}
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // madeGood says why the failures of a subscription since a time are none any
@@ -210,13 +210,13 @@ func (s *Service) madeGood(
 // Probe probes the endpoints that are due and notes what it finds.
 func (s *Service) Probe(ctx context.Context) (int, error) {
 	records, err := s.Webhooks.Health.ProbeDue(ctx)
-	faults := []error{err}
+	errs := []error{err}
 	for _, record := range records {
 		if record.Subscription != uuid.Nil { // else it was not made
-			faults = append(faults, s.NoteProbe(ctx, record))
+			errs = append(errs, s.NoteProbe(ctx, record))
 		}
 	}
-	return len(records), errors.Join(faults...)
+	return len(records), errors.Join(errs...)
 }
 
 // failuresToNote is how many probes in a row must fail: one may be chance.

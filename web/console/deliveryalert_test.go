@@ -11,7 +11,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
+func TestAnAlertIsResolvedOnTheDeliverysPage(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	support, b := r.signedIn(), r.asOperator()
@@ -22,12 +22,12 @@ func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 	path := paths.To(paths.Delivery, uid.String())
 	seen := support.get(path).wantStatus(t, http.StatusOK)
 	if seen.find(".matter").Length() != 1 || seen.find(".matter form").Length() != 0 {
-		t.Error("support must see the matter, and is not offered to resolve it")
+		t.Error("support must see the alert, and is not offered to resolve it")
 	}
 	page := b.get(path).wantStatus(t, http.StatusOK)
 	if text := page.text(".matter"); !strings.Contains(text, "1 delivery") ||
 		!strings.Contains(text, "nobody") {
-		t.Errorf("the matter is %q", text)
+		t.Errorf("the alert is %q", text)
 	}
 	item, _ := page.find(".matter form").Attr("action")
 	away := b.post(item, url.Values{"act": {"take"}, "back": {"//evil.example"}})
@@ -45,7 +45,7 @@ func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 		t.Errorf("afterwards the page says %.200s", after.text("main"))
 	}
 	if text := b.get(item).text("main"); !strings.Contains(text, "The partner restarted it") {
-		t.Error("the note is not kept with the matter")
+		t.Error("the note is not kept with the alert")
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// release enqueues up to room held deliveries of a subscription, the longest
+// release enqueues up to room deliveries of a subscription that backpressure held back, the longest
 // overdue first.
 func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, count int) error {
 	var jobs []Args
-	held := to.holds.Load() // whose rows the transaction sees
+	before := to.backpressured.Load() // whose rows the transaction sees
 	// The engine's connections plan the statement once, which takes longer than running it.
 	err := inTx(ctx, s.DB.Engine(), func(tx *sqlx.Tx) error {
 		jobs = nil
@@ -42,12 +42,12 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, coun
 		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
 	}
 	if len(jobs) < count {
-		to.cleared.Store(held)
+		to.cleared.Store(before)
 	}
 	return nil
 }
 
-// ReleaseIdle brings held deliveries back whose endpoint has nothing in flight
+// ReleaseIdle brings deliveries back that were held back, whose endpoint has nothing in flight
 // in this process any more. Attempts that end bring back the next ones by
 // themselves; this covers what was held after the last of them had ended.
 func (s *Service) ReleaseIdle(ctx context.Context) error {
@@ -59,11 +59,11 @@ func (s *Service) ReleaseIdle(ctx context.Context) error {
 	return nil
 }
 
-// AdoptHeld makes what any process has held, and may not have lived to release,
+// AdoptBackpressured makes what any process has held, and may not have lived to release,
 // this one's to release too, as its slots allow, and returns of how many
 // subscriptions. Several processes may release of the same subscription: none
 // takes what another one is taking.
-func (s *Service) AdoptHeld(ctx context.Context) (int, error) {
+func (s *Service) AdoptBackpressured(ctx context.Context) (int, error) {
 	var uids []uuid.UUID
 	err := s.DB.SelectContext(ctx, &uids, `
 		SELECT s.subscription_uid
@@ -71,10 +71,10 @@ func (s *Service) AdoptHeld(ctx context.Context) (int, error) {
 		 WHERE EXISTS (SELECT 1 FROM deliveries d
 		                WHERE d.subscription_uid = s.subscription_uid AND d.held)`)
 	if err != nil {
-		return 0, fmt.Errorf("looking for held deliveries: %w", err)
+		return 0, fmt.Errorf("looking for deliveries under backpressure: %w", err)
 	}
 	for _, uid := range uids {
-		s.limiter.of(uid).holds.Add(1)
+		s.limiter.of(uid).backpressured.Add(1)
 	}
 	return len(uids), nil
 }

@@ -17,9 +17,9 @@ import (
 // watch looks after the health of subscriptions as the workers do.
 func (r *harness) watch() {
 	r.Helper()
-	_, err := r.Attention.Tally(r.Context())
+	_, err := r.Alerts.Tally(r.Context())
 	r.must(err)
-	r.must(r.Attention.Watch(r.Context()))
+	r.must(r.Alerts.Watch(r.Context()))
 }
 
 // useUp publishes an event and makes every attempt of its deliveries.
@@ -65,7 +65,7 @@ func TestOverview(t *testing.T) {
 	}
 	got := page.text("#attention-title ~ p")
 	if got == "" || page.find("tr[id^=item-]").Length() != 1 {
-		t.Error("the matter is not listed")
+		t.Error("the alert is not listed")
 	}
 	href, _ := page.find(".tile:contains('Failed') a").Attr("href")
 	if got := b.get(href).rowIDs(); len(got) != 1 {
@@ -183,17 +183,17 @@ func TestOverviewStaysUpToDate(t *testing.T) {
 	}
 }
 
-func TestAttentionQueue(t *testing.T) {
+func TestAlertQueue(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
-	if text := b.get(paths.Attention).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
+	if text := b.get(paths.Alerts).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
 		text, "Nothing needs you") {
 		t.Errorf("an empty queue says %q", text)
 	}
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
-	list := b.get(paths.Attention).wantStatus(t, http.StatusOK)
+	list := b.get(paths.Alerts).wantStatus(t, http.StatusOK)
 	if got := list.text(".rail a[href='/console/attention'] .rail-count"); got != "1 open" {
 		t.Errorf("badge %q", got)
 	}
@@ -208,15 +208,15 @@ func TestAttentionQueue(t *testing.T) {
 		return b.post(item, form).wantStatus(t, want)
 	}
 	act(url.Values{"act": {"take"}}, http.StatusSeeOther)
-	if rows := b.get(paths.Attention + "?owner=me").find("tr[id^=item-]").Length(); rows != 1 {
+	if rows := b.get(paths.Alerts + "?owner=me").find("tr[id^=item-]").Length(); rows != 1 {
 		t.Errorf("%d items are mine", rows)
 	}
 	act(url.Values{"act": {"snooze"}, "for": {"soon"}}, http.StatusBadRequest)
 	act(url.Values{"act": {"snooze"}, "for": {"4h"}}, http.StatusSeeOther)
-	if rows := b.get(paths.Attention).find("tr[id^=item-]").Length(); rows != 0 {
+	if rows := b.get(paths.Alerts).find("tr[id^=item-]").Length(); rows != 0 {
 		t.Error("a snoozed item is in sight")
 	}
-	snoozed := b.get(paths.Attention + "?state=snoozed")
+	snoozed := b.get(paths.Alerts + "?state=snoozed")
 	if rows := snoozed.find("tr[id^=item-]").Length(); rows != 1 {
 		t.Error("a snoozed item is nowhere")
 	}
@@ -236,9 +236,9 @@ func TestAttentionQueue(t *testing.T) {
 		t.Error("what was done is not in the audit log")
 	}
 	for _, wrong := range []string{"state=odd", "kind=odd", "owner=odd", "cursor=odd"} {
-		b.get(paths.Attention+"?"+wrong).wantStatus(t, http.StatusBadRequest)
+		b.get(paths.Alerts+"?"+wrong).wantStatus(t, http.StatusBadRequest)
 	}
-	b.get(paths.To(paths.AttentionItem, "nothing")).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.Alert, "nothing")).wantStatus(t, http.StatusNotFound)
 }
 
 func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
@@ -247,7 +247,7 @@ func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
 	b := r.signedIn()
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
-	item, _ := b.get(paths.Attention).find("tr[id^=item-] a.lead").Attr("href")
+	item, _ := b.get(paths.Alerts).find("tr[id^=item-] a.lead").Attr("href")
 	if b.get(item).wantStatus(t, http.StatusOK).find("form.attention-form").Length() != 0 {
 		t.Error("support is offered what it may not do")
 	}

@@ -1,4 +1,4 @@
-// Package attention watches over what Drawbridge does for itself, tells the
+// Package alert watches over what Drawbridge does for itself, tells the
 // operators when something goes wrong, and keeps the queue of what needs one.
 //
 // [Service.Tally] moves the outcomes of attempts into the summaries,
@@ -15,8 +15,8 @@
 //	             +--> snoozed until a time, then open again
 //
 // There is one open item for each kind and subject, however often it is found:
-// an endpoint with a thousand failed deliveries is one matter for one person.
-package attention
+// an endpoint with a thousand failed deliveries is one alert for one person.
+package alert
 
 import (
 	"context"
@@ -92,7 +92,7 @@ const (
 	Problem Severity = "problem"
 )
 
-// Item is one matter that needs a human.
+// Item is one alert: something that needs a human.
 type Item struct {
 	UID  uuid.UUID `db:"item_uid"`
 	Kind Kind      `db:"kind"`

@@ -1,4 +1,4 @@
-package attention_test
+package alert_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/internal/attention"
+	"drawbridge/internal/alert"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/health"
@@ -21,17 +21,17 @@ func TestOverdueDeliveries(t *testing.T) {
 	h.publish()
 	h.move(80 * time.Second) // an attempt may be under way for 30 s
 	h.look()
-	if item, ok := h.open(attention.KindOverdue); ok {
+	if item, ok := h.open(alert.KindOverdue); ok {
 		t.Errorf("it may still be under way: %+v", item)
 	}
 	h.move(20 * time.Second)
 	h.look()
-	if item, ok := h.open(attention.KindOverdue); !ok || item.Count != 1 {
+	if item, ok := h.open(alert.KindOverdue); !ok || item.Count != 1 {
 		t.Errorf("nobody sent it for 100 s, and the item is %+v", item)
 	}
 	h.work()
 	h.look()
-	if _, ok := h.open(attention.KindOverdue); ok {
+	if _, ok := h.open(alert.KindOverdue); ok {
 		t.Error("the item is open although nothing is overdue")
 	}
 }
@@ -49,7 +49,7 @@ func TestWaitingOnPurposeIsNotOverdue(t *testing.T) {
 	h.exec(`UPDATE deliveries SET held = true, queued = false WHERE queued`)
 	h.move(time.Hour)
 	h.look()
-	if item, ok := h.open(attention.KindOverdue); ok {
+	if item, ok := h.open(alert.KindOverdue); ok {
 		t.Errorf("parked and held deliveries are overdue: %+v", item)
 	}
 }
@@ -60,26 +60,26 @@ func TestNeverSucceeded(t *testing.T) {
 	h.fail(1)
 	h.move(6 * 24 * time.Hour)
 	h.look()
-	if _, ok := h.open(attention.KindNeverSucceeded); ok {
+	if _, ok := h.open(alert.KindNeverSucceeded); ok {
 		t.Error("an alarm after six days")
 	}
 	h.move(25 * time.Hour)
 	h.fail(1)
 	h.look()
-	if item, ok := h.open(attention.KindNeverSucceeded); !ok || item.Count != 6 {
+	if item, ok := h.open(alert.KindNeverSucceeded); !ok || item.Count != 6 {
 		t.Errorf("item %+v", item)
 	}
 	h.status.Store(http.StatusOK)
 	h.publish()
 	h.finish()
 	h.look()
-	if _, ok := h.open(attention.KindNeverSucceeded); ok {
+	if _, ok := h.open(alert.KindNeverSucceeded); ok {
 		t.Error("the alarm goes on after a success")
 	}
 }
 
 // An item opens for a subscription that cannot be sent to, once, and closes when its
-// secret is given anew or its key is back.
+// secret is given again or its key is back.
 func TestUnopenedSubscription(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -92,34 +92,34 @@ func TestUnopenedSubscription(t *testing.T) {
 	h.work()
 	for range 2 {
 		h.look()
-		item, ok := h.open(attention.KindUnopened)
+		item, ok := h.open(alert.KindUnopened)
 		if !ok || item.Count != 1 || !strings.Contains(item.Detail, lost) {
 			t.Errorf("item %+v", item)
 		}
 	}
-	if _, ok := h.open(attention.KindOverdue); ok {
+	if _, ok := h.open(alert.KindOverdue); ok {
 		t.Error("what waits on purpose is overdue")
 	}
 	h.Webhooks.Subscriptions.Keys = keys
 	h.look()
-	if _, ok := h.open(attention.KindUnopened); ok {
+	if _, ok := h.open(alert.KindUnopened); ok {
 		t.Error("the item is open although the key is back")
 	}
 	h.Webhooks.Subscriptions.Keys = ring
 	h.publish()
 	h.work()
 	h.look()
-	fresh := secret.New("given-anew-0123456789")
+	fresh := secret.New("given-again-0123456789")
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription,
 			subscription.Patch{Secret: &fresh}, "operator")
 		return err
 	})
 	h.look()
-	if _, ok := h.open(attention.KindUnopened); ok {
-		t.Error("the item is open although the secret was given anew")
+	if _, ok := h.open(alert.KindUnopened); ok {
+		t.Error("the item is open although the secret was given again")
 	}
-	n := h.count(`SELECT count(*) FROM attention_items WHERE kind = $1`, attention.KindUnopened)
+	n := h.count(`SELECT count(*) FROM attention_items WHERE kind = $1`, alert.KindUnopened)
 	if n != 2 {
 		t.Errorf("%d items, want one for each time", n)
 	}
@@ -136,7 +136,7 @@ func TestFailedMails(t *testing.T) {
 	h.exec(mail, first, "failed", h.clock.Now(), nil, "")
 	h.move(time.Minute)
 	h.look()
-	item, ok := h.open(attention.KindMailFailed)
+	item, ok := h.open(alert.KindMailFailed)
 	if !ok || item.Count != 1 || item.OpenedAt.After(item.LastSeenAt) {
 		t.Fatalf("item %+v", item)
 	}
@@ -145,19 +145,19 @@ func TestFailedMails(t *testing.T) {
 		return err
 	})
 	h.look()
-	if _, ok := h.open(attention.KindMailFailed); ok {
+	if _, ok := h.open(alert.KindMailFailed); ok {
 		t.Error("what a person has resolved is opened again")
 	}
 	h.move(time.Minute)
 	second := postgres.NewUID(h.clock.Now())
 	h.exec(mail, second, "failed", h.clock.Now(), nil, "")
 	h.look()
-	if item, ok := h.open(attention.KindMailFailed); !ok || item.Count != 1 {
+	if item, ok := h.open(alert.KindMailFailed); !ok || item.Count != 1 {
 		t.Errorf("the next failed mail: %+v", item)
 	}
 	h.exec(mail, postgres.NewUID(h.clock.Now()), "sent", h.clock.Now(), second, "sam")
 	h.look()
-	if _, ok := h.open(attention.KindMailFailed); ok {
+	if _, ok := h.open(alert.KindMailFailed); ok {
 		t.Error("the item is open although the mail was re-sent")
 	}
 }
@@ -180,23 +180,23 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 		failures    int
 		ends        time.Duration
 		unreachable bool
-		certificate attention.Severity
+		certificate alert.Severity
 	}{
 		{"", 0, 60 * day, false, ""},
 		{sender.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
 		{sender.ClassDNS, 2, 60 * day, true, ""},
-		{"", 0, 20 * day, false, attention.Warning},
-		{"", 0, 6 * day, false, attention.Warning},
-		{"", 0, 12 * time.Hour, false, attention.Problem},
-		{sender.ClassTLS, 3, -day, true, attention.Problem},
+		{"", 0, 20 * day, false, alert.Warning},
+		{"", 0, 6 * day, false, alert.Warning},
+		{"", 0, 12 * time.Hour, false, alert.Problem},
+		{sender.ClassTLS, 3, -day, true, alert.Problem},
 		{"", 0, 90 * day, false, ""},
 	}
 	for i, step := range steps {
 		probe(step.class, step.failures, step.ends)
-		if _, ok := h.open(attention.KindProbe); ok != step.unreachable {
+		if _, ok := h.open(alert.KindProbe); ok != step.unreachable {
 			t.Errorf("step %d: unreachable is %v", i, ok)
 		}
-		if item, _ := h.open(attention.KindCertificate); item.Severity != step.certificate {
+		if item, _ := h.open(alert.KindCertificate); item.Severity != step.certificate {
 			t.Errorf("step %d: certificate %q, want %q", i, item.Severity, step.certificate)
 		}
 	}
@@ -226,12 +226,12 @@ func TestProbeLooksAtEndpoints(t *testing.T) {
 	}
 }
 
-// TestMailServerRefusesUs: one item as long as it lasts, whoever closes it.
+// TestMailServerRefusesUs: one item as long as it lasts, no matter who closes it.
 func TestMailServerRefusesUs(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.look()
-	if item, ok := h.open(attention.KindMailRefused); ok {
+	if item, ok := h.open(alert.KindMailRefused); ok {
 		t.Fatalf("nothing was refused: %+v", item)
 	}
 	h.exec(`INSERT INTO mail_stop (since, answer, next_probe_at) VALUES ($1, '530 sign in', $1)`,
@@ -245,13 +245,13 @@ func TestMailServerRefusesUs(t *testing.T) {
 		h.move(time.Minute)
 		h.look()
 	}
-	item, ok := h.open(attention.KindMailRefused)
+	item, ok := h.open(alert.KindMailRefused)
 	if !ok || item.Count != 3 || !strings.Contains(item.Detail, "530 sign in") {
 		t.Errorf("item %+v", item)
 	}
 	h.exec(`DELETE FROM mail_stop`)
 	h.look()
-	if _, ok := h.open(attention.KindMailRefused); ok {
+	if _, ok := h.open(alert.KindMailRefused); ok {
 		t.Error("the item is open although the server takes mail")
 	}
 	if items := h.count(`SELECT count(*) FROM attention_items`); items != 1 {
