@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestRefusalsNeedNoBody asks before it sends a body, as curl does, and gets a
-// refusal that needs none at once, without being told to send it.
+// TestRefusalsNeedNoBody sends no body, be it that it asks first, as curl does, or that it is
+// slow, and gets a refusal that needs none at once, without being told to send it.
 func TestRefusalsNeedNoBody(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -35,8 +35,12 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 		{"an upload of another type", anyLoan, own + "content-type: text/plain\r\n", 100, 415},
 		{"an upload too long", anyLoan, upload, 1 << 30, 413},
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	for i := range 2 * len(tests) {
+		test, name, expect := tests[i/2], "slow", ""
+		if i%2 == 1 {
+			name, expect = "asks first", "expect: 100-continue\r\n"
+		}
+		t.Run(test.name+"/"+name, func(t *testing.T) {
 			t.Parallel()
 			address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), apptest.BasePath)
 			conn, err := net.Dial("tcp", address)
@@ -44,23 +48,39 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
-			_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nhost: %s\r\nexpect: 100-continue\r\n"+
-				"content-length: %d\r\n%s\r\n", apptest.BasePath, test.path, address, test.length, test.head)
+			_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nhost: %s\r\n%s"+
+				"content-length: %d\r\n%s\r\n",
+				apptest.BasePath, test.path, address, expect, test.length, test.head)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := conn.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			reader := bufio.NewReader(conn)
+			want := func(status int) {
+				t.Helper()
+				answer, err := http.ReadResponse(reader, nil)
+				if err != nil {
+					t.Fatalf("no answer: %v", err)
+				}
+				defer answer.Body.Close()
+				body, err := io.ReadAll(answer.Body)
+				if err != nil || answer.StatusCode != status {
+					t.Errorf("answered %s, want %d: %s (%v)", answer.Status, status, body, err)
+				}
+			}
+			want(test.status)
+			if expect != "" || test.length > 100 {
+				return
+			}
+			// The body comes late, and the next call with it.
+			_, err = fmt.Fprintf(conn, "%0*dGET %s/v2/nothing HTTP/1.1\r\nhost: %s\r\n%s\r\n",
+				test.length, 0, apptest.BasePath, address, own)
 			if err != nil {
-				t.Fatalf("no answer: %v", err)
+				t.Fatal(err)
 			}
-			defer answer.Body.Close()
-			if answer.StatusCode != test.status {
-				body, _ := io.ReadAll(answer.Body)
-				t.Errorf("answered %s, want %d: %s", answer.Status, test.status, body)
-			}
+			want(http.StatusNotFound)
 		})
 	}
 }

@@ -67,6 +67,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 			_ = c.NoContent(status) // the peer is gone if this fails
 			return
 		}
+		c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
 		_ = c.Blob(status, echo.MIMEApplicationJSON, body) // likewise
 	}
 }

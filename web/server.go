@@ -4,6 +4,7 @@
 package web
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -130,7 +131,7 @@ func New(options Options) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(boundReaders, strictHeaders(options), requestID, recordCalls(options),
+	e.Pre(refuseAtOnce, boundReaders, strictHeaders(options), requestID, recordCalls(options),
 		patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
 	table := Table(options)
@@ -167,6 +168,28 @@ func NewServer(handler http.Handler) *http.Server {
 			MaxConcurrentStreams: maxStreams,
 			WriteByteTimeout:     chunkTimeout,
 		},
+	}
+}
+
+// refuseAtOnce sends a refusal before the rest of a short body has come, which the server
+// would wait for first, and reads that then, so that the connection can be used again. Of a long
+// body the server reads nothing more, nor where the client waits for a word before it sends it.
+func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
+	const long = 256 << 10 // of net/http
+	return func(c echo.Context) error {
+		request, answer := c.Request(), c.Response()
+		controller := http.NewResponseController(answer.Writer)
+		err := next(c)
+		if request.ContentLength == 0 || request.ContentLength >= long || request.ProtoMajor > 1 ||
+			request.Header.Get("Expect") != "" || answer.Status < http.StatusBadRequest ||
+			answer.Header().Get(echo.HeaderContentLength) == "" {
+			return err
+		}
+		// A connection that fails here has its answer, or is gone.
+		_ = controller.EnableFullDuplex()
+		_ = controller.Flush()
+		_, _ = io.CopyN(io.Discard, request.Body, long)
+		return err
 	}
 }
 
