@@ -77,15 +77,16 @@ func (cmd productUpdateCmd) Run(env *environment) error {
 	})
 }
 
-type productListCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type productListCmd struct{ listFlags }
 
 // Run lists products.
 func (cmd productListCmd) Run(env *environment) error {
+	limit, cursor := env.page(cmd.listFlags)
 	return rowsOf("products", itself,
-		"PRODUCT\tCODE\tTERM\tRATE\tFEE\tSCHEDULE\tAMOUNTS\tNAME", printProduct).all(env, cmd.JSON,
-		func(s *app.Services) ([]catalog.Product, error) { return s.Catalog.List(env.ctx) })
+		"PRODUCT\tCODE\tTERM\tRATE\tFEE\tSCHEDULE\tAMOUNTS\tNAME", printProduct).page(env, cmd.JSON,
+		func(s *app.Services) ([]catalog.Product, postgres.Cursor, error) {
+			return s.Catalog.Newest(env.ctx, limit, cursor)
+		})
 }
 
 type drawCmd struct {

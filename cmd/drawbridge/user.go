@@ -72,16 +72,14 @@ func (cmd userCreateCmd) Run(env *environment) error {
 		})
 }
 
-type userListCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type userListCmd struct{ listFlags }
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).all(env, cmd.JSON,
-		func(s *app.Services) ([]operator.User, error) {
-			users, _, err := s.Operators.Users(env.ctx, operator.UserFilter{})
-			return users, err
+	limit, cursor := env.page(cmd.listFlags)
+	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).page(env, cmd.JSON,
+		func(s *app.Services) ([]operator.User, postgres.Cursor, error) {
+			return s.Operators.NewestUsers(env.ctx, limit, cursor)
 		})
 }
 

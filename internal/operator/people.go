@@ -39,10 +39,9 @@ type UserFilter struct {
 
 // Users lists users by address and tells whether there are more.
 func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, error) {
-	where, args := filter.conditions()
+	c := filter.conditions()
 	if filter.After != "" {
-		args = append(args, normalEmail(filter.After))
-		where += ` AND lower(email) > $` + strconv.Itoa(len(args))
+		c.Add(`lower(email) > ?`, normalEmail(filter.After))
 	}
 	limit := ""
 	if filter.Limit > 0 {
@@ -50,7 +49,7 @@ func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, e
 	}
 	var users []User
 	err := s.DB.SelectContext(ctx, &users, `SELECT `+userColumns+`
-		  FROM users WHERE `+where+` ORDER BY lower(email)`+limit, args...)
+		  FROM users`+c.Where()+` ORDER BY lower(email)`+limit, c.Args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("listing users: %w", err)
 	}
@@ -60,11 +59,32 @@ func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, e
 	return users, false, nil
 }
 
+// NewestUsers returns a page of all users, newest first, and the cursor of the next page. The
+// limit is from 1 to postgres.MaxPage.
+func (s *Service) NewestUsers(
+	ctx context.Context, limit int, after postgres.Cursor,
+) ([]User, postgres.Cursor, error) {
+	var c postgres.Conditions
+	c.When(!after.IsZero(), `(created_at, user_uid) < (?, ?)`, after.At, after.UID)
+	users := []User{}
+	err := s.DB.SelectContext(ctx, &users, `SELECT `+userColumns+`
+		  FROM users`+c.Where()+`
+		 ORDER BY created_at DESC, user_uid DESC
+		 LIMIT `+c.Bind(limit+1), c.Args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing the newest users: %w", err)
+	}
+	users, next := postgres.Page(users, limit, func(u User) postgres.Cursor {
+		return postgres.Cursor{At: u.CreatedAt, UID: u.UID}
+	})
+	return users, next, nil
+}
+
 // CountUsers counts the users that a filter selects on all pages.
 func (s *Service) CountUsers(ctx context.Context, filter UserFilter) (int, error) {
-	where, args := filter.conditions()
+	c := filter.conditions()
 	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM users WHERE `+where, args...)
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM users`+c.Where(), c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting users: %w", err)
 	}
@@ -72,22 +92,16 @@ func (s *Service) CountUsers(ctx context.Context, filter UserFilter) (int, error
 }
 
 // conditions writes the filter as SQL, without its place in the list.
-func (f UserFilter) conditions() (where string, args []any) {
-	where = `true`
-	if f.Role != "" {
-		args = append(args, string(f.Role))
-		where += ` AND role = $` + strconv.Itoa(len(args))
-	}
+func (f UserFilter) conditions() (c postgres.Conditions) {
+	c.When(f.Role != "", `role = ?`, string(f.Role))
 	if f.Disabled != nil {
-		args = append(args, *f.Disabled)
-		where += ` AND (disabled_at IS NOT NULL) = $` + strconv.Itoa(len(args))
+		c.Add(`(disabled_at IS NOT NULL) = ?`, *f.Disabled)
 	}
 	if text := strings.ToLower(strings.TrimSpace(f.Text)); text != "" {
-		args = append(args, postgres.LikePrefix(text))
-		place := strconv.Itoa(len(args))
-		where += ` AND (lower(email) LIKE $` + place + ` OR lower(name) LIKE $` + place + `)`
+		begins := postgres.LikePrefix(text)
+		c.Add(`lower(email) LIKE ? OR lower(name) LIKE ?`, begins, begins)
 	}
-	return where, args
+	return c
 }
 
 // Invite adds a user with a password that works once: it must be changed at the
