@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"database/sql"
@@ -8,16 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"drawbridge/internal/app"
@@ -27,11 +25,9 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/queue"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/jobs"
 )
 
 // attemptTimeout bounds an attempt; no endpoint here comes near it.
@@ -134,15 +130,8 @@ func (h *harness) runQueue(ctx context.Context, queues *river.Config, do func() 
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
-	return runClient(ctx, riverpgxv5.New(pool), queues, do)
-}
-
-// runClient runs a client of River as long as do takes.
-func runClient(
-	ctx context.Context, driver riverdriver.Driver[pgx.Tx], queues *river.Config, do func() error,
-) error {
 	queues.Logger = slog.Default()
-	client, err := river.NewClient(driver, queues)
+	client, err := river.NewClient(riverpgxv5.New(pool), queues)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
@@ -156,29 +145,35 @@ func runClient(
 	return errors.Join(err, client.Stop(ctx))
 }
 
-// working runs do while working processes, each with services of its own, work the
-// deliveries, what enqueues due ones and the publisher of events included.
+// working runs do while working processes, each with services of its own, work their queues
+// as the program does.
 func working(ctx context.Context, harnesses []*harness, do func() error) error {
-	if len(harnesses) == 0 {
-		return do()
+	ctx, stop := context.WithCancel(ctx)
+	started, ended := make(chan struct{}), make(chan error, len(harnesses))
+	for _, h := range harnesses {
+		go func() {
+			defer h.Appear(ctx)()
+			ended <- h.Work(ctx, func() { started <- struct{}{} })
+		}()
 	}
-	h := harnesses[0]
-	pool, err := queue.Connect(ctx, h.DB)
-	if err != nil {
-		return fmt.Errorf("connecting the queue: %w", err)
+	var err error
+	running := len(harnesses)
+	for range harnesses {
+		select {
+		case <-started:
+		case early := <-ended:
+			err = errors.Join(err, cmp.Or(early, context.Cause(ctx)))
+			running--
+		}
 	}
-	defer pool.Close()
-	driver := queue.NewDriver(pool, h.DB.Now)
-	return runClient(ctx, driver, h.QueueConfig(), func() error {
-		publishing, cancel := context.WithCancel(ctx)
-		var running sync.WaitGroup
-		defer running.Wait()
-		defer cancel()
-		running.Go(func() { jobs.EnqueueDue(publishing, h.Webhooks, h.MailSender) })
-		running.Go(func() { h.Outbox.Run(publishing) })
-		running.Go(func() { driver.LookBehind(publishing) })
-		return working(ctx, harnesses[1:], do)
-	})
+	if running == len(harnesses) {
+		err = do()
+	}
+	stop()
+	for range running {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // tenant is a partner with one merchant, credentials and a subscription.

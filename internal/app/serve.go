@@ -174,13 +174,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	if s.Settings.Has(config.RoleAPI) {
 		defer inBackground(ctx, s.Feed.Run)()
 	}
-	var roles []string
-	for _, role := range s.Settings.Roles {
-		roles = append(roles, string(role))
-	}
-	s.process = s.Processes.New(roles, s.Version)
-	s.process.URL = s.Settings.PublicURL
-	defer inBackground(ctx, func(ctx context.Context) { s.Processes.Run(ctx, s.process) })()
+	defer s.Appear(ctx)()
 	defer inBackground(ctx, s.watchReady)()
 	if s.DB.MostLag() > 0 {
 		defer inBackground(ctx, s.DB.WatchReplica)()
@@ -193,7 +187,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	} else {
 		workers.Go(func() {
 			// One that is stopped while it starts has not failed.
-			if err := s.Work(ctx); err != nil && ctx.Err() == nil {
+			if err := s.Work(ctx, func() {}); err != nil && ctx.Err() == nil {
 				failed <- err
 			}
 		})

@@ -103,7 +103,7 @@ type Services struct {
 	publishing atomic.Bool
 	// stopping tells that the process is about to stop accepting.
 	stopping atomic.Bool
-	// process is this one, once it serves.
+	// process is this one.
 	process processes.Process
 }
 
@@ -150,6 +150,11 @@ func New(
 		Admission:   new(admission.Limiter),
 		Receiver:    newReceiver(settings, db),
 	}
+	var roles []string
+	for _, role := range settings.Roles {
+		roles = append(roles, string(role))
+	}
+	s.process = s.Processes.New(roles, options.Version)
 	gate := new(delivery.Gate)
 	s.Metrics = metrics.New(metrics.Watched{
 		DB: db, Recorder: s.Recorder, Gate: gate, Admission: s.Admission, Feed: s.Feed,

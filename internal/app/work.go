@@ -24,8 +24,15 @@ const (
 	quarantineReminder = time.Minute
 )
 
-// Work runs the queues until ctx ends and the jobs in flight with it.
-func (s *Services) Work(ctx context.Context) error {
+// Appear shows the other processes that this one lives, until stop is called.
+func (s *Services) Appear(ctx context.Context) (stop func()) {
+	s.process.URL = s.Settings.PublicURL
+	return inBackground(ctx, func(ctx context.Context) { s.Processes.Run(ctx, s.process) })
+}
+
+// Work runs the queues until ctx ends and the jobs in flight with it. It calls started once
+// it takes jobs.
+func (s *Services) Work(ctx context.Context, started func()) error {
 	if err := s.waitForSchema(ctx); err != nil {
 		return err
 	}
@@ -61,6 +68,7 @@ func (s *Services) Work(ctx context.Context) error {
 			return nil
 		}
 	}
+	started()
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		jobs.Rescue(ctx, s.Processes, s.process.UID, s.Settings.WebhookTimeout)

@@ -5,6 +5,7 @@ package metrics
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,8 @@ type Meters struct {
 	jobDuration     *prometheus.HistogramVec
 	mails           *prometheus.CounterVec
 	notReady        *prometheus.GaugeVec
+	// pool is that of the working queue, nil before.
+	pool atomic.Pointer[pgxpool.Pool]
 }
 
 // Reason is why a process cannot serve. The list is closed.
@@ -288,8 +291,12 @@ func (m *Meters) Run(r jobs.Run) {
 // Mail counts one attempt to send a mail.
 func (m *Meters) Mail(outcome email.Outcome) { m.mails.WithLabelValues(string(outcome)).Inc() }
 
-// WatchPool adds the connections of the working queue's client.
+// WatchPool adds the connections of the working queue's client, the last one's if the queue is
+// worked again.
 func (m *Meters) WatchPool(pool *pgxpool.Pool) {
+	if m.pool.Swap(pool) != nil {
+		return
+	}
 	factory := promauto.With(m.registry)
 	for _, gauge := range []struct {
 		name, help string
@@ -301,6 +308,6 @@ func (m *Meters) WatchPool(pool *pgxpool.Pool) {
 	} {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "drawbridge_queue_pool_" + gauge.name, Help: gauge.help,
-		}, func() float64 { return float64(gauge.value(pool.Stat())) })
+		}, func() float64 { return float64(gauge.value(m.pool.Load().Stat())) })
 	}
 }
