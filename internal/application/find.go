@@ -48,7 +48,7 @@ func (s *Service) Find(
 // pageOf runs a statement that selects uids and times with one row more than the limit,
 // and returns the page and where the next one begins.
 func pageOf(
-	ctx context.Context, db querier, limit int, query string, args []any,
+	ctx context.Context, db postgres.Querier, limit int, query string, args []any,
 ) ([]uuid.UUID, postgres.Cursor, error) {
 	var rows []struct {
 		UID uuid.UUID `db:"application_uid"`
@@ -71,7 +71,9 @@ func pageOf(
 }
 
 // loadInOrder loads applications in the order of their uids as given.
-func loadInOrder(ctx context.Context, db querier, uids []uuid.UUID) ([]Application, error) {
+func loadInOrder(
+	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
+) ([]Application, error) {
 	loaded, err := loadAll(ctx, db, Caller{}, uids, ``)
 	if err != nil {
 		return nil, err

@@ -217,7 +217,7 @@ func (s *Service) Tasks(ctx context.Context, uid uuid.UUID) ([]TaskEntry, error)
 
 // tasksOf returns the tasks of each of the applications, oldest first.
 func tasksOf(
-	ctx context.Context, db querier, uids []uuid.UUID,
+	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]TaskEntry, error) {
 	var rows []struct {
 		UID         uuid.UUID          `db:"task_uid"`

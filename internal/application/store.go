@@ -12,12 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// querier is what reading needs of a pool or a transaction.
-type querier interface {
-	GetContext(ctx context.Context, dest any, query string, args ...any) error
-	SelectContext(ctx context.Context, dest any, query string, args ...any) error
-}
-
 type applicationRow struct {
 	UID             uuid.UUID                 `db:"application_uid"`
 	MerchantUID     uuid.UUID                 `db:"merchant_uid"`
@@ -90,7 +84,7 @@ func lock(
 }
 
 func load(
-	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string,
+	ctx context.Context, db postgres.Querier, caller Caller, uid uuid.UUID, locking string,
 ) (Application, error) {
 	apps, err := loadAll(ctx, db, caller, []uuid.UUID{uid}, locking)
 	if err != nil {
@@ -112,7 +106,7 @@ const lockRows = `FOR NO KEY UPDATE OF a`
 // are read afterwards, in a statement of their own, so that they are as a lock's
 // former holder left them.
 func loadAll(
-	ctx context.Context, db querier, caller Caller, uids []uuid.UUID, locking string,
+	ctx context.Context, db postgres.Querier, caller Caller, uids []uuid.UUID, locking string,
 ) ([]Application, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []applicationRow
@@ -173,7 +167,7 @@ func (r applicationRow) application() Application {
 // loadOffers loads the offers of applications, by product code. An open loan
 // shows on the offer that it was opened for.
 func loadOffers(
-	ctx context.Context, db querier, uids []uuid.UUID,
+	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]offerRow, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []offerRow
@@ -254,7 +248,7 @@ func saveOffers(
 }
 
 // isActiveProduct tells whether the product exists and is offered.
-func isActiveProduct(ctx context.Context, db querier, uid uuid.UUID) (bool, error) {
+func isActiveProduct(ctx context.Context, db postgres.Querier, uid uuid.UUID) (bool, error) {
 	var found bool
 	err := db.GetContext(ctx, &found,
 		`SELECT EXISTS (SELECT 1 FROM products WHERE product_uid = $1 AND active)`, uid)

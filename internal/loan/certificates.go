@@ -50,7 +50,7 @@ func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCert
 
 // certificatesOf returns the completion certificates of each of the loans, newest first.
 func certificatesOf(
-	ctx context.Context, db querier, uids []uuid.UUID,
+	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]StoredCertificate, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []certificateRow

@@ -13,12 +13,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// querier is what reading needs of a pool or a transaction.
-type querier interface {
-	GetContext(ctx context.Context, dest any, query string, args ...any) error
-	SelectContext(ctx context.Context, dest any, query string, args ...any) error
-}
-
 // account is an application as far as its loan depends on it.
 type account struct {
 	UID         uuid.UUID                 `db:"application_uid"`
@@ -36,7 +30,7 @@ func lock(
 }
 
 func load(
-	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string,
+	ctx context.Context, db postgres.Querier, caller Caller, uid uuid.UUID, locking string,
 ) (account, error) {
 	var found account
 	err := db.GetContext(ctx, &found, `
@@ -113,14 +107,14 @@ const drawColumns = `
 	` + selectChanges + ` AS changes`
 
 // find loads the loan of an application, nil while it has none.
-func find(ctx context.Context, db querier, app account) (*Loan, error) {
+func find(ctx context.Context, db postgres.Querier, app account) (*Loan, error) {
 	loans, err := findAll(ctx, db, []uuid.UUID{app.UID})
 	return loans[app.UID], err
 }
 
 // findAll loads the loans of those applications that have one.
 func findAll(
-	ctx context.Context, db querier, uids []uuid.UUID,
+	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID]*Loan, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []loanRow

@@ -41,6 +41,12 @@ type DB struct {
 	replica *replica
 }
 
+// Querier is what reading needs of a DB or a Tx.
+type Querier interface {
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
 // Tx is an open transaction and its time.
 type Tx struct {
 	*sqlx.Tx

@@ -68,13 +68,10 @@ func (l *Log) ListFor(
 	return rows, page.Next, nil
 }
 
-// rowGetter reads one row, in a transaction or outside of one.
-type rowGetter interface {
-	GetContext(ctx context.Context, dest any, query string, args ...any) error
-}
-
 // readFor loads what the reader sees of a delivery, or answers NOT_FOUND.
-func readFor(ctx context.Context, from rowGetter, reader Reader, uid uuid.UUID) (Read, error) {
+func readFor(
+	ctx context.Context, from postgres.Querier, reader Reader, uid uuid.UUID,
+) (Read, error) {
 	var found Read
 	c := postgres.Conditions{}
 	c.Add(`s.partner_uid = ?`, reader.PartnerUID)

@@ -68,11 +68,6 @@ type versionRow struct {
 	Standard      *bool          `db:"standard"`
 }
 
-// selector reads rows, in a transaction or outside of one.
-type selector interface {
-	SelectContext(ctx context.Context, dest any, query string, args ...any) error
-}
-
 // Versions returns every version of a subscription, newest first, those of
 // deleted subscriptions too. Error: NOT_FOUND.
 func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error) {
@@ -84,7 +79,7 @@ func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error
 }
 
 func (s *Service) versions(
-	ctx context.Context, from selector, uid uuid.UUID,
+	ctx context.Context, from postgres.Querier, uid uuid.UUID,
 ) ([]Version, error) {
 	var rows []versionRow
 	err := from.SelectContext(ctx, &rows, `
