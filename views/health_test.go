@@ -40,7 +40,7 @@ func healthSamplePages(word string) map[string]templ.Component {
 	snoozed.UID, snoozed.SnoozedUntil = uuid.MustParse(sampleSubscription), &later
 	closed.ClosedAt, closed.ClosedBy, closed.Note = &later, word, word
 	detail := func(item alert.Item, form operations.NoteForm) templ.Component {
-		return framed(operations.Alert(ui.AlertRowOf(item, sampleTime), form))
+		return framed(operations.Alert(item, sampleTime, form))
 	}
 	numbers := operations.Numbers{
 		Span: "last hour", Outcomes: ui.BarPlotProps{

@@ -3,8 +3,6 @@ package operations
 import (
 	"time"
 
-	"github.com/a-h/templ"
-
 	"drawbridge/internal/alert"
 	"drawbridge/views/ui"
 )
@@ -17,7 +15,6 @@ type NoteForm struct {
 
 // AlertTable lists alerts as they stand at a time.
 func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
-	row := func(i alert.Item) ui.AlertRow { return ui.AlertRowOf(i, now) }
 	return ui.TableProps[alert.Item]{
 		Caption: "What needs attention, last opened first",
 		RowID:   func(i alert.Item) string { return "item-" + i.UID.String() },
@@ -25,15 +22,15 @@ func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
 		Columns: []ui.Column[alert.Item]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(i alert.Item) ui.ChipProps { return row(i).Chip() },
+				Chip: func(i alert.Item) ui.ChipProps { return ui.AlertChip(i, now) },
 			},
 			{
 				Title: "What", Header: true, Class: "w-what",
-				Cell: func(i alert.Item) templ.Component { return alertTitleCell(row(i)) },
+				Cell: alertTitleCell,
 			},
 			{
 				Title: "Where", Class: "col-b",
-				Text: func(i alert.Item) string { return row(i).About() },
+				Text: ui.AlertAbout,
 			},
 			{
 				Title: "Count", Class: "end col-b w-short", Named: true,

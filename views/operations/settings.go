@@ -6,9 +6,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// ConfigRow is a setting of the process's environment, secrets masked.
-type ConfigRow = config.Setting
-
 // wrongControls lists the wrong fields of a form whose fields have their names as ids.
 func wrongControls(form ui.Confirmation) []ui.FieldError {
 	var found []ui.FieldError
@@ -20,16 +17,16 @@ func wrongControls(form ui.Confirmation) []ui.FieldError {
 	return found
 }
 
-func configTable(rows []ConfigRow) ui.TableProps[ConfigRow] {
-	return ui.TableProps[ConfigRow]{
+func configTable(rows []config.Setting) ui.TableProps[config.Setting] {
+	return ui.TableProps[config.Setting]{
 		Caption: "Settings of this process", Rows: rows,
-		RowID: func(r ConfigRow) string { return "config-" + r.Name },
-		Columns: []ui.Column[ConfigRow]{
+		RowID: func(r config.Setting) string { return "config-" + r.Name },
+		Columns: []ui.Column[config.Setting]{
 			{Title: "Variable", Class: "wrap", Header: true, Cell: configNameCell},
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
 			{
 				Title: "From", Class: "col-c w-id wrap",
-				Text: func(r ConfigRow) string { return string(r.Source) },
+				Text: func(r config.Setting) string { return string(r.Source) },
 			},
 		},
 	}

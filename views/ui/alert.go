@@ -4,62 +4,87 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/webhook/delivery"
-
 	"drawbridge/internal/alert"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 )
 
-// AlertRowOf is an alert as pages show it.
-func AlertRowOf(item alert.Item, now time.Time) AlertRow {
-	row := AlertRow{
-		UID: item.UID.String(), Kind: string(item.Kind), Subject: item.Subject,
-		Partner: item.Partner, Endpoint: item.Endpoint,
-		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
-		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
-		ClosedBy: item.ClosedBy, Note: item.Note,
-	}
-	if item.Snoozed(now) {
-		row.SnoozedUntil = *item.SnoozedUntil
-	}
-	if item.ClosedAt != nil {
-		row.Closed = *item.ClosedAt
-	}
-	since := item.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
-	subscription := item.Subscription.UUID.String()
-	switch item.Kind {
-	case alert.KindUsedUp, alert.KindFailing, alert.KindNeverSucceeded:
-		row.Look, row.LookHref = "Show what fails", paths.To(paths.Failures, subscription)
-	case alert.KindUnknown:
-		row.Look, row.LookHref = "Show the deliveries",
-			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
-	case alert.KindOverdue:
-		row.Look, row.LookHref = "Show what waits",
-			paths.Where(paths.Deliveries, "state", string(delivery.StatePending))
-	case alert.KindMailFailed:
-		row.Look, row.LookHref = "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
-	case alert.KindMailRefused:
-		row.Look, row.LookHref = "Show what waits", paths.Where(paths.Emails, "state", "queued")
-	case alert.KindDrawOverdue:
-		row.Look, row.LookHref = "Open the draw desk", paths.Where(paths.Desk, "overdue", "yes")
-	case alert.KindUndecided:
-		row.Look, row.LookHref = "Show the applications", paths.Applications
-	case alert.KindCertificate, alert.KindProbe, alert.KindUnopened:
-		row.Look, row.LookHref = "Open the subscription", paths.To(paths.Subscription, subscription)
-	}
-	return row
+// alertWords are what the kinds of alerts are called.
+var alertWords = map[alert.Kind]string{
+	alert.KindUsedUp:         "Deliveries failed",
+	alert.KindUnknown:        "Outcome unknown",
+	alert.KindFailing:        "Subscription failing",
+	alert.KindCertificate:    "Certificate expiring",
+	alert.KindProbe:          "Endpoint unreachable",
+	alert.KindOverdue:        "Deliveries overdue",
+	alert.KindNeverSucceeded: "Nothing arrives",
+	alert.KindMailFailed:     "E-mails failed",
+	alert.KindUnopened:       "Nothing can be sent",
+	alert.KindMailRefused:    "Mail server refuses us",
+	alert.KindDrawOverdue:    "Draws overdue",
+	alert.KindUndecided:      "Applications undecided",
 }
 
-// About is what the alert is about.
-func (r AlertRow) About() string {
-	if r.URL != "" {
-		return r.Label() + " · " + r.Partner
+// AlertKind names a kind of alert for people; one it does not know is shown
+// as it is written.
+func AlertKind(kind alert.Kind) string {
+	if word := alertWords[kind]; word != "" {
+		return word
 	}
-	switch alert.Kind(r.Kind) {
+	return string(kind)
+}
+
+// AlertChip is an alert's state at a time.
+func AlertChip(a alert.Item, now time.Time) ChipProps {
+	switch {
+	case a.ClosedAt != nil:
+		return ChipProps{"circle-check", "Closed", Mute}
+	case a.Snoozed(now):
+		return ChipProps{"clock", "Snoozed", Calm}
+	case a.Severity == alert.Warning:
+		return ChipProps{"triangle-alert", "Warning", Warn}
+	}
+	return ChipProps{"circle-alert", "Problem", Bad}
+}
+
+// AlertLook leads to what an alert is about, and says where that is; both are empty for what has
+// no page.
+func AlertLook(a alert.Item) (label, href string) {
+	since := a.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
+	subscription := a.Subscription.UUID.String()
+	switch a.Kind {
+	case alert.KindUsedUp, alert.KindFailing, alert.KindNeverSucceeded:
+		return "Show what fails", paths.To(paths.Failures, subscription)
+	case alert.KindUnknown:
+		return "Show the deliveries",
+			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
+	case alert.KindOverdue:
+		return "Show what waits",
+			paths.Where(paths.Deliveries, "state", string(delivery.StatePending))
+	case alert.KindMailFailed:
+		return "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
+	case alert.KindMailRefused:
+		return "Show what waits", paths.Where(paths.Emails, "state", "queued")
 	case alert.KindDrawOverdue:
-		return "Draws due on " + r.Subject
+		return "Open the draw desk", paths.Where(paths.Desk, "overdue", "yes")
 	case alert.KindUndecided:
-		return "Applicants who need notice by " + strings.TrimSuffix(r.Subject, ", urgent")
+		return "Show the applications", paths.Applications
+	case alert.KindCertificate, alert.KindProbe, alert.KindUnopened:
+		return "Open the subscription", paths.To(paths.Subscription, subscription)
+	}
+	return "", ""
+}
+
+// AlertAbout is what an alert is about.
+func AlertAbout(a alert.Item) string {
+	if a.URL != "" {
+		return a.Label() + " · " + a.Partner
+	}
+	switch a.Kind {
+	case alert.KindDrawOverdue:
+		return "Draws due on " + a.Subject
+	case alert.KindUndecided:
+		return "Applicants who need notice by " + strings.TrimSuffix(a.Subject, ", urgent")
 	case alert.KindMailFailed, alert.KindMailRefused:
 		return "E-mails"
 	case alert.KindOverdue:

@@ -6,13 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/alert"
 	"drawbridge/internal/application"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
-	"drawbridge/internal/webhook/subscription"
 )
 
 // ApplicationTable lists applications.
@@ -54,80 +52,6 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 			},
 		},
 	}
-}
-
-// AlertRow is one alert.
-type AlertRow struct {
-	UID  string
-	Kind string
-	// Subject is the day of what the lender has to do, or says nothing to people.
-	Subject string
-	// Partner and Endpoint are those of its subscription, empty without one.
-	Partner string
-	subscription.Endpoint
-	// Severity is "warning" or "problem".
-	Severity string
-	Detail   string
-	Count    int
-	Opened   time.Time
-	LastSeen time.Time
-	Owner    string
-	// SnoozedUntil is zero while it is in sight, Closed while it is open.
-	SnoozedUntil time.Time
-	Closed       time.Time
-	ClosedBy     string
-	Note         string
-	// LookHref leads to what it is about, Look says where that is.
-	LookHref, Look string
-}
-
-// alertWords are what the kinds of items are called.
-var alertWords = map[alert.Kind]string{
-	alert.KindUsedUp:         "Deliveries failed",
-	alert.KindUnknown:        "Outcome unknown",
-	alert.KindFailing:        "Subscription failing",
-	alert.KindCertificate:    "Certificate expiring",
-	alert.KindProbe:          "Endpoint unreachable",
-	alert.KindOverdue:        "Deliveries overdue",
-	alert.KindNeverSucceeded: "Nothing arrives",
-	alert.KindMailFailed:     "E-mails failed",
-	alert.KindUnopened:       "Nothing can be sent",
-	alert.KindMailRefused:    "Mail server refuses us",
-	alert.KindDrawOverdue:    "Draws overdue",
-	alert.KindUndecided:      "Applications undecided",
-}
-
-// AlertKind names a kind of item for people; one it does not know is shown
-// as it is written.
-func AlertKind(kind string) string {
-	if word := alertWords[alert.Kind(kind)]; word != "" {
-		return word
-	}
-	return kind
-}
-
-// Title is what an item is called.
-func (r AlertRow) Title() string { return AlertKind(r.Kind) }
-
-// Chip is the item's state.
-func (r AlertRow) Chip() ChipProps {
-	switch {
-	case !r.Closed.IsZero():
-		return ChipProps{"circle-check", "Closed", Mute}
-	case !r.SnoozedUntil.IsZero():
-		return ChipProps{"clock", "Snoozed", Calm}
-	case r.Severity == "warning":
-		return ChipProps{"triangle-alert", "Warning", Warn}
-	}
-	return ChipProps{"circle-alert", "Problem", Bad}
-}
-
-// OwnerWord names who looks after the item.
-func (r AlertRow) OwnerWord() string {
-	if r.Owner == "" {
-		return "nobody"
-	}
-	return r.Owner
 }
 
 // DeliveryRow is one delivery in a list.

@@ -25,9 +25,7 @@ var alertsPlace = page.Place{Section: ui.SectionAlerts, Title: "Needs attention"
 
 // alerts lists what needs a human.
 func (f *Feature) alerts() list.Spec[alert.Item] {
-	kinds := list.Options("Anything", alert.Kinds(), func(kind alert.Kind) string {
-		return ui.AlertKind(string(kind))
-	})
+	kinds := list.Options("Anything", alert.Kinds(), ui.AlertKind)
 	return list.Spec[alert.Item]{
 		Name: "console.attention", Path: paths.Alerts, Role: operator.RoleSupport,
 		Place: alertsPlace,
@@ -94,9 +92,8 @@ func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]strin
 	if err != nil {
 		return err
 	}
-	row := ui.AlertRowOf(item, f.DB.Now())
-	return f.Show(ctx, status, alertsPlace.Under(paths.Alerts, row.Title()),
-		operations.Alert(row, operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}))
+	return f.Show(ctx, status, alertsPlace.Under(paths.Alerts, ui.AlertKind(item.Kind)),
+		operations.Alert(item, f.DB.Now(), operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}))
 }
 
 // alertDone is what is said after each act on an alert.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"drawbridge/internal/alert"
+	"drawbridge/internal/config"
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -16,7 +17,6 @@ import (
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/why"
-	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
@@ -38,7 +38,7 @@ type Feature struct {
 	// System is shown on the page about the system.
 	System SystemFacts
 	// Configuration is what the environment sets, secrets masked.
-	Configuration []operations.ConfigRow
+	Configuration []config.Setting
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// JobConsole is the queue library's own console, nil for none.
