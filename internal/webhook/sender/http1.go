@@ -35,6 +35,8 @@ type outgoing struct {
 	host    string
 	headers []Header
 	body    []byte
+	// secrets are masked in what comes back.
+	secrets secretTexts
 }
 
 func newOutgoing(u *url.URL, headers []Header, body []byte) outgoing {

@@ -53,7 +53,8 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 	probe := Probe{URL: rawURL}
 	if err := s.probe(ctx, &probe, ask); err != nil {
 		f := asSendError(err)
-		probe.Class, probe.Cause, probe.Error = f.class, f.cause, f.Error()
+		probe.Class, probe.Cause = f.class, f.cause
+		probe.Error = cut(f.Error(), maxErrorText)
 	}
 	probe.Timings.Total = time.Since(start)
 	return probe

@@ -58,30 +58,19 @@ func secretsOf(r Request) secretTexts {
 	return texts
 }
 
-// redact masks the secrets of the request in what the endpoint sent, and cuts
-// the body to what is kept.
-func (a *Attempt) redact(secrets secretTexts) {
-	if len(secrets) > 0 {
-		a.ResponseBody = []byte(secrets.hide(string(a.ResponseBody)))
-		a.Error, a.Note = secrets.hide(a.Error), secrets.hide(a.Note)
-		for i, header := range a.ResponseHeaders {
-			a.ResponseHeaders[i] = Header{
-				Name: secrets.hide(header.Name), Value: secrets.hide(header.Value),
-			}
-		}
-	}
-	a.ResponseBody = a.ResponseBody[:min(len(a.ResponseBody), maxBody)]
-}
-
 // hide masks the secrets in text that an endpoint sent: as they are,
 // percent-encoded, escaped as in JSON and HTML, in any mixture, and in base64.
-func (s secretTexts) hide(text string) string {
+func (s secretTexts) hide(text string) string { return s.mask(text, false) }
+
+// mask is hide for a text which, if it is broken, breaks off somewhere: what may be the
+// beginning of a secret at its end is masked as well.
+func (s secretTexts) mask(text string, broken bool) string {
 	for _, known := range s {
 		var out strings.Builder
 		kept := 0
 		for i := 0; i < len(text); i++ {
-			guesses := maxGuesses
-			if length := lengthFrom(text[i:], known, 0, &guesses); length > 0 {
+			search := search{text: text[i:], broken: broken, guesses: maxGuesses}
+			if length := search.lengthFrom(known, 0); length > 0 {
 				out.WriteString(text[kept:i])
 				out.WriteString(Masked)
 				kept = i + length
@@ -91,6 +80,15 @@ func (s secretTexts) hide(text string) string {
 		text = out.String() + text[kept:]
 		for _, encoded := range inBase64(known) {
 			text = strings.ReplaceAll(text, encoded, Masked)
+			if !broken {
+				continue
+			}
+			for length := min(len(encoded), len(text)); length >= minRedacted; length-- {
+				if rest, found := strings.CutSuffix(text, encoded[:length]); found {
+					text = rest + Masked
+					break
+				}
+			}
 		}
 	}
 	return text
@@ -100,20 +98,29 @@ func (s secretTexts) hide(text string) string {
 // start of an escape is tried as each, at one place of a text.
 const maxGuesses = 64
 
+// search looks for a secret at the start of a text.
+type search struct {
+	text string
+	// broken tells that the text breaks off.
+	broken  bool
+	guesses int
+}
+
 // lengthFrom is where in the text the secret ends that goes on at a place of it, 0 if
 // it does not.
-func lengthFrom(text, known string, at int, guesses *int) int {
+func (s *search) lengthFrom(known string, at int) int {
 	for known != "" {
-		if at == len(text) {
-			return 0
+		rest := s.text[at:]
+		literal, escape, meant, width := false, false, "", 0
+		if rest != "" {
+			literal = rest[0] == known[0]
+			meant, width = unescape(rest)
+			escape = width > 0 && strings.HasPrefix(known, meant)
 		}
-		literal := text[at] == known[0]
-		meant, width := unescape(text[at:])
-		escape := width > 0 && strings.HasPrefix(known, meant)
 		switch {
-		case escape && literal && *guesses > 0:
-			*guesses--
-			if end := lengthFrom(text, known[len(meant):], at+width, guesses); end > 0 {
+		case escape && literal && s.guesses > 0:
+			s.guesses--
+			if end := s.lengthFrom(known[len(meant):], at+width); end > 0 {
 				return end
 			}
 			at, known = at+1, known[1:]
@@ -121,6 +128,9 @@ func lengthFrom(text, known string, at int, guesses *int) int {
 			at, known = at+1, known[1:]
 		case escape:
 			at, known = at+width, known[len(meant):]
+		case s.broken && at >= minRedacted && len(rest) < widestByte:
+			// An escape may have broken off, too.
+			return len(s.text)
 		default:
 			return 0
 		}

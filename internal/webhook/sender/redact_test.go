@@ -104,6 +104,53 @@ func TestHideBasicCredentials(t *testing.T) {
 	}
 }
 
+// What is kept of an answer is cut after the secrets were masked: half of one is not known.
+func TestNoPartOfASecretIsKept(t *testing.T) {
+	t.Parallel()
+	const part = "AbCd1234AbCd"
+	token := "tok_" + strings.Repeat("AbCd1234", 30)
+	key := strings.Repeat("Kk09", maxHeaderValue/4)
+	head := func(line string) string {
+		return "HTTP/1.1 200 OK\r\n" + line + "\r\nContent-Length: 0\r\n\r\n"
+	}
+	garbage := "HTTP/9" + strings.Repeat("p", maxErrorText-270)
+	body := func(text string) string {
+		return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + text
+	}
+	for name, answer := range map[string]string{
+		"header across the edge": head("x-echo: " + strings.Repeat("p", maxHeaderValue-200) + token),
+		"longest header":         head("x-echo: x-key=" + key),
+		"encoding":               head("content-encoding: " + token),
+		"status line":            garbage + token + " 200 OK\r\n\r\n",
+		"body that repeats it":   body(strings.Repeat("Bearer "+token+"\n", 400)),
+		"a body that repeats it in base64": body(strings.Repeat(
+			base64.StdEncoding.EncodeToString([]byte(token))+"\n", 400)),
+		"body that repeats it by percent": body(strings.Repeat(eachByte(token, "%%%02x")+"\n", 400)),
+		"body that breaks off":            "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + token[:200],
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := serve(t, nil, once(answer))
+			r := hook(end.plain())
+			r.Auth, r.Secret = AuthBearer, secret.New(token)
+			r.Headers = []Header{{Name: "x-key", Value: key}}
+			a := newTestSender(t, nil).Send(t.Context(), r)
+			kept := fmt.Sprint(a.ResponseHeaders, a.Error, a.Note, string(a.ResponseBody))
+			for _, known := range []string{
+				part, strings.ToLower(part), "Kk09Kk09Kk09", eachByte(part, "%%%02x"),
+				base64.StdEncoding.EncodeToString([]byte(token))[:12],
+			} {
+				if strings.Contains(kept, known) {
+					t.Errorf("%q is kept: %.200s", known, kept[strings.Index(kept, known):])
+				}
+			}
+			if !strings.Contains(kept, Masked) {
+				t.Errorf("nothing is masked in %.200q", kept)
+			}
+		})
+	}
+}
+
 func FuzzHide(f *testing.F) {
 	for _, echo := range echoes {
 		f.Add("before "+echo("open se/same%25")+" after", "open se/same%25")

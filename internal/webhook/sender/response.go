@@ -46,14 +46,22 @@ type body struct {
 // gzipReaders are kept because each holds 40 KiB.
 var gzipReaders sync.Pool
 
-// readBody reads as much of the body as is kept. Whatever goes wrong with a
-// body is a note: the status came before it and holds.
-func readBody(ctx context.Context, resp *http.Response) body {
-	decoded, note, done := decode(resp)
+// readBody reads as much of the body as is kept, and masks the secrets in it. Whatever goes
+// wrong with a body is a note: the status came before it and holds.
+func readBody(ctx context.Context, resp *http.Response, secrets secretTexts) body {
+	decoded, note, done := decode(resp, secrets)
 	defer done()
 	// Somewhat more than is kept, so that a secret across the edge is masked too.
-	kept, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
-	b := body{kept: kept, truncated: len(kept) > maxBody, note: note, intact: err == nil}
+	read, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
+	kept := read
+	if len(secrets) > 0 {
+		whole := err == nil && len(read) < maxBody+maxEcho
+		kept = []byte(secrets.mask(string(read), !whole))
+	}
+	b := body{
+		kept: kept[:min(len(kept), maxBody)], truncated: len(read) > maxBody, note: note,
+		intact: err == nil,
+	}
 	switch {
 	case b.truncated:
 		b.note = join(note, fmt.Sprintf("the body is longer than the %d KiB that are kept", maxBody>>10))
@@ -71,21 +79,24 @@ func readBody(ctx context.Context, resp *http.Response) body {
 			errors.As(err, &corrupt):
 			how = "could not be decompressed"
 		}
-		b.note = join(note, fmt.Sprintf("the body %s; %d bytes of it were read", how, len(kept)))
+		b.note = join(note, fmt.Sprintf("the body %s; %d bytes of it were read", how, len(read)))
 	}
 	return b
 }
 
 // decode undoes the compression that was asked for.
-func decode(resp *http.Response) (decoded io.Reader, note string, done func()) {
+func decode(
+	resp *http.Response, secrets secretTexts,
+) (decoded io.Reader, note string, done func()) {
 	done = func() {}
-	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))
-	switch encoding {
+	encoding := resp.Header.Get("Content-Encoding")
+	switch strings.ToLower(encoding) {
 	case "", "identity":
 		return resp.Body, "", done
 	case "gzip", "x-gzip":
 	default:
-		return resp.Body, "the body is kept as it came, encoded as " + printable(encoding, 40), done
+		return resp.Body, "the body is kept as it came, encoded as " +
+			printable(secrets.hide(encoding), 40), done
 	}
 	buffered := bufio.NewReader(resp.Body)
 	magic, err := buffered.Peek(2)
@@ -119,16 +130,18 @@ func join(first, second string) string {
 }
 
 // logHeaders makes the headers of an answer fit for the log: sorted, lower
-// case, printable and bounded. Cookies are masked: they are credentials of the
-// endpoint's own infrastructure.
-func logHeaders(header http.Header) (fields []Header, note string) {
+// case, printable and bounded, without the secrets. Cookies are masked: they are credentials
+// of the endpoint's own infrastructure.
+func logHeaders(header http.Header, secrets secretTexts) (fields []Header, note string) {
 	for name, values := range header {
 		for _, value := range values {
-			name := strings.ToLower(printable(name, maxHeaderName))
-			if name == "set-cookie" {
+			if strings.EqualFold(name, "set-cookie") {
 				value = Masked
 			}
-			fields = append(fields, Header{Name: name, Value: printable(value, maxHeaderValue)})
+			fields = append(fields, Header{
+				Name:  strings.ToLower(printable(secrets.hide(name), maxHeaderName)),
+				Value: printable(secrets.hide(value), maxHeaderValue),
+			})
 		}
 	}
 	slices.SortStableFunc(fields, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
@@ -142,12 +155,15 @@ func logHeaders(header http.Header) (fields []Header, note string) {
 	return fields, ""
 }
 
-// take records a final answer. It returns whether the body is worth reading on.
-func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
+// take records a final answer without the secrets. It returns whether the body is worth
+// reading on.
+func (a *Attempt) take(
+	ctx context.Context, resp *http.Response, secrets secretTexts,
+) (intact bool) {
 	if a.Status, a.Protocol = resp.StatusCode, resp.Proto; resp.ProtoMajor == 2 {
 		a.Protocol = "HTTP/2" // as people write it
 	}
-	a.ResponseHeaders, a.Note = logHeaders(resp.Header)
+	a.ResponseHeaders, a.Note = logHeaders(resp.Header, secrets)
 	a.Class = statusClass(a.Status)
 	if AsksForDelay(a.Status) {
 		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header))
@@ -163,7 +179,7 @@ func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
 		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", CauseStatus.Text(), a.Status,
 			http.StatusText(a.Status)))
 	}
-	b := readBody(ctx, resp)
+	b := readBody(ctx, resp, secrets)
 	a.ResponseBody, a.Truncated, a.Note = b.kept, b.truncated, join(a.Note, b.note)
 	return b.intact
 }

@@ -94,21 +94,22 @@ func (s *Sender) make(
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var a Attempt
-	headers := buildHeaders(r, s.userAgent, s.environment)
+	headers, secrets := buildHeaders(r, s.userAgent, s.environment), secretsOf(r)
 	u, err := s.policy.CheckURL(r.URL)
 	if err != nil {
 		a.RequestHeaders = Mask(headers)
 		err = newSendError(ClassBlocked, CauseURL, err)
 	} else {
 		out := newOutgoing(u, headers, r.Body)
+		out.secrets = secrets
 		a.RequestHeaders = Mask(out.fields())
 		err = send(ctx, u, out, &a)
 	}
 	if err != nil {
 		f := asSendError(err)
-		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
+		a.Class, a.Cause, a.Status = f.class, f.cause, f.status
+		a.Error = cut(secrets.hide(f.Error()), maxErrorText)
 	}
-	a.redact(secretsOf(r))
 	a.Timings.Total = time.Since(start)
 	return a
 }
@@ -148,7 +149,7 @@ func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *At
 		}
 		return answerError(ctx, err)
 	}
-	c.release(got.response, a.take(ctx, got.response))
+	c.release(got.response, a.take(ctx, got.response, out.secrets))
 	return nil
 }
 

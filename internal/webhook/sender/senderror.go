@@ -67,11 +67,11 @@ func (e *sendError) Error() string {
 func (e *sendError) Unwrap() error { return e.err }
 
 // newSendError makes an error; a detail that an endpoint may have chosen is made
-// printable and cut.
+// printable. It is cut once no secret is in it any more: a part of one would not be known.
 func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	made := &sendError{class: class, cause: cause, err: err}
 	if err != nil {
-		made.detail = printable(err.Error(), maxErrorText)
+		made.detail = printable(err.Error(), maxHead)
 	}
 	return made
 }
