@@ -42,7 +42,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 			c.Set(internalErrorKey, true)
 			log := slog.With(
 				"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
-				"method", c.Request().Method,
+				"method", methodOf(c.Request()),
 				"route", c.Path(),
 				"error", err)
 			if code == lending.CodeUnavailable {

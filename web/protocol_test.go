@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -340,6 +341,38 @@ func TestNothingLiesBelowAnOperation(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestInventedMethodsAreCountedAsOne: anyone who thinks up methods must not fill the memory, nor
+// the metrics.
+func TestInventedMethodsAreCountedAsOne(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t)
+	origin := strings.TrimSuffix(s.URL, apptest.BasePath)
+	invented := []string{"BREW", "WHEN", "PROPFIND"}
+	for _, method := range invented {
+		request, err := http.NewRequestWithContext(t.Context(), method, origin+"/healthz", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+	}
+	scrape := httptest.NewRecorder()
+	s.Metrics.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	metrics := scrape.Body.String()
+	for _, unwanted := range invented {
+		if strings.Contains(metrics, unwanted) {
+			t.Errorf("%s has series of its own", unwanted)
+		}
+	}
+	wanted := `drawbridge_http_requests_total{method="_OTHER",route="/healthz",status="405"} 3`
+	if !strings.Contains(metrics, wanted) {
+		t.Errorf("%s is not in the metrics", wanted)
 	}
 }
 

@@ -2,7 +2,9 @@ package web
 
 import (
 	"log/slog"
+	"net/http"
 	"regexp"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -25,6 +27,21 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Header().Set(echo.HeaderXRequestID, id)
 		return next(c)
 	}
+}
+
+// methods are those that are told apart in metrics, traces and the log: a caller could think up
+// others without end.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+// methodOf is a request's method, "_OTHER" for one that is none of the standard ones.
+func methodOf(request *http.Request) string {
+	if slices.Contains(methods, request.Method) {
+		return request.Method
+	}
+	return "_OTHER"
 }
 
 // logRequests writes one wide line per request. It names the route, not the
@@ -51,7 +68,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 			}
 			slog.Log(c.Request().Context(), level, "request",
 				"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
-				"method", c.Request().Method,
+				"method", methodOf(c.Request()),
 				"route", c.Path(),
 				"status", c.Response().Status,
 				"duration_ms", now().Sub(started).Milliseconds(),
@@ -61,7 +78,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				"address", c.RealIP())
 			if options.Observe != nil {
 				options.Observe(Answered{
-					Method: c.Request().Method, Route: c.Path(), Status: c.Response().Status,
+					Method: methodOf(c.Request()), Route: c.Path(), Status: c.Response().Status,
 					Took: now().Sub(started) - api.Waited(c), InternalError: c.Get(internalErrorKey) != nil,
 				})
 			}

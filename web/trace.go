@@ -16,14 +16,14 @@ func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
 		ctx, span := otel.Tracer("drawbridge/web").Start(request.Context(),
-			request.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer))
+			methodOf(request)+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer))
 		defer span.End()
 		c.SetRequest(request.WithContext(ctx))
 		if !span.IsRecording() {
 			return next(c)
 		}
 		span.SetAttributes(
-			attribute.String("http.request.method", request.Method),
+			attribute.String("http.request.method", methodOf(request)),
 			attribute.String("http.route", c.Path()),
 			attribute.String("drawbridge.request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
 		)
