@@ -85,6 +85,65 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreSeenWhileSending sends bodies that are refused before their end, more than the
+// connection holds, and sees the answer and no broken connection.
+func TestRefusalsAreSeenWhileSending(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	const json, loanPath = "application/json", "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/"
+	form := "multipart/form-data; boundary=x"
+	for name, test := range map[string]struct {
+		path, media, secret string
+		size, length        int64
+		status              int
+	}{
+		"JSON":                {"/v2/application", json, s.Home.Secret, 30 << 20, 30 << 20, 413},
+		"JSON in chunks":      {"/v2/application", json, s.Home.Secret, 30 << 20, -1, 413},
+		"a form":              {loanPath + "request-draw", form, s.Home.Secret, 60 << 20, 60 << 20, 413},
+		"a form in chunks":    {loanPath + "request-draw", form, s.Home.Secret, 60 << 20, -1, 400},
+		"without credentials": {loanPath + "request-draw", form, "x", 20 << 20, 20 << 20, 401},
+		"no such path":        {"/v2/nothing", json, s.Home.Secret, 20 << 20, -1, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := io.LimitReader(zeros{}, test.size)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+test.path, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.ContentLength = test.length
+			request.Header.Set("Content-Type", test.media)
+			request.Header.Set("x-service-client-id", s.Home.ClientID)
+			request.Header.Set("x-service-client-secret", test.secret)
+			conn, err := net.Dial("tcp", request.URL.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			// It looks at the answer when it has sent everything.
+			if err := request.Write(conn); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if text, err := io.ReadAll(answer.Body); answer.StatusCode != test.status || err != nil {
+				t.Errorf("answered %s, want %d: %s (%v)", answer.Status, test.status, text, err)
+			}
+		})
+	}
+}
+
+// zeros are without end.
+type zeros struct{}
+
+func (zeros) Read(data []byte) (int, error) {
+	clear(data)
+	return len(data), nil
+}
+
 // TestWrongCredentialsAreBounded lets an address try wrong credentials until it is
 // told to wait; a client that was let in from there before is not.
 func TestWrongCredentialsAreBounded(t *testing.T) {

@@ -27,6 +27,9 @@ const (
 	readBodyTimeout = 30 * time.Second
 	// uploadTimeout lets 50 MiB arrive over a slow line.
 	uploadTimeout = 5 * time.Minute
+	// What is read of a body that was refused: a client that sends more is cut off.
+	discardTimeout = 30 * time.Second
+	maxDiscarded   = 256 << 20
 	// idleTimeout is longer than balancers keep a connection that nobody uses.
 	idleTimeout  = 90 * time.Second
 	maxHeadBytes = 64 << 10
@@ -171,26 +174,48 @@ func NewServer(handler http.Handler) *http.Server {
 	}
 }
 
-// refuseAtOnce sends a refusal before the rest of a short body has come, which the server
-// would wait for first, and reads that then, so that the connection can be used again. Of a long
-// body the server reads nothing more, nor where the client waits for a word before it sends it.
+// refuseAtOnce sends a refusal before the rest of the body has come: the server would wait for a
+// short one first, and break a long one off. The rest is read then and thrown away, up to a
+// bound, so that the client sees the answer and no broken connection. Nothing is read where the
+// client waits for a word before it sends its body.
 func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
-	const long = 256 << 10 // of net/http
 	return func(c echo.Context) error {
-		request, answer := c.Request(), c.Response()
-		controller := http.NewResponseController(answer.Writer)
+		if c.Request().ContentLength == 0 || c.Request().ProtoMajor > 1 {
+			return next(c)
+		}
+		answer, controller := c.Response(), http.NewResponseController(c.Response().Writer)
+		body := &watchedBody{ReadCloser: c.Request().Body}
+		request := *c.Request() // the server looks at its own
+		request.Body = body
+		c.SetRequest(&request)
 		err := next(c)
-		if request.ContentLength == 0 || request.ContentLength >= long || request.ProtoMajor > 1 ||
-			request.Header.Get("Expect") != "" || answer.Status < http.StatusBadRequest ||
+		waits := request.Header.Get("Expect") != "" && !body.begun
+		if waits || body.ended || answer.Status < http.StatusBadRequest ||
 			answer.Header().Get(echo.HeaderContentLength) == "" {
 			return err
 		}
 		// A connection that fails here has its answer, or is gone.
 		_ = controller.EnableFullDuplex()
 		_ = controller.Flush()
-		_, _ = io.CopyN(io.Discard, request.Body, long)
+		_ = controller.SetReadDeadline(time.Now().Add(discardTimeout))
+		_, _ = io.CopyN(io.Discard, body, maxDiscarded)
 		return err
 	}
+}
+
+// watchedBody tells how far a body was read.
+type watchedBody struct {
+	io.ReadCloser
+
+	begun, ended bool
+}
+
+// Read reads what the client sends.
+func (b *watchedBody) Read(data []byte) (int, error) {
+	b.begun = true
+	n, err := b.ReadCloser.Read(data)
+	b.ended = b.ended || err != nil
+	return n, err
 }
 
 // deadline bounds the time in which the body of a request must arrive. It is
