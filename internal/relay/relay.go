@@ -38,6 +38,9 @@ const (
 	maxAnswer = 64 << 20
 )
 
+// environmentHeader tells of which environment an answer or a webhook is.
+const environmentHeader = "x-drawbridge-environment"
+
 // Relay says what to follow and where to post it.
 type Relay struct {
 	// BaseURL precedes /v2.
@@ -56,6 +59,9 @@ type Relay struct {
 	Version string
 	// Lines gets one line per forwarded event, Notes everything else.
 	Lines, Notes io.Writer
+
+	// environment is what the server says of its own, empty for nothing.
+	environment string
 }
 
 // event is the part of the feed's event object that is used here.
@@ -186,6 +192,7 @@ func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 	err = json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&found)
 	switch {
 	case err == nil && response.StatusCode == http.StatusOK && found.Result.Data != nil:
+		r.environment = response.Header.Get(environmentHeader)
 		return found, nil
 	case err != nil || found.Result.Error == nil:
 		// Something between here and the service has answered.
@@ -219,6 +226,9 @@ func (r *Relay) forward(ctx context.Context, event event) (int, error) {
 	}
 	for _, header := range identity.Headers() {
 		request.Header[header.Name] = []string{header.Value}
+	}
+	if r.environment != "" {
+		request.Header[environmentHeader] = []string{r.environment}
 	}
 	request.Header[sender.HeaderSignature] = []string{sender.Sign(r.Secret, body)}
 	response, err := client.Do(request)

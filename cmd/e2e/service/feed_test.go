@@ -109,7 +109,8 @@ func newHook(t *testing.T, secret string) *hook {
 		if r.Header.Get("x-hmac-signature") != hex.EncodeToString(mac.Sum(nil)) ||
 			r.Header.Get("x-drawbridge-event") == "" || r.Header.Get("x-drawbridge-event-id") == "" ||
 			r.Header.Get("x-drawbridge-sequence") == "" || r.Header.Get("x-drawbridge-delivery") != "" ||
-			r.Header.Get("x-drawbridge-attempt") != "" {
+			r.Header.Get("x-drawbridge-attempt") != "" ||
+			r.Header.Get("x-drawbridge-environment") == "" {
 			h.faults = append(h.faults, fmt.Sprint(r.Header))
 		}
 		if h.refuse.Swap(false) {
