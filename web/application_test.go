@@ -290,6 +290,10 @@ func TestSandboxRecordsEvents(t *testing.T) {
 			t.Errorf("%s %v answered %s", step.path, step.body, answer.Raw)
 		}
 	}
+	wrong := sandbox(path+"/terms", map[string]any{"term": 5, "interest_rate": "abc"})
+	if diff := cmp.Diff([]string{"term", "interest_rate"}, wrong.Fields()); diff != "" {
+		t.Errorf("wrong terms are named other than asked (-want +got):\n%s", diff)
+	}
 	task := sandbox(path+"/task", map[string]any{"title": "Upload <b>proof</b>"})
 	if task.Status != http.StatusCreated || task.Text("status") != "Pending" {
 		t.Fatalf("adding a task answered %s", task.Raw)

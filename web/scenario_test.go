@@ -145,6 +145,13 @@ func TestFaultsAreThePartnersOwn(t *testing.T) {
 		},
 		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "reorder", "count": 101}, "count"},
 		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "reorder", "count": "2"}, "count"},
+		{
+			s.Home,
+			map[string]any{
+				"subscription_uid": own.UID, "fault": "explode", "count": 1.5, "delay_seconds": "x",
+			},
+			"fault count delay_seconds",
+		},
 	} {
 		answer := order(test.as, test.body)
 		if answer.Status != http.StatusBadRequest ||

@@ -68,13 +68,13 @@ func (f *faults) orderFault(c echo.Context) error {
 			order.Count = body.number("count", 1, fault.MaxCount)
 		}
 		delayed := order.Fault == delivery.FaultDelay
-		switch {
-		case delayed && body.required("delay_seconds"):
-			delay := body.number("delay_seconds", 1, fault.MaxDelay)
-			order.Delay = &delay
-		case !delayed && order.Fault != "" && body.has("delay_seconds"):
+		switch given := body.has("delay_seconds"); {
+		case given && !delayed && order.Fault != "":
 			body.errs.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
 				string(delivery.FaultDelay))
+		case given || delayed && body.required("delay_seconds"):
+			delay := body.number("delay_seconds", 1, fault.MaxDelay)
+			order.Delay = &delay
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			if err := checkCovered(c, f.log, order.SubscriptionUID); err != nil {

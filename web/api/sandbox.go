@@ -138,8 +138,8 @@ func readTerms(body *object) lending.Terms {
 			texts[field] = &text
 		}
 	}
-	if len(*body.errs) > before {
-		return lending.Terms{}
+	if len(*body.errs) > before && len(texts) == 0 {
+		return lending.Terms{} // what is there is no text; that is said
 	}
 	terms, err := lending.ParseTerms(
 		texts["term"], texts["interest_rate"], texts["merchant_fee_percentage"])
