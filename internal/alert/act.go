@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -16,7 +17,7 @@ import (
 const (
 	// maxSnooze is how long an item may be out of sight.
 	maxSnooze = 90 * 24 * time.Hour
-	// maxNote bounds a note, in bytes.
+	// maxNote bounds a note, in characters.
 	maxNote = 2000
 )
 
@@ -73,7 +74,7 @@ func (s *Service) Resolve(
 ) (operator.Outcome, error) {
 	note = strings.TrimSpace(note)
 	outcome, err := s.change(ctx, tx, uid, "attention.resolve", func(item *Item) error {
-		if note == "" || len(note) > maxNote {
+		if note == "" || utf8.RuneCountInString(note) > maxNote {
 			return lending.Invalid("note", `"note" must have 1 to %d characters`, maxNote)
 		}
 		item.ClosedAt, item.ClosedBy, item.Note = &tx.Now, by, note

@@ -167,7 +167,7 @@ func checkEvents(errs *lending.FieldErrors, events []string) {
 				`only %s and %s stand beside "all"`,
 				lending.EventFundingCancelled, lending.EventFundingReturned)
 		case !slices.Contains(kinds, event):
-			errs.Add("event", `"event" %q is not an event kind; the kinds are %s`,
+			errs.Add("event", `"event" %.60s is not an event kind; the kinds are %s`,
 				event, strings.Join(kinds, ", "))
 		}
 	}
