@@ -277,6 +277,40 @@ func TestDropRemovesWholeDays(t *testing.T) {
 	}
 }
 
+// TestRequestsAreStoredBesideADump: a dump that goes on over midnight keeps the days ahead from
+// being made, and today's requests are stored and read all the same.
+func TestRequestsAreStoredBesideADump(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := &apilog.Service{DB: db}
+	if _, err := s.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dump, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dump.Rollback() }()
+	if _, err := dump.ExecContext(t.Context(),
+		`LOCK TABLE api_requests IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	now := db.Now
+	db.Now = func() time.Time { return now().AddDate(0, 0, 1) }
+	if made, err := s.MakePartitions(t.Context()); err != nil || made != 0 {
+		t.Errorf("the chores made %d, %v", made, err)
+	}
+	if writer := write(t, db, entry(db.Now(), nil)); writer.Stored() != 1 || writer.Dropped() != 0 {
+		t.Errorf("stored %d, dropped %d", writer.Stored(), writer.Dropped())
+	}
+	if got := len(list(t, db, apilog.Filter{})); got != 1 {
+		t.Errorf("%d requests are listed, want 1", got)
+	}
+	if dropped, err := s.Drop(t.Context(), db.Now().AddDate(0, 0, 2)); err != nil || dropped != 0 {
+		t.Errorf("beside the dump %d days were dropped, %v", dropped, err)
+	}
+}
+
 // Each filter finds its page by an index over many rows.
 func TestFiltersUseIndexes(t *testing.T) {
 	t.Parallel()

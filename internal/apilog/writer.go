@@ -31,8 +31,6 @@ const (
 	storeTimeout = 5 * time.Second
 	storeTries   = 3
 	storePause   = 5 * time.Second
-	// partitionsAhead is for how many days partitions exist beyond today.
-	partitionsAhead = 3
 )
 
 // Writer stores entries in the background.
@@ -46,7 +44,7 @@ type Writer struct {
 	stored  atomic.Int64
 	// passed counts the unauthenticated requests that are in no sample.
 	passed atomic.Int64
-	// covered is the day until which this process knows that partitions exist.
+	// covered is until when this process knows that partitions exist.
 	covered time.Time
 }
 
@@ -159,32 +157,25 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	// The end of the process does not cut a batch off; its deadline does.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if !batch[len(batch)-1].At.Before(w.covered) { // once a day
-		from := batch[0].At
-		if _, err := makePartitions(ctx, w.db, from, partitionsAhead); err != nil {
+	if last := batch[len(batch)-1].At.UTC(); !last.Before(w.covered) { // once a day
+		if _, err := w.db.MakeAhead(ctx, days, batch[0].At); err != nil {
 			return err
 		}
-		w.covered = from.UTC().Truncate(24*time.Hour).AddDate(0, 0, partitionsAhead+1)
+		w.covered = last.Truncate(24*time.Hour).AddDate(0, 0, 1)
 	}
 	return store(ctx, w.db, batch)
+}
+
+// days part the log.
+var days = postgres.Partitioning{
+	Tables: []string{"api_requests"}, Unit: "day", Format: `"_y"YYYY"m"MM"d"DD`,
+	Make: `SELECT drawbridge_make_request_partitions($1, $2)`, Ahead: 3,
 }
 
 // MakePartitions makes the daily partitions from today on and returns how many
 // it made.
 func (s *Service) MakePartitions(ctx context.Context) (int, error) {
-	return makePartitions(ctx, s.DB, s.DB.Now(), partitionsAhead)
-}
-
-func makePartitions(
-	ctx context.Context, db *postgres.DB, from time.Time, ahead int,
-) (int, error) {
-	var made int
-	err := db.GetContext(ctx, &made,
-		`SELECT drawbridge_make_request_partitions($1, $2)`, from.UTC(), ahead)
-	if err != nil {
-		return 0, fmt.Errorf("making partitions of API requests: %w", err)
-	}
-	return made, nil
+	return s.DB.MakeAhead(ctx, days, s.DB.Now())
 }
 
 // store writes a batch and adds it to the traffic of its hours, in one
@@ -317,11 +308,12 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 		if err != nil || bare {
 			continue
 		}
-		if err := s.dropDay(ctx, day); err != nil {
+		switch err := s.dropDay(ctx, day); {
+		case err == nil:
+			dropped++
+		case !postgres.IsLockTimeout(err): // what somebody reads is left for the next run
 			errs = append(errs, fmt.Errorf("dropping %s: %w", day, err))
-			continue
 		}
-		dropped++
 	}
 	return dropped, errors.Join(errs...)
 }

@@ -3,39 +3,79 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
 )
 
-// partitionsAhead is for how many months beyond the current one partitions
-// exist: enough that a job which fails for weeks harms nobody.
-const partitionsAhead = 3
+// Partitioning says how tables are parted by time, and what is made of it ahead of time.
+type Partitioning struct {
+	// Tables are parted alike.
+	Tables []string
+	// Unit is what a partition covers, "day" or "month" in UTC; Format is what stands behind the
+	// table's name, as to_char writes it.
+	Unit, Format string
+	// Make is the statement that makes all from the time $1 on until $2 units later, and returns
+	// how many tables it made.
+	Make string
+	// Ahead is for how many units beyond the first one partitions exist, Needed for how many they
+	// have to: with those there is no haste.
+	Ahead, Needed int
+}
+
+// months part what grows with every event: far enough ahead that a job which fails for weeks harms
+// nobody.
+var months = Partitioning{
+	Tables: []string{"events", "deliveries", "attempts"}, Unit: "month", Format: `"_y"YYYY"m"MM`,
+	Make:  `SELECT drawbridge_make_partitions($1, $1, $2)`,
+	Ahead: 3, Needed: 1,
+}
 
 // MakePartitions makes the monthly partitions of events, deliveries and
-// attempts from the current month on and returns how many tables it made. It takes
-// no lock when there is nothing to make.
+// attempts from the current month on and returns how many tables it made.
 func (db *DB) MakePartitions(ctx context.Context) (int, error) {
-	var made int
+	return db.MakeAhead(ctx, months, db.Now())
+}
+
+// MakeAhead makes the partitions that are missing from a time on, and returns how many tables it
+// made. It takes no lock when there is nothing to make. A new partition locks its table for
+// everybody: behind a long export it is left for the next time, which is no error, unless it is
+// needed.
+func (db *DB) MakeAhead(ctx context.Context, p Partitioning, from time.Time) (int, error) {
+	from = from.UTC()
+	var missing, needed bool
+	made := 0
 	err := db.InTx(ctx, func(tx *Tx) error {
-		var missing bool
-		err := tx.GetContext(ctx, &missing, `
-			SELECT bool_or(to_regclass(parent || to_char(
-			           date_trunc('month', $1::timestamptz AT TIME ZONE 'UTC')
-			             + make_interval(months => month),
-			           '"_y"YYYY"m"MM')) IS NULL)
-			  FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS parent,
-			       generate_series(0, $2) AS month`, tx.Now, partitionsAhead)
-		if err != nil || !missing {
+		row := tx.QueryRowxContext(ctx, `
+			SELECT coalesce(bool_or(is_missing), false),
+			       coalesce(bool_or(is_missing AND step <= $6), false)
+			  FROM unnest($2::text[]) AS parent,
+			       generate_series(0, $5) AS step,
+			       LATERAL (SELECT to_regclass(parent || to_char(
+			           date_trunc($3, $1::timestamptz AT TIME ZONE 'UTC')
+			             + step * ('1 ' || $3)::interval, $4)) IS NULL) AS found (is_missing)`,
+			from, pq.Array(p.Tables), p.Unit, p.Format, p.Ahead, p.Needed)
+		if err := row.Scan(&missing, &needed); err != nil || !missing {
 			return err
 		}
-		// A new partition locks its parent for everybody: behind a long export,
-		// it is better made an hour later.
-		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
+		patience := `SET LOCAL lock_timeout = '100ms'`
+		if needed {
+			patience = `SET LOCAL lock_timeout = '1s'`
+		}
+		if _, err := tx.ExecContext(ctx, patience); err != nil {
 			return err
 		}
-		return tx.GetContext(ctx, &made,
-			`SELECT drawbridge_make_partitions($1, $1, $2)`, tx.Now, partitionsAhead)
+		return tx.GetContext(ctx, &made, p.Make, from, p.Ahead)
 	})
+	if IsLockTimeout(err) && !needed {
+		slog.WarnContext(ctx, "partitions are made later: something else holds the table",
+			"tables", p.Tables)
+		return 0, nil
+	}
 	if err != nil {
-		return 0, fmt.Errorf("making partitions: %w", err)
+		return 0, fmt.Errorf("making partitions of %s: %w", strings.Join(p.Tables, ", "), err)
 	}
 	return made, nil
 }

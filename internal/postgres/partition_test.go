@@ -36,3 +36,38 @@ func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
 		t.Errorf("a month later it made %d, %v, want one for each table", made, err)
 	}
 }
+
+// TestPartitionsAreMadeLaterBesideADump: what reads a table for hours keeps its partitions from
+// being made, and so only what cannot do without them fails.
+func TestPartitionsAreMadeLaterBesideADump(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if _, err := db.MakePartitions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dump, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dump.Rollback() }()
+	if _, err := dump.ExecContext(t.Context(),
+		`LOCK TABLE events, deliveries, attempts IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	now := db.Now
+	for _, test := range []struct {
+		months int
+		fails  bool
+	}{{1, false}, {2, false}, {3, true}, {4, true}} {
+		db.Now = func() time.Time { return now().AddDate(0, test.months, 0) }
+		if made, err := db.MakePartitions(t.Context()); made != 0 || (err != nil) != test.fails {
+			t.Errorf("%d months later it made %d, %v", test.months, made, err)
+		}
+	}
+	if err := dump.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := db.MakePartitions(t.Context()); err != nil || made != 12 {
+		t.Errorf("after the dump it made %d, %v, want four for each table", made, err)
+	}
+}
