@@ -26,6 +26,7 @@ import (
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Deps are what the workers call.
@@ -62,9 +63,10 @@ const queueChores = river.QueueDefault
 
 // How many jobs of a queue one process works at a time.
 const (
-	emailWorkers = 10
-	bulkWorkers  = 4
-	choreWorkers = 2
+	emailWorkers   = 10
+	bulkWorkers    = 4
+	backlogWorkers = 2
+	choreWorkers   = 2
 )
 
 // fetchCooldown is the least time between two fetches of a queue. A fetch takes
@@ -79,6 +81,7 @@ func Config(deps Deps) *river.Config {
 		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + databaseMargin, DB: deps.DB,
 	})
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
+	river.AddWorker(workers, &FollowBacklog{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.MailSender, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
@@ -98,11 +101,12 @@ func Config(deps Deps) *river.Config {
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: QueueLogger(),
 		Queues: map[string]river.QueueConfig{
-			delivery.Queue: {MaxWorkers: delivery.Workers},
-			bulk.Queue:     {MaxWorkers: bulkWorkers},
-			email.Queue:    {MaxWorkers: emailWorkers},
-			queueChores:    {MaxWorkers: choreWorkers},
-			queueHealth:    {MaxWorkers: healthWorkers},
+			delivery.Queue:            {MaxWorkers: delivery.Workers},
+			bulk.Queue:                {MaxWorkers: bulkWorkers},
+			email.Queue:               {MaxWorkers: emailWorkers},
+			subscription.BacklogQueue: {MaxWorkers: backlogWorkers},
+			queueChores:               {MaxWorkers: choreWorkers},
+			queueHealth:               {MaxWorkers: healthWorkers},
 		},
 		Workers:       workers,
 		Middleware:    around,

@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/processes"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Outcome is how one run of a job ended.
@@ -39,6 +40,7 @@ func Kinds() []string {
 	for _, args := range []river.JobArgs{
 		delivery.Args{},
 		bulk.Args{},
+		subscription.BacklogArgs{},
 		email.SendArgs{},
 		HousekeepArgs{},
 		RetainArgs{},

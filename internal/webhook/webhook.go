@@ -50,7 +50,7 @@ func New(c Config) *Services {
 		c.Gate = new(delivery.Gate)
 	}
 	subscriptions := &subscription.Service{
-		DB: c.DB, Keys: c.Keys, Policy: c.Policy, Sender: c.Sender,
+		DB: c.DB, Keys: c.Keys, Policy: c.Policy, Jobs: c.Jobs, Sender: c.Sender,
 	}
 	deliveries := &delivery.Service{
 		Log: delivery.Log{DB: c.DB}, Jobs: c.Jobs, Subscriptions: subscriptions, Sender: c.Sender,

@@ -18,7 +18,7 @@ func QueueWord(name string) string {
 }
 
 var queueWords = map[string]string{
-	"bulk": "Bulk re-sends", "default": "General work", "email": "E-mails",
+	"backlog": "Backlogs", "bulk": "Bulk re-sends", "default": "General work", "email": "E-mails",
 	"health": "Health of endpoints", "webhook": "Deliveries",
 }
 

@@ -242,3 +242,38 @@ func TestEventCrossesTheDeletion(t *testing.T) {
 		t.Error("a deleted subscription was sent to")
 	}
 }
+
+// A backlog that is too large for one transaction follows its subscription as it is by then.
+func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscribed, _ := h.Subscribe(t, "https://hooks.example.com/", nil)
+	h.Pause(t, subscribed.UID)
+	h.Backlog(t, 2500, h.Clock.Now())
+	park := func() { h.Exec(t, `UPDATE deliveries SET parked = true WHERE state = 'pending'`) }
+	wantParked := func(when string, want int) {
+		t.Helper()
+		if got := h.Parked(t); got != want {
+			t.Errorf("%s %d deliveries are set aside, want %d", when, got, want)
+		}
+	}
+	follow := func() {
+		t.Helper()
+		if err := h.Subscriptions.FollowBacklog(t.Context(), subscribed.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	park()
+	h.Resume(t, subscribed.UID)
+	wantParked("after the resumption", 1500)
+	h.Pause(t, subscribed.UID)
+	follow() // paused again
+	wantParked("while it is paused", 1500)
+	h.Resume(t, subscribed.UID)
+	wantParked("after another resumption", 500)
+	follow()
+	wantParked("in the end", 0)
+	if jobs := h.Count(t, `SELECT count(*) FROM river_job WHERE kind = 'webhook_backlog'`); jobs != 2 {
+		t.Errorf("%d jobs were made, want one for each backlog that was too large", jobs)
+	}
+}

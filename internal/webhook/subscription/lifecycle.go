@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 
@@ -22,11 +21,7 @@ func (s *Service) Pause(
 func (s *Service) Resume(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (Subscription, error) {
-	subscription, err := s.enter(ctx, tx, uid, StateActive, by)
-	if err != nil {
-		return Subscription{}, err
-	}
-	return subscription, unpark(ctx, tx, uid)
+	return s.enter(ctx, tx, uid, StateActive, by)
 }
 
 // Delete ends a subscription for good and cancels what has not gone out.
@@ -34,19 +29,7 @@ func (s *Service) Resume(
 func (s *Service) Delete(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (Subscription, error) {
-	subscription, err := s.enter(ctx, tx, uid, StateDeleted, by)
-	if err != nil {
-		return Subscription{}, err
-	}
-	_, err = tx.ExecContext(ctx, `
-		UPDATE deliveries
-		   SET `+Cancelled+`
-		 WHERE subscription_uid = $1
-		   AND state IN ('pending', 'retrying')`, uid, tx.Now)
-	if err != nil {
-		return Subscription{}, fmt.Errorf("cancelling deliveries of subscription %s: %w", uid, err)
-	}
-	return subscription, nil
+	return s.enter(ctx, tx, uid, StateDeleted, by)
 }
 
 func (s *Service) enter(
@@ -64,6 +47,9 @@ func (s *Service) enter(
 		if err := Save(ctx, tx, row, Edit{By: by, What: string(to)}); err != nil {
 			return Subscription{}, err
 		}
+	}
+	if err := s.follow(ctx, tx, row); err != nil {
+		return Subscription{}, err
 	}
 	return s.subscription(row)
 }

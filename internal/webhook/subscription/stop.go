@@ -40,11 +40,11 @@ func (s *Service) Reopen(
 		return subscription, err
 	}
 	slog.InfoContext(ctx, "a subscription can be sent to again", "subscription", uid)
-	return subscription, reopen(ctx, tx, row)
+	return subscription, s.reopen(ctx, tx, row)
 }
 
 // reopen lets a subscription that the caller has locked go on.
-func reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
+func (s *Service) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE subscriptions
 		   SET stopped_at = NULL
@@ -52,22 +52,6 @@ func reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 	if err != nil {
 		return fmt.Errorf("letting subscription %s go on: %w", row.UID, err)
 	}
-	if row.State == StatePaused {
-		return nil // what waits goes out when it is resumed
-	}
-	return unpark(ctx, tx, row.UID)
-}
-
-// unpark makes the deliveries that were set aside fall due.
-func unpark(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	_, err := tx.ExecContext(ctx, `
-		UPDATE deliveries
-		   SET parked = false
-		 WHERE subscription_uid = $1
-		   AND state IN ('pending', 'retrying')
-		   AND parked`, uid)
-	if err != nil {
-		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
-	}
-	return nil
+	row.StoppedAt = nil
+	return s.follow(ctx, tx, row) // what waits in a paused one goes out when it is resumed
 }

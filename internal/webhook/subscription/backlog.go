@@ -1,0 +1,166 @@
+package subscription
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// backlogBatch bounds how many deliveries a transaction changes, so that nobody waits
+	// long for it or for its locks.
+	backlogBatch = 1000
+	// backlogRound bounds how many are read at once. Reading them passes by all that are open.
+	backlogRound = 50_000
+)
+
+// Inserter adds jobs to the caller's transaction.
+type Inserter interface {
+	InsertManyFastTx(
+		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
+	) (int, error)
+}
+
+// BacklogQueue is the queue of backlogs that follow their subscription.
+const BacklogQueue = "backlog"
+
+// BacklogArgs asks to let the rest of a subscription's backlog follow its state.
+type BacklogArgs struct {
+	SubscriptionUID uuid.UUID `json:"subscription_uid"`
+}
+
+// Kind names the job in the queue.
+func (BacklogArgs) Kind() string { return "webhook_backlog" }
+
+// InsertOpts puts the job in its queue.
+func (BacklogArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: BacklogQueue} }
+
+var _ rivertype.JobArgs = BacklogArgs{}
+
+// follow lets the backlog of a subscription, which the caller has locked, follow its state:
+// what was set aside falls due where it goes on, and what is open is cancelled where it was
+// deleted. What is too much for one transaction is left to a job.
+func (s *Service) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
+	keys, err := backlogOf(ctx, tx, row, backlogBatch+1)
+	if err != nil {
+		return err
+	}
+	if len(keys) > backlogBatch {
+		keys = keys[:backlogBatch]
+		rest := []river.InsertManyParams{{Args: BacklogArgs{row.UID}}}
+		if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, rest); err != nil {
+			return fmt.Errorf("inserting the job of the backlog of subscription %s: %w", row.UID, err)
+		}
+	}
+	return changeBacklog(ctx, tx, row, keys)
+}
+
+// FollowBacklog lets all of a subscription's backlog follow its state, as it is by then.
+func (s *Service) FollowBacklog(ctx context.Context, uid uuid.UUID) error {
+	for {
+		var keys []backlogKey
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			row, err := load(ctx, tx, uid, "")
+			if err == nil {
+				keys, err = backlogOf(ctx, tx, row, backlogRound)
+			}
+			return err
+		})
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		for batch := range slices.Chunk(keys, backlogBatch) {
+			err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				row, err := load(ctx, tx, uid, ` FOR SHARE OF s`)
+				if err != nil {
+					return err
+				}
+				return changeBacklog(ctx, tx, row, batch)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// backlogKey is the key of an open delivery.
+type backlogKey struct {
+	UID       uuid.UUID `db:"delivery_uid"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+// backlogChange is what becomes of a backlog.
+type backlogChange struct {
+	// of selects the deliveries, set are the assignments, in which $2 is the time.
+	of, set string
+}
+
+// changeOf is what becomes of the backlog in a subscription's state; false for nothing.
+func changeOf(row Row) (backlogChange, bool) {
+	switch {
+	case row.State == StateDeleted:
+		return backlogChange{of: openDeliveries, set: Cancelled}, true
+	case row.State == StatePaused || row.StoppedAt != nil:
+		return backlogChange{}, false
+	}
+	return backlogChange{of: openDeliveries + ` AND parked`, set: `parked = false`}, true
+}
+
+const openDeliveries = `state IN ('pending', 'retrying')`
+
+// backlogOf reads at most limit of the deliveries that something is to become of, the longest
+// overdue first.
+func backlogOf(
+	ctx context.Context, tx *postgres.Tx, row Row, limit int,
+) (keys []backlogKey, err error) {
+	change, some := changeOf(row)
+	if !some {
+		return nil, nil
+	}
+	err = tx.SelectContext(ctx, &keys, `
+		SELECT delivery_uid, created_at
+		  FROM deliveries
+		 WHERE subscription_uid = $1
+		   AND `+change.of+`
+		 ORDER BY next_attempt_at, delivery_uid
+		 LIMIT $2`, row.UID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading the backlog of subscription %s: %w", row.UID, err)
+	}
+	return keys, nil
+}
+
+// changeBacklog lets deliveries follow their subscription.
+func changeBacklog(ctx context.Context, tx *postgres.Tx, row Row, keys []backlogKey) error {
+	change, some := changeOf(row)
+	if !some || len(keys) == 0 {
+		return nil
+	}
+	uids, times := make([]string, len(keys)), make([]time.Time, len(keys))
+	for i, key := range keys {
+		uids[i], times[i] = key.UID.String(), key.CreatedAt
+	}
+	_, err := tx.ExecContext(ctx, `
+		UPDATE deliveries d
+		   SET `+change.set+`
+		  FROM unnest($3::uuid[], $4::timestamptz[]) AS key (uid, created_at)
+		 WHERE d.delivery_uid = key.uid
+		   AND d.created_at = key.created_at
+		   AND d.subscription_uid = $1
+		   AND $2::timestamptz IS NOT NULL
+		   AND `+change.of, row.UID, tx.Now, pq.Array(uids), pq.Array(times))
+	if err != nil {
+		return fmt.Errorf("changing the backlog of subscription %s: %w", row.UID, err)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// FollowBacklog lets a large backlog follow its subscription, a batch at a time.
+type FollowBacklog struct {
+	river.WorkerDefaults[subscription.BacklogArgs]
+
+	Webhooks *webhook.Services
+}
+
+// Timeout bounds a run. The next one goes on where it ended.
+func (w *FollowBacklog) Timeout(*river.Job[subscription.BacklogArgs]) time.Duration {
+	return 5 * time.Minute
+}
+
+// Work does all of it.
+func (w *FollowBacklog) Work(
+	ctx context.Context, job *river.Job[subscription.BacklogArgs],
+) error {
+	return w.Webhooks.Subscriptions.FollowBacklog(ctx, job.Args.SubscriptionUID)
+}
