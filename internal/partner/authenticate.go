@@ -29,6 +29,9 @@ type Presented struct {
 	Merchant string
 	// Address is where the request comes from.
 	Address netip.Addr
+	// Within is the open transaction of the request, nil outside of one. It is asked by the
+	// connection that it has: who waits for a second one may wait for others that do.
+	Within *postgres.Tx
 }
 
 // Caller is who sent a request and for which merchant.
@@ -154,7 +157,11 @@ func (s *Service) ask(
 	ctx context.Context, who acting, presented Presented, now time.Time,
 ) (credential, error) {
 	began := time.Now()
-	found, err := s.credential(ctx, who.client, who.merchant)
+	var db postgres.Querier = s.DB
+	if presented.Within != nil {
+		db = presented.Within
+	}
+	found, err := credentialOf(ctx, db, who)
 	if err != nil {
 		return credential{}, err
 	}
@@ -163,7 +170,7 @@ func (s *Service) ask(
 			"missing or invalid client credentials: send x-service-client-id and "+
 				"x-service-client-secret as they were issued")
 	}
-	if !found.noted(now) {
+	if !found.noted(now) && presented.Within == nil { // which would keep the row locked
 		// Of many requests that find the note old at the same moment one writes; the others
 		// skip the locked row rather than queue behind it.
 		_, err := s.DB.ExecContext(ctx, `
@@ -189,13 +196,13 @@ func errNotHere() error {
 	return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 }
 
-// credential loads a client. For one that does not exist it returns the zero
+// credentialOf loads a client. For one that does not exist it returns the zero
 // value, which accepts no secret, after the same work.
-func (s *Service) credential(
-	ctx context.Context, id string, merchant uuid.NullUUID,
+func credentialOf(
+	ctx context.Context, db postgres.Querier, who acting,
 ) (credential, error) {
 	var found credential
-	err := s.DB.GetContext(ctx, &found, `
+	err := db.GetContext(ctx, &found, `
 		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,
 		       c.previous_valid_until, c.revoked_at, c.rate_per_second, c.rate_burst,
 		       c.last_used_at, `+systemColumns+`,
@@ -211,9 +218,9 @@ func (s *Service) credential(
 		                        ORDER BY merchant_uid)
 		       END AS merchant_uids
 		  FROM clients c
-		 WHERE c.client_id = $1`, lookupID(id), merchant)
+		 WHERE c.client_id = $1`, lookupID(who.client), who.merchant)
 	if err != nil && !postgres.IsNoRows(err) {
-		return credential{}, fmt.Errorf("loading client %q: %w", id, err)
+		return credential{}, fmt.Errorf("loading client %q: %w", who.client, err)
 	}
 	return found, nil
 }

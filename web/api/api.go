@@ -86,7 +86,7 @@ func (r Route) IsLender() bool { return len(r.Scopes) > 0 }
 
 // Routes lists every operation. All of them need credentials.
 func (a *API) Routes() []Route {
-	edge := &edge{a.Idempotency, a.Now}
+	edge := &edge{a.Idempotency, a.Partners, a.Now}
 	routes := slices.Concat(
 		(&applications{edge, a.Applications}).routes(),
 		(&loans{edge, a.Loans, a.Documents}).routes(),

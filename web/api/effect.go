@@ -29,6 +29,7 @@ const replayedHeader = "Idempotency-Replayed"
 // edge is what the handlers of every resource answer through.
 type edge struct {
 	idempotency *idempotency.Store
+	partners    *partner.Service
 	now         func() time.Time
 }
 
@@ -48,6 +49,10 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	if err != nil {
 		return err
 	}
+	// The body may have taken minutes.
+	if _, err := e.recheck(c, nil); err != nil {
+		return err
+	}
 	path := routeOf(c).Path
 	request := idempotency.Request{
 		ClientID:    caller.ClientID,
@@ -59,6 +64,11 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
 		status, data, err := do(tx)
 		if err != nil {
+			return idempotency.Reply{}, err
+		}
+		// The operation may have waited for others. What is checked last is as good as committed:
+		// a revocation that is not seen here returns later than the commit.
+		if _, err := e.recheck(c, tx); err != nil {
 			return idempotency.Reply{}, err
 		}
 		return idempotency.Reply{Status: status, Body: renderData(e.now(), status, data)}, nil

@@ -102,6 +102,16 @@ func (e *events) listEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if wait > 0 {
+		// Whose credentials ended meanwhile reads nothing that came after.
+		caller, err := e.recheck(c, nil)
+		if err != nil {
+			return err
+		}
+		page.Events = slices.DeleteFunc(page.Events, func(event feed.Event) bool {
+			return !slices.Contains(caller.MerchantUIDs, event.MerchantUID)
+		})
+	}
 	return e.answer(c, feedBody{
 		Events: newEventBodies(page.Events), NextCursor: page.Next.String(), HasMore: page.More,
 	})

@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
 )
 
 // The credential headers (specification section 5).
@@ -23,17 +24,9 @@ const (
 
 // Guard checks the credentials, the rate and the scope of a request before its handler.
 func (a *API) Guard(route Route) echo.MiddlewareFunc {
-	authenticate := a.Partners.Authenticate
-	switch {
-	case route.IsLender():
-		authenticate = a.Partners.AuthenticateLender
-	case route.AllMerchants:
-		authenticate = a.Partners.AuthenticateAll
-	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			header := c.Request().Header
-			id := header.Get(clientIDHeader)
+			id := c.Request().Header.Get(clientIDHeader)
 			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
 				sayLimit(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
 				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
@@ -46,12 +39,7 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 				return err
 			}
 			defer leave()
-			// What is no address is that of a listener without any, and in no network.
-			address, _ := netip.ParseAddr(c.RealIP())
-			caller, err := authenticate(c.Request().Context(), partner.Presented{
-				ClientID: id, Secret: header.Get(clientSecretHeader),
-				Merchant: header.Get(merchantHeader), Address: address,
-			})
+			caller, err := authenticate(c, a.Partners, route, nil)
 			a.credentials.learn(c.RealIP(), id, err)
 			if err != nil {
 				return err
@@ -70,6 +58,37 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// authenticate tells who calls. tx is the open transaction of the call, nil outside of one.
+func authenticate(
+	c echo.Context, partners *partner.Service, route Route, tx *postgres.Tx,
+) (partner.Caller, error) {
+	check := partners.Authenticate
+	switch {
+	case route.IsLender():
+		check = partners.AuthenticateLender
+	case route.AllMerchants:
+		check = partners.AuthenticateAll
+	}
+	header := c.Request().Header
+	// What is no address is that of a listener without any, and in no network.
+	address, _ := netip.ParseAddr(c.RealIP())
+	return check(c.Request().Context(), partner.Presented{
+		ClientID: header.Get(clientIDHeader), Secret: header.Get(clientSecretHeader),
+		Merchant: header.Get(merchantHeader), Address: address, Within: tx,
+	})
+}
+
+// recheck refuses a call as Guard would if it came now: since then its credentials may have
+// been revoked, replaced or restricted. It costs no query a moment after another check.
+func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) {
+	route := routeOf(c)
+	caller, err := authenticate(c, e.partners, route, tx)
+	if err != nil {
+		return partner.Caller{}, err
+	}
+	return caller, checkScope(route, caller)
 }
 
 // admit waits until the call is let in, and tells the engine of it. A call that may wait for
