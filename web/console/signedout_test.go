@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -46,5 +47,33 @@ func TestAFormOutlivesItsSession(t *testing.T) {
 	secret := r.stranger().post(paths.Password, url.Values{"new": {"correct horse"}})
 	if secret.find("[data-again]").Length() != 0 {
 		t.Error("a password is repeated by the page of an error")
+	}
+}
+
+// TestNewSecretIsShownToItsMaker has somebody else sign in where a secret was just made: only who
+// made it gets to see it.
+func TestNewSecretIsShownToItsMaker(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	made, _ := r.subscribe("https://hooks.example.com/x")
+	rotated := func(b *browser) answer {
+		t.Helper()
+		return b.post(paths.To(paths.SubscriptionRotate, made.UID.String()), url.Values{
+			"secret_mode": {"generate"}, "overlap": {"1h0m0s"}, "reason": {"lost"},
+		}).wantStatus(t, http.StatusSeeOther)
+	}
+	b := r.asOperator()
+	shown := b.get(rotated(b).Location).wantStatus(t, http.StatusOK)
+	if !strings.Contains(shown.Raw, "whsec_") {
+		t.Error("who made a secret does not see it")
+	}
+	place := rotated(b).Location
+	b.signIn(supportEmail, password)
+	for range 2 {
+		shown = b.get(place).wantStatus(t, http.StatusOK)
+		if strings.Contains(shown.Raw, "whsec_") {
+			t.Error("who signs in next sees the new secret")
+		}
+		b.signIn("olga@lender.example", password)
 	}
 }

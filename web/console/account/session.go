@@ -51,6 +51,10 @@ func (f *Feature) begin(
 		cookie.SameSite = http.SameSiteStrictMode
 		ctx.SetCookie(cookie)
 	}
+	// What the browser held, such as a new secret, is of who was here before.
+	if err := f.Sessions.Clear(ctx.Request().Context()); err != nil {
+		return err
+	}
 	return f.keep(ctx, user, session)
 }
 

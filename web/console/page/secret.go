@@ -16,7 +16,7 @@ const (
 
 // KeepSecret keeps a new secret of a subject for the next look at it.
 func (s *Site) KeepSecret(ctx echo.Context, keys *secret.Keyring, uid string, value secret.String) {
-	sealed := keys.Seal([]byte(value.Reveal()), onceTable, onceColumn, uid)
+	sealed := keys.Seal([]byte(value.Reveal()), onceTable, onceColumn, onceRow(ctx, uid))
 	s.Sessions.Put(ctx.Request().Context(), onceKey+uid, sealed)
 }
 
@@ -26,9 +26,12 @@ func (s *Site) TakeSecret(ctx echo.Context, keys *secret.Keyring, uid string) st
 	if sealed == "" {
 		return ""
 	}
-	plain, err := keys.Open(sealed, onceTable, onceColumn, uid)
+	plain, err := keys.Open(sealed, onceTable, onceColumn, onceRow(ctx, uid))
 	if err != nil {
-		return "" // the key was taken away meanwhile; rotating makes another secret
+		return "" // another's, or without its key; rotating makes another secret
 	}
 	return string(plain)
 }
+
+// onceRow binds a new secret to its subject and to who made it.
+func onceRow(ctx echo.Context, uid string) string { return uid + "/" + User(ctx).UID.String() }
