@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -307,4 +308,55 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	if open := s.Webhooks.Gate.InFlight(); open < slow {
 		t.Errorf("it was answered once only %d of %d slow ones were left", open, slow)
 	}
+}
+
+// TestOnlyCallsThatWaitTakeNoPlace fills a client's places with calls that wait for an application:
+// one that asks for events stands in line behind them, unless it is going to wait.
+func TestOnlyCallsThatWaitTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
+		"DRAWBRIDGE_ROLES", "api,console").Furnish()
+	uid := s.Create()
+	tx, err := s.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(),
+		`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	begin := func(call apptest.Call) {
+		calls.Go(func() {
+			call.Departs = true
+			if _, err := s.Try(call); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for s.Admission.Waiting() == 0 {
+		before := s.Webhooks.Gate.InFlight()
+		begin(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
+			JSON: map[string]any{"thrive_application_uid": uid},
+		})
+		waittest.Until(t, "the call has come", func() bool {
+			return s.Webhooks.Gate.InFlight()+s.Admission.Waiting() > before
+		})
+	}
+	in := s.Admission.Waiting()
+	for _, query := range []string{
+		"wait=0", "wait=x", "wait=31", "wait=-1", "wait=5&wait=5", "wait=5&after=latest", "wait=5&%",
+	} {
+		begin(apptest.Call{Method: http.MethodGet, Path: "/v2/events?" + query})
+		in++
+		waittest.Until(t, query+" stands in line", func() bool { return s.Admission.Waiting() == in })
+	}
+	begin(apptest.Call{Method: http.MethodGet, Path: "/v2/events?wait=1"})
+	waiting(s, 1)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	calls.Wait()
 }

@@ -79,7 +79,7 @@ func (e *events) listEvents(c echo.Context) error {
 	wanted := feed.Query{
 		MerchantUIDs: merchantsOf(c), Kinds: query.kinds("event"), Limit: query.limit(),
 	}
-	wait := query.number("wait", 0, int(feed.MaxWait/time.Second), 0)
+	wait := query.wait()
 	after, given := query.one("after")
 	if given && after != latest {
 		cursor, err := feed.ParseCursor(after)
@@ -97,7 +97,7 @@ func (e *events) listEvents(c echo.Context) error {
 		}
 		return e.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
 	}
-	page, err := e.feed.Follow(ctx, wanted, time.Duration(wait)*time.Second)
+	page, err := e.feed.Follow(ctx, wanted, wait)
 	c.Set(waitedKey, page.Waited)
 	if err != nil {
 		return err
@@ -144,6 +144,21 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 	return e.answer(c, historyEventsBody{
 		Events: newEventBodies(history.Events), LastSequence: history.Last, HasMore: history.More,
 	})
+}
+
+// wait reads for how long the answer may be held back.
+func (q *query) wait() time.Duration {
+	return time.Duration(q.number("wait", 0, int(feed.MaxWait/time.Second), 0)) * time.Second
+}
+
+// waitOf is for how long the answer to a call will be held back where nothing is there to tell,
+// 0 for one that is answered at once, as is what is wrong.
+func waitOf(c echo.Context) time.Duration {
+	query, err := readQuery(c)
+	if after, _ := query.one("after"); err != nil || after == latest {
+		return 0
+	}
+	return query.wait()
 }
 
 // kinds reads the kinds of events that a parameter names, each time it is given.

@@ -94,7 +94,7 @@ func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) 
 // admit waits until the call is let in, and tells the engine of it. A call that may wait for
 // events takes no place, since it would keep that from others.
 func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
-	if route.Waits && c.QueryParam("wait") != "" {
+	if route.Waits && waitOf(c) > 0 {
 		return func() {}, nil
 	}
 	request, answer := c.Request(), c.Response()
