@@ -360,3 +360,60 @@ func TestOnlyCallsThatWaitTakeNoPlace(t *testing.T) {
 	}
 	calls.Wait()
 }
+
+// TestUploadsInProgressAreBounded begins uploads and never ends them: so many of a client, then so
+// many of all. What is small still comes through, and a place is free again once a call has ended.
+func TestUploadsInProgressAreBounded(t *testing.T) {
+	t.Parallel()
+	const perClient, clients = 16, 4
+	s := apptest.NewServer(t).Furnish()
+	uid := s.Loan("P404020")
+	certificate := "/v2/loan/" + uid.String() + "/completion-cert-upload"
+	large := append(apptest.PDF(), make([]byte, 100<<10)...)
+	upload := func(as apptest.Account) apptest.Answer {
+		return s.Do(apptest.Call{
+			Method: http.MethodPost, Path: certificate, As: &as,
+			Files: map[string][]byte{"a.pdf": large},
+		})
+	}
+	var first slowCall
+	last := s.NewAccount("Last")
+	for i := range clients {
+		as := s.Home
+		if i > 0 {
+			as = s.NewAccount(fmt.Sprint("Slow ", i))
+		}
+		for range perClient {
+			call := beginSlow(t, s, as, certificate,
+				"content-type: multipart/form-data; boundary=B\r\ncontent-length: 1000000\r\n")
+			if first.conn == nil {
+				first = call
+			}
+		}
+		refused := upload(as)
+		if refused.Status != http.StatusTooManyRequests || refused.Code() != "RATE_LIMITED" ||
+			refused.Header.Get("Retry-After") != "5" {
+			t.Errorf("one too many of a client is answered %s", refused.Raw)
+		}
+	}
+	if refused := upload(last); refused.Status != http.StatusServiceUnavailable ||
+		refused.Code() != "UNAVAILABLE" || refused.Header.Get("Retry-After") != "5" {
+		t.Errorf("one too many of all is answered %s", refused.Raw)
+	}
+	endless := beginSlow(t, s, last, certificate,
+		"content-type: multipart/form-data; boundary=B\r\ntransfer-encoding: chunked\r\n")
+	refused := endless.send(fmt.Sprintf("%x\r\n--B\r\ncontent-disposition: form-data; name=files; "+
+		"filename=a.pdf\r\n\r\n%s\r\n", len(large)+67, large))
+	if refused.Status != http.StatusServiceUnavailable || refused.Code() != "UNAVAILABLE" {
+		t.Errorf("one of unknown length is answered %s", refused.Raw)
+	}
+	if drawn := s.Draw(uid, nil); drawn.Status != http.StatusOK {
+		t.Errorf("a draw without documents is answered %s", drawn.Raw)
+	}
+	if err := first.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "an upload is taken", func() bool {
+		return upload(s.Home).Status == http.StatusCreated
+	})
+}

@@ -28,7 +28,7 @@ func (f *folder) Put(ctx context.Context, key string, content *io.SectionReader)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing %s: %w", key, err)
 	}
-	if err := f.checkFreeSpace(content.Size()); err != nil {
+	if err := checkFreeSpace(f.root.Name(), content.Size()); err != nil {
 		return fmt.Errorf("storing %s: %w", key, err)
 	}
 	if err := f.root.MkdirAll(path.Dir(key), 0o700); err != nil {

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A folder's file system keeps keptFree for others, or a keptShare of its size if
-// that is less: often the database lies on the same one.
+// A file system keeps keptFree for others, or a keptShare of its size if that is less: often
+// the database lies on the same one.
 const (
 	keptFree  = 256 << 20
 	keptShare = 20
 )
 
-// checkFreeSpace refuses content that does not fit. Its error wraps
+// checkFreeSpace refuses content that does not fit into a folder. Its error wraps
 // syscall.ENOSPC.
-func (f *folder) checkFreeSpace(size int64) error {
+func checkFreeSpace(folder string, size int64) error {
 	var stat unix.Statfs_t
-	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
+	if err := unix.Statfs(folder, &stat); err != nil {
 		return nil //nolint:nilerr // writing shows it otherwise
 	}
 	block := uint64(stat.Bsize)

@@ -34,8 +34,11 @@ func (s *spool) reset() error {
 	return nil
 }
 
-// Write appends.
+// Write appends, and leaves room for others as the bucket does.
 func (s *spool) Write(p []byte) (int, error) {
+	if err := checkFreeSpace(os.TempDir(), int64(len(p))); err != nil {
+		return 0, err
+	}
 	n, err := s.file.WriteAt(p, s.size)
 	s.size += int64(n)
 	return n, err

@@ -56,6 +56,7 @@ type API struct {
 	Faults    *fault.Service
 
 	credentials credentialLimit
+	uploads     uploads
 }
 
 // Route is one operation.
@@ -89,7 +90,7 @@ func (a *API) Routes() []Route {
 	edge := &edge{a.Idempotency, a.Partners, a.Now}
 	routes := slices.Concat(
 		(&applications{edge, a.Applications}).routes(),
-		(&loans{edge, a.Loans, a.Documents}).routes(),
+		(&loans{edge, a.Loans, a.Documents, &a.uploads}).routes(),
 		(&events{edge, a.Feed}).routes(),
 		(&deliveries{edge, a.Deliveries, a.Bulk}).routes(),
 		(&statements{edge, a.Statements}).routes(),

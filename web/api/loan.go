@@ -21,6 +21,7 @@ type loans struct {
 
 	service   *loan.Service
 	documents *document.Store
+	uploads   *uploads
 }
 
 // routes are the calls about loans.
@@ -335,13 +336,18 @@ func (l *loans) upload(
 			return err
 		}
 	}
-	form, formErr := document.ReadForm(ctx, c.Request().Body, contentType, limits,
+	body, err := l.uploads.begin(callerOf(c).ClientID, c.Request())
+	if err != nil {
+		return err
+	}
+	defer body.end()
+	form, formErr := document.ReadForm(ctx, body, contentType, limits,
 		l.documents.Bucket())
 	if form == nil {
-		return cmp.Or(pathErr, formErr)
+		return cmp.Or(body.refusal, pathErr, formErr)
 	}
 	succeeded := false
-	err := l.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
+	err = l.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"drawbridge/internal/lending"
+)
+
+// The bounds on uploads whose bodies are on their way to a process. Each holds a temporary file
+// for as long as its client takes.
+const (
+	maxUploads       = 64
+	uploadsPerClient = 16
+	// smallUpload is how long a body may be that does not count, as of a draw without documents.
+	smallUpload = 64 << 10
+	// uploadPause is after how long who was refused may ask again.
+	uploadPause = 5 * time.Second
+)
+
+// uploads counts those in progress. The zero value is ready for use.
+type uploads struct {
+	mu      sync.Mutex
+	inside  int
+	clients map[string]int
+}
+
+// upload is one of them, whose body is read through it.
+type upload struct {
+	io.Reader
+
+	of     *uploads
+	client string
+	// small is how much of the body may come before it counts.
+	small   int64
+	counted bool
+	// refusal is why the body is not read on.
+	refusal error
+}
+
+// begin lets an upload of a client begin, which must end. One whose length is not known is
+// counted, and may be refused, once it is no small one. Errors: RATE_LIMITED, UNAVAILABLE.
+func (u *uploads) begin(client string, request *http.Request) (*upload, error) {
+	begun := &upload{Reader: request.Body, of: u, client: client, small: smallUpload}
+	if request.ContentLength > smallUpload {
+		return begun, begun.count()
+	}
+	return begun, nil
+}
+
+// Read implements io.Reader.
+func (b *upload) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.small -= int64(n); b.small < 0 && !b.counted {
+		if b.refusal = b.count(); b.refusal != nil {
+			return 0, b.refusal
+		}
+	}
+	return n, err
+}
+
+func (b *upload) count() error {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	var refusal *lending.Error
+	seconds := int(uploadPause.Seconds())
+	switch {
+	case b.of.clients[b.client] >= uploadsPerClient:
+		refusal = lending.NewError(lending.CodeRateLimited,
+			"too many uploads at once: at most %d of a client; try again in %d s",
+			uploadsPerClient, seconds)
+	case b.of.inside >= maxUploads:
+		refusal = lending.NewError(lending.CodeUnavailable,
+			"too many uploads are on their way to the service; repeat this one in %d s, "+
+				"with its Idempotency-Key if it had one", seconds)
+	default:
+		if b.of.clients == nil {
+			b.of.clients = map[string]int{}
+		}
+		b.of.inside++
+		b.of.clients[b.client]++
+		b.counted = true
+		return nil
+	}
+	refusal.RetryAfter = uploadPause
+	return refusal
+}
+
+// end gives the place back.
+func (b *upload) end() {
+	if !b.counted {
+		return
+	}
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	b.of.inside--
+	if b.of.clients[b.client]--; b.of.clients[b.client] == 0 {
+		delete(b.of.clients, b.client)
+	}
+}
