@@ -1,6 +1,9 @@
 package ui
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // ErrorPageProps are a page that says what went wrong.
 type ErrorPageProps struct {
@@ -25,12 +28,26 @@ type ErrorPageProps struct {
 	Frame *Frame
 }
 
-// AgainForm is a form with everything that was typed, its token included.
+// AgainForm is a form with everything that was typed but secrets, its token included.
 type AgainForm struct {
 	Action string
-	Fields []HiddenField
+	// Fields are in the order in which they were sent.
+	Fields []AgainField
 	// SignIn tells that somebody has to sign in first.
 	SignIn bool
+}
+
+// AgainField is one value of a form that is sent again.
+type AgainField struct {
+	HiddenField
+
+	// Label names a secret, which has to be typed again; empty for what is kept.
+	Label string
+}
+
+// asksSecrets tells that something has to be typed again.
+func (f AgainForm) asksSecrets() bool {
+	return slices.ContainsFunc(f.Fields, func(field AgainField) bool { return field.Label != "" })
 }
 
 // Unavailable tells that the page will be there once the server's parts are.

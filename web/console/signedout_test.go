@@ -3,9 +3,11 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
 	"drawbridge/views/paths"
@@ -47,6 +49,40 @@ func TestAFormOutlivesItsSession(t *testing.T) {
 	secret := r.stranger().post(paths.Password, url.Values{"new": {"correct horse"}})
 	if secret.find("[data-again]").Length() != 0 {
 		t.Error("a password is repeated by the page of an error")
+	}
+}
+
+// TestSecretsOfAFormAreGivenAgain sends a form with secrets after the session has ended: the page
+// keeps all but these, and asks for them.
+func TestSecretsOfAFormAreGivenAgain(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	const typed = "typed-by-the-operator-1"
+	form := url.Values{
+		"url": {"https://hooks.example.com/x"}, "secret_mode": {"paste"}, "secret": {typed},
+		"header_name":  {"x-api-key", "x-region", "x-empty"},
+		"header_value": {typed + "2", "north", ""}, "header_kind": {"secret", "plain", "secret"},
+	}
+	r.Exec(t, `DELETE FROM user_sessions`)
+	kept := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusUnauthorized)
+	if strings.Contains(kept.Raw, typed) {
+		t.Error("the page repeats a secret")
+	}
+	if said := kept.text("form[data-again]"); !strings.Contains(said, "no secret is: give it again") {
+		t.Errorf("the page says %q", said)
+	}
+	asked := kept.find("form[data-again] input[type=password][required]")
+	if names := asked.Map(func(_ int, field *goquery.Selection) string {
+		return field.AttrOr("name", "")
+	}); !slices.Equal(names, []string{"header_value", "secret"}) {
+		t.Errorf("the page asks for %q", names)
+	}
+	headers := kept.find("form[data-again] input[name=header_value]")
+	if values := headers.Map(func(_ int, field *goquery.Selection) string {
+		return field.AttrOr("value", "")
+	}); !slices.Equal(values, []string{"", "north", ""}) {
+		t.Errorf("the values of the headers are %q", values)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -55,8 +56,14 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	return Render(ctx, status, ui.ErrorPage(shown))
 }
 
-// again is the form that was sent, as it was; nil for what was none, for one in which
-// nothing was typed, and for one with a password, which no page repeats.
+// secretFields are the fields that no page repeats, by what asks for them again.
+var secretFields = map[string]string{
+	"secret": "Secret or token", "header_value": "Value of a header",
+	"candidate": "Value to compare", "password": "Password",
+}
+
+// again is the form that was sent, as it was but for secrets; nil for what was none, for one in
+// which nothing was typed, and for one of the account, which is short and has passwords.
 func again(ctx echo.Context, signIn bool) *ui.AgainForm {
 	request := ctx.Request()
 	err := request.ParseForm() // without a session nobody has read it yet
@@ -68,11 +75,24 @@ func again(ctx echo.Context, signIn bool) *ui.AgainForm {
 	}
 	form := ui.AgainForm{Action: request.URL.RequestURI(), SignIn: signIn}
 	for _, name := range slices.Sorted(maps.Keys(request.PostForm)) {
-		for _, value := range request.PostForm[name] {
-			form.Fields = append(form.Fields, ui.HiddenField{Name: name, Value: value})
+		for i, value := range request.PostForm[name] {
+			field := ui.AgainField{HiddenField: ui.HiddenField{Name: name, Value: value}}
+			if value != "" && !isPlainHeader(request.PostForm, name, i) {
+				field.Label = secretFields[name]
+			}
+			if field.Label != "" {
+				field.Value = ""
+			}
+			form.Fields = append(form.Fields, field)
 		}
 	}
 	return &form
+}
+
+// isPlainHeader tells that a field is the value of a header that everybody may read.
+func isPlainHeader(form url.Values, name string, i int) bool {
+	kinds := form["header_kind"]
+	return name == "header_value" && i < len(kinds) && kinds[i] == "plain"
 }
 
 // errorFrame surrounds the error of who is signed in. The counts are left out where
