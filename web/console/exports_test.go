@@ -3,11 +3,17 @@ package console_test
 import (
 	"context"
 	"encoding/csv"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/email"
@@ -110,5 +116,67 @@ func TestListsAsFiles(t *testing.T) {
 			b.post(path, url.Values{"filter": {filter}}).wantStatus(t, http.StatusBadRequest)
 		}
 		b.get(path).wantStatus(t, http.StatusNotFound)
+	}
+}
+
+// onFirstWrite answers like a writer and does something after it first sent a part of the body.
+type onFirstWrite struct {
+	http.ResponseWriter
+	once sync.Once
+	do   func()
+}
+
+func (w *onFirstWrite) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.once.Do(w.do)
+	return n, err
+}
+
+func (w *onFirstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// TestAFileEndsWithItsSession disables a user whose file is on its way: the download fails.
+func TestAFileEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	r.Exec(t, `
+		INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
+		                          communications, requested_amount, borrower_first_name,
+		                          borrower_last_name, borrower_email, project_name,
+		                          created_at, updated_at)
+		SELECT gen_random_uuid(), $1, $2, 'partner', 'Pending Review', 'enabled', 1, 'Ana', 'Lima',
+		       'ana@example.com', 'Roof', $3, $3
+		  FROM generate_series(1, 1500)`, r.Merchant, r.Partner, r.DB.Now())
+	b := r.signedIn()
+	file := url.Values{"filter": {""}, "token": {uuid.NewString()}}
+	rows := strings.Count(b.post(paths.ApplicationsCSV, file).wantStatus(t, http.StatusOK).Raw, "\n")
+	if rows != 1502 {
+		t.Fatalf("the file has %d rows", rows)
+	}
+	console := serve(r.Console)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		console.ServeHTTP(&onFirstWrite{ResponseWriter: w, do: func() {
+			r.do(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := r.Operators.Disable(ctx, tx, supportEmail)
+				return err
+			})
+			r.pass(16 * time.Second)
+		}}, request)
+	}))
+	t.Cleanup(server.Close)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		server.URL+paths.ApplicationsCSV, strings.NewReader(file.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := b.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	if rows := strings.Count(string(got), "\n"); response.StatusCode != http.StatusOK || err == nil ||
+		rows > 501 {
+		t.Errorf("%s with %d rows ended with %v, want a failed download", response.Status, rows, err)
 	}
 }

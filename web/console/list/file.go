@@ -1,7 +1,9 @@
 package list
 
 import (
+	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/sheet"
 	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 const (
@@ -100,8 +103,8 @@ type CSV struct {
 }
 
 // SendCSV streams a file, batch by batch, and keeps in the audit log who took
-// what. An error before the first row is answered like any other. After it the
-// connection breaks off: a file that lacks rows must not look whole.
+// what. An error before the first row is answered like any other. After it, and when the session
+// has ended, the connection breaks off: a file that lacks rows must not look whole.
 func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	rows, err := file.Next()
 	if err != nil {
@@ -119,7 +122,7 @@ func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	header.Set(echo.HeaderContentDisposition, fmt.Sprintf(`attachment; filename="%s-%s.csv"`,
 		file.Name, engine.DB.Now().UTC().Format("20060102T150405Z")))
 	ctx.Response().WriteHeader(http.StatusOK)
-	if err := streamCSV(ctx, file, rows); err != nil {
+	if err := streamCSV(ctx, engine.Site, file, rows); err != nil {
 		if request := ctx.Request().Context(); request.Err() == nil {
 			slog.WarnContext(request, "sending a file", "route", ctx.Path(), "error", err)
 		}
@@ -130,7 +133,8 @@ func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	return nil
 }
 
-func streamCSV(ctx echo.Context, file CSV, rows [][]string) error {
+func streamCSV(ctx echo.Context, site *page.Site, file CSV, rows [][]string) error {
+	checked := site.DB.Now()
 	controller := http.NewResponseController(ctx.Response())
 	writer := csv.NewWriter(ctx.Response())
 	batch := append([][]string{file.Columns}, rows...)
@@ -150,9 +154,17 @@ func streamCSV(ctx echo.Context, file CSV, rows [][]string) error {
 		if batch, err = file.Next(); err != nil {
 			return err
 		}
+		if now := site.DB.Now(); now.Sub(checked) > page.SessionCheck {
+			checked = now
+			if known, err := site.StillSignedIn(ctx); !known || err != nil {
+				return cmp.Or(err, errSignedOut)
+			}
+		}
 	}
 	return nil
 }
+
+var errSignedOut = errors.New("the session of who takes the file has ended")
 
 func writeBatch(writer *csv.Writer, rows [][]string) error {
 	for _, row := range rows {

@@ -85,6 +85,15 @@ func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 	return operator.Signed{}, false, s.Sessions.Destroy(request)
 }
 
+// StillSignedIn tells of a request that goes on for long whether its session does too: the database
+// is asked, not the session that it began with.
+func (s *Site) StillSignedIn(ctx echo.Context) (bool, error) {
+	request := ctx.Request().Context()
+	_, known, err := s.Operators.Look(request,
+		s.Sessions.GetString(request, SessionID), s.Sessions.GetString(request, SessionCredential))
+	return known, err
+}
+
 // LeaveNotice keeps a message for the next page that is shown.
 func (s *Site) LeaveNotice(ctx echo.Context, text string) {
 	s.Sessions.Put(ctx.Request().Context(), sessionNotice, text)

@@ -12,13 +12,15 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// SessionCheck is how often what goes on for long, a stream or a file, asks whether its user
+// still may.
+const SessionCheck = 15 * time.Second
+
 const (
 	// keepAlive is how often an idle stream shows that it lives.
 	keepAlive = 15 * time.Second
 	// streamLife bounds a stream: the browser's next one is checked again.
 	streamLife = 10 * time.Minute
-	// sessionCheck is how often an open stream asks whether its user still may.
-	sessionCheck = 15 * time.Second
 	// writeTimeout is what one message may take to a browser that reads slowly.
 	writeTimeout = 10 * time.Second
 )
@@ -58,12 +60,9 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 		if now.After(ends) {
 			return nil
 		}
-		if now.Sub(checked) > sessionCheck {
+		if now.Sub(checked) > SessionCheck {
 			checked = now
-			// The database is asked, not the session that the stream began with.
-			_, known, err := s.Operators.Look(request, s.Sessions.GetString(request, SessionID),
-				s.Sessions.GetString(request, SessionCredential))
-			if !known || err != nil {
+			if known, err := s.StillSignedIn(ctx); !known || err != nil {
 				return nil // the browser connects again by itself
 			}
 		}
