@@ -73,7 +73,10 @@
     pollTimer = setInterval(() => {
       const element = region();
       if (document.hidden || !element?.dataset.poll) return;
-      window.htmx.ajax("GET", element.dataset.poll, { source: element, target: element, swap: "innerMorph" });
+      window.htmx.ajax("GET", element.dataset.poll, {
+        source: element, target: element, swap: "innerMorph",
+        headers: { "X-Poll": "true" }, // nobody asked: the session goes on idling
+      });
     }, pollEvery);
     streamTimer = setInterval(stream, tryStreamEvery);
   }

@@ -283,6 +283,22 @@ func TestSessionsIdleAndGrowOld(t *testing.T) {
 	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
+// TestPollsLetASessionIdle leaves a page open whose stream does not get through: its polls are
+// answered until the session has idled out, which a request of the user would have kept.
+func TestPollsLetASessionIdle(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	page := b.fragment()
+	page.header.Set("X-Poll", "true")
+	for range 2 {
+		r.pass(59 * time.Minute)
+		page.get(paths.Deliveries).wantStatus(t, http.StatusOK)
+	}
+	r.pass(3 * time.Minute)
+	page.get(paths.Deliveries).wantStatus(t, http.StatusUnauthorized)
+}
+
 func TestRiskyActionsWantAFreshProof(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -50,5 +50,11 @@ func TestLivePageNoticesSilence(t *testing.T) {
 			document.addEventListener("htmx:sse:before:connection",
 				(event) => event.detail.connection.cancelled = true, { once: true })`),
 		chromedp.WaitVisible(chromedp.CSS(polling)),
+		// Its polls say that they are some.
+		chromedp.Evaluate[chromedp.Void](`
+			document.addEventListener("htmx:before:request", (event) => {
+				document.body.dataset.asks = event.detail.ctx.request.headers["X-Poll"];
+			})`),
+		chromedp.WaitVisible(chromedp.CSS(`body[data-asks=true]`)),
 	)
 }

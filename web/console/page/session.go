@@ -74,7 +74,7 @@ func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 		return operator.Signed{}, false, nil
 	}
 	look := s.Operators.Resume
-	if isStream(ctx.Request()) {
+	if isStream(ctx.Request()) || isPoll(ctx.Request()) {
 		look = s.Operators.Look
 	}
 	signed, ok, err := look(request,
