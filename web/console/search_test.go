@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -211,5 +212,34 @@ func TestSignatureDoctor(t *testing.T) {
 		`SELECT count(*) FROM audit_log WHERE action = 'delivery.examine_signature'`))
 	if audited != len(tests) {
 		t.Errorf("%d entries in the audit log, want %d", audited, len(tests))
+	}
+}
+
+// TestSignatureDoctorAnswersNotForEver asks whether guesses of a secret are right: so often in an
+// hour and no more.
+func TestSignatureDoctorAnswersNotForEver(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	made, value := r.subscribe(r.receiver().URL)
+	delivery := r.publish("Approved")[0]
+	for subject, uid := range map[string]string{
+		"delivery": delivery.UID.String(), "subscription": made.UID.String(),
+	} {
+		guess := func(secret string) answer {
+			t.Helper()
+			return b.post(paths.Doctor, url.Values{
+				subject: {uid}, "body": {"{}"}, "signature": {hmacHex(secret, "{}")},
+			})
+		}
+		for range 30 {
+			guess("a guess").wantStatus(t, http.StatusOK)
+		}
+		right := guess(value.Reveal()).wantStatus(t, http.StatusTooManyRequests)
+		if said := right.text("main"); !strings.Contains(said, "30 times in 1h0m0s") {
+			t.Errorf("guess 31 of a %s is answered %q", subject, said)
+		}
+		r.pass(time.Hour + time.Second)
+		guess("a guess").wantStatus(t, http.StatusOK)
 	}
 }

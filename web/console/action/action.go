@@ -15,6 +15,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
@@ -25,6 +26,12 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
+)
+
+// A value may be compared with a secret this often by one person, in each way that there is.
+const (
+	MaxComparisons   = 30
+	ComparisonWindow = time.Hour
 )
 
 // MaxReason bounds the reason that a person gives, in characters.

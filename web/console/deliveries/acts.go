@@ -200,7 +200,8 @@ func (f *Feature) showDoctor(ctx echo.Context, status int, form deliveries.Docto
 }
 
 // examine answers what is wrong with a signature. That somebody asked is kept in
-// the audit log, since it takes the secret to answer.
+// the audit log, since it takes the secret to answer, and bounded, since the answer tells whether
+// a guess of the secret is right.
 func (f *Feature) examine(ctx echo.Context) error {
 	form := deliveries.DoctorForm{
 		Delivery:     strings.TrimSpace(ctx.FormValue("delivery")),
@@ -238,6 +239,7 @@ func (f *Feature) examine(ctx echo.Context) error {
 	err = f.Record(ctx, operator.Entry{
 		Action: kind + ".examine_signature", SubjectKind: kind, Subject: subject.String(),
 		After: map[string]any{"finding": verdict.Finding},
+		Limit: action.MaxComparisons, Window: action.ComparisonWindow,
 	})
 	if err != nil {
 		return err

@@ -23,12 +23,6 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// A value may be compared with a secret this often by one person.
-const (
-	maxComparisons   = 30
-	comparisonWindow = time.Hour
-)
-
 // overlaps are how long a former signing secret may go on signing.
 var overlaps = []ui.Option{
 	{Value: subscription.DefaultOverlap.String(), Label: "24 hours"},
@@ -144,7 +138,7 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		return operator.Did("", operator.Entry{
 			Action: "subscription.compare_secret", SubjectKind: "subscription",
 			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
-			Limit: maxComparisons, Window: comparisonWindow,
+			Limit: action.MaxComparisons, Window: action.ComparisonWindow,
 		}), nil
 	})
 	refusal, refused := errors.AsType[*lending.Error](err)
