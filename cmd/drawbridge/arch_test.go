@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -272,4 +275,51 @@ func TestCommandsChangeByOneWay(t *testing.T) {
 			t.Errorf("%s calls %s", path, found)
 		}
 	}
+}
+
+// TestAdvisoryLocksHaveNumbersOfTheirOwn looks at the constants that are named for a lock: two
+// locks of one number keep each other's work from being done.
+func TestAdvisoryLocksHaveNumbersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	const fewest = 4
+	owners := make(map[string][]string)
+	for name, p := range packages(t) {
+		for _, file := range p.GoFiles {
+			for constant, number := range lockNumbers(t, filepath.Join(p.Dir, file)) {
+				owners[number] = append(owners[number], name+"."+constant)
+			}
+		}
+	}
+	if len(owners) < fewest {
+		t.Errorf("only %d locks found: %v", len(owners), owners)
+	}
+	for number, names := range owners {
+		if len(names) > 1 {
+			t.Errorf("%v are all %s", names, number)
+		}
+	}
+}
+
+// lockNumbers returns the integer constants of a file whose names end in Lock.
+func lockNumbers(t *testing.T, path string) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]string)
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Names) != len(spec.Values) {
+			return true
+		}
+		for i, value := range spec.Values {
+			number, ok := value.(*ast.BasicLit)
+			if ok && number.Kind == token.INT && strings.HasSuffix(spec.Names[i].Name, "Lock") {
+				found[spec.Names[i].Name] = strings.ReplaceAll(number.Value, "_", "")
+			}
+		}
+		return true
+	})
+	return found
 }

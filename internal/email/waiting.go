@@ -32,7 +32,7 @@ const (
 	// releaseBatch bounds how many waiting mails one transaction queues again.
 	releaseBatch = 500
 	// orphanLock is the advisory lock of RequeueOrphans. Its value has no meaning.
-	orphanLock = 7_305_140_442
+	orphanLock = 7_305_140_443
 )
 
 // pauseAfter is the pause after so many refusals since the first.

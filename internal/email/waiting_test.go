@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/health"
 )
 
 // postOffice works a bench's queue by hand, at a time that is moved by hand.
@@ -352,6 +353,30 @@ func TestMailsWithoutAJobGetOne(t *testing.T) {
 	o.deliver(t, o.sender, o.last(t))
 	o.deliver(t, o.sender, o.last(t))
 	if got := o.states(t); !slices.Equal(got, []string{"sent  1", "sent  1"}) {
+		t.Errorf("the mails are %q", got)
+	}
+}
+
+// The tally of webhooks goes on around the clock where there are many.
+func TestLostMailsAreFoundBesideATally(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
+	o.schedule(t, o.task("Sign"))
+	o.exec(t, `DELETE FROM river_job WHERE queue = 'email'`)
+	o.now = o.now.Add(4 * time.Minute)
+	o.inTx(t, func(tx *postgres.Tx) error {
+		tally := &health.Service{DB: o.db}
+		if _, err := tally.Tally(t.Context(), tx); err != nil { // and has not committed
+			return err
+		}
+		count, err := o.sender.RequeueOrphans(t.Context(), 3*time.Minute)
+		if count != 1 {
+			t.Errorf("%d mails got a job", count)
+		}
+		return err
+	})
+	o.deliver(t, o.sender, o.last(t))
+	if got := o.states(t); !slices.Equal(got, []string{"sent  1"}) {
 		t.Errorf("the mails are %q", got)
 	}
 }
