@@ -76,9 +76,7 @@ func (a *archive) application() uuid.UUID {
 	return uid
 }
 
-// record writes an event with a delivery in the state and an attempt of it, as
-// they were at a time in the past, and returns the event.
-func (a *archive) record(application uuid.UUID, at time.Time, state string) uuid.UUID {
+func (a *archive) insertEvent(application uuid.UUID, at time.Time) uuid.UUID {
 	a.t.Helper()
 	event := uuid.New()
 	a.exec(`
@@ -86,7 +84,28 @@ func (a *archive) record(application uuid.UUID, at time.Time, state string) uuid
 		                    status, body, passed_over)
 		VALUES ($1, $2, 'task.created', $3, $4, $5, $6, '{"a":1}', '[]')`,
 		event, at, a.partner, a.merchant, application, uuid.NewString())
+	return event
+}
+
+// record writes an event with a delivery in the state and an attempt of it, as
+// they were at a time in the past, and returns the event.
+func (a *archive) record(application uuid.UUID, at time.Time, state string) uuid.UUID {
+	a.t.Helper()
+	event := a.insertEvent(application, at)
 	a.deliver(event, application, at, at, state)
+	return event
+}
+
+// leaveInOutbox writes an event as it was recorded at a time in the past, and nobody has
+// published it since; it is owed to the subscription. It returns the event.
+func (a *archive) leaveInOutbox(application uuid.UUID, at time.Time) uuid.UUID {
+	a.t.Helper()
+	event := a.insertEvent(application, at)
+	a.exec(`
+		INSERT INTO outbox (event_uid, occurred_at, recorded_at, kind, status, merchant_uid,
+		                    application_uid, owed, delivery_uids)
+		VALUES ($1, $2, $2, 'task.created', 'Pending', $3, $4, ARRAY[$5::uuid], ARRAY[$6::uuid])`,
+		event, at, a.merchant, application, a.subscription, uuid.New())
 	return event
 }
 

@@ -27,21 +27,32 @@ type bodyKind struct {
 	next string
 	// clear empties the bodies of rows ($1 identifiers, $2 times) at the time $3.
 	clear string
-	// leave, which may be empty, notes the rows that had to keep theirs.
+	// leave, which may be empty, notes the rows that had to keep theirs. It goes by what
+	// clear left: a delivery may have ended since.
 	leave string
 }
 
 // legallyHeld are the applications under a legal hold, which nothing is removed of.
 const legallyHeld = `SELECT application_uid FROM application_holds WHERE released_at IS NULL`
 
-// openDelivery tells that an event may still have to be sent.
-const openDelivery = `EXISTS (
+// nothingToSend tells that event e has no open delivery and does not wait in the outbox for
+// those that it is owed. What it is published to follows in the transaction that takes it
+// from there, so one statement sees the one or the other.
+const nothingToSend = `NOT EXISTS (
 	SELECT 1
 	  FROM deliveries d
 	 WHERE d.event_uid = e.event_uid
-	   AND d.state IN ('pending', 'retrying'))`
+	   AND d.state IN ('pending', 'retrying'))
+	AND NOT ` + unpublished
 
-// The rows are locked before another statement looks for open deliveries: a
+// unpublished tells that event e waits in the outbox, which has an index by application.
+const unpublished = `EXISTS (
+	SELECT 1
+	  FROM outbox o
+	 WHERE o.application_uid = e.application_uid
+	   AND o.event_uid = e.event_uid)`
+
+// The rows are locked before another statement looks for what is to be sent: a
 // re-send, which shares the lock, is either seen by it or finds the body gone.
 var bodyKinds = []bodyKind{
 	{
@@ -62,14 +73,14 @@ var bodyKinds = []bodyKind{
 			   AND e.occurred_at = row.at
 			   AND e.body_removed_at IS NULL
 			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))
-			   AND NOT ` + openDelivery,
+			   AND ` + nothingToSend,
 		leave: `
 			INSERT INTO retention_leftovers (event_uid, occurred_at)
 			SELECT e.event_uid, e.occurred_at
 			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
 			  JOIN events e ON e.event_uid = row.uid AND e.occurred_at = row.at
 			 WHERE e.body_removed_at IS NULL
-			   AND ` + openDelivery + `
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))
 			    ON CONFLICT DO NOTHING`,
 	},
 	{
@@ -250,8 +261,8 @@ func clearRows(ctx context.Context, tx *postgres.Tx, m bodyKind, rows []place) (
 	return int(count), nil
 }
 
-// removeLeftovers clears events whose deliveries have ended since, with the
-// attempts that those made. Those under a legal hold by now wait for its release.
+// removeLeftovers clears events that have nothing to send any more, with the
+// attempts that their deliveries made. Those under a legal hold by now wait for its release.
 func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -265,7 +276,7 @@ func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 				SELECT e.event_uid AS uid, e.occurred_at AS at
 				  FROM retention_leftovers l
 				  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
-				 WHERE NOT `+openDelivery+`
+				 WHERE `+nothingToSend+`
 				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+legallyHeld+`))
 				 LIMIT $1
 				   FOR NO KEY UPDATE OF e`, bodyBatch)

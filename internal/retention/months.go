@@ -95,18 +95,9 @@ func (s *Service) removeMonths(
 
 // removeMonth tells whether it removed anything.
 func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
-	// Until every body that may go was removed, a re-send could still be made of its events.
-	var bare bool
-	err := s.DB.GetContext(ctx, &bare, `
-		SELECT count(*) = 2
-		  FROM retention_progress
-		 WHERE matter IN ('events', 'attempts')
-		   AND done_until >= $1`, m.end)
-	if err != nil {
-		return false, fmt.Errorf("looking how far bodies were removed: %w", err)
-	}
-	if !bare {
-		return false, nil
+	quiet, err := s.isQuiet(ctx, m)
+	if err != nil || !quiet {
+		return false, err
 	}
 	if err := s.dropKept(ctx, m); err != nil {
 		return false, err
@@ -131,6 +122,26 @@ func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
 		worthwhile, err = s.exchangeSoon(ctx, m, holds)
 	}
 	return worthwhile && err == nil, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
+}
+
+// isQuiet tells whether no delivery can come into the month any more. Until every body that may
+// go was removed, a re-send could still be made of its events; and what waits in the outbox gets
+// deliveries as of when it was recorded.
+func (s *Service) isQuiet(ctx context.Context, m month) (bool, error) {
+	var quiet bool
+	err := s.DB.GetContext(ctx, &quiet, `
+		SELECT count(*) = 2
+		       AND NOT EXISTS (SELECT
+		                         FROM outbox
+		                        WHERE occurred_at >= $1 AND occurred_at < $2
+		                           OR recorded_at >= $1 AND recorded_at < $2)
+		  FROM retention_progress
+		 WHERE matter IN ('events', 'attempts')
+		   AND done_until >= $2`, m.begin, m.end)
+	if err != nil {
+		return false, fmt.Errorf("looking what may still come: %w", err)
+	}
+	return quiet, nil
 }
 
 // survivors are the statements that fill the new tables, in the order in which

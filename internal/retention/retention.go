@@ -16,7 +16,8 @@
 // That works without freezing the month because nothing in it changes any more
 // but its open deliveries, which are copied again under the lock. New deliveries
 // of an event that old cannot come: its body went long before, and
-// webhook.Service.Resend refuses an event without one. A hold that is placed or
+// webhook.Service.Resend refuses an event without one; a month of which something
+// waits in the outbox stays as it is. A hold that is placed or
 // released meanwhile makes the month start over.
 //
 // The locks of the exchange are asked for with a short patience and given up

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
@@ -82,6 +84,41 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	a.wantFeedLikeEvents()
 	a.want("a body after the release", legallyHeldBody, bare)
 	a.want("a recent event", recent, whole)
+}
+
+// What nobody could publish for months, as while no worker ran, is still sent whole.
+func TestWhatWaitsInTheOutboxStays(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	freed := a.application()
+	a.hold(freed)
+	waiting := map[string]uuid.UUID{
+		"an event whose body is due": a.leaveInOutbox(a.application(), today.AddDate(0, -6, 0)),
+		"one whose month is due":     a.leaveInOutbox(a.application(), today.AddDate(0, -16, 0)),
+		"one that was held":          a.leaveInOutbox(freed, today.AddDate(0, -16, 0)),
+	}
+	beside := a.record(a.application(), today.AddDate(0, -16, 0), "delivered")
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := a.Release(ctx, tx, freed, "legal@lender.example", "case closed")
+		return err
+	})
+	a.run()
+	a.want("an event beside them", beside, bare)
+	a.publishFeed()
+	for name, event := range waiting {
+		a.want(name, event, wholeness{row: 1, body: 1, deliveries: 1})
+	}
+	a.run()
+	for name, event := range waiting {
+		a.want(name+", which is being sent", event, wholeness{row: 1, body: 1, deliveries: 1})
+	}
+	a.want("an event beside them", beside, removed)
+	a.exec(`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, queued = false`)
+	a.run()
+	a.want("what was sent at last", waiting["an event whose body is due"],
+		wholeness{row: 1, deliveries: 1})
+	a.want("what was sent at last", waiting["one whose month is due"], removed)
+	a.want("what was sent at last", waiting["one that was held"], removed)
 }
 
 // What was put in the place of a month is as good as what was there: it takes

@@ -17,7 +17,7 @@ var sweeps = []string{
 	  WHERE e.application_uid = $1
 	    AND e.occurred_at < $2
 	    AND e.body_removed_at IS NULL
-	    AND NOT ` + openDelivery,
+	    AND ` + nothingToSend,
 	`UPDATE attempts a
 	    SET request_headers = '[]', response_headers = '[]', response_body = NULL,
 	        content_removed_at = $5
@@ -47,7 +47,8 @@ var sweeps = []string{
 	`DELETE FROM events e
 	  WHERE e.application_uid = $1
 	    AND e.occurred_at < $4
-	    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_uid = e.event_uid)`,
+	    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_uid = e.event_uid)
+	    AND NOT ` + unpublished,
 	`INSERT INTO retention_leftovers (event_uid, occurred_at)
 	 SELECT e.event_uid, e.occurred_at
 	   FROM events e
