@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -324,4 +325,93 @@ func TestBulkStaysWithinItsPartner(t *testing.T) {
 	if n := h.Count(t, `SELECT count(*) FROM bulk_resend_items WHERE new_uid IS NOT NULL`); n == 0 {
 		t.Error("nothing was ever sent, so nothing was tested")
 	}
+}
+
+// Bodies that are due while a recovery sends their events stay for it.
+func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	made, _ := h.Subscribe(t, endpoint.URL, nil)
+	h.ManyFailed(t, 5)
+	h.Exec(t, `UPDATE retention_settings SET body_days = 7`)
+	h.Clock.Move(8 * 24 * time.Hour)
+	uid := recoverAll(t, h, made.UID)
+	sent := make(chan struct{})
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		// Anyone who holds the counts keeps the worker behind its statement, before it commits.
+		_, err := tx.ExecContext(ctx,
+			`SELECT FROM bulk_resend_lanes WHERE bulk_uid = $1 FOR UPDATE`, uid)
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer close(sent)
+			h.Advance(t, uid, 1)
+		}()
+		pgtest.WaitForLock(t, h.DB)
+		// It gives up on what is locked, and takes it up another time.
+		_, err = (&retention.Service{DB: h.DB, Pause: time.Millisecond}).Run(ctx)
+		if err != nil && !postgres.IsLockTimeout(err) {
+			return err
+		}
+		return nil
+	})
+	<-sent
+	h.EnqueueDue(t)
+	h.Work(t)
+	h.Clock.Move(time.Minute)
+	h.EnqueueDue(t)
+	h.Work(t)
+	h.Advance(t, uid, 1)
+	if got := len(endpoint.Requests()); got != 5 {
+		t.Errorf("%d of 5 events were sent again", got)
+	}
+	if counts := h.LoadBulk(t, uid).Counts; counts.Delivered != 5 {
+		t.Errorf("the recovery says %+v", counts)
+	}
+	h.WantConsistent(t, uid)
+}
+
+// A recovery waits for retention, and says which events had lost their bodies by then.
+func TestWhatLosesItsBodyMeanwhileIsSkipped(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	made, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, 5)
+	h.Clock.Move(time.Hour)
+	uid := recoverAll(t, h, made.UID)
+	sent := make(chan struct{})
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE events SET body = '', body_removed_at = $1`, tx.Now)
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer close(sent)
+			h.Advance(t, uid, 1)
+		}()
+		pgtest.WaitForLock(t, h.DB)
+		return nil
+	})
+	<-sent
+	if counts := h.LoadBulk(t, uid).Counts; counts.Skipped != 5 || counts.Ended() != 0 {
+		t.Errorf("the recovery says %+v", counts)
+	}
+	h.WantConsistent(t, uid)
+}
+
+// recoverAll begins a recovery of all that a subscription missed in ten days.
+func recoverAll(t *testing.T, h *webhooktest.Harness, subscription uuid.UUID) (uid uuid.UUID) {
+	t.Helper()
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		begun, err := h.Bulk.Recover(ctx, tx, bulk.Recovery{
+			PartnerUID: h.Partner, SubscriptionUID: subscription,
+			Merchants: []uuid.UUID{h.Merchant},
+			Since:     h.Clock.Now().AddDate(0, 0, -10), By: "client x",
+		})
+		uid = begun.UID
+		return err
+	})
+	return uid
 }

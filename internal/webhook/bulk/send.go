@@ -3,9 +3,11 @@ package bulk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -73,10 +75,8 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 		if err != nil {
 			return fmt.Errorf("loading the targets: %w", err)
 		}
-		for i := range targets {
-			if err := bulk.sendTarget(ctx, tx, &targets[i]); err != nil {
-				return err
-			}
+		if err := bulk.sendAll(ctx, tx, targets); err != nil {
+			return err
 		}
 		next, err = bulk.rest(ctx, tx, targets)
 		return err
@@ -117,32 +117,94 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 	return &row, 0, nil
 }
 
-// sendTarget makes new deliveries of what may go to one subscription now. They fall due one
-// after the other at the pace, beside new events.
-func (r row) sendTarget(ctx context.Context, tx *postgres.Tx, target *targetRow) error {
-	switch {
-	case r.State != StateRunning, target.Waiting == 0, target.State == subscription.StatePaused:
-		return nil
-	case target.State == subscription.StateDeleted:
-		return r.skipTarget(ctx, tx, target)
+// portion is what goes to one target now.
+type portion struct {
+	target *targetRow
+	pace   int
+	count  int
+	// pacedAt is the time up to which the pace is used up with it.
+	pacedAt time.Time
+}
+
+// sendAll sends to each target what may go to it now.
+func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []targetRow) error {
+	var portions []portion
+	for i := range targets {
+		target := &targets[i]
+		switch {
+		case r.State != StateRunning, target.Waiting == 0, target.State == subscription.StatePaused:
+		case target.State == subscription.StateDeleted:
+			if err := r.skipTarget(ctx, tx, target); err != nil {
+				return err
+			}
+		default:
+			portions = append(portions, r.portionOf(target, tx.Now))
+		}
 	}
+	portions = slices.DeleteFunc(portions, func(due portion) bool { return due.count == 0 })
+	if err := r.lockEvents(ctx, tx, portions); err != nil {
+		return err
+	}
+	for _, due := range portions {
+		if err := r.send(ctx, tx, due); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// portionOf is as much of what waits for a target as its pace and what is under way allow.
+func (r row) portionOf(target *targetRow, now time.Time) portion {
 	pace := Target{Rate: target.Rate}.PaceOf(r.Options.Pace)
 	pacedAt := target.PacedAt
-	if earliest := tx.Now.Add(-burst); pacedAt.Before(earliest) {
+	if earliest := now.Add(-burst); pacedAt.Before(earliest) {
 		pacedAt = earliest
 	}
 	each := time.Second / time.Duration(pace)
 	room := max(minWindow, int(window.Seconds())*pace) - target.Sent
-	count := max(min(int(tx.Now.Sub(pacedAt)/each), target.Waiting, room), 0)
-	pacedAt = pacedAt.Add(time.Duration(count) * each)
-	if count == 0 {
+	count := max(min(int(now.Sub(pacedAt)/each), target.Waiting, room), 0)
+	return portion{target, pace, count, pacedAt.Add(time.Duration(count) * each)}
+}
+
+// lockEvents locks the events that go now against the removal of their bodies, in the order in
+// which retention and other re-sends lock events. The statement after it sees which are gone.
+func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion) error {
+	if len(portions) == 0 {
 		return nil
 	}
+	uids, counts := make([]string, len(portions)), make([]int64, len(portions))
+	for i, due := range portions {
+		uids[i], counts[i] = due.target.SubscriptionUID.String(), int64(due.count)
+	}
+	_, err := tx.ExecContext(ctx, `
+		SELECT e.event_uid
+		  FROM unnest($2::uuid[], $3::bigint[]) AS due (subscription_uid, count)
+		 CROSS JOIN LATERAL (
+		           SELECT event_uid, event_at
+		             FROM bulk_resend_items
+		            WHERE bulk_uid = $1
+		              AND subscription_uid = due.subscription_uid
+		              AND state = 'waiting'
+		            ORDER BY position
+		            LIMIT due.count) i
+		  JOIN events e ON e.event_uid = i.event_uid AND e.occurred_at = i.event_at
+		 ORDER BY e.occurred_at
+		   FOR SHARE OF e`, r.UID, pq.Array(uids), pq.Array(counts))
+	if err != nil {
+		return fmt.Errorf("locking the events: %w", err)
+	}
+	return nil
+}
+
+// send makes new deliveries of what may go to one subscription now. They fall due one after the
+// other at the pace, beside new events.
+func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
+	target := due.target
 	var states []ItemState
 	err := tx.SelectContext(ctx, &states, sendItems,
-		r.UID, target.SubscriptionUID, count, tx.Now, r.PartnerUID,
+		r.UID, target.SubscriptionUID, due.count, tx.Now, r.PartnerUID,
 		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
-		r.ConfirmedBy, r.Reason, pace)
+		r.ConfirmedBy, r.Reason, due.pace)
 	if err != nil {
 		return fmt.Errorf("sending to subscription %s: %w", target.SubscriptionUID, err)
 	}
@@ -163,7 +225,7 @@ func (r row) sendTarget(ctx context.Context, tx *postgres.Tx, target *targetRow)
 		       moved_at = $6
 		 WHERE bulk_uid = $1
 		   AND subscription_uid = $2`,
-		r.UID, target.SubscriptionUID, sent, skipped, pacedAt, tx.Now)
+		r.UID, target.SubscriptionUID, sent, skipped, due.pacedAt, tx.Now)
 	if err != nil {
 		return fmt.Errorf("counting what was sent to %s: %w", target.SubscriptionUID, err)
 	}
