@@ -3,6 +3,7 @@ package retention_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -125,6 +126,31 @@ func (a *archive) deliver(event, application uuid.UUID, eventAt, at time.Time, s
 		                      duration_us, request_headers, response_headers, response_body)
 		VALUES ($1, $2, 1, $2, 200, 5, '[{"name":"host","value":"x"}]', '[]', 'thanks')`,
 		delivery, at)
+}
+
+// mail writes an e-mail of an application, which may be nil, as it was sent at a time in the past.
+func (a *archive) mail(application any, name string, at time.Time) {
+	a.t.Helper()
+	a.exec(`
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
+		                    subject, html_body, text_body, source, created_at, finished_at)
+		VALUES (gen_random_uuid(), $1, 'task', $2, 'a@example.com', '{"x": "y"}', 'sent',
+		        'Hello', '<p>', 'text', 'From: ...', $3, $3)`, application, name, at)
+}
+
+// wantTexts fails unless the e-mails of these names have their text, and no others any of it.
+func (a *archive) wantTexts(names ...string) {
+	a.t.Helper()
+	var left []string
+	err := a.DB.SelectContext(context.Background(), &left, `
+		SELECT to_name
+		  FROM emails
+		 WHERE html_body <> '' AND text_body <> '' AND source <> '' AND params <> '{}'
+		   AND content_removed_at IS NULL
+		 ORDER BY to_name`)
+	if err != nil || !slices.Equal(left, names) {
+		a.t.Errorf("text left of %v, want %v, %v", left, names, err)
+	}
 }
 
 // publishFeed gives the events their place in the feed.

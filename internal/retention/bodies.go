@@ -123,6 +123,14 @@ var bodyKinds = []bodyKind{
 			   AND e.content_removed_at IS NULL
 			   AND e.state <> 'queued'
 			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))`,
+		leave: `
+			INSERT INTO retention_email_leftovers (email_uid)
+			SELECT e.email_uid
+			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
+			  JOIN emails e ON e.email_uid = row.uid AND e.created_at = row.at
+			 WHERE e.content_removed_at IS NULL
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + legallyHeld + `))
+			    ON CONFLICT DO NOTHING`,
 	},
 }
 
@@ -145,8 +153,11 @@ func (s *Service) removeBodies(
 		*counts[i] += count
 		errs = append(errs, err)
 	}
-	count, err := s.removeLeftovers(ctx)
-	report.Events += count
+	events, err := s.removeLeftovers(ctx)
+	report.Events += events
+	errs = append(errs, err)
+	mails, err := s.removeLateMails(ctx)
+	report.Emails += mails
 	return errors.Join(append(errs, err)...)
 }
 

@@ -56,6 +56,13 @@ var sweeps = []string{
 	    AND e.occurred_at < $2
 	    AND e.body_removed_at IS NULL
 	     ON CONFLICT DO NOTHING`,
+	`INSERT INTO retention_email_leftovers (email_uid)
+	 SELECT email_uid
+	   FROM emails
+	  WHERE application_uid = $1
+	    AND created_at < $3
+	    AND content_removed_at IS NULL
+	     ON CONFLICT DO NOTHING`,
 }
 
 // sweepReleased removes what released legal holds had kept, an application at a time,
