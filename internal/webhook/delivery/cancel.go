@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,7 +15,8 @@ import (
 )
 
 // Cancel ends deliveries that still wait for an attempt and returns those that
-// it ended; the others of uids had ended before. An attempt that is under way
+// it ended; the others of uids had ended before. The slots of those of a subscription
+// with a rate go to its other deliveries. An attempt that is under way
 // goes on, and if it succeeds the delivery counts as delivered after all.
 // Error: VALIDATION_ERROR when uids are none or more than postgres.MaxPage.
 func (s *Service) Cancel(
@@ -23,8 +25,20 @@ func (s *Service) Cancel(
 	if len(uids) < 1 || len(uids) > postgres.MaxPage {
 		return nil, lending.Invalid("delivery", "choose from 1 to %d deliveries", postgres.MaxPage)
 	}
-	var ended []uuid.UUID
-	err := tx.SelectContext(ctx, &ended, `
+	paced, err := lockSlots(ctx, tx, `
+		WHERE subscription_uid IN (SELECT subscription_uid
+		                             FROM deliveries
+		                            WHERE delivery_uid = ANY ($1::uuid[]))`, pq.Array(uids))
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		UID          uuid.UUID `db:"delivery_uid"`
+		Subscription uuid.UUID `db:"subscription_uid"`
+		// Booked tells that it had a slot that is yet to come.
+		Booked bool `db:"booked"`
+	}
+	err = tx.SelectContext(ctx, &rows, `
 		WITH chosen AS (
 			SELECT delivery_uid, created_at
 			  FROM deliveries
@@ -38,11 +52,44 @@ func (s *Service) Cancel(
 		  FROM chosen c
 		 WHERE d.delivery_uid = c.delivery_uid
 		   AND d.created_at = c.created_at
-		RETURNING d.delivery_uid`, pq.Array(uids), tx.Now)
+		RETURNING d.delivery_uid, d.subscription_uid,
+		          coalesce(d.slot_at > $2, false) AS booked`, pq.Array(uids), tx.Now)
 	if err != nil {
 		return nil, fmt.Errorf("cancelling deliveries: %w", err)
 	}
-	return ended, nil
+	ended, freed := make([]uuid.UUID, len(rows)), make(map[uuid.UUID]bool)
+	for i, row := range rows {
+		ended[i] = row.UID
+		freed[row.Subscription] = freed[row.Subscription] || row.Booked
+	}
+	paced = slices.DeleteFunc(paced, func(uid uuid.UUID) bool { return !freed[uid] })
+	return ended, rebookAll(ctx, tx, paced)
+}
+
+// lockSlots locks the slots of subscriptions, which the condition names, before their deliveries,
+// as whoever books does, and returns those that have any: without a rate there are none.
+func lockSlots(
+	ctx context.Context, tx *postgres.Tx, which string, args ...any,
+) ([]uuid.UUID, error) {
+	var paced []uuid.UUID
+	err := tx.SelectContext(ctx, &paced, `
+		SELECT subscription_uid FROM subscription_slots`+which+`
+		 ORDER BY subscription_uid
+		   FOR UPDATE`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("locking slots: %w", err)
+	}
+	return paced, nil
+}
+
+// rebookAll gives the slots of what was cancelled to what is left.
+func rebookAll(ctx context.Context, tx *postgres.Tx, subscriptions []uuid.UUID) error {
+	for _, uid := range subscriptions {
+		if err := subscription.Rebook(ctx, tx, uid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ByUIDs returns the deliveries that have one of the ids, newest first;
@@ -86,6 +133,10 @@ func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 func (s *Service) CancelOpen(
 	ctx context.Context, tx *postgres.Tx, until time.Time,
 ) (int, error) {
+	paced, err := lockSlots(ctx, tx, "")
+	if err != nil {
+		return 0, err
+	}
 	result, err := tx.ExecContext(ctx, `
 		WITH owed AS MATERIALIZED (
 			SELECT o.event_uid, o.occurred_at, o.recorded_at, o.kind, o.status, o.application_uid,
@@ -114,6 +165,9 @@ func (s *Service) CancelOpen(
 		SELECT delivery_uid FROM stopped UNION ALL SELECT delivery_uid FROM made`, until, tx.Now)
 	if err != nil {
 		return 0, fmt.Errorf("cancelling open deliveries: %w", err)
+	}
+	if err := rebookAll(ctx, tx, paced); err != nil {
+		return 0, err
 	}
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE bulk_resends SET state = 'paused' WHERE state = 'running'`); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
@@ -143,6 +145,68 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCancelledDeliveriesLeaveTheirSlots cancels a long line: what is left of it, and what comes
+// then, goes at once.
+func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		*webhooktest.Harness
+		waiting []uuid.UUID
+		until   time.Time
+	}
+	for name, cancel := range map[string]func(context.Context, *postgres.Tx, line) (int, error){
+		"chosen by hand": func(ctx context.Context, tx *postgres.Tx, l line) (int, error) {
+			ended, err := l.Deliveries.Cancel(ctx, tx, l.waiting)
+			return len(ended), err
+		},
+		"all after a restore": func(ctx context.Context, tx *postgres.Tx, l line) (int, error) {
+			return l.Deliveries.CancelOpen(ctx, tx, l.until)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := webhooktest.New(t)
+			endpoint := webhooktest.NewReceiver(t, nil)
+			h.Subscribe(t, endpoint.URL, withRate(1))
+			for range 50 {
+				h.Publish(t)
+			}
+			h.WorkWith(t, h.Services)
+			before := len(endpoint.Requests())
+			long := line{h, nil, h.Clock.Now()}
+			for _, one := range h.List(t) {
+				if !one.State.IsFinal() {
+					long.waiting = append(long.waiting, one.UID)
+				}
+			}
+			h.Clock.Move(time.Millisecond)
+			want := []string{string(h.Publish(t).Body)}
+			h.WorkWith(t, h.Services)
+			h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+				ended, err := cancel(ctx, tx, long)
+				if ended != 50-before {
+					t.Errorf("cancelled %d deliveries beside %d that went", ended, before)
+				}
+				return err
+			})
+			h.EnqueueDue(t)
+			want = append(want, string(h.Publish(t).Body))
+			for range 3 {
+				h.WorkWith(t, h.Services)
+				h.Clock.Move(time.Second)
+				h.EnqueueDue(t)
+			}
+			var got []string
+			for _, request := range endpoint.Requests()[before:] {
+				got = append(got, request.Body)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 

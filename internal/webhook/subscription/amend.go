@@ -72,7 +72,7 @@ func (s *Service) amendLocked(
 			return Subscription{}, secret.String{}, err
 		}
 		if slices.Contains(changes, "rate") {
-			if err := rebook(ctx, tx, row.UID); err != nil {
+			if err := Rebook(ctx, tx, row.UID); err != nil {
 				return Subscription{}, secret.String{}, err
 			}
 		}
@@ -243,9 +243,9 @@ func lay[T any](setting, value *T) {
 // MaxRate is the highest rate of a subscription, in requests per second.
 const MaxRate = 1000
 
-// rebook lets what has booked a slot under a former rate fall due at once, in its
-// order, to book under the one in force.
-func rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+// Rebook lets what has booked a slot fall due at once, in its order, to book anew: under another
+// rate, or in the place of what was cancelled.
+func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
 	if err != nil {
 		return fmt.Errorf("clearing the slots of subscription %s: %w", uid, err)
