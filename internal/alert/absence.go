@@ -94,14 +94,15 @@ func (s *Service) watchSuccess(ctx context.Context) error {
 	})
 }
 
-// watchMails looks for mails that failed since the last such item was closed.
+// watchMails looks for mails that failed since the last such item was closed; before the first
+// was, since 30 days before it was opened.
 func (s *Service) watchMails(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var since time.Time
 		err := tx.GetContext(ctx, &since, `
-			SELECT coalesce(max(closed_at), $2)
+			SELECT coalesce(max(closed_at), coalesce(min(opened_at), $2) - interval '30 days')
 			  FROM attention_items
-			 WHERE kind = $1`, string(KindMailFailed), tx.Now.Add(-30*24*time.Hour))
+			 WHERE kind = $1`, string(KindMailFailed), tx.Now)
 		if err != nil {
 			return fmt.Errorf("reading when failed mails were last resolved: %w", err)
 		}

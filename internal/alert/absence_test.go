@@ -162,6 +162,44 @@ func TestFailedMails(t *testing.T) {
 	}
 }
 
+// A mail that waited for weeks fails like any other, and nothing re-sends it as time passes.
+func TestMailsThatFailLate(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	fail := func(waited time.Duration) {
+		t.Helper()
+		h.move(time.Minute)
+		h.exec(`
+			INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
+			                    finished_at)
+			VALUES ($1, 'task', '', 'ana@example.com', '{}', 'failed', $2, $3)`,
+			postgres.NewUID(h.clock.Now()), h.clock.Now().Add(-waited), h.clock.Now())
+		h.look()
+	}
+	want := func(count int) alert.Item {
+		t.Helper()
+		item, ok := h.open(alert.KindMailFailed)
+		if !ok || item.Count != count {
+			t.Errorf("the item is open: %t, %+v; want one of %d mails", ok, item, count)
+		}
+		return item
+	}
+	fail(0)
+	h.move(40 * 24 * time.Hour)
+	h.look()
+	first := want(1)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Resolve(ctx, tx, first.UID, "told the borrower", "sam")
+		return err
+	})
+	fail(20 * 24 * time.Hour)
+	want(1)
+	fail(0)
+	h.move(40 * 24 * time.Hour)
+	h.look()
+	want(2)
+}
+
 func TestProbesOpenAndCloseItems(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

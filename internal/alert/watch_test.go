@@ -277,3 +277,52 @@ func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 		t.Errorf("the contact was told %v", mails[0].Params)
 	}
 }
+
+// Deliveries that waited behind a pause for six weeks, and fail then, were not delivered after all.
+func TestFailuresAfterALongPauseStayOpen(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	change := func(by func(context.Context, *postgres.Tx, uuid.UUID, string) (
+		subscription.Subscription, error),
+	) {
+		t.Helper()
+		h.do(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := by(ctx, tx, h.subscription, "operator")
+			return err
+		})
+	}
+	h.status.Store(http.StatusInternalServerError)
+	change(h.Webhooks.Subscriptions.Pause)
+	for range 3 {
+		h.publish()
+	}
+	h.finish()
+	h.move(42 * 24 * time.Hour)
+	change(h.Webhooks.Subscriptions.Resume)
+	_, err := h.Webhooks.Deliveries.EnqueueDue(h.Context())
+	h.must(err)
+	h.finish()
+	for range 2 {
+		h.look()
+		if item, ok := h.open(alert.KindUsedUp); !ok || item.Count != 3 {
+			t.Errorf("three deliveries failed for good, and the item is open: %t, %+v", ok, item)
+		}
+		h.move(time.Hour)
+	}
+	h.status.Store(http.StatusOK)
+	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 10})
+	h.must(err)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		var uids []uuid.UUID
+		for _, failed := range page.Deliveries {
+			uids = append(uids, failed.UID)
+		}
+		_, err := h.Webhooks.Deliveries.Resend(ctx, tx, uids, "sam", "it is up again")
+		return err
+	})
+	h.work()
+	h.look()
+	if item, ok := h.open(alert.KindUsedUp); ok {
+		t.Errorf("the item is open although everything was delivered: %+v", item)
+	}
+}

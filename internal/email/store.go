@@ -340,10 +340,9 @@ func CountFailed(
 		  FROM (SELECT finished_at
 		          FROM emails e
 		         WHERE state = 'failed'
-		           AND created_at > $1::timestamptz - interval '7 days'
 		           AND finished_at > $1
 		           AND NOT EXISTS (SELECT FROM emails r WHERE r.resend_of = e.email_uid)
-		         ORDER BY created_at DESC, email_uid DESC
+		         ORDER BY finished_at DESC
 		         LIMIT $2) AS failed`, since, limit)
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("counting failed e-mails: %w", err)

@@ -156,21 +156,25 @@ func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Ti
 		AND d.made_good_by IS NULL`)
 }
 
-// stillOpen looks for deliveries. The clock that an attempt is measured by and
-// that of its record may differ a little.
+// stillOpen looks for deliveries that ended since a time, among those of the last weeks before it
+// first. Older ones had to wait for long, as behind a pause: it looks for them, in every month,
+// only where nothing else keeps an item open. The clock that an attempt is measured by and that of
+// its record may differ a little.
 func (s *Service) stillOpen(
 	ctx context.Context, uid uuid.UUID, since time.Time, condition string,
 ) (bool, error) {
+	found := `EXISTS (
+		SELECT
+		  FROM deliveries d
+		 WHERE d.subscription_uid = $1
+		   AND NOT d.test
+		   AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
+		   AND ` + condition + `
+		   AND d.created_at `
 	var open bool
 	err := s.DB.GetContext(ctx, &open, `
-		SELECT EXISTS (
-		           SELECT
-		             FROM deliveries d
-		            WHERE d.subscription_uid = $1
-		              AND NOT d.test
-		              AND d.created_at >= $2::timestamptz - interval '40 days'
-		              AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
-		              AND `+condition+`)`, uid, since)
+		SELECT `+found+`>= $2::timestamptz - interval '40 days')
+		    OR `+found+`< $2::timestamptz - interval '40 days')`, uid, since)
 	if err != nil {
 		return false, fmt.Errorf("looking for open failures of subscription %s: %w", uid, err)
 	}
