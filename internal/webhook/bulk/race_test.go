@@ -3,6 +3,7 @@ package bulk_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -399,6 +400,60 @@ func TestWhatLosesItsBodyMeanwhileIsSkipped(t *testing.T) {
 		t.Errorf("the recovery says %+v", counts)
 	}
 	h.WantConsistent(t, uid)
+}
+
+// An attempt that is under way while its delivery is cancelled may arrive: the recovery says so,
+// whether it had counted the cancellation already or not.
+func TestBulkCountsWhatArrivesAfterItsCancellation(t *testing.T) {
+	t.Parallel()
+	for name, settled := range map[string]bool{"counted": true, "not counted yet": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := webhooktest.New(t)
+			reached, answer := make(chan struct{}), make(chan struct{})
+			endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
+				close(reached)
+				<-answer
+			})
+			made, _ := h.Subscribe(t, endpoint.URL, nil)
+			h.ManyFailed(t, 1)
+			h.Clock.Move(time.Minute)
+			uid := recoverAll(t, h, made.UID)
+			h.Advance(t, uid, 1)
+			h.EnqueueDue(t)
+			job := h.Job(t)
+			done := make(chan error, 1)
+			go func() { done <- h.Deliveries.Deliver(t.Context(), job, webhooktest.First) }()
+			<-reached
+			h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := h.Deliveries.Cancel(ctx, tx, []uuid.UUID{job.DeliveryUID})
+				return err
+			})
+			h.Clock.Move(time.Minute)
+			if settled {
+				h.Advance(t, uid, 1)
+				if counts := h.LoadBulk(t, uid).Counts; counts.Cancelled != 1 {
+					t.Errorf("before it arrives: %+v", counts)
+				}
+			}
+			close(answer)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				counts := h.LoadBulk(t, uid).Counts
+				if counts.Delivered != 1 || counts.All() != 1 {
+					t.Errorf("once it has arrived: %+v", counts)
+				}
+				h.WantConsistent(t, uid)
+				h.Clock.Move(time.Minute)
+				h.Advance(t, uid, 1)
+			}
+			if state := h.LoadBulk(t, uid).State; state != bulk.StateFinished {
+				t.Errorf("the recovery is %s", state)
+			}
+		})
+	}
 }
 
 // recoverAll begins a recovery of all that a subscription missed in ten days.
