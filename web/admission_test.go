@@ -365,7 +365,7 @@ func TestOnlyCallsThatWaitTakeNoPlace(t *testing.T) {
 // many of all. What is small still comes through, and a place is free again once a call has ended.
 func TestUploadsInProgressAreBounded(t *testing.T) {
 	t.Parallel()
-	const perClient, clients = 16, 4
+	const perClient, clients = 64, 4
 	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
 	certificate := "/v2/loan/" + uid.String() + "/completion-cert-upload"

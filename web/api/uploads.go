@@ -12,8 +12,8 @@ import (
 // The bounds on uploads whose bodies are on their way to a process. Each holds a temporary file
 // for as long as its client takes.
 const (
-	maxUploads       = 64
-	uploadsPerClient = 16
+	maxUploads       = 256
+	uploadsPerClient = 64
 	// smallUpload is how long a body may be that does not count, as of a draw without documents.
 	smallUpload = 64 << 10
 	// uploadPause is after how long who was refused may ask again.
