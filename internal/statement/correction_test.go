@@ -10,6 +10,7 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/statement"
 )
@@ -72,6 +73,57 @@ func TestDeliveriesThatArriveLaterCorrect(t *testing.T) {
 	})
 	if err != nil || len(listed) != 1 || listed[0].Version != 2 {
 		t.Errorf("listed %+v, %v", listed, err)
+	}
+}
+
+// Corrections that take longer than a round hold no day up, and are gone on with by the next round.
+func TestSlowCorrectionsHoldNoDayUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Subscribe(t, nil)
+	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
+	w.Draw(t, app.UID, loan.DrawInput{})
+	w.end("failed")
+	w.due(0)
+	w.freeze()
+	w.end("delivered")
+	w.Exec(t, `
+		CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF NEW.version > 1 THEN LOCK TABLE slow; END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TABLE slow ();
+		CREATE TRIGGER wait BEFORE INSERT ON statements FOR EACH ROW EXECUTE FUNCTION wait()`)
+	w.due(2)
+	round, end := context.WithCancel(t.Context())
+	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE slow`); err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.Statements.Freeze(round)
+			ended <- err
+		}()
+		pgtest.WaitForLock(t, w.DB)
+		end()
+		if err := <-ended; err == nil {
+			t.Error("the round that was cut short says nothing of it")
+		}
+		return nil
+	})
+	for days := range 3 {
+		if _, read := w.read(days, 1); read.Result.Data.State != "frozen" {
+			t.Errorf("%d days on the statement is %s", days, read.Result.Data.State)
+		}
+	}
+	if report := w.freeze(); report.Corrections != 1 || len(report.Days) != 0 {
+		t.Errorf("the next round made %+v", report)
+	}
+	w.read(0, 2)
+	if report := w.freeze(); report.Corrections != 0 {
+		t.Errorf("a further round made %+v", report)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +25,7 @@ type Report struct {
 	Statements, Corrections int
 }
 
-// Freeze makes the statements of every day that is due, one day after the other, and corrects
+// Freeze makes the statements of every day that is due, one day after the other, and then corrects
 // earlier ones. A round that ends early or fails for a day is taken up by the next one; any
 // number of them may run at once.
 func (s *Service) Freeze(ctx context.Context) (Report, error) {
@@ -49,7 +50,7 @@ func (s *Service) Freeze(ctx context.Context) (Report, error) {
 		}
 		failed = append(failed, s.freezeDay(ctx, on, &report))
 	}
-	return report, errors.Join(failed...)
+	return report, errors.Join(append(failed, s.correct(ctx, &report))...)
 }
 
 // begin stores the next day, if its statements are due. A day begins where the one before
@@ -118,8 +119,8 @@ func dayOf(date string) time.Time {
 	return at
 }
 
-// freezeDay makes the day's statements that are missing, and the corrections of earlier ones.
-// The day is over for the merchants that have theirs, whatever becomes of the others.
+// freezeDay makes the day's statements that are missing. The day is over for the merchants that
+// have theirs, whatever becomes of the others.
 func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 	var failed []error
 	var after uuid.UUID
@@ -148,7 +149,6 @@ func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 		}
 		after = merchants[len(merchants)-1]
 	}
-	failed = append(failed, s.correct(ctx, on, report))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
@@ -162,36 +162,68 @@ func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 	return nil
 }
 
-// correct looks through the statements of the days before one, the oldest first.
-func (s *Service) correct(ctx context.Context, before day, report *Report) error {
-	var failed []error
-	var days []day
-	err := s.DB.SelectContext(ctx, &days, `
-		SELECT day, begins, ends
-		  FROM statement_days
-		 WHERE ends > $1
-		   AND day < $2
-		 ORDER BY day`, before.Ends.Add(-correctable), before.Day)
-	if err != nil {
-		return fmt.Errorf("listing the days before %s: %w", before.date(), err)
+// correct looks through the statements of the days before the newest one, the oldest first, once
+// for each newest day.
+func (s *Service) correct(ctx context.Context, report *Report) error {
+	var days []struct {
+		day
+
+		Newest time.Time `db:"newest"`
 	}
+	err := s.DB.SelectContext(ctx, &days, `
+		WITH newest AS (
+			SELECT day, ends FROM statement_days ORDER BY day DESC LIMIT 1
+		)
+		SELECT d.day, d.begins, d.ends, newest.day AS newest
+		  FROM statement_days d
+		 CROSS JOIN newest
+		 WHERE d.ends > newest.ends - make_interval(secs => $1)
+		   AND d.day < newest.day
+		   AND (d.corrected_with IS NULL OR d.corrected_with < newest.day)
+		 ORDER BY d.day`, correctable.Seconds())
+	if err != nil {
+		return fmt.Errorf("listing the days to correct: %w", err)
+	}
+	var failed []error
 	for _, on := range days {
-		doubtful, err := s.doubtful(ctx, on)
-		if err != nil {
-			return err
-		}
-		for len(doubtful) > 0 {
-			some := doubtful[:min(batch, len(doubtful))]
-			made, err := s.writeEach(ctx, on, some)
-			report.Corrections += made
-			failed = append(failed, err)
-			if errors.Is(err, errAll) {
-				return errors.Join(failed...)
-			}
-			doubtful = doubtful[len(some):]
+		err := s.correctDay(ctx, on.day, on.Newest, report)
+		failed = append(failed, err)
+		if errors.Is(err, errAll) || ctx.Err() != nil {
+			break
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// correctDay makes the corrections of one day, and notes with which newest day that was.
+func (s *Service) correctDay(
+	ctx context.Context, on day, newest time.Time, report *Report,
+) error {
+	doubtful, err := s.doubtful(ctx, on)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for some := range slices.Chunk(doubtful, batch) {
+		made, err := s.writeEach(ctx, on, some)
+		report.Corrections += made
+		failed = append(failed, err)
+		if errors.Is(err, errAll) {
+			break
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	_, err = s.DB.ExecContext(ctx, `
+		UPDATE statement_days
+		   SET corrected_with = $2
+		 WHERE day = $1
+		   AND (corrected_with IS NULL OR corrected_with < $2)`, on.Day, newest)
+	if err != nil {
+		return fmt.Errorf("noting the corrections of %s: %w", on.date(), err)
+	}
+	return nil
 }
 
 // doubtful are the merchants whose statement of the day may not be right any more: a delivery
