@@ -324,6 +324,25 @@ func TestLoadReadsOneReplica(t *testing.T) {
 	}
 }
 
+// TestLoadNamesTheDatabaseURLThatTheDriverRefuses has parameters that only the driver knows.
+func TestLoadNamesTheDatabaseURLThatTheDriverRefuses(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"DATABASE_URL", "DRAWBRIDGE_DATABASE_READ_URL"} {
+		for parameter, wrong := range map[string]string{
+			"sslmode": "requires", "connect_timeout": "soon", "target_session_attrs": "any-one",
+		} {
+			_, err := Load(from(map[string]string{
+				name: "postgres://u:hunter2@db/x?" + parameter + "=" + wrong,
+			}))
+			if err == nil || !strings.HasPrefix(err.Error(), name+" ") ||
+				!strings.Contains(err.Error(), parameter) ||
+				strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s with %s=%s: %v", name, parameter, wrong, err)
+			}
+		}
+	}
+}
+
 func TestDotEnv(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ".env")

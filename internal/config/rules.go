@@ -17,6 +17,7 @@ import (
 	"time"
 	_ "time/tzdata" // the machine may have no zones of its own
 
+	"github.com/lib/pq"
 	"golang.org/x/text/currency"
 
 	"drawbridge/internal/calendar"
@@ -261,12 +262,18 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 		return value, wrong
 	}
 	if !strings.Contains(query.Get("host"), ",") {
-		return value, nil
+		return value, checkParameters(value)
 	}
 	query.Set("target_session_attrs", cmp.Or(query.Get("target_session_attrs"), "read-write"))
 	query.Set("connect_timeout", cmp.Or(query.Get("connect_timeout"), "3"))
 	parsed.RawQuery = query.Encode()
-	return parsed.String(), nil
+	return parsed.String(), checkParameters(parsed.String())
+}
+
+// checkParameters tells whether the driver takes the parameters of a URL.
+func checkParameters(address string) error {
+	_, err := pq.NewConfig(address)
+	return prefixed("cannot be used", err)
 }
 
 // splitHosts parts a list such as a:5432,b into hosts and ports.
