@@ -44,10 +44,11 @@ type upload struct {
 // counted, and may be refused, once it is no small one. Errors: RATE_LIMITED, UNAVAILABLE.
 func (u *uploads) begin(client string, request *http.Request) (*upload, error) {
 	begun := &upload{Reader: request.Body, of: u, client: client, small: smallUpload}
-	if request.ContentLength > smallUpload {
-		return begun, begun.count()
+	if request.ContentLength <= smallUpload {
+		return begun, nil
 	}
-	return begun, nil
+	err := begun.count()
+	return begun, err
 }
 
 // Read implements io.Reader.
