@@ -50,7 +50,8 @@ func (s *Service) Freeze(ctx context.Context) (Report, error) {
 		}
 		failed = append(failed, s.freezeDay(ctx, on, &report))
 	}
-	return report, errors.Join(append(failed, s.correct(ctx, &report))...)
+	failed = append(failed, s.correct(ctx, &report))
+	return report, errors.Join(failed...)
 }
 
 // begin stores the next day, if its statements are due. A day begins where the one before

@@ -67,7 +67,7 @@ func (s *Service) Cancel(
 }
 
 // lockSlots locks the slots of subscriptions, which the condition names, before their deliveries,
-// as whoever books does, and returns those that have any: without a rate there are none.
+// as booking does, and returns those that have any: without a rate there are none.
 func lockSlots(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) ([]uuid.UUID, error) {

@@ -140,8 +140,8 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 				part, strings.ToLower(part), "Kk09Kk09Kk09", eachByte(part, "%%%02x"),
 				base64.StdEncoding.EncodeToString([]byte(token))[:12],
 			} {
-				if strings.Contains(kept, known) {
-					t.Errorf("%q is kept: %.200s", known, kept[strings.Index(kept, known):])
+				if _, after, found := strings.Cut(kept, known); found {
+					t.Errorf("%q is kept, before %.200s", known, after)
 				}
 			}
 			if !strings.Contains(kept, Masked) {

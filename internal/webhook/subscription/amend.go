@@ -243,7 +243,7 @@ func lay[T any](setting, value *T) {
 // MaxRate is the highest rate of a subscription, in requests per second.
 const MaxRate = 1000
 
-// Rebook lets what has booked a slot fall due at once, in its order, to book anew: under another
+// Rebook lets what has booked a slot fall due at once, in its order, to book again: under another
 // rate, or in the place of what was cancelled.
 func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)

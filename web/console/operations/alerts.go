@@ -92,8 +92,9 @@ func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]strin
 	if err != nil {
 		return err
 	}
+	form := operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}
 	return f.Show(ctx, status, alertsPlace.Under(paths.Alerts, ui.AlertKind(item.Kind)),
-		operations.Alert(item, f.DB.Now(), operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}))
+		operations.Alert(item, f.DB.Now(), form))
 }
 
 // alertDone is what is said after each act on an alert.
