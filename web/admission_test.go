@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -132,6 +133,42 @@ func TestRefusalsAreSeenWhileSending(t *testing.T) {
 			defer answer.Body.Close()
 			if text, err := io.ReadAll(answer.Body); answer.StatusCode != test.status || err != nil {
 				t.Errorf("answered %s, want %d: %s (%v)", answer.Status, test.status, text, err)
+			}
+		})
+	}
+}
+
+// TestBrokenBodiesEndTheConnection refuses a call whose body cannot be read to its end: what follows
+// it is not taken for another call.
+func TestBrokenBodiesEndTheConnection(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t)
+	address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), apptest.BasePath)
+	for name, body := range map[string]string{
+		"no size of a chunk": "zz\r\n", "a trailer that is none": "0\r\nno trailer\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = fmt.Fprintf(conn, "POST %s/v2/nothing HTTP/1.1\r\nhost: %s\r\n"+
+				"transfer-encoding: chunked\r\n\r\n%sGET /healthz HTTP/1.1\r\nhost: %s\r\n\r\n",
+				apptest.BasePath, address, body, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			answers, err := io.ReadAll(conn)
+			if ended, ok := errors.AsType[net.Error](err); ok && ended.Timeout() {
+				t.Error("the connection goes on")
+			}
+			if got := strings.Count(string(answers), "HTTP/1.1 "); got > 1 {
+				t.Errorf("%d calls were answered: %s", got, answers)
 			}
 		})
 	}

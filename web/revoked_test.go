@@ -166,7 +166,7 @@ func TestBodyAfterTheEndOfItsCredentials(t *testing.T) {
 func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
-	uid := s.Loan("P404020")
+	uid := s.Loan("P100")
 	reader, _ := s.NewSibling(s.Home)
 	tx, err := s.DB.BeginTxx(t.Context(), nil)
 	if err != nil {
@@ -181,6 +181,8 @@ func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 	go func() {
 		answer, err := s.Try(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/request-draw",
+			Form:  map[string]string{"metadata": `{"inspector":"Ada"}`},
+			Files: map[string][]byte{"a.pdf": apptest.PDF()},
 		})
 		if err != nil {
 			t.Error(err)
@@ -196,6 +198,9 @@ func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 	wantUnauthorized(t, s, waittest.Receive(t, "the answer", answers))
 	if events := s.Events(uid); strings.Contains(strings.Join(events, ""), "FUNDING") {
 		t.Errorf("money was drawn: %v", events)
+	}
+	if files := storedFiles(t, s); len(files) > 0 {
+		t.Errorf("files were left: %v", files)
 	}
 }
 

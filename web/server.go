@@ -4,6 +4,7 @@
 package web
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -28,7 +29,7 @@ const (
 	// uploadTimeout lets 50 MiB arrive over a slow line.
 	uploadTimeout = 5 * time.Minute
 	// What is read of a body that was refused: a client that sends more is cut off.
-	discardTimeout = 30 * time.Second
+	discardTimeout = 20 * time.Second
 	maxDiscarded   = 256 << 20
 	// idleTimeout is longer than balancers keep a connection that nobody uses.
 	idleTimeout  = 90 * time.Second
@@ -194,11 +195,14 @@ func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
 			answer.Header().Get(echo.HeaderContentLength) == "" {
 			return err
 		}
-		// A connection that fails here has its answer, or is gone.
+		// A connection that fails here is gone.
 		_ = controller.EnableFullDuplex()
 		_ = controller.Flush()
 		_ = controller.SetReadDeadline(time.Now().Add(discardTimeout))
-		_, _ = io.CopyN(io.Discard, body, maxDiscarded)
+		if _, err := io.CopyN(io.Discard, body, maxDiscarded); !errors.Is(err, io.EOF) {
+			// What may be left of the body must not be taken for the next request.
+			panic(http.ErrAbortHandler)
+		}
 		return err
 	}
 }

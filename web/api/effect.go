@@ -66,8 +66,9 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 		if err != nil {
 			return idempotency.Reply{}, err
 		}
-		// The operation may have waited for others. What is checked last is as good as committed:
-		// a revocation that is not seen here returns later than the commit.
+		// The operation may have waited for others. A revocation that is not seen here returns
+		// later than the commit, unless that takes longer than what a process knows of a client
+		// is good for.
 		if _, err := e.recheck(c, tx); err != nil {
 			return idempotency.Reply{}, err
 		}

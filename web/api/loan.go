@@ -362,8 +362,9 @@ func (l *loans) upload(
 	if lending.ErrorCode(err) == lending.CodeRateLimited {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(l.now())))
 	}
+	_, refused := errors.AsType[*lending.Error](err) // before the commit
 	switch {
-	case !succeeded:
+	case !succeeded || refused:
 		return errors.Join(err, form.Discard(ctx))
 	case err != nil:
 		return err
