@@ -23,7 +23,13 @@ const (
 )
 
 // secretTexts are the secrets of a request, the longest first.
-type secretTexts []string
+type secretTexts []secretText
+
+// secretText is a secret, and what of it is the same in every base64 text that holds it.
+type secretText struct {
+	plain  string
+	base64 []string
+}
 
 // secretsOf collects what is secret of a request, since some endpoints echo what
 // they received: the signing secrets or the token, and the values of its own
@@ -31,8 +37,9 @@ type secretTexts []string
 func secretsOf(r Request) secretTexts {
 	var texts secretTexts
 	add := func(text string) {
-		if len(text) >= minRedacted && !slices.Contains(texts, text) {
-			texts = append(texts, text)
+		isKnown := func(known secretText) bool { return known.plain == text }
+		if len(text) >= minRedacted && !slices.ContainsFunc(texts, isKnown) {
+			texts = append(texts, secretText{text, inBase64(text)})
 		}
 	}
 	for _, s := range []secret.String{r.Secret, r.Previous} {
@@ -54,7 +61,9 @@ func secretsOf(r Request) secretTexts {
 			add(password)
 		}
 	}
-	slices.SortStableFunc(texts, func(a, b string) int { return len(b) - len(a) })
+	slices.SortStableFunc(texts, func(a, b secretText) int {
+		return len(b.plain) - len(a.plain)
+	})
 	return texts
 }
 
@@ -62,15 +71,23 @@ func secretsOf(r Request) secretTexts {
 // percent-encoded, escaped as in JSON and HTML, in any mixture, and in base64.
 func (s secretTexts) hide(text string) string { return s.mask(text, false) }
 
+// maxSteps bounds the search in a text; what it does not get through is masked whole. An endpoint
+// could else keep a processor busy for minutes with what is like a secret almost everywhere.
+const maxSteps = 20_000_000
+
 // mask is hide for a text which, if it is broken, breaks off somewhere: what may be the
 // beginning of a secret at its end is masked as well.
 func (s secretTexts) mask(text string, broken bool) string {
+	if len(text) < minRedacted {
+		return text
+	}
+	steps := maxSteps
 	for _, known := range s {
 		var out strings.Builder
 		kept := 0
 		for i := 0; i < len(text); i++ {
-			search := search{text: text[i:], broken: broken, guesses: maxGuesses}
-			if length := search.lengthFrom(known, 0); length > 0 {
+			search := search{text: text[i:], broken: broken, guesses: maxGuesses, steps: &steps}
+			if length := search.lengthFrom(known.plain, 0); length > 0 {
 				out.WriteString(text[kept:i])
 				out.WriteString(Masked)
 				kept = i + length
@@ -78,17 +95,21 @@ func (s secretTexts) mask(text string, broken bool) string {
 			}
 		}
 		text = out.String() + text[kept:]
-		for _, encoded := range inBase64(known) {
+		for _, encoded := range known.base64 {
 			text = strings.ReplaceAll(text, encoded, Masked)
-			if !broken {
-				continue
+			if broken {
+				text = maskBeginning(text, encoded)
 			}
-			for length := min(len(encoded), len(text)); length >= minRedacted; length-- {
-				if rest, found := strings.CutSuffix(text, encoded[:length]); found {
-					text = rest + Masked
-					break
-				}
-			}
+		}
+	}
+	return text
+}
+
+// maskBeginning masks what a text ends with if encoded begins with it.
+func maskBeginning(text, encoded string) string {
+	for length := min(len(encoded), len(text)); length >= minRedacted; length-- {
+		if rest, found := strings.CutSuffix(text, encoded[:length]); found {
+			return rest + Masked
 		}
 	}
 	return text
@@ -104,12 +125,17 @@ type search struct {
 	// broken tells that the text breaks off.
 	broken  bool
 	guesses int
+	// steps is what is left of the search in the whole text.
+	steps *int
 }
 
 // lengthFrom is where in the text the secret ends that goes on at a place of it, 0 if
 // it does not.
 func (s *search) lengthFrom(known string, at int) int {
 	for known != "" {
+		if *s.steps--; *s.steps < 0 {
+			return len(s.text)
+		}
 		rest := s.text[at:]
 		literal, escape, meant, width := false, false, "", 0
 		if rest != "" {

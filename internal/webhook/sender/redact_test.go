@@ -151,6 +151,20 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 	}
 }
 
+// What is like a secret almost everywhere is not searched to its end.
+func TestSearchForSecretsIsBounded(t *testing.T) {
+	t.Parallel()
+	known := strings.Repeat("a", maxHeaderValue-1) + "b"
+	r := Request{}
+	for i := range 50 {
+		r.Headers = append(r.Headers, Header{Name: fmt.Sprint("x-", i), Value: known[i:]})
+	}
+	text := strings.Repeat("a", maxBody+maxEcho)
+	if got := secretsOf(r).mask(text, false); strings.Contains(got, "a") {
+		t.Errorf("became %.40q ... of %d bytes", got, len(got))
+	}
+}
+
 func FuzzHide(f *testing.F) {
 	for _, echo := range echoes {
 		f.Add("before "+echo("open se/same%25")+" after", "open se/same%25")

@@ -129,6 +129,8 @@ func join(first, second string) string {
 	return first + "; " + second
 }
 
+const tooManyHeaders = "not all headers of the answer are kept"
+
 // logHeaders makes the headers of an answer fit for the log: sorted, lower
 // case, printable and bounded, without the secrets. Cookies are masked: they are credentials
 // of the endpoint's own infrastructure.
@@ -138,21 +140,22 @@ func logHeaders(header http.Header, secrets secretTexts) (fields []Header, note 
 			if strings.EqualFold(name, "set-cookie") {
 				value = Masked
 			}
-			fields = append(fields, Header{
-				Name:  strings.ToLower(printable(secrets.hide(name), maxHeaderName)),
-				Value: printable(secrets.hide(value), maxHeaderValue),
-			})
+			fields = append(fields, Header{Name: strings.ToLower(name), Value: value})
 		}
 	}
 	slices.SortStableFunc(fields, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	if len(fields) > maxLogHeaders {
+		fields, note = fields[:maxLogHeaders], tooManyHeaders
+	}
 	size := 0
-	for i, field := range fields {
-		size += len(field.Name) + len(field.Value)
-		if i == maxLogHeaders || size > maxLogHeaderBytes {
-			return fields[:i], "not all headers of the answer are kept"
+	for i := range fields {
+		fields[i].Name = printable(secrets.hide(fields[i].Name), maxHeaderName)
+		fields[i].Value = printable(secrets.hide(fields[i].Value), maxHeaderValue)
+		if size += len(fields[i].Name) + len(fields[i].Value); size > maxLogHeaderBytes {
+			return fields[:i], tooManyHeaders
 		}
 	}
-	return fields, ""
+	return fields, note
 }
 
 // take records a final answer without the secrets. It returns whether the body is worth

@@ -71,7 +71,7 @@ func (e *sendError) Unwrap() error { return e.err }
 func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	made := &sendError{class: class, cause: cause, err: err}
 	if err != nil {
-		made.detail = printable(err.Error(), maxHead)
+		made.detail = printable(err.Error(), 4*maxHead) // a byte may be quoted as \x00
 	}
 	return made
 }
