@@ -48,6 +48,7 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
 	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
+	revived, backlogErr := w.Webhooks.Subscriptions.ReviveBacklogs(ctx)
 	var faultsErr error
 	if w.Faults != nil {
 		settings, err := w.Retention.Settings(ctx)
@@ -56,11 +57,12 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 			faultsErr = w.Faults.Purge(ctx, w.DB.Now().AddDate(0, -settings.Months, 0))
 		}
 	}
-	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed > 0), "housekeeping",
-		"request_days_dropped", days,
+	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed+revived > 0), "housekeeping",
+		"request_days_dropped", days, "backlogs_revived", revived,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr, faultsErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr, faultsErr,
+		backlogErr)
 }
 
 // keepRequests makes the days ahead of the request log and drops those that are

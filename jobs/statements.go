@@ -37,7 +37,7 @@ func (w *FreezeStatements) Work(ctx context.Context, _ *river.Job[FreezeStatemen
 	within, cancel := context.WithTimeout(ctx, statementFor)
 	defer cancel()
 	report, err := w.Statements.Freeze(within)
-	if len(report.Days) > 0 || report.Statements > 0 {
+	if len(report.Days) > 0 || report.Statements > 0 || report.Corrections > 0 {
 		slog.InfoContext(ctx, "statements", "days", report.Days,
 			"statements", report.Statements, "corrections", report.Corrections)
 	}

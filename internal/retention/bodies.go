@@ -62,7 +62,7 @@ var bodyKinds = []bodyKind{
 			  FROM events
 			 WHERE occurred_at >= $1
 			   AND occurred_at < $2
-			 ORDER BY occurred_at
+			 ORDER BY occurred_at, event_uid
 			 FETCH FIRST $3 ROWS WITH TIES
 			   FOR NO KEY UPDATE`,
 		clear: `

@@ -188,7 +188,7 @@ func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion
 		            ORDER BY position
 		            LIMIT due.count) i
 		  JOIN events e ON e.event_uid = i.event_uid AND e.occurred_at = i.event_at
-		 ORDER BY e.occurred_at
+		 ORDER BY e.occurred_at, e.event_uid
 		   FOR SHARE OF e`, r.UID, pq.Array(uids), pq.Array(counts))
 	if err != nil {
 		return fmt.Errorf("locking the events: %w", err)

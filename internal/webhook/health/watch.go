@@ -163,23 +163,35 @@ func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Ti
 func (s *Service) stillOpen(
 	ctx context.Context, uid uuid.UUID, since time.Time, condition string,
 ) (bool, error) {
-	found := `EXISTS (
-		SELECT
-		  FROM deliveries d
-		 WHERE d.subscription_uid = $1
-		   AND NOT d.test
-		   AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
-		   AND ` + condition + `
-		   AND d.created_at `
-	var open bool
-	err := s.DB.GetContext(ctx, &open, `
-		SELECT `+found+`>= $2::timestamptz - interval '40 days')
-		    OR `+found+`< $2::timestamptz - interval '40 days')`, uid, since)
+	look := func(ctx context.Context, created string) (open bool, err error) {
+		err = s.DB.GetContext(ctx, &open, `
+			SELECT EXISTS (
+			       SELECT
+			         FROM deliveries d
+			        WHERE d.subscription_uid = $1
+			          AND NOT d.test
+			          AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
+			          AND `+condition+`
+			          AND d.created_at `+created+` $2::timestamptz - interval '40 days')`, uid, since)
+		return open, err
+	}
+	open, err := look(ctx, ">=")
+	if err == nil && !open {
+		within, cancel := context.WithTimeout(ctx, oldLook)
+		defer cancel()
+		open, err = look(within, "<")
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			return true, nil // what cannot be told in time stays open
+		}
+	}
 	if err != nil {
 		return false, fmt.Errorf("looking for open failures of subscription %s: %w", uid, err)
 	}
 	return open, nil
 }
+
+// oldLook bounds the look at what is older, which no index helps.
+const oldLook = time.Second
 
 // Failure is what a mail about a delivery that failed for good tells.
 type Failure struct {

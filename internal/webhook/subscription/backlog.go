@@ -93,6 +93,39 @@ func (s *Service) FollowBacklog(ctx context.Context, uid uuid.UUID) error {
 	}
 }
 
+// ReviveBacklogs gives backlogs that do not follow their subscription, because their job was
+// deleted or given up, another one, and returns how many.
+func (s *Service) ReviveBacklogs(ctx context.Context) (int, error) {
+	var jobs []river.InsertManyParams
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var uids []uuid.UUID
+		err := tx.SelectContext(ctx, &uids, `
+			SELECT s.subscription_uid
+			  FROM subscriptions s
+			 WHERE (s.state = 'deleted' OR s.state <> 'paused' AND s.stopped_at IS NULL)
+			   AND s.updated_at < $1::timestamptz - interval '1 hour'
+			   AND EXISTS (
+			           SELECT
+			             FROM deliveries d
+			            WHERE d.subscription_uid = s.subscription_uid
+			              AND d.state IN ('pending', 'retrying')
+			              AND (d.parked OR s.state = 'deleted'))`, tx.Now)
+		if err != nil || len(uids) == 0 {
+			return err
+		}
+		jobs = make([]river.InsertManyParams, len(uids))
+		for i, uid := range uids {
+			jobs[i].Args = BacklogArgs{uid}
+		}
+		_, err = s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("looking for backlogs without a job: %w", err)
+	}
+	return len(jobs), nil
+}
+
 // backlogKey is the key of an open delivery.
 type backlogKey struct {
 	UID       uuid.UUID `db:"delivery_uid"`
@@ -150,15 +183,28 @@ func changeBacklog(ctx context.Context, tx *postgres.Tx, row Row, keys []backlog
 	for i, key := range keys {
 		uids[i], times[i] = key.UID.String(), key.CreatedAt
 	}
+	// The limit, and the CASE around what indexes know, let the planner look each up by its key.
+	// They are locked in the order in which others lock deliveries.
 	_, err := tx.ExecContext(ctx, `
+		WITH key AS (
+			SELECT uid, at
+			  FROM unnest($1::uuid[], $3::timestamptz[]) AS key (uid, at)
+			 LIMIT cardinality($1::uuid[])
+		), chosen AS MATERIALIZED (
+			SELECT d.delivery_uid, d.created_at
+			  FROM key
+			  JOIN deliveries d ON d.delivery_uid = key.uid AND d.created_at = key.at
+			 WHERE CASE WHEN `+change.of+` THEN $2::timestamptz IS NOT NULL ELSE false END
+			 ORDER BY d.delivery_uid
+			   FOR UPDATE OF d
+		), found AS (
+			SELECT delivery_uid, created_at FROM chosen LIMIT cardinality($1::uuid[])
+		)
 		UPDATE deliveries d
 		   SET `+change.set+`
-		  FROM unnest($3::uuid[], $4::timestamptz[]) AS key (uid, created_at)
-		 WHERE d.delivery_uid = key.uid
-		   AND d.created_at = key.created_at
-		   AND d.subscription_uid = $1
-		   AND $2::timestamptz IS NOT NULL
-		   AND `+change.of, row.UID, tx.Now, pq.Array(uids), pq.Array(times))
+		  FROM found
+		 WHERE d.delivery_uid = found.delivery_uid
+		   AND d.created_at = found.created_at`, pq.Array(uids), tx.Now, pq.Array(times))
 	if err != nil {
 		return fmt.Errorf("changing the backlog of subscription %s: %w", row.UID, err)
 	}
