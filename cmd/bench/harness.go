@@ -149,11 +149,14 @@ func (h *harness) runQueue(ctx context.Context, queues *river.Config, do func() 
 // as the program does.
 func working(ctx context.Context, harnesses []*harness, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
-	started, ended := make(chan struct{}), make(chan error, len(harnesses))
+	started := make(chan struct{}, len(harnesses))
+	ended := make(chan error, len(harnesses))
 	for _, h := range harnesses {
 		go func() {
-			defer h.Appear(ctx)()
-			ended <- h.Work(ctx, func() { started <- struct{}{} })
+			leave := h.Appear(ctx)
+			err := h.Work(ctx, func() { started <- struct{}{} })
+			leave()
+			ended <- err
 		}()
 	}
 	var err error

@@ -157,11 +157,13 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	// The end of the process does not cut a batch off; its deadline does.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if last := batch[len(batch)-1].At.UTC(); !last.Before(w.covered) { // once a day
-		if _, err := w.db.MakeAhead(ctx, days, batch[0].At); err != nil {
+	last := batch[len(batch)-1].At.UTC()
+	for day := batch[0].At.UTC(); !last.Before(w.covered); { // once a day
+		if _, err := w.db.MakeAhead(ctx, days, day); err != nil {
 			return err
 		}
-		w.covered = last.Truncate(24*time.Hour).AddDate(0, 0, 1)
+		w.covered = day.Truncate(24*time.Hour).AddDate(0, 0, 1)
+		day = w.covered
 	}
 	return store(ctx, w.db, batch)
 }
@@ -311,7 +313,9 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 		switch err := s.dropDay(ctx, day); {
 		case err == nil:
 			dropped++
-		case !postgres.IsLockTimeout(err): // what somebody reads is left for the next run
+		case postgres.IsLockTimeout(err): // what somebody reads is left for the next run
+			return dropped, errors.Join(errs...)
+		default:
 			errs = append(errs, fmt.Errorf("dropping %s: %w", day, err))
 		}
 	}

@@ -272,7 +272,14 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 
 // checkParameters tells whether the driver takes the parameters of a URL.
 func checkParameters(address string) error {
-	_, err := pq.NewConfig(address)
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return prefixed("cannot be used", err)
+	}
+	query := parsed.Query()
+	query.Set("sslmode", cmp.Or(query.Get("sslmode"), "prefer")) // as it is opened
+	parsed.RawQuery = query.Encode()
+	_, err = pq.NewConfig(parsed.String())
 	return prefixed("cannot be used", err)
 }
 

@@ -30,8 +30,8 @@ func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
 	if err := stuck.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	now := db.Now
-	db.Now = func() time.Time { return now().AddDate(0, 1, 0) }
+	first := db.Now().UTC()
+	db.Now = func() time.Time { return monthsAfter(first, 1) }
 	if made, err := db.MakePartitions(t.Context()); err != nil || made != 3 {
 		t.Errorf("a month later it made %d, %v, want one for each table", made, err)
 	}
@@ -54,12 +54,12 @@ func TestPartitionsAreMadeLaterBesideADump(t *testing.T) {
 		`LOCK TABLE events, deliveries, attempts IN ACCESS SHARE MODE`); err != nil {
 		t.Fatal(err)
 	}
-	now := db.Now
+	first := db.Now().UTC()
 	for _, test := range []struct {
 		months int
 		fails  bool
 	}{{1, false}, {2, false}, {3, true}, {4, true}} {
-		db.Now = func() time.Time { return now().AddDate(0, test.months, 0) }
+		db.Now = func() time.Time { return monthsAfter(first, test.months) }
 		if made, err := db.MakePartitions(t.Context()); made != 0 || (err != nil) != test.fails {
 			t.Errorf("%d months later it made %d, %v", test.months, made, err)
 		}
@@ -70,4 +70,9 @@ func TestPartitionsAreMadeLaterBesideADump(t *testing.T) {
 	if made, err := db.MakePartitions(t.Context()); err != nil || made != 12 {
 		t.Errorf("after the dump it made %d, %v, want four for each table", made, err)
 	}
+}
+
+// monthsAfter is in the middle of a month so many after another's.
+func monthsAfter(first time.Time, months int) time.Time {
+	return time.Date(first.Year(), first.Month()+time.Month(months), 15, 12, 0, 0, 0, time.UTC)
 }
