@@ -138,8 +138,8 @@ func TestRefusalsAreSeenWhileSending(t *testing.T) {
 	}
 }
 
-// TestBrokenBodiesEndTheConnection refuses a call whose body cannot be read to its end: what follows
-// it is not taken for another call.
+// TestBrokenBodiesEndTheConnection refuses a call whose body cannot be read to its end: what
+// follows it is not taken for another call.
 func TestBrokenBodiesEndTheConnection(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t)
