@@ -277,3 +277,41 @@ func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
 		t.Errorf("%d jobs were made, want one for each backlog that was too large", jobs)
 	}
 }
+
+// A backlog whose job is gone follows its subscription all the same.
+func TestABacklogWithoutAJobGetsOne(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscribed, _ := h.Subscribe(t, "https://hooks.example.com/", nil)
+	h.Pause(t, subscribed.UID)
+	h.Backlog(t, 1500, h.Clock.Now())
+	h.Exec(t, `UPDATE deliveries SET parked = true`)
+	revived := func() int {
+		t.Helper()
+		count, err := h.Subscriptions.ReviveBacklogs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	h.Clock.Move(2 * time.Hour)
+	if count := revived(); count != 0 {
+		t.Errorf("%d backlogs of a paused subscription were revived", count)
+	}
+	h.Resume(t, subscribed.UID)
+	h.Exec(t, `DELETE FROM river_job`)
+	if count := revived(); count != 0 {
+		t.Errorf("%d backlogs were revived just after the resumption", count)
+	}
+	h.Clock.Move(2 * time.Hour)
+	const jobs = `SELECT count(*) FROM river_job WHERE kind = 'webhook_backlog'`
+	if count := revived(); count != 1 || h.Count(t, jobs) != 1 {
+		t.Errorf("%d backlogs were revived by %d jobs, want one", count, h.Count(t, jobs))
+	}
+	if err := h.Subscriptions.FollowBacklog(t.Context(), subscribed.UID); err != nil {
+		t.Fatal(err)
+	}
+	if parked, count := h.Parked(t), revived(); parked != 0 || count != 0 {
+		t.Errorf("in the end %d deliveries are set aside, %d backlogs revived", parked, count)
+	}
+}
