@@ -26,5 +26,5 @@ func (w *FollowBacklog) Timeout(*river.Job[subscription.BacklogArgs]) time.Durat
 func (w *FollowBacklog) Work(
 	ctx context.Context, job *river.Job[subscription.BacklogArgs],
 ) error {
-	return w.Webhooks.Subscriptions.FollowBacklog(ctx, job.Args.SubscriptionUID)
+	return w.Webhooks.Subscriptions.Backlogs.Follow(ctx, job.Args.SubscriptionUID)
 }

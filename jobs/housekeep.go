@@ -48,7 +48,7 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
 	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
-	revived, backlogErr := w.Webhooks.Subscriptions.ReviveBacklogs(ctx)
+	revived, backlogErr := w.Webhooks.Subscriptions.Backlogs.Revive(ctx)
 	var faultsErr error
 	if w.Faults != nil {
 		settings, err := w.Retention.Settings(ctx)

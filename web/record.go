@@ -1,7 +1,6 @@
 package web
 
 import (
-	"io"
 	"strings"
 	"time"
 
@@ -28,12 +27,7 @@ func recordCalls(options Options) echo.MiddlewareFunc {
 				!strings.HasPrefix(path, options.BasePath+"/") {
 				return next(c)
 			}
-			body := &countedBody{ReadCloser: c.Request().Body}
-			// A copy: the server looks at its own request to tell whether a client that
-			// asked first still waits to send a body that nobody wants.
-			request := *c.Request()
-			request.Body = body
-			c.SetRequest(&request)
+			body := watchBody(c)
 			started := options.Now()
 			err := next(c)
 			took := options.Now().Sub(started) - api.Waited(c)
@@ -57,18 +51,4 @@ func recordCalls(options Options) echo.MiddlewareFunc {
 			return err
 		}
 	}
-}
-
-// countedBody counts what was read of a request's body.
-type countedBody struct {
-	io.ReadCloser
-
-	read int64
-}
-
-// Read reads on.
-func (b *countedBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
-	b.read += int64(n)
-	return n, err
 }

@@ -185,12 +185,9 @@ func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		answer, controller := c.Response(), http.NewResponseController(c.Response().Writer)
-		body := &watchedBody{ReadCloser: c.Request().Body}
-		request := *c.Request() // the server looks at its own
-		request.Body = body
-		c.SetRequest(&request)
+		body, asks := watchBody(c), c.Request().Header.Get("Expect") != ""
 		err := next(c)
-		waits := request.Header.Get("Expect") != "" && !body.begun
+		waits := asks && !body.begun
 		if waits || body.ended || answer.Status < http.StatusBadRequest ||
 			answer.Header().Get(echo.HeaderContentLength) == "" {
 			return err
@@ -212,12 +209,28 @@ type watchedBody struct {
 	io.ReadCloser
 
 	begun, ended bool
+	read         int64 // in bytes
+}
+
+// watchBody watches the body of a request, or returns what watches it already.
+func watchBody(c echo.Context) *watchedBody {
+	if body, ok := c.Request().Body.(*watchedBody); ok {
+		return body
+	}
+	body := &watchedBody{ReadCloser: c.Request().Body}
+	// A copy: the server looks at its own request to tell whether a client that
+	// asked first still waits to send a body that nobody wants.
+	request := *c.Request()
+	request.Body = body
+	c.SetRequest(&request)
+	return body
 }
 
 // Read reads what the client sends.
 func (b *watchedBody) Read(data []byte) (int, error) {
 	b.begun = true
 	n, err := b.ReadCloser.Read(data)
+	b.read += int64(n)
 	b.ended = b.ended || err != nil
 	return n, err
 }

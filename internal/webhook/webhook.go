@@ -17,7 +17,7 @@ import (
 // Config is what the services are made of.
 type Config struct {
 	DB   *postgres.DB
-	Jobs delivery.Inserter
+	Jobs subscription.Inserter
 	// Keys open the secrets of subscriptions.
 	Keys   *secret.Keyring
 	Policy sender.Policy
@@ -50,7 +50,8 @@ func New(c Config) *Services {
 		c.Gate = new(delivery.Gate)
 	}
 	subscriptions := &subscription.Service{
-		DB: c.DB, Keys: c.Keys, Policy: c.Policy, Jobs: c.Jobs, Sender: c.Sender,
+		DB: c.DB, Keys: c.Keys, Policy: c.Policy, Sender: c.Sender,
+		Backlogs: &subscription.Backlogs{DB: c.DB, Jobs: c.Jobs},
 	}
 	deliveries := &delivery.Service{
 		Log: delivery.Log{DB: c.DB}, Jobs: c.Jobs, Subscriptions: subscriptions, Sender: c.Sender,

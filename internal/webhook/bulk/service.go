@@ -2,11 +2,11 @@ package bulk
 
 import (
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Service owns bulk re-sends.
 type Service struct {
 	DB   *postgres.DB
-	Jobs delivery.Inserter
+	Jobs subscription.Inserter
 }

@@ -259,7 +259,7 @@ func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
 	}
 	follow := func() {
 		t.Helper()
-		if err := h.Subscriptions.FollowBacklog(t.Context(), subscribed.UID); err != nil {
+		if err := h.Subscriptions.Backlogs.Follow(t.Context(), subscribed.UID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -288,7 +288,7 @@ func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 	h.Exec(t, `UPDATE deliveries SET parked = true`)
 	revived := func() int {
 		t.Helper()
-		count, err := h.Subscriptions.ReviveBacklogs(t.Context())
+		count, err := h.Subscriptions.Backlogs.Revive(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 	if count := revived(); count != 1 || h.Count(t, jobs) != 1 {
 		t.Errorf("%d backlogs were revived by %d jobs, want one", count, h.Count(t, jobs))
 	}
-	if err := h.Subscriptions.FollowBacklog(t.Context(), subscribed.UID); err != nil {
+	if err := h.Subscriptions.Backlogs.Follow(t.Context(), subscribed.UID); err != nil {
 		t.Fatal(err)
 	}
 	if parked, count := h.Parked(t), revived(); parked != 0 || count != 0 {

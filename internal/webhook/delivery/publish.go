@@ -44,14 +44,6 @@ const MaxRuns = river.MaxAttemptsDefault
 // waited already.
 const FirstPriority = river.PriorityDefault
 
-// Inserter is the part of the queue's client that adds jobs to the caller's
-// transaction; it is the one seam to the queue on this side.
-type Inserter interface {
-	InsertManyFastTx(
-		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
-	) (int, error)
-}
-
 var _ rivertype.JobArgs = Args{}
 
 // Event is a fact about an application to tell its partner.

@@ -15,7 +15,7 @@ type Log struct{ DB *postgres.DB }
 type Service struct {
 	Log
 
-	Jobs Inserter
+	Jobs subscription.Inserter
 	// Subscriptions open the secrets and headers of attempts.
 	Subscriptions *subscription.Service
 	// Sender makes the requests; only a process that works deliveries needs it.

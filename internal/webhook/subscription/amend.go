@@ -79,7 +79,7 @@ func (s *Service) amendLocked(
 	}
 	subscription, err := s.subscription(row)
 	if err == nil && row.StoppedAt != nil && subscription.Unopened == "" {
-		err = s.reopen(ctx, tx, row)
+		err = s.Backlogs.reopen(ctx, tx, row)
 	}
 	return subscription, value, err
 }

@@ -23,7 +23,8 @@ const (
 	backlogRound = 50_000
 )
 
-// Inserter adds jobs to the caller's transaction.
+// Inserter is the part of the queue's client that adds jobs to the caller's
+// transaction; it is the one seam to the queue on this side.
 type Inserter interface {
 	InsertManyFastTx(
 		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
@@ -46,10 +47,17 @@ func (BacklogArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue
 
 var _ rivertype.JobArgs = BacklogArgs{}
 
+// Backlogs are what waits for subscriptions, and follows their states.
+type Backlogs struct {
+	DB *postgres.DB
+	// Jobs takes the rest of what a change means for a large one.
+	Jobs Inserter
+}
+
 // follow lets the backlog of a subscription, which the caller has locked, follow its state:
 // what was set aside falls due where it goes on, and what is open is cancelled where it was
 // deleted. What is too much for one transaction is left to a job.
-func (s *Service) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
+func (b *Backlogs) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
 	keys, err := backlogOf(ctx, tx, row, backlogBatch+1)
 	if err != nil {
 		return err
@@ -57,18 +65,18 @@ func (s *Service) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
 	if len(keys) > backlogBatch {
 		keys = keys[:backlogBatch]
 		rest := []river.InsertManyParams{{Args: BacklogArgs{row.UID}}}
-		if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, rest); err != nil {
+		if _, err := b.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, rest); err != nil {
 			return fmt.Errorf("inserting the job of the backlog of subscription %s: %w", row.UID, err)
 		}
 	}
 	return changeBacklog(ctx, tx, row, keys)
 }
 
-// FollowBacklog lets all of a subscription's backlog follow its state, as it is by then.
-func (s *Service) FollowBacklog(ctx context.Context, uid uuid.UUID) error {
+// Follow lets all of a subscription's backlog follow its state, as it is by then.
+func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 	for {
 		var keys []backlogKey
-		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			row, err := load(ctx, tx, uid, "")
 			if err == nil {
 				keys, err = backlogOf(ctx, tx, row, backlogRound)
@@ -79,7 +87,7 @@ func (s *Service) FollowBacklog(ctx context.Context, uid uuid.UUID) error {
 			return err
 		}
 		for batch := range slices.Chunk(keys, backlogBatch) {
-			err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				row, err := load(ctx, tx, uid, ` FOR SHARE OF s`)
 				if err != nil {
 					return err
@@ -93,11 +101,11 @@ func (s *Service) FollowBacklog(ctx context.Context, uid uuid.UUID) error {
 	}
 }
 
-// ReviveBacklogs gives backlogs that do not follow their subscription, because their job was
+// Revive gives backlogs that do not follow their subscription, because their job was
 // deleted or given up, another one, and returns how many.
-func (s *Service) ReviveBacklogs(ctx context.Context) (int, error) {
+func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 	var jobs []river.InsertManyParams
-	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var uids []uuid.UUID
 		err := tx.SelectContext(ctx, &uids, `
 			SELECT s.subscription_uid
@@ -117,7 +125,7 @@ func (s *Service) ReviveBacklogs(ctx context.Context) (int, error) {
 		for i, uid := range uids {
 			jobs[i].Args = BacklogArgs{uid}
 		}
-		_, err = s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs)
+		_, err = b.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs)
 		return err
 	})
 	if err != nil {

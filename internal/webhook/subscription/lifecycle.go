@@ -48,7 +48,7 @@ func (s *Service) enter(
 			return Subscription{}, err
 		}
 	}
-	if err := s.follow(ctx, tx, row); err != nil {
+	if err := s.Backlogs.follow(ctx, tx, row); err != nil {
 		return Subscription{}, err
 	}
 	return s.subscription(row)

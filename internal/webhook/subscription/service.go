@@ -12,8 +12,8 @@ type Service struct {
 	Keys *secret.Keyring
 	// Policy says where webhooks may go.
 	Policy sender.Policy
-	// Jobs takes the rest of what a change means for a large backlog.
-	Jobs Inserter
+	// Backlogs follow what is changed.
+	Backlogs *Backlogs
 	// Sender looks at endpoints and tries settings; only those need it.
 	Sender *sender.Sender
 }

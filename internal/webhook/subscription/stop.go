@@ -40,11 +40,11 @@ func (s *Service) Reopen(
 		return subscription, err
 	}
 	slog.InfoContext(ctx, "a subscription can be sent to again", "subscription", uid)
-	return subscription, s.reopen(ctx, tx, row)
+	return subscription, s.Backlogs.reopen(ctx, tx, row)
 }
 
 // reopen lets a subscription that the caller has locked go on.
-func (s *Service) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
+func (b *Backlogs) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE subscriptions
 		   SET stopped_at = NULL
@@ -53,5 +53,5 @@ func (s *Service) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 		return fmt.Errorf("letting subscription %s go on: %w", row.UID, err)
 	}
 	row.StoppedAt = nil
-	return s.follow(ctx, tx, row) // what waits in a paused one goes out when it is resumed
+	return b.follow(ctx, tx, row) // what waits in a paused one goes out when it is resumed
 }
