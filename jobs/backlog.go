@@ -10,7 +10,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// FollowBacklog lets a large backlog follow its subscription, a batch at a time.
+// FollowBacklog lets a large backlog follow its subscription, a batch at a time. One that was
+// interrupted begins again.
 type FollowBacklog struct {
 	river.WorkerDefaults[subscription.BacklogArgs]
 
@@ -26,5 +27,9 @@ func (w *FollowBacklog) Timeout(*river.Job[subscription.BacklogArgs]) time.Durat
 func (w *FollowBacklog) Work(
 	ctx context.Context, job *river.Job[subscription.BacklogArgs],
 ) error {
-	return w.Webhooks.Subscriptions.Backlogs.Follow(ctx, job.Args.SubscriptionUID)
+	backlogs := w.Webhooks.Subscriptions.Backlogs
+	if job.Args.Rebook {
+		return backlogs.RebookAll(ctx, job.Args.SubscriptionUID)
+	}
+	return backlogs.Follow(ctx, job.Args.SubscriptionUID)
 }

@@ -82,29 +82,15 @@ func lockSlots(
 	return paced, nil
 }
 
-// maxRebooked is how long a line is at most that moves up. A longer one is not rewritten within a
-// request: it keeps its slots until it is short.
-const maxRebooked = 1000
-
-// rebookAll gives the slots of what was cancelled to what is left.
+// rebookAll gives the slots of what was cancelled to what is left. A long line keeps its slots
+// until it is short: somebody may cancel of it one by one.
 func rebookAll(ctx context.Context, tx *postgres.Tx, subscriptions []uuid.UUID) error {
 	for _, uid := range subscriptions {
-		var isLong bool
-		err := tx.GetContext(ctx, &isLong, `
-			SELECT count(*) > $2
-			  FROM (SELECT
-			          FROM deliveries
-			         WHERE subscription_uid = $1
-			           AND state IN ('pending', 'retrying')
-			           AND slot_at IS NOT NULL
-			         LIMIT $2 + 1) AS line`, uid, maxRebooked)
+		isLong, err := subscription.IsLineLong(ctx, tx, uid)
+		if err == nil && !isLong {
+			err = subscription.Rebook(ctx, tx, uid)
+		}
 		if err != nil {
-			return fmt.Errorf("looking at the line of subscription %s: %w", uid, err)
-		}
-		if isLong {
-			continue
-		}
-		if err := subscription.Rebook(ctx, tx, uid); err != nil {
 			return err
 		}
 	}

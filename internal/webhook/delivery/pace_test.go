@@ -148,6 +148,75 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	}
 }
 
+// TestALongLineIsRebooked changes the rate of a subscription for which more waits than one
+// transaction rewrites: a job lets all of it fall due in its order, unless the rate changes again.
+func TestALongLineIsRebooked(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	made, _ := h.Subscribe(t, "https://hooks.example.com/", withRate(1))
+	h.Backlog(t, 2500, h.Clock.Now())
+	h.Exec(t, `
+		UPDATE deliveries d
+		   SET slot_at = n.slot_at, next_attempt_at = n.slot_at
+		  FROM (SELECT delivery_uid,
+		               $1::timestamptz + row_number() OVER (ORDER BY delivery_uid DESC)
+		                                 * interval '1 second' AS slot_at
+		          FROM deliveries) AS n
+		 WHERE d.delivery_uid = n.delivery_uid`, h.Clock.Now())
+	setRate := func(rate int) {
+		t.Helper()
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			patch := subscription.Patch{Rate: &rate}
+			_, _, err := h.Subscriptions.Amend(ctx, tx, made.UID, patch, "operator")
+			return err
+		})
+	}
+	booked := func() int {
+		return h.Count(t, `SELECT count(*) FROM deliveries WHERE slot_at IS NOT NULL`)
+	}
+	wantBooked := func(when string, want int) {
+		t.Helper()
+		if got := booked(); got != want {
+			t.Errorf("%s %d deliveries have their slots, want %d", when, got, want)
+		}
+	}
+	rebook := func() {
+		t.Helper()
+		if err := h.Subscriptions.Backlogs.RebookAll(t.Context(), made.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setRate(500)
+	wantBooked("after the change itself", 2500)
+	h.Exec(t, `
+		CREATE FUNCTION change_again() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			UPDATE subscriptions SET rate = 7;
+			RETURN NULL;
+		END $$`)
+	h.Exec(t, `CREATE TRIGGER change_again AFTER UPDATE ON deliveries EXECUTE FUNCTION change_again()`)
+	rebook()
+	wantBooked("as the rate changes again", 1500)
+	h.Exec(t, `DROP TRIGGER change_again ON deliveries`)
+	setRate(500)
+	rebook()
+	wantBooked("in the end", 0)
+	if got := h.Count(t, `
+		SELECT count(*)
+		  FROM (SELECT next_attempt_at, lag(next_attempt_at) OVER (ORDER BY delivery_uid DESC) AS before
+		          FROM deliveries) AS line
+		 WHERE next_attempt_at > before OR before IS NULL`); got != 2500 {
+		t.Errorf("%d of 2500 deliveries fall due in their order", got)
+	}
+	if got := h.EnqueueDue(t); got != delivery.DueBatch {
+		t.Errorf("%d deliveries are due at once, want a whole batch", got)
+	}
+	jobs := `SELECT count(*) FROM river_job WHERE args @> '{"rebook": true}'`
+	if got := h.Count(t, jobs); got != 2 {
+		t.Errorf("%d jobs are to rebook, want one for each change", got)
+	}
+}
+
 // TestCancelledDeliveriesLeaveTheirSlots cancels a long line: what is left of it, and what comes
 // then, goes at once.
 func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {

@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (s *Service) amendLocked(
 			return Subscription{}, secret.String{}, err
 		}
 		if slices.Contains(changes, "rate") {
-			if err := Rebook(ctx, tx, row.UID); err != nil {
+			if err := s.Backlogs.rebook(ctx, tx, row.UID); err != nil {
 				return Subscription{}, secret.String{}, err
 			}
 		}
@@ -242,29 +241,3 @@ func lay[T any](setting, value *T) {
 
 // MaxRate is the highest rate of a subscription, in requests per second.
 const MaxRate = 1000
-
-// Rebook lets what has booked a slot fall due at once, in its order, to book again: under another
-// rate, or in the place of what was cancelled.
-func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
-	if err != nil {
-		return fmt.Errorf("clearing the slots of subscription %s: %w", uid, err)
-	}
-	// A thousandth of the distances keeps the order without moving the times far.
-	_, err = tx.ExecContext(ctx, `
-		UPDATE deliveries d
-		   SET slot_at = NULL,
-		       next_attempt_at = $2::timestamptz - (last.slot_at - d.slot_at) / 1000
-		  FROM (SELECT max(slot_at) AS slot_at
-		          FROM deliveries
-		         WHERE subscription_uid = $1
-		           AND state IN ('pending', 'retrying')) AS last
-		 WHERE d.subscription_uid = $1
-		   AND d.state IN ('pending', 'retrying')
-		   AND d.slot_at IS NOT NULL
-		   AND NOT d.queued`, uid, tx.Now)
-	if err != nil {
-		return fmt.Errorf("rebooking deliveries of subscription %s: %w", uid, err)
-	}
-	return nil
-}

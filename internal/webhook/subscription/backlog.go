@@ -34,9 +34,11 @@ type Inserter interface {
 // BacklogQueue is the queue of backlogs that follow their subscription.
 const BacklogQueue = "backlog"
 
-// BacklogArgs asks to let the rest of a subscription's backlog follow its state.
+// BacklogArgs asks to let the rest of a subscription's backlog follow its state or, with Rebook,
+// its rate.
 type BacklogArgs struct {
 	SubscriptionUID uuid.UUID `json:"subscription_uid"`
+	Rebook          bool      `json:"rebook,omitempty"`
 }
 
 // Kind names the job in the queue.
@@ -64,12 +66,23 @@ func (b *Backlogs) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
 	}
 	if len(keys) > backlogBatch {
 		keys = keys[:backlogBatch]
-		rest := []river.InsertManyParams{{Args: BacklogArgs{row.UID}}}
-		if _, err := b.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, rest); err != nil {
-			return fmt.Errorf("inserting the job of the backlog of subscription %s: %w", row.UID, err)
+		if err := b.leave(ctx, tx, BacklogArgs{SubscriptionUID: row.UID}); err != nil {
+			return err
 		}
 	}
-	return changeBacklog(ctx, tx, row, keys)
+	return changeBacklog(ctx, tx, changeOf(row), keys)
+}
+
+// leave leaves what is too much for one transaction to jobs.
+func (b *Backlogs) leave(ctx context.Context, tx *postgres.Tx, all ...BacklogArgs) error {
+	jobs := make([]river.InsertManyParams, len(all))
+	for i, args := range all {
+		jobs[i].Args = args
+	}
+	if _, err := b.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs); err != nil {
+		return fmt.Errorf("inserting the jobs of backlogs: %w", err)
+	}
+	return nil
 }
 
 // Follow lets all of a subscription's backlog follow its state, as it is by then.
@@ -92,7 +105,7 @@ func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 				if err != nil {
 					return err
 				}
-				return changeBacklog(ctx, tx, row, batch)
+				return changeBacklog(ctx, tx, changeOf(row), batch)
 			})
 			if err != nil {
 				return err
@@ -104,7 +117,7 @@ func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 // Revive gives backlogs that do not follow their subscription, because their job was
 // deleted or given up, another one, and returns how many.
 func (b *Backlogs) Revive(ctx context.Context) (int, error) {
-	var jobs []river.InsertManyParams
+	var revived []BacklogArgs
 	err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var uids []uuid.UUID
 		err := tx.SelectContext(ctx, &uids, `
@@ -121,40 +134,40 @@ func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 		if err != nil || len(uids) == 0 {
 			return err
 		}
-		jobs = make([]river.InsertManyParams, len(uids))
-		for i, uid := range uids {
-			jobs[i].Args = BacklogArgs{uid}
+		for _, uid := range uids {
+			revived = append(revived, BacklogArgs{SubscriptionUID: uid})
 		}
-		_, err = b.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs)
-		return err
+		return b.leave(ctx, tx, revived...)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("looking for backlogs without a job: %w", err)
 	}
-	return len(jobs), nil
+	return len(revived), nil
 }
 
-// backlogKey is the key of an open delivery.
+// backlogKey is the key of an open delivery, and when its next attempt is due.
 type backlogKey struct {
 	UID       uuid.UUID `db:"delivery_uid"`
 	CreatedAt time.Time `db:"created_at"`
+	DueAt     time.Time `db:"due_at"`
 }
 
-// backlogChange is what becomes of a backlog.
+// backlogChange is what becomes of a backlog; the zero value for nothing.
 type backlogChange struct {
-	// of selects the deliveries, set are the assignments, in which $2 is the time.
+	// of selects the deliveries, set are the assignments, in which $2 is the time and
+	// found.due_at that of the key.
 	of, set string
 }
 
-// changeOf is what becomes of the backlog in a subscription's state; false for nothing.
-func changeOf(row Row) (backlogChange, bool) {
+// changeOf is what becomes of the backlog in a subscription's state.
+func changeOf(row Row) backlogChange {
 	switch {
 	case row.State == StateDeleted:
-		return backlogChange{of: openDeliveries, set: Cancelled}, true
+		return backlogChange{of: openDeliveries, set: Cancelled}
 	case row.State == StatePaused || row.StoppedAt != nil:
-		return backlogChange{}, false
+		return backlogChange{}
 	}
-	return backlogChange{of: openDeliveries + ` AND parked`, set: `parked = false`}, true
+	return backlogChange{of: openDeliveries + ` AND parked`, set: `parked = false`}
 }
 
 const openDeliveries = `state IN ('pending', 'retrying')`
@@ -164,12 +177,12 @@ const openDeliveries = `state IN ('pending', 'retrying')`
 func backlogOf(
 	ctx context.Context, tx *postgres.Tx, row Row, limit int,
 ) (keys []backlogKey, err error) {
-	change, some := changeOf(row)
-	if !some {
+	change := changeOf(row)
+	if change.set == "" {
 		return nil, nil
 	}
 	err = tx.SelectContext(ctx, &keys, `
-		SELECT delivery_uid, created_at
+		SELECT delivery_uid, created_at, next_attempt_at AS due_at
 		  FROM deliveries
 		 WHERE subscription_uid = $1
 		   AND `+change.of+`
@@ -181,40 +194,43 @@ func backlogOf(
 	return keys, nil
 }
 
-// changeBacklog lets deliveries follow their subscription.
-func changeBacklog(ctx context.Context, tx *postgres.Tx, row Row, keys []backlogKey) error {
-	change, some := changeOf(row)
-	if !some || len(keys) == 0 {
+// changeBacklog changes deliveries to which the change still applies.
+func changeBacklog(
+	ctx context.Context, tx *postgres.Tx, change backlogChange, keys []backlogKey,
+) error {
+	if change.set == "" || len(keys) == 0 {
 		return nil
 	}
-	uids, times := make([]string, len(keys)), make([]time.Time, len(keys))
+	uids := make([]string, len(keys))
+	created, due := make([]time.Time, len(keys)), make([]time.Time, len(keys))
 	for i, key := range keys {
-		uids[i], times[i] = key.UID.String(), key.CreatedAt
+		uids[i], created[i], due[i] = key.UID.String(), key.CreatedAt, key.DueAt
 	}
 	// The limit, and the CASE around what indexes know, let the planner look each up by its key.
 	// They are locked in the order in which others lock deliveries.
 	_, err := tx.ExecContext(ctx, `
 		WITH key AS (
-			SELECT uid, at
-			  FROM unnest($1::uuid[], $3::timestamptz[]) AS key (uid, at)
+			SELECT uid, at, due_at
+			  FROM unnest($1::uuid[], $3::timestamptz[], $4::timestamptz[]) AS key (uid, at, due_at)
 			 LIMIT cardinality($1::uuid[])
 		), chosen AS MATERIALIZED (
-			SELECT d.delivery_uid, d.created_at
+			SELECT d.delivery_uid, d.created_at, key.due_at
 			  FROM key
 			  JOIN deliveries d ON d.delivery_uid = key.uid AND d.created_at = key.at
 			 WHERE CASE WHEN `+change.of+` THEN $2::timestamptz IS NOT NULL ELSE false END
 			 ORDER BY d.delivery_uid
 			   FOR UPDATE OF d
 		), found AS (
-			SELECT delivery_uid, created_at FROM chosen LIMIT cardinality($1::uuid[])
+			SELECT delivery_uid, created_at, due_at FROM chosen LIMIT cardinality($1::uuid[])
 		)
 		UPDATE deliveries d
 		   SET `+change.set+`
 		  FROM found
 		 WHERE d.delivery_uid = found.delivery_uid
-		   AND d.created_at = found.created_at`, pq.Array(uids), tx.Now, pq.Array(times))
+		   AND d.created_at = found.created_at`,
+		pq.Array(uids), tx.Now, pq.Array(created), pq.Array(due))
 	if err != nil {
-		return fmt.Errorf("changing the backlog of subscription %s: %w", row.UID, err)
+		return fmt.Errorf("changing a backlog: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,173 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// MaxRebooked is how long a line is at most that is rewritten in the transaction of a change.
+	MaxRebooked = backlogBatch
+	// rebookRound bounds how many are read at once. What books anew meanwhile is rarely taken for
+	// a part of the rest.
+	rebookRound = 250_000
+)
+
+// rebooking lets deliveries give up their slots and fall due.
+var rebooking = backlogChange{
+	of:  openDeliveries + ` AND d.slot_at IS NOT NULL AND NOT d.queued`,
+	set: `slot_at = NULL, next_attempt_at = found.due_at`,
+}
+
+// rebook lets what has booked a slot fall due at once, in its order, to book again under another
+// rate. A line that is too long for one transaction is left to a job.
+func (b *Backlogs) rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	isLong, err := IsLineLong(ctx, tx, uid)
+	if err != nil {
+		return err
+	}
+	if !isLong {
+		return Rebook(ctx, tx, uid)
+	}
+	return b.leave(ctx, tx, BacklogArgs{SubscriptionUID: uid, Rebook: true})
+}
+
+// IsLineLong tells whether more than MaxRebooked deliveries of a subscription have booked a slot.
+func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong bool, err error) {
+	err = tx.GetContext(ctx, &isLong, `
+		SELECT count(*) > $2
+		  FROM (SELECT
+		          FROM deliveries
+		         WHERE subscription_uid = $1
+		           AND state IN ('pending', 'retrying')
+		           AND slot_at IS NOT NULL
+		         LIMIT $2 + 1) AS line`, uid, MaxRebooked)
+	if err != nil {
+		return false, fmt.Errorf("looking at the line of subscription %s: %w", uid, err)
+	}
+	return isLong, nil
+}
+
+// Rebook lets what has booked a slot fall due at once, in its order, to book again: under another
+// rate, or in the place of what was cancelled. The line must not be long.
+func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	line, err := beginRebooking(ctx, tx, uid, 0)
+	if err != nil {
+		return err
+	}
+	keys, err := line.next(ctx, tx, MaxRebooked)
+	if err != nil {
+		return err
+	}
+	return changeBacklog(ctx, tx, rebooking, keys)
+}
+
+// RebookAll rebooks a line of any length. It begins again where it was interrupted, and ends where
+// the rate changes meanwhile: that rebooks everything itself.
+func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
+	var line *line
+	err := b.withRate(ctx, uid, func(tx *postgres.Tx, rate int) (err error) {
+		line, err = beginRebooking(ctx, tx, uid, rate)
+		return err
+	})
+	for err == nil {
+		var keys []backlogKey
+		if keys, err = line.next(ctx, b.DB, rebookRound); err != nil || len(keys) == 0 {
+			break
+		}
+		for batch := range slices.Chunk(keys, backlogBatch) {
+			err = b.withRate(ctx, uid, func(tx *postgres.Tx, rate int) error {
+				if rate != line.rate {
+					return errRateChanged
+				}
+				return changeBacklog(ctx, tx, rebooking, batch)
+			})
+			if err != nil {
+				break
+			}
+		}
+	}
+	if errors.Is(err, errRateChanged) {
+		return nil
+	}
+	return err
+}
+
+// errRateChanged ends the rebooking under a rate that is no more.
+var errRateChanged = errors.New("the rate has changed")
+
+// withRate runs in a transaction in which the rate of a subscription does not change.
+func (b *Backlogs) withRate(
+	ctx context.Context, uid uuid.UUID, do func(tx *postgres.Tx, rate int) error,
+) error {
+	return b.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		row, err := load(ctx, tx, uid, ` FOR SHARE OF s`)
+		if err != nil {
+			return err
+		}
+		return do(tx, postgres.OrZero(row.Rate))
+	})
+}
+
+// line is what had booked slots of a subscription at some time, in their order.
+type line struct {
+	uid  uuid.UUID
+	rate int // as it is then, in requests per second
+	// begunAt is that time; the slots from after on, up to last, are still to be read.
+	begunAt, after, last time.Time
+}
+
+// beginRebooking frees the slots of a subscription.
+func beginRebooking(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, rate int,
+) (*line, error) {
+	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("clearing the slots of subscription %s: %w", uid, err)
+	}
+	begun := &line{uid: uid, rate: rate, begunAt: tx.Now}
+	err = tx.GetContext(ctx, &begun.last, `
+		SELECT coalesce(max(slot_at), $2)
+		  FROM deliveries
+		 WHERE subscription_uid = $1
+		   AND state IN ('pending', 'retrying')`, uid, tx.Now)
+	if err != nil {
+		return nil, fmt.Errorf("reading the last slot of subscription %s: %w", uid, err)
+	}
+	return begun, nil
+}
+
+// next reads at most limit more of the line. A thousandth of the distances between their slots
+// keeps their order without moving the times far.
+func (l *line) next(ctx context.Context, db postgres.Querier, limit int) ([]backlogKey, error) {
+	var rows []struct {
+		backlogKey
+		SlotAt time.Time `db:"slot_at"`
+	}
+	err := db.SelectContext(ctx, &rows, `
+		SELECT delivery_uid, created_at, slot_at,
+		       $2::timestamptz - ($4::timestamptz - slot_at) / 1000 AS due_at
+		  FROM deliveries
+		 WHERE subscription_uid = $1
+		   AND state IN ('pending', 'retrying')
+		   AND slot_at > $3
+		   AND slot_at <= $4
+		   AND NOT queued
+		 ORDER BY slot_at, delivery_uid
+		 LIMIT $5`, l.uid, l.begunAt, l.after, l.last, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading the line of subscription %s: %w", l.uid, err)
+	}
+	keys := make([]backlogKey, len(rows))
+	for i, row := range rows {
+		keys[i], l.after = row.backlogKey, row.SlotAt
+	}
+	return keys, nil
+}
