@@ -27,13 +27,16 @@ import (
 // quotes no value that may hold a password.
 type rule func(value string, tag reflect.StructTag) (any, error)
 
+// mustBe refuses a value and says what it must be.
+func mustBe(value, want string) error { return fmt.Errorf("is %q; it must be %s", value, want) }
+
 // rules are named by the tag is.
 var rules = map[string]rule{
 	"text": func(value string, _ reflect.StructTag) (any, error) { return value, nil },
 	"bool": func(value string, _ reflect.StructTag) (any, error) {
 		yes, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("is %q; it must be true or false", value)
+			return nil, mustBe(value, "true or false")
 		}
 		return yes, nil
 	},
@@ -48,7 +51,7 @@ var rules = map[string]rule{
 	"delays": func(value string, _ reflect.StructTag) (any, error) {
 		parts := strings.Split(value, ",")
 		if len(parts) != 2 {
-			return nil, fmt.Errorf("is %q; it must be two durations, such as 1m,10m", value)
+			return nil, mustBe(value, "two durations, such as 1m,10m")
 		}
 		var delays []time.Duration
 		for _, part := range parts {
@@ -63,7 +66,7 @@ var rules = map[string]rule{
 	"ratio": func(value string, _ reflect.StructTag) (any, error) {
 		ratio, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(ratio >= 0 && ratio <= 1) {
-			return nil, fmt.Errorf("is %q; it must be a number from 0 to 1", value)
+			return nil, mustBe(value, "a number from 0 to 1")
 		}
 		return ratio, nil
 	},
@@ -108,7 +111,7 @@ var rules = map[string]rule{
 	"listen": func(value string, _ reflect.StructTag) (any, error) {
 		_, port, err := net.SplitHostPort(value)
 		if err != nil {
-			return nil, fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
+			return nil, mustBe(value, "host:port, such as 127.0.0.1:8080")
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			return nil, fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
@@ -118,15 +121,13 @@ var rules = map[string]rule{
 	"loopback": func(value string, _ reflect.StructTag) (any, error) { // a profile shows memory
 		address, err := netip.ParseAddrPort(value)
 		if err != nil || !address.Addr().IsLoopback() {
-			return nil, fmt.Errorf("is %q; it must be a loopback address and port, such as 127.0.0.1:6060",
-				value)
+			return nil, mustBe(value, "a loopback address and port, such as 127.0.0.1:6060")
 		}
 		return value, nil
 	},
 	"sender": func(value string, _ reflect.StructTag) (any, error) {
 		if _, err := mail.ParseAddress(value); err != nil {
-			return nil, fmt.Errorf("is %q; it must be an address such as Lender <mail@lender.example>",
-				value)
+			return nil, mustBe(value, "an address such as Lender <mail@lender.example>")
 		}
 		return value, nil
 	},
@@ -134,7 +135,7 @@ var rules = map[string]rule{
 	"currency": func(value string, _ reflect.StructTag) (any, error) {
 		unit, err := currency.ParseISO(value)
 		if err != nil || unit.String() != value || unit == currency.XXX || unit == currency.XTS {
-			return nil, fmt.Errorf("is %q; it must be a code of ISO 4217 such as USD", value)
+			return nil, mustBe(value, "a code of ISO 4217 such as USD")
 		}
 		if decimals, _ := currency.Standard.Rounding(unit); decimals != 2 {
 			return nil, fmt.Errorf("is %q, whose amounts have no hundredths; amounts here do", value)
@@ -149,7 +150,7 @@ var rules = map[string]rule{
 		parsed, err := url.Parse(trimmed)
 		if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
 			strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
-			return nil, fmt.Errorf("is %q; it must be a plain path such as /api", value)
+			return nil, mustBe(value, "a plain path such as /api")
 		}
 		for _, taken := range []string{"/console", "/docs", "/static"} {
 			if trimmed == taken || strings.HasPrefix(trimmed, taken+"/") {
@@ -161,7 +162,7 @@ var rules = map[string]rule{
 	"origin": func(value string, _ reflect.StructTag) (any, error) {
 		parsed, err := url.Parse(value)
 		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-			return nil, fmt.Errorf("is %q; it must be an origin such as https://drawbridge.example", value)
+			return nil, mustBe(value, "an origin such as https://drawbridge.example")
 		}
 		if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
 			parsed.User != nil {
@@ -187,7 +188,7 @@ var rules = map[string]rule{
 	"zone": func(value string, _ reflect.StructTag) (any, error) {
 		zone, err := time.LoadLocation(value)
 		if err != nil || value == "Local" {
-			return nil, fmt.Errorf("is %q; it must be a zone such as America/New_York or UTC", value)
+			return nil, mustBe(value, "a zone such as America/New_York or UTC")
 		}
 		return zone, nil
 	},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -83,11 +84,11 @@ func examineServer(ctx context.Context, s *app.Services) []Checkup {
 	case err != nil:
 		written = Failure("writable", err, "See the log of the database.")
 	case why == postgres.DiskFull:
-		written.Finding, written.Detail = Failed, Sentence(fmt.Errorf("%s", why))
+		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
 		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
 			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
 	case why != "":
-		written.Finding, written.Detail = Failed, Sentence(fmt.Errorf("%s", why))
+		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
 		written.Remedy = "Name the primary in DATABASE_URL, or all servers (host=a,b). One that was " +
 			"set so: " + psql("ALTER SYSTEM RESET default_transaction_read_only") + ", or promote the " +
 			"standby: " + psql("SELECT pg_promote()")
