@@ -75,6 +75,10 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 		first.Text("delivery_uid") != replayed.Text("delivery_uid") {
 		t.Errorf("under a key: %s, then %s", first.Raw, replayed.Raw)
 	}
+	keyed.JSON = `{}`
+	if other := s.Do(keyed); other.Code() != "IDEMPOTENCY_MISMATCH" {
+		t.Errorf("under the key with another content: %s", other.Raw)
+	}
 	again := call(s, s.Home, http.MethodPost, "/v2/deliveries/"+made.UID.String()+"/resend", nil)
 	if again.Status != http.StatusConflict || again.Code() != "INVALID_STATE" {
 		t.Errorf("one that is on its way was re-sent: %s", again.Raw)

@@ -42,12 +42,14 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 // by the oldest encoding first; there are none where the path says everything.
 func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	caller := callerOf(c)
-	if len(digests) == 0 { // the path says everything
-		digests = [][sha256.Size]byte{sha256.Sum256(nil)}
-	}
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
 	if err != nil {
 		return err
+	}
+	if len(digests) == 0 { // the path says everything
+		if digests, err = unusedContent(c, key); err != nil {
+			return err
+		}
 	}
 	// The body may have taken minutes.
 	if _, err := e.recheck(c, nil); err != nil {
@@ -85,6 +87,19 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
 }
 
+// unusedContent digests a body that an operation makes no use of, since a key belongs to one
+// content all the same; without a key it need not come.
+func unusedContent(c echo.Context, key string) ([][sha256.Size]byte, error) {
+	if key == "" {
+		return nil, nil
+	}
+	raw, err := readBody(c)
+	if err == nil {
+		err = checkSize(c, int64(len(raw)))
+	}
+	return [][sha256.Size]byte{sha256.Sum256(raw)}, err
+}
+
 // answer writes a successful answer that changed nothing.
 func (e *edge) answer(c echo.Context, data any) error {
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON,
@@ -103,10 +118,9 @@ func (e *edge) jsonEffect(
 			return err
 		}
 	}
-	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxBody(c)+1))
+	raw, err := readBody(c)
 	if err != nil {
-		return lending.NewError(lending.CodeValidation,
-			"the body could not be read to its end; send it whole").WithCause(err)
+		return err
 	}
 	traceNamed(c, raw)
 	digests := [][sha256.Size]byte{sha256.Sum256(raw)}
@@ -129,6 +143,16 @@ func (e *edge) jsonEffect(
 	})
 }
 
+// readBody reads a body, and of one that is too large a byte more than it may have.
+func readBody(c echo.Context) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxBody(c)+1))
+	if err != nil {
+		return nil, lending.NewError(lending.CodeValidation,
+			"the body could not be read to its end; send it whole").WithCause(err)
+	}
+	return raw, nil
+}
+
 // asksFirst tells that the client waits for a word before it sends the body, and
 // sends none when it is refused. Reading would be that word.
 func asksFirst(c echo.Context) bool {
@@ -148,6 +172,11 @@ func checkJSON(c echo.Context, size int64) error {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
+	return checkSize(c, size)
+}
+
+// checkSize checks the size of a body in bytes.
+func checkSize(c echo.Context, size int64) error {
 	if limit := maxBody(c); size > limit {
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the body must be at most %d bytes", limit)

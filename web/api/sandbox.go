@@ -213,7 +213,7 @@ const disbursementField = "merchantDisbursementId"
 // pathNumber reads the number of the path's disbursement. Error: VALIDATION_ERROR.
 func pathNumber(c echo.Context) (int64, error) {
 	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
-	if err != nil || id < 1 {
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != c.Param("id") {
 		return 0, lending.Invalid(disbursementField, "%q must be a whole number", disbursementField)
 	}
 	return id, nil

@@ -201,10 +201,17 @@ func assign(
 		uses = append(uses, given...)
 	}
 	at := slices.IndexFunc(uses, func(u use) bool { return u.UID == uid })
-	if at < 0 {
+	if at >= 0 {
+		return uses[at].suffered(), nil
+	}
+	// The worker of a later one may have given it a fault while this one waited for its turn.
+	var mine use
+	err = tx.GetContext(ctx, &mine, `
+		SELECT delivery_uid, fault, until FROM sandbox_fault_uses WHERE delivery_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
 		return delivery.Suffered{}, nil
 	}
-	return uses[at].suffered(), nil
+	return mine.suffered(), err
 }
 
 // give gives an order to deliveries that have had no attempt.

@@ -19,6 +19,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
 	"drawbridge/internal/webhook/sender"
@@ -204,6 +205,45 @@ func TestDelay(t *testing.T) {
 	if detail := b.Detail(t, b.List(t)[1].UID); len(detail.Attempts) != 1 ||
 		detail.Attempts[0].Fault != delivery.FaultDelay {
 		t.Errorf("the delayed delivery is %+v", detail)
+	}
+}
+
+// TestEarlierOnesWaitForTheirFault lets the worker of a later delivery hand out the faults while
+// that of an earlier one waits for its turn.
+func TestEarlierOnesWaitForTheirFault(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultDelay, 1, 60)
+	b.publish()
+	b.publish()
+	made := b.List(t) // newest first
+	took := make([]chan delivery.Suffered, len(made))
+	b.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `SELECT FROM subscriptions FOR UPDATE`)
+		for i, one := range made {
+			took[i] = make(chan delivery.Suffered, 1)
+			go func() {
+				suffered, err := b.Take(context.WithoutCancel(ctx), one.UID, b.to, one.CreatedAt)
+				if err != nil {
+					t.Error(err)
+				}
+				took[i] <- suffered
+			}()
+			waittest.Until(t, "the worker waits for its turn", func() bool {
+				return b.Count(t, `
+					SELECT count(*)
+					  FROM pg_stat_activity
+					 WHERE datname = current_database()
+					   AND wait_event_type = 'Lock'`) == i+1
+			})
+		}
+		return err
+	})
+	if got := <-took[0]; got.Fault != "" {
+		t.Errorf("the later one suffers %+v", got)
+	}
+	if got := <-took[1]; got.Fault != delivery.FaultDelay || got.Until.IsZero() {
+		t.Errorf("the earlier one suffers %+v", got)
 	}
 }
 
