@@ -126,10 +126,10 @@ func sampleDelivery(word string) deliveries.Page {
 				UID: uuid.MustParse(sampleSubscription), State: subscription.StateActive, URL: word,
 				Version: 3, Auth: sender.AuthHMAC,
 			},
-			NewerDelivered: true, Reason: word, Error: word,
+			NewerDelivered: true, Resends: []delivery.Delivery{row}, Reason: word, Error: word,
 		},
 		Alert:   &alert.Item{Kind: alert.KindUsedUp, Owner: word, OpenedAt: sampleTime},
-		Resends: []delivery.Delivery{row}, Related: []delivery.Delivery{row},
+		Related: []delivery.Delivery{row},
 		Ledger: []delivery.LedgerLine{{
 			SubscriptionUID: uuid.MustParse(sampleSubscription),
 			Endpoint:        subscription.Endpoint{SubscriptionName: word, URL: word},

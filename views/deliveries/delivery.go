@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,6 +28,8 @@ type Resend struct {
 	Subscription subscription.Subscription
 	// NewerDelivered tells that a later event of the application has arrived.
 	NewerDelivered bool
+	// Resends are the deliveries that re-send this one, newest first.
+	Resends []delivery.Delivery
 	// Reason and Error return what was typed, with what is wrong about it.
 	Reason, Error string
 }
@@ -38,8 +41,6 @@ type Page struct {
 	Bulk uuid.UUID
 	// Alert is the open one that this failed delivery belongs to, nil for none.
 	Alert *alert.Item
-	// Resends are the deliveries that re-send this one, newest first.
-	Resends []delivery.Delivery
 	// Ledger is what became of the event for the subscriptions of the partner; MoreLedger
 	// tells that there are others, which the event's page has.
 	Ledger     []delivery.LedgerLine
@@ -85,6 +86,13 @@ func (r Resend) risks() []string {
 	case delivery.StatePending, delivery.StateRetrying:
 		found = append(found, "It is still being tried by itself: the partner may get it twice.")
 	case delivery.StateFailed, delivery.StateCancelled:
+		if r.Delivery.MadeGoodBy != nil {
+			found = append(found, "The partner has received this event by another delivery already and "+
+				"will get it again.")
+		}
+	}
+	if slices.ContainsFunc(r.Resends, func(d delivery.Delivery) bool { return !d.State.IsFinal() }) {
+		found = append(found, "A re-send of it is under way: the partner may get it twice.")
 	}
 	changed := false
 	for _, attempt := range r.Delivery.Attempts {

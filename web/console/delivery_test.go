@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/postgres"
@@ -310,6 +311,13 @@ func TestResendNamesRisks(t *testing.T) {
 	r.publish("Declined")
 	if got := risks(r.list()[0]); !strings.Contains(got, "still being tried") {
 		t.Errorf("a pending event: %q", got)
+	}
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{first.UID}, "test", "")
+		return err
+	})
+	if got := risks(first); !strings.Contains(got, "A re-send of it is under way") {
+		t.Errorf("an event that is sent again already: %q", got)
 	}
 	moved := endpoint.URL + "/moved"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {

@@ -98,8 +98,16 @@ func TestDrawDesk(t *testing.T) {
 	}
 	link := page.find(row(asked)+" td a[href*='to=FUNDING_PROCESSING']").AttrOr("href", "")
 	b.get(link).wantStatus(t, http.StatusOK)
+	b.header.Set("Referer", r.URL+paths.Desk+"?overdue=yes")
 	answer, _ := b.fillIn(link, map[string]string{"reason": "a note among ourselves"})
 	answer.wantStatus(t, http.StatusSeeOther)
+	b.header.Del("Referer")
+	if back := answer.Location; back != paths.Desk+"?overdue=yes" {
+		t.Errorf("a change from the desk leads to %s", back)
+	}
+	if said := b.get(paths.Desk).text("main"); !strings.Contains(said, "is processing.") {
+		t.Errorf("back on the desk it says %q", said)
+	}
 	var noted, changes int
 	r.must(r.DB.QueryRowContext(t.Context(), `
 		SELECT (SELECT count(*) FROM audit_log WHERE reason = 'a note among ourselves'),

@@ -235,13 +235,13 @@ func loanTasks() []task {
 		name: "finding the draws of a loan and funding one", start: "/console/loans",
 		do: func(w *walker) {
 			w.send(`main [href="/console/applications/{pending}"]`)
-			for _, step := range []string{"Mark funding as processing", "Mark funding as settled"} {
+			for _, state := range []string{"processing", "settled"} {
 				w.goes("/console/applications/{pending}")
-				w.confirms(step, "Recorded.")
+				w.confirms("Mark funding as "+state, "is "+state+".")
 			}
 		},
 	}, {
-		name: "cancelling a draw that a partner asked for", end: "Recorded.",
+		name: "cancelling a draw that a partner asked for", end: "is cancelled.",
 		do: func(w *walker) {
 			status := e2etest.RequestDraw(w.T, w.stage.server.URL, w.stage.data, "first_regular")
 			if status != http.StatusOK {

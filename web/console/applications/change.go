@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,6 +86,8 @@ type changing struct {
 	*Feature
 
 	uid uuid.UUID
+	// back is where it leads to once it is done, or given up.
+	back string
 	// get reads what the change is about from the form or the address.
 	get func(name string) string
 	// now is how things stand when the form is made, and what was locked by the time it acts.
@@ -117,7 +121,7 @@ func (f *Feature) change() action.Spec {
 				return action.Form{}, err
 			}
 			name, path := ctx.Param("change"), paths.To(paths.Application, uid.String())
-			c := changing{Feature: f, uid: uid, get: func(name string) string {
+			c := changing{Feature: f, uid: uid, back: cameFrom(ctx, path), get: func(name string) string {
 				return strings.TrimSpace(ctx.FormValue(name))
 			}}
 			if name == "status" && c.get("to") == "" {
@@ -139,7 +143,7 @@ func (f *Feature) change() action.Spec {
 			}
 			form.Fields.About = about(summary)
 			form.Fields.Action = paths.To(paths.ApplicationChange, uid.String(), name)
-			form.Fields.Cancel, form.Place = path, placeOf(summary).Under(path, "")
+			form.Place = placeOf(summary).Under(path, "")
 			return form, nil
 		},
 	}
@@ -177,19 +181,21 @@ func (c changing) form(
 	}
 	form.Fields, form.Done = confirmation.form, confirmation.done
 	form.Unchanged = "Nothing was changed."
-	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)})
+	form.Fields.Cancel = c.back
+	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)},
+		ui.HiddenField{Name: "back", Value: c.back})
 	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
 		if *c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
 			return outcome, err
 		}
 		if now := basis(c); now != seen {
+			was, is := difference(seen, now)
 			return outcome, lending.NewError(lending.CodeInvalidState,
 				"This changed while you were looking: it was %s and is %s now. "+
-					"Look at it again before you decide",
-				cmp.Or(seen, "nothing"), cmp.Or(now, "nothing"))
+					"Look at it again before you decide", was, is)
 		}
-		outcome.Target = paths.To(paths.Application, c.uid.String())
+		outcome.Target = c.back
 		changed, err := confirmation.do(ctx, tx, by)
 		if err != nil || !changed {
 			return outcome, err
@@ -200,6 +206,30 @@ func (c changing) form(
 		}), nil
 	}
 	return form, nil
+}
+
+// difference names the parts of two descriptions, divided by semicolons, that only one has.
+func difference(was, is string) (before, after string) {
+	parts, others := strings.Split(was, "; "), strings.Split(is, "; ")
+	without := func(parts, others []string) string {
+		only := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
+			return slices.Contains(others, part)
+		})
+		return cmp.Or(strings.Join(only, "; "), "nothing")
+	}
+	return without(parts, others), without(others, parts)
+}
+
+// cameFrom is where the form was opened: the draw desk as it was then, or the application.
+func cameFrom(ctx echo.Context, application string) string {
+	back := ctx.FormValue("back")
+	if from, err := url.Parse(ctx.Request().Referer()); err == nil && !page.IsSent(ctx) {
+		back = from.RequestURI()
+	}
+	if back == paths.Desk || strings.HasPrefix(back, paths.Desk+"?") {
+		return page.SafeNext(back)
+	}
+	return application
 }
 
 // tells says which event a change causes and who gets it.
@@ -234,7 +264,7 @@ func notNow(format string, args ...any) error {
 // soAlready ends the asking for what is so already: the person is led to the application.
 func (c changing) soAlready(format string, args ...any) error {
 	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)),
-		paths.To(paths.Application, c.uid.String()))
+		c.back)
 }
 
 // chooseOne refuses an address that names no choice of a form, in the form's words.

@@ -244,7 +244,8 @@ func (c changing) confirmFunding() (changeForm, error) {
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
 			},
 		},
-		after: after, done: "Recorded.",
+		after: after,
+		done:  fmt.Sprintf("Draw #%d is %s.", id, strings.ToLower(applications.DrawWord(to))),
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			change, err := lending.ParseFundingChange(to, fields, tx.Now)
 			if err != nil {

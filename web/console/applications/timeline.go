@@ -16,6 +16,7 @@ import (
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/emails"
+	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -137,7 +138,8 @@ func entry(ctx context.Context, m application.TimelineEntry) applications.Entry 
 			shown.Tag = "re-send"
 		}
 	case m.Kind == application.EntryOperator:
-		shown.Title, shown.Text = m.Name, "by "+m.Party
+		shown.Title, shown.Code = operations.ActionWords(m.Name), m.Name
+		shown.Text = "by " + m.Party
 		if m.Text != "" {
 			shown.Text += ": " + m.Text
 		}

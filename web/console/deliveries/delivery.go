@@ -103,8 +103,7 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 			shown.Changed = changes.Settings()
 		}
 	}
-	shown.Resends, err = f.Webhooks.Deliveries.ResendsOf(ctx, uid)
-	return shown, err
+	return shown, nil
 }
 
 // related are the other deliveries of a delivery's application, newest first.
@@ -125,6 +124,9 @@ func (f *Feature) loadResend(
 	ctx context.Context, uid uuid.UUID,
 ) (shown deliveries.Resend, err error) {
 	if shown.Delivery, err = f.Webhooks.Deliveries.Get(ctx, uid); err != nil {
+		return shown, err
+	}
+	if shown.Resends, err = f.Webhooks.Deliveries.ResendsOf(ctx, uid); err != nil {
 		return shown, err
 	}
 	shown.Subscription, err = f.Webhooks.Subscriptions.Get(ctx, shown.Delivery.SubscriptionUID)
