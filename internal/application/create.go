@@ -59,9 +59,15 @@ func (s *Service) Create(
 	return load(ctx, tx, Caller{}, uid, ``)
 }
 
-// Get returns an application with its offers. Error: NOT_FOUND.
-func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Application, error) {
-	return load(ctx, s.DB, caller, uid, ``)
+// Get returns an application with its offers, all of one moment. Error: NOT_FOUND.
+func (s *Service) Get(
+	ctx context.Context, caller Caller, uid uuid.UUID,
+) (found Application, err error) {
+	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+		found, err = load(ctx, tx, caller, uid, ``)
+		return err
+	})
+	return found, err
 }
 
 // RunDecision decides an application in Pending Review: it makes the offers

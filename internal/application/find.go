@@ -27,34 +27,37 @@ type Wanted struct {
 	Limit  int
 }
 
-// Find returns one page of the applications that are wanted, whole and newest first,
-// and where the next page begins, zero on the last one. Error: VALIDATION_ERROR for
-// the limit.
+// Find returns one page of the applications that are wanted, whole, newest first and all
+// of one moment, and where the next page begins, zero on the last one. Error:
+// VALIDATION_ERROR for the limit.
 func (s *Service) Find(
 	ctx context.Context, wanted Wanted,
-) ([]Application, postgres.Cursor, error) {
+) (page []Application, next postgres.Cursor, err error) {
 	if err := postgres.CheckLimit(wanted.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	query, args := wanted.query()
-	uids, next, err := pageOf(ctx, s.DB, wanted.Limit, query, args)
-	if err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	apps, err := loadInOrder(ctx, s.DB, uids)
-	return apps, next, err
+	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+		var uids []uuid.UUID
+		if uids, next, err = pageOf(ctx, tx, wanted.Limit, query, args); err != nil {
+			return err
+		}
+		page, err = loadInOrder(ctx, tx, uids)
+		return err
+	})
+	return page, next, err
 }
 
 // pageOf runs a statement that selects uids and times with one row more than the limit,
 // and returns the page and where the next one begins.
 func pageOf(
-	ctx context.Context, db postgres.Querier, limit int, query string, args []any,
+	ctx context.Context, tx *postgres.Tx, limit int, query string, args []any,
 ) ([]uuid.UUID, postgres.Cursor, error) {
 	var rows []struct {
 		UID uuid.UUID `db:"application_uid"`
 		At  time.Time `db:"at"`
 	}
-	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
+	if err := tx.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("finding applications: %w", err)
 	}
 	places := make([]postgres.Cursor, 0, len(rows))
@@ -72,9 +75,9 @@ func pageOf(
 
 // loadInOrder loads applications in the order of their uids as given.
 func loadInOrder(
-	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) ([]Application, error) {
-	loaded, err := loadAll(ctx, db, Caller{}, uids, ``)
+	loaded, err := loadAll(ctx, tx, Caller{}, uids, ``)
 	if err != nil {
 		return nil, err
 	}

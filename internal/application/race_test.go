@@ -2,6 +2,7 @@ package application_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,4 +149,48 @@ func TestDecisionsRace(t *testing.T) {
 		t.Errorf("decided %d times", made)
 	}
 	same(t, "events", w.Statuses(t, app.UID), statusEvent+"Hard Pull Authorization")
+}
+
+// What is read of an application is of one moment, also where a change commits between two
+// of the statements that read it.
+func TestReadsAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	w.NewProduct(t, "SOLAR", "40,40,20")
+	reads := map[string]func(uuid.UUID) (application.Application, error){
+		"offers": func(uid uuid.UUID) (application.Application, error) {
+			return w.Applications.Get(t.Context(), w.Caller(), uid)
+		},
+		// Finds it by its status, then loads it.
+		"products": func(uid uuid.UUID) (application.Application, error) {
+			found, _, err := w.Applications.Find(t.Context(), application.Wanted{
+				MerchantUIDs: []uuid.UUID{w.Merchant}, Status: lending.StatusApproved, Limit: 1,
+			})
+			if err != nil || len(found) != 1 || found[0].UID != uid {
+				return application.Application{}, fmt.Errorf("found %+v: %w", found, err)
+			}
+			return found[0], nil
+		},
+	}
+	for table, read := range reads {
+		uid := w.Application(t, apptest.In(lending.StatusApproved)).UID
+		change := func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := w.Applications.ChangeAmount(ctx, tx, w.Caller(), uid, apptest.Money("5000"))
+			if err == nil {
+				_, err = w.Applications.Move(ctx, tx, w.Caller(), uid, lending.StatusPendClearance)
+			}
+			return err
+		}
+		w.Amid(t, table, change, func() {
+			got, err := read(uid)
+			if err != nil {
+				t.Errorf("%s: %v", table, err)
+				return
+			}
+			if amount := got.Offers[0].ApprovedAmount.String(); got.Status != lending.StatusApproved ||
+				amount != "10000.00" {
+				t.Errorf("%s: %s with an offer of %s", table, got.Status, amount)
+			}
+		})
+	}
 }

@@ -84,9 +84,9 @@ func lock(
 }
 
 func load(
-	ctx context.Context, db postgres.Querier, caller Caller, uid uuid.UUID, locking string,
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, locking string,
 ) (Application, error) {
-	apps, err := loadAll(ctx, db, caller, []uuid.UUID{uid}, locking)
+	apps, err := loadAll(ctx, tx, caller, []uuid.UUID{uid}, locking)
 	if err != nil {
 		return Application{}, err
 	}
@@ -106,11 +106,11 @@ const lockRows = `FOR NO KEY UPDATE OF a`
 // are read afterwards, in a statement of their own, so that they are as a lock's
 // former holder left them.
 func loadAll(
-	ctx context.Context, db postgres.Querier, caller Caller, uids []uuid.UUID, locking string,
+	ctx context.Context, tx *postgres.Tx, caller Caller, uids []uuid.UUID, locking string,
 ) ([]Application, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []applicationRow
-	err := db.SelectContext(ctx, &rows, `
+	err := tx.SelectContext(ctx, &rows, `
 		SELECT `+applicationColumns+`
 		  FROM applications a
 		 WHERE a.application_uid`+among+`
@@ -120,7 +120,7 @@ func loadAll(
 	if err != nil {
 		return nil, fmt.Errorf("loading applications %s: %w", uids, err)
 	}
-	offers, err := loadOffers(ctx, db, uids)
+	offers, err := loadOffers(ctx, tx, uids)
 	if err != nil {
 		return nil, err
 	}
@@ -167,11 +167,11 @@ func (r applicationRow) application() Application {
 // loadOffers loads the offers of applications, by product code. An open loan
 // shows on the offer that it was opened for.
 func loadOffers(
-	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) (map[uuid.UUID][]offerRow, error) {
 	among, wanted := postgres.Among(uids)
 	var rows []offerRow
-	err := db.SelectContext(ctx, &rows, `
+	err := tx.SelectContext(ctx, &rows, `
 		SELECT o.application_uid,
 		       o.product_uid,
 		       p.code,

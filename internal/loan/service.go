@@ -60,6 +60,9 @@ func (s *Service) PreviewDraw(
 	if err != nil {
 		return Preview{}, err
 	}
+	if loan != nil {
+		app.Status = loan.Status // of the same moment as the loan
+	}
 	request.Documents = lending.DocumentsAssumed
 	draw, err := lending.DecideDraw(app.Status, loan.values(), request)
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {

@@ -112,6 +112,28 @@ func TestPreviewForetellsTheDraw(t *testing.T) {
 	}
 }
 
+// A preview is of one moment, also where a change commits between the two statements that
+// read its loan.
+func TestPreviewAmidAChange(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	uid := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20")).UID
+	draw := w.Draw(t, uid, loan.DrawInput{})
+	w.Amid(t, "loans", func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
+			lending.FundingChange{Status: lending.FundingCancelled})
+		if err == nil {
+			_, err = w.Applications.Move(ctx, tx, w.Caller(), uid, lending.StatusPendClearance)
+		}
+		return err
+	}, func() {
+		preview, err := w.Loans.PreviewDraw(t.Context(), w.Caller(), uid, lending.DrawRequest{})
+		if err != nil || preview.Refusal == nil {
+			t.Errorf("granted, which it was at no time: %+v, %v", preview, err)
+		}
+	})
+}
+
 func TestPreviewForetellsTheRefusal(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -11,6 +11,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // Draft says what an application is to become.
@@ -144,6 +145,30 @@ func (h *Harness) Move(t testing.TB, uid uuid.UUID, to lending.ApplicationStatus
 		_, err := h.Applications.Move(ctx, tx, Operator(), uid, to)
 		return err
 	})
+}
+
+// Amid runs read so that it meets a change half-way: the first of its statements that needs
+// the table waits until the change has committed.
+func (h *Harness) Amid(
+	t testing.TB, table string, change func(ctx context.Context, tx *postgres.Tx) error, read func(),
+) {
+	t.Helper()
+	done := make(chan struct{})
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE `+table); err != nil {
+			return err
+		}
+		if err := change(ctx, tx); err != nil {
+			return err
+		}
+		go func() {
+			defer close(done)
+			read()
+		}()
+		pgtest.WaitForLock(t, h.DB)
+		return nil
+	})
+	<-done
 }
 
 // Draw requests a draw of the world's merchant.
