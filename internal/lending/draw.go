@@ -60,8 +60,13 @@ func notApproved(draw Draw, documents Documents) error {
 		"The application must be in Approved status before requesting a draw")
 }
 
-// nextDraw finds stage and kind (draw rule 4). A stage is final when it is the last, or
-// when the balance is at most what is scheduled for it.
+// IsFinal reports whether a draw takes the whole balance (draw rule 4): it is of the last
+// stage, or the balance is at most what is scheduled for its stage.
+func IsFinal(scheduled Money, last bool, balance Money) bool {
+	return last || !scheduled.Less(balance)
+}
+
+// nextDraw finds stage and kind (draw rule 4).
 func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	stage, found := loan.NextStage()
 	if !found || !loan.Balance().IsPositive() {
@@ -70,7 +75,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	}
 	draw := Draw{Kind: DrawRegular, Stage: stage.Number}
 	switch {
-	case loan.isLast(stage) || !stage.Scheduled.Less(loan.Balance()):
+	case IsFinal(stage.Scheduled, loan.isLast(stage), loan.Balance()):
 		draw.Kind = DrawFinal
 	case request.ProjectCompletedEarly:
 		draw.Kind = DrawEarly

@@ -56,10 +56,11 @@ type Summary struct {
 	// PendingID and Pending are the draw under way, nil without one.
 	PendingID *int64         `db:"pending_id"`
 	Pending   *lending.Money `db:"pending_amount"`
-	// NextStage and Scheduled are the first stage that nothing was drawn for, nil
-	// when none is left.
-	NextStage *int           `db:"next_stage"`
-	Scheduled *lending.Money `db:"next_amount"`
+	// NextStage and NextAmount are what a draw without amounts would be, once nothing keeps
+	// it, nil when nothing is left; NextIsLast is of the schedule.
+	NextStage  *int           `db:"next_stage"`
+	NextAmount *lending.Money `db:"next_amount"`
+	NextIsLast bool           `db:"next_is_last"`
 }
 
 // State tells what keeps the next draw.
@@ -73,6 +74,14 @@ func (s Summary) State() ListState {
 		return ListBlocked
 	}
 	return ListReady
+}
+
+// weighNext turns what is scheduled for the next stage into what a draw of it would pay.
+func (s *Summary) weighNext() {
+	balance := s.Amount.Sub(s.Drawn)
+	if s.NextAmount != nil && lending.IsFinal(*s.NextAmount, s.NextIsLast, balance) {
+		s.NextAmount = &balance
+	}
 }
 
 const (
@@ -103,7 +112,8 @@ func (s *Service) List(
 		       l.drawn_amount, l.opened_at, `+isCompleted+` AS completed,
 		       pending.merchant_disbursement_id AS pending_id,
 		       pending.gross_amount AS pending_amount,
-		       next.stage AS next_stage, next.scheduled_amount AS next_amount
+		       next.stage AS next_stage, next.scheduled_amount AS next_amount,
+		       coalesce(next.is_last, false) AS next_is_last
 		  FROM loans l
 		  JOIN applications a USING (application_uid)
 		  JOIN partners p ON p.partner_uid = a.partner_uid
@@ -113,11 +123,14 @@ func (s *Service) List(
 		         ON pending.application_uid = l.application_uid
 		        AND pending.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')
 		  LEFT JOIN LATERAL (
-		       SELECT s.stage, s.scheduled_amount
-		         FROM loan_stages s
-		        WHERE s.application_uid = l.application_uid
+		       SELECT s.stage, s.scheduled_amount, s.stage = s.last AS is_last
+		         FROM (SELECT stage, scheduled_amount, max(stage) OVER () AS last
+		                 FROM loan_stages
+		                WHERE application_uid = l.application_uid) AS s
+		        WHERE l.drawn_amount < l.loan_amount
+		          AND (s.scheduled_amount > 0 OR s.stage = s.last)
 		          AND NOT EXISTS (SELECT 1 FROM disbursements d
-		                           WHERE d.application_uid = s.application_uid
+		                           WHERE d.application_uid = l.application_uid
 		                             AND d.stage = s.stage
 		                             AND d.status NOT IN ('CANCELLED', 'RETURNED'))
 		        ORDER BY s.stage
@@ -126,6 +139,9 @@ func (s *Service) List(
 		 LIMIT $%d`, len(args)), args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing loans: %w", err)
+	}
+	for i := range rows {
+		rows[i].weighNext()
 	}
 	rows, next := postgres.Page(rows, filter.Limit, func(row Summary) postgres.Cursor {
 		return postgres.Cursor{At: row.OpenedAt, UID: row.UID}

@@ -67,8 +67,8 @@ func nextDraw(ctx context.Context, s loan.Summary) string {
 	switch {
 	case s.PendingID != nil:
 		return fmt.Sprintf("draw #%d, %s", *s.PendingID, ui.Amount(ctx, *s.Pending))
-	case s.NextStage != nil && !s.Completed:
-		return fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(ctx, *s.Scheduled))
+	case s.NextStage != nil:
+		return fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(ctx, *s.NextAmount))
 	}
 	return ""
 }

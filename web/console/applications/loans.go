@@ -68,7 +68,7 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 					strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
 					s.ProductCode, s.Amount.String(), s.Drawn.String(),
 					list.CellNumber(page.Value(s.PendingID)), list.CellMoney(s.Pending),
-					list.CellNumber(int64(page.Value(s.NextStage))), list.CellMoney(s.Scheduled),
+					list.CellNumber(int64(page.Value(s.NextStage))), list.CellMoney(s.NextAmount),
 				}
 			},
 		},
