@@ -18,7 +18,7 @@ type ListState string
 // The states of a loan in a list.
 const (
 	ListPending   ListState = "pending"   // the money of a draw is under way
-	ListCompleted ListState = "completed" // a final or early draw stands, nothing is left
+	ListCompleted ListState = "completed" // nothing is left to draw
 	ListBlocked   ListState = "blocked"   // the application is not Approved
 	ListReady     ListState = "ready"     // the next draw may be requested
 )
@@ -52,7 +52,6 @@ type Summary struct {
 	Amount       lending.Money             `db:"loan_amount"`
 	Drawn        lending.Money             `db:"drawn_amount"`
 	OpenedAt     time.Time                 `db:"opened_at"`
-	Completed    bool                      `db:"completed"`
 	// PendingID and Pending are the draw under way, nil without one.
 	PendingID *int64         `db:"pending_id"`
 	Pending   *lending.Money `db:"pending_amount"`
@@ -68,7 +67,7 @@ func (s Summary) State() ListState {
 	switch {
 	case s.PendingID != nil:
 		return ListPending
-	case s.Completed:
+	case !s.Drawn.Less(s.Amount):
 		return ListCompleted
 	case s.Status != lending.StatusApproved:
 		return ListBlocked
@@ -88,11 +87,8 @@ const (
 	isPending = `EXISTS (SELECT 1 FROM disbursements d
 		 WHERE d.application_uid = l.application_uid
 		   AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING'))`
-	// Where the money of an earlier draw came back there is something to draw again.
-	isCompleted = `(l.drawn_amount >= l.loan_amount AND EXISTS (SELECT 1 FROM disbursements d
-		 WHERE d.application_uid = l.application_uid
-		   AND d.kind <> 'regular' AND d.status <> 'CANCELLED'
-		   AND d.status <> 'RETURNED'))`
+	// The last draw may be a regular one: the amount can be lowered to what is drawn.
+	isCompleted = `l.drawn_amount >= l.loan_amount`
 )
 
 // List returns one page of the loans that match, the newest opened first, and
@@ -109,7 +105,7 @@ func (s *Service) List(
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT l.application_uid, a.status, a.borrower_first_name, a.borrower_last_name,
 		       p.name AS partner_name, m.name AS merchant_name, product.code, l.loan_amount,
-		       l.drawn_amount, l.opened_at, `+isCompleted+` AS completed,
+		       l.drawn_amount, l.opened_at,
 		       pending.merchant_disbursement_id AS pending_id,
 		       pending.gross_amount AS pending_amount,
 		       next.stage AS next_stage, next.scheduled_amount AS next_amount,

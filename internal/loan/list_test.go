@@ -52,6 +52,15 @@ func TestListForetellsTheDraw(t *testing.T) {
 			t.Fatalf("%s: listed %+v, %v", test.name, page, err)
 		}
 		got := page[0]
+		state := loan.ListReady
+		if test.want == "" {
+			state = loan.ListCompleted
+		}
+		filtered, _, err := w.Loans.List(t.Context(), loan.ListFilter{State: state, Limit: 1})
+		if err != nil || len(filtered) != 1 || filtered[0].UID != uid || got.State() != state {
+			t.Errorf("%s: state %s, want %s, of which are %+v, %v",
+				test.name, got.State(), state, filtered, err)
+		}
 		if test.want == "" {
 			if got.NextStage != nil || got.NextAmount != nil || preview.Refusal == nil {
 				t.Errorf("%s: listed %+v, preview %+v", test.name, got, preview)
