@@ -138,10 +138,12 @@ func DocumentWord(status lending.DocumentStatus) string {
 // loanState says what keeps the next draw from being requested, if anything.
 func loanState(open loan.Loan) string {
 	switch {
-	case !open.Balance().IsPositive(): // the money of an earlier draw may have come back
-		return "Drawn to the end"
+	case open.IsPending() && !open.Balance().IsPositive():
+		return "A draw is pending; nothing is left after it"
 	case open.IsPending():
 		return "A draw is pending; the next one waits for it"
+	case !open.Balance().IsPositive(): // the money of an earlier draw may have come back
+		return "Drawn to the end"
 	case open.Status != lending.StatusApproved:
 		return "No draw while the application is not Approved"
 	}

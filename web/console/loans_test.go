@@ -80,6 +80,10 @@ func TestLoanList(t *testing.T) {
 	})+`"]`).Length() != 2 {
 		t.Error("the overview does not lead to the loans with settled draws")
 	}
+	shown := b.get(paths.To(paths.Application, drawn.String())).text(".panel-head")
+	if !strings.Contains(shown, "Drawn to the end") {
+		t.Errorf("once the final draw is settled: %q", shown)
+	}
 	for _, query := range []string{"state=x", "partner=1", "product=x", "draw=x", "cursor=x"} {
 		b.get(paths.Loans+"?"+query).wantStatus(t, http.StatusBadRequest)
 	}
