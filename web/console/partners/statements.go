@@ -32,7 +32,7 @@ const maxVersions = postgres.MaxPage
 func (f *Feature) statements() list.Spec[statement.Summary] {
 	return list.Spec[statement.Summary]{
 		Name: "console.statements", Path: paths.Statements, Role: support, Place: statementsPlace,
-		Intro: "What partners get of each business day, frozen three hours after its end.",
+		Intro: "What partners get of each business day, frozen within half an hour of its end.",
 		One:   "statement", Many: "statements", Order: "Newest first",
 		Filters: []list.Filter{
 			{Name: "merchant", Label: "Merchant id", Chip: "Merchant "},
@@ -61,7 +61,7 @@ func (f *Feature) statements() list.Spec[statement.Summary] {
 		},
 		Empty: ui.EmptyProps{
 			Icon: "file-text", Title: "No statements yet",
-			Text: "Each merchant gets one for each business day, three hours after the day's end.",
+			Text: "Each merchant gets one for each business day, within half an hour of its end.",
 			Href: paths.Docs + "/statements", Action: "Read what is in it",
 		},
 	}
