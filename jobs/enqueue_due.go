@@ -14,10 +14,6 @@ import (
 const (
 	// dueEvery is how late a retry may start after it fell due.
 	dueEvery = 250 * time.Millisecond
-	// A look takes a fiftieth of the time at most, unless the next one would be later than
-	// three seconds: it passes by all that fell due since the oldest open transaction began.
-	dueShare = 50
-	dueRest  = 3 * time.Second
 	// orphanEvery and orphanPatience bound how long a delivery or an e-mail whose job
 	// the queue lost goes unnoticed.
 	orphanEvery    = time.Minute
@@ -30,7 +26,7 @@ func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.Ma
 	due, orphans := time.NewTicker(dueEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
-	var rest time.Time
+	looks := delivery.DueLooks{Deliveries: webhooks.Deliveries}
 	err := recollect(ctx, webhooks, mails)
 	for {
 		if err != nil && ctx.Err() == nil {
@@ -40,15 +36,7 @@ func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.Ma
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			if err = webhooks.Deliveries.ReleaseIdle(ctx); time.Now().Before(rest) {
-				continue
-			}
-			began := time.Now()
-			count, dueErr := webhooks.Deliveries.EnqueueDue(ctx)
-			err = errors.Join(err, dueErr)
-			if count < delivery.DueBatch {
-				rest = began.Add(min(dueShare*time.Since(began), dueRest))
-			}
+			err = errors.Join(webhooks.Deliveries.ReleaseIdle(ctx), looks.Enqueue(ctx))
 		case <-orphans.C:
 			err = recollect(ctx, webhooks, mails)
 		}

@@ -143,10 +143,15 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 	return request, may, err
 }
 
-// slotGrace is how far from its slot an attempt may start. A slot that was missed
-// by more is booked again, so that what fell due while no process ran does not
-// go out all at once.
-const slotGrace = 2 * time.Second
+const (
+	// slotGrace is how far from its slot an attempt may start: longer than who looks for what
+	// is due may rest, or our own rest would send what waited in line to its end. A slot that
+	// was missed by more is booked again, so that what fell due while no process ran does not
+	// go out all at once, but only as much as the rate gives in that time.
+	slotGrace = dueRest + pickUp
+	// pickUp is how long an attempt that is due may take until it starts, beside that rest.
+	pickUp = 2 * time.Second
+)
 
 // notSent marks an error as ErrNotSent; nil stays nil.
 func notSent(err error) error {

@@ -12,6 +12,33 @@ import (
 // resumed after days, a bulk re-send) trickles in beside new events.
 const DueBatch = 1000
 
+// dueRest is the longest rest between two looks for what is due.
+const dueRest = 3 * time.Second
+
+// DueLooks are the looks for what is due of a process that looks again and again, for one caller
+// at a time.
+type DueLooks struct {
+	Deliveries *Service
+
+	pace postgres.Pace
+	rest time.Time
+}
+
+// Enqueue is EnqueueDue, except that where looks are dear it takes a fiftieth of the time at most,
+// unless the next look would come too late then: each passes by all that fell due since the
+// oldest open transaction began.
+func (l *DueLooks) Enqueue(ctx context.Context) error {
+	began := time.Now()
+	if began.Before(l.rest) {
+		return nil
+	}
+	count, looked, err := l.Deliveries.enqueueDue(ctx)
+	if count < DueBatch {
+		l.rest = began.Add(min(l.pace.Rest(looked), dueRest))
+	}
+	return err
+}
+
 // EnqueueDue enqueues the attempts that have fallen due and returns how many.
 //
 // The delivery's own row says when its next attempt is due; the queue only
@@ -19,10 +46,19 @@ const DueBatch = 1000
 // queue's scheduler, which looks every five seconds, nor is lost with a job.
 // Any number of processes may enqueue at once: each takes other rows.
 func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
+	count, _, err := s.enqueueDue(ctx)
+	return count, err
+}
+
+// enqueueDue also returns how long it took to find them, without the time for which it yielded to
+// calls and enqueued.
+func (s *Service) enqueueDue(
+	ctx context.Context,
+) (count int, looked time.Duration, err error) {
 	s.Gate.Yield(ctx)
-	var count int
-	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var jobs []Args // the longest overdue first
+		began := time.Now()
 		err := tx.SelectContext(ctx, &jobs, `
 			WITH due AS (
 				SELECT delivery_uid, created_at
@@ -46,13 +82,14 @@ func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 			SELECT delivery_uid, created_at, attempt_count + 1 AS number
 			  FROM taken
 			 ORDER BY next_attempt_at, delivery_uid`, tx.Now, DueBatch)
+		looked = time.Since(began)
 		if err != nil {
 			return fmt.Errorf("taking the deliveries that are due: %w", err)
 		}
 		count = len(jobs)
 		return s.enqueue(ctx, tx.Tx.Tx, jobs)
 	})
-	return count, err
+	return count, looked, err
 }
 
 const (

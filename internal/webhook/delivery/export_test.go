@@ -19,5 +19,8 @@ func (s *Service) CountQuery(
 	return query, args, err
 }
 
+// DueRest is the longest rest between two looks for what is due.
+const DueRest = dueRest
+
 // HeadersJSON is how an attempt's headers are written down.
 var HeadersJSON = headersJSON

@@ -103,7 +103,7 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	h.Clock.Move(time.Hour)
 	h.EnqueueDue(t)
 	h.WorkWith(t, h.Services)
-	// The slots of the two seconds before are still good; none are here.
+	// The slots of the five seconds before are still good; none are here.
 	if got := len(endpoint.Requests()); got > 2 {
 		t.Errorf("%d requests at once after an hour without a process", got)
 	}
@@ -114,6 +114,68 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	}
 	if got := len(endpoint.Requests()); got != 21 {
 		t.Errorf("%d requests in the end, want 21", got)
+	}
+}
+
+// TestSlotsOutlastTheRest looks for what is due as seldom as a process ever does: each goes at its
+// slot or at the next look, in the order of the line.
+func TestSlotsOutlastTheRest(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	h.Subscribe(t, endpoint.URL, withRate(1))
+	var want, got []string
+	for range 20 {
+		want = append(want, string(h.Publish(t).Body))
+	}
+	h.WorkWith(t, h.Services)
+	for began := h.Clock.Now(); h.Clock.Now().Sub(began) < 20*time.Second; {
+		h.Clock.Move(delivery.DueRest + 250*time.Millisecond)
+		h.EnqueueDue(t)
+		h.WorkWith(t, h.Services)
+	}
+	for _, request := range endpoint.Requests() {
+		got = append(got, request.Body)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d requests in 20 s, want %d in their order:\n%q\n%q",
+			len(got), len(want), got, want)
+	}
+}
+
+// TestDearLooksRest: a look for what is due that takes long twice in a row is put off; one that has
+// much to enqueue is not.
+func TestDearLooksRest(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		slow string
+		want []bool
+	}{
+		"to find them is slow":    {"UPDATE ON deliveries", []bool{true, true, false}},
+		"to enqueue them is slow": {"INSERT ON river_job", []bool{true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := webhooktest.New(t)
+			h.Subscribe(t, "https://hooks.example.com/", nil)
+			h.Backlog(t, 1, h.Clock.Now())
+			h.Exec(t, `
+				CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS
+				$$ BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END $$`)
+			h.Exec(t, `CREATE TRIGGER pause AFTER `+test.slow+` EXECUTE FUNCTION pause()`)
+			looks := delivery.DueLooks{Deliveries: h.Deliveries}
+			var got []bool
+			for range test.want {
+				h.Exec(t, `UPDATE deliveries SET queued = false`)
+				if err := looks.Enqueue(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, h.Count(t, `SELECT count(*) FROM deliveries WHERE queued`) == 1)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the looks found what was due: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 
