@@ -13,6 +13,7 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -229,43 +230,60 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 }
 
 // oneByOne publishes what waits by a transaction each, after one for several failed: an event
-// that cannot be published holds up those of its application, and nobody else's.
+// that cannot be published holds up those of its application, and nobody else's. Nor does one
+// that is overtaken, for which a look beside the rounds finds the event before.
 func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 	p.stuck = stuck{[]uuid.UUID{}, math.MaxInt64, time.Now().Add(stuckFor)}
+	but := []uuid.UUID{}
 	for {
 		var now round
 		err := p.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-			now, err = take(ctx, tx, p.end.from, 1, p.stuck.applications)
+			now, err = take(ctx, tx, p.end.from, 1, but)
 			return err
 		})
 		switch {
 		case ctx.Err() != nil || postgres.IsUnavailable(err):
 			return all, errors.Join(errs, err)
-		case err == nil && now.Published == 0:
-			return all, errs
-		case err == nil:
+		case err == nil && now.Published > 0:
 			all += now.Published
 			continue
+		case err == nil && !now.Alone:
+			return all, errs
 		case postgres.IsUnique(err, feedKey): // as in publish
 			continue
 		}
-		var next struct {
-			Place       int64     `db:"outbox_id"`
-			Application uuid.UUID `db:"application_uid"`
-		}
-		nextErr := p.DB.GetContext(ctx, &next, `
-			SELECT outbox_id, application_uid
-			  FROM outbox
-			 WHERE outbox_id >= $1
-			   AND application_uid <> ALL ($2)
-			 ORDER BY outbox_id
-			 LIMIT 1`, p.end.from, pq.Array(p.stuck.applications))
-		if nextErr != nil {
+		next, nextErr := p.next(ctx, but)
+		switch {
+		case err == nil && errors.Is(nextErr, sql.ErrNoRows):
+			return all, errs
+		case nextErr != nil:
 			return all, errors.Join(errs, err, nextErr)
+		}
+		but = append(but, next.Application)
+		if err == nil {
+			continue
 		}
 		errs = errors.Join(errs,
 			fmt.Errorf("an event of application %s waits: %w", next.Application, err))
 		p.stuck.applications = append(p.stuck.applications, next.Application)
 		p.stuck.from = min(p.stuck.from, next.Place)
 	}
+}
+
+// entry is an event in the outbox.
+type entry struct {
+	Place       int64     `db:"outbox_id"`
+	Application uuid.UUID `db:"application_uid"`
+}
+
+// next is the event that a round begins with, but of some applications.
+func (p *Publisher) next(ctx context.Context, but []uuid.UUID) (found entry, err error) {
+	err = p.DB.GetContext(ctx, &found, `
+		SELECT outbox_id, application_uid
+		  FROM outbox
+		 WHERE outbox_id >= $1
+		   AND application_uid <> ALL ($2)
+		 ORDER BY outbox_id
+		 LIMIT 1`, p.end.from, pq.Array(but))
+	return found, err
 }

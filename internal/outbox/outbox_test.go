@@ -537,6 +537,44 @@ func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
+// Beside an event that cannot be published, one that is overtaken waits alone, too: the others
+// behind both are published.
+func TestAnOvertakenEventHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	overtaken, broken, sound := h.Application(t).UID, h.Application(t).UID, h.Application(t).UID
+	h.Subscribe(t, nil)
+	publish(t, h)
+	publisher := outbox.New(h.DB)
+	if _, err := publisher.PublishAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.Do(t, record(h, overtaken))
+	place := int64(h.Count(t, `SELECT pg_sequence_last_value('feed_outbox_outbox_id_seq')`)) + 1
+	publisher.PassBy(place, place)
+	for _, uid := range []uuid.UUID{overtaken, broken, sound} {
+		h.Do(t, record(h, uid))
+	}
+	const spoil = `UPDATE outbox SET recorded_at = $2 WHERE application_uid = $1`
+	h.Exec(t, spoil, broken, "2001-01-01") // there are no deliveries of that month
+
+	published, err := publisher.PublishAll(t.Context())
+	if published != 1 || err == nil || !strings.Contains(err.Error(), broken.String()) ||
+		strings.Contains(err.Error(), overtaken.String()) {
+		t.Errorf("published %d events with the error %v, want 1 and one that names %s alone",
+			published, err, broken)
+	}
+
+	h.Exec(t, spoil, broken, h.DB.Now())
+	publish(t, h)
+	want := map[uuid.UUID]int64{}
+	for _, uid := range []uuid.UUID{overtaken, broken, sound} {
+		want[uid] = int64(len(h.EventsOf(t, uid)))
+	}
+	checkWalk(t, after(t, h, 0), want)
+}
+
 // While somebody's transaction is open, nothing that was taken leaves the outbox's index, and no
 // version of a changed row goes. Neither is read again for the next event.
 func TestPublishingDoesNotReadTheDead(t *testing.T) {

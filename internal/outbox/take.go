@@ -15,6 +15,8 @@ import (
 // round is what one statement published.
 type round struct {
 	Published int `db:"published"`
+	// Alone tells that no other process published meanwhile, which leaves nothing to take.
+	Alone bool `db:"alone"`
 	// Full tells that more may wait.
 	Full bool `db:"is_full"`
 	// Last is the place in the outbox of the last event that was taken, Newest the
@@ -125,6 +127,7 @@ const takeDue = `
 	)
 	SELECT (SELECT count(*) FROM placed)
 	           + 0 * (SELECT count(*) FROM tell) + 0 * (SELECT count(*) FROM tell_queue) AS published,
+	       EXISTS (SELECT FROM head) AS alone,
 	       EXISTS (SELECT FROM due)
 	           AND (SELECT count(*) >= $1 OR max(ahead) >= $4 FROM waiting) AS is_full,
 	       coalesce((SELECT max(outbox_id) FROM taken), 0) AS last,
