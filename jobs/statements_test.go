@@ -38,7 +38,7 @@ func newClerk(t *testing.T, db *postgres.DB, key string) *clerk {
 	config := c.QueueConfig()
 	config.ID = uuid.NewString()
 	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}
-	c.client, err = river.NewClient(queue.NewDriver(pool, db.Now), config)
+	c.client, err = river.NewClient(queue.NewDriver(pool, db), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (s *Services) Work(ctx context.Context, started func()) error {
 	s.Metrics.WatchPool(pool)
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
-	driver := queue.NewDriver(pool, s.DB.Now)
+	driver := queue.NewDriver(pool, s.DB)
 	driver.Broke, driver.Works = s.Processes.Working.Broke, s.Processes.Working.Works
 	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {

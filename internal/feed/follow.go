@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -21,8 +20,6 @@ const (
 	maxWaiting = 1000
 	// Channel is where a publication is told, with the newest position.
 	Channel = "drawbridge_feed"
-	// The pauses before the connection is made again that listens.
-	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 	// glance is how often anyone who waits is looked after though nothing was told: a
 	// notification may get lost with its connection.
 	glance = time.Second
@@ -145,9 +142,7 @@ func (s *Service) Run(ctx context.Context) {
 		return
 	case <-s.stirred:
 	}
-	listener := pq.NewListener(s.DB.URL(), leastPause, mostPause, nil)
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	_ = listener.Listen(Channel) // fails only once it is closed
+	published := s.DB.Listen(ctx, Channel)
 	looking := time.NewTicker(glance)
 	defer looking.Stop()
 	for {
@@ -157,7 +152,7 @@ func (s *Service) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-listener.Notify:
+		case <-published:
 		case <-s.stirred:
 		case <-looking.C:
 		}

@@ -39,8 +39,6 @@ const (
 	// After another one the outbox is looked at as soon as something is recorded, soon
 	// again, since not every event is heard of, and then less and less often.
 	leastLook, mostLook = 5 * time.Millisecond, 200 * time.Millisecond
-	// The pauses before the connection is made again that listens.
-	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 	// afterFailure is how long nothing is tried after a failure, and stuckFor how long an
 	// event that failed alone is left out.
 	afterFailure, stuckFor = 250 * time.Millisecond, 3 * time.Second
@@ -109,9 +107,7 @@ func (p *Publisher) Relay(ctx context.Context) {
 
 // Run publishes until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
-	listener := pq.NewListener(p.DB.URL(), leastPause, mostPause, nil)
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	_ = listener.Listen(channel) // fails only once it is closed
+	elsewhere := p.DB.Listen(ctx, channel)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { postgres.Sparingly(ctx, lookEvery, "late events", p.lookNear) })
@@ -135,7 +131,7 @@ func (p *Publisher) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-p.recorded:
 			look = leastLook
-		case <-listener.Notify:
+		case <-elsewhere:
 			look = leastLook
 		case <-timer.C:
 		}

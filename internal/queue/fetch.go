@@ -36,7 +36,7 @@ type Driver struct {
 	Works func(id int64) bool
 
 	pool *pgxpool.Pool
-	now  func() time.Time
+	db   *postgres.DB
 
 	mu    sync.Mutex
 	heads map[string]*head
@@ -66,10 +66,10 @@ const (
 	nearBehind = 2 * time.Minute
 )
 
-// NewDriver returns a driver over the pool of a working client, by the clock of the database.
-func NewDriver(pool *pgxpool.Pool, now func() time.Time) *Driver {
+// NewDriver returns a driver over the pool of a working client of a database.
+func NewDriver(pool *pgxpool.Pool, db *postgres.DB) *Driver {
 	return &Driver{
-		Driver: riverpgxv5.New(pool), pool: pool, now: now, heads: map[string]*head{},
+		Driver: riverpgxv5.New(pool), pool: pool, db: db, heads: map[string]*head{},
 	}
 }
 
@@ -89,7 +89,7 @@ type executor struct {
 func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
-	began := e.driver.now()
+	began := e.driver.db.Now()
 	var known *head // at which the fetch begins, nil for the first
 	e.driver.mu.Lock()
 	e.driver.client = params.ClientID
@@ -111,7 +111,7 @@ func (e *executor) JobGetAvailable(
 	}
 	if err != nil {
 		if e.driver.Broke != nil {
-			e.driver.Broke(params.Queue, began, e.driver.now())
+			e.driver.Broke(params.Queue, began, e.driver.db.Now())
 		}
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}

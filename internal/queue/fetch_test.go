@@ -35,7 +35,7 @@ func newFetching(t *testing.T) *fetching {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.pool.Close)
-	f.driver = queue.NewDriver(f.pool, f.db.Now)
+	f.driver = queue.NewDriver(f.pool, f.db)
 	f.executor = f.driver.GetExecutor()
 	return f
 }
@@ -227,7 +227,7 @@ func TestAJobIsEndedByWhoRunsIt(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
 	f.add(t, 1, 1, time.Second)
-	other := &fetching{db: f.db, pool: f.pool, driver: queue.NewDriver(f.pool, f.db.Now)}
+	other := &fetching{db: f.db, pool: f.pool, driver: queue.NewDriver(f.pool, f.db)}
 	other.executor = other.driver.GetExecutor()
 	lost := f.fetchAs(t, "frozen")
 	f.exec(t, `UPDATE river_job SET state = 'available', attempt = attempt - 1`) // handed back
@@ -281,4 +281,36 @@ func (f *fetching) complete(t *testing.T, ids ...int64) []*rivertype.JobRow {
 		t.Fatal(err)
 	}
 	return ended
+}
+
+// TestListenerLeavesAServerThatLetsNobodyWrite: the queue's listener, asked whether its connection
+// is well, gives up one to a server that turned out to let nobody write.
+func TestListenerLeavesAServerThatLetsNobodyWrite(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	listener := f.driver.GetListener(&riverdriver.GetListenenerParams{})
+	connect := func() {
+		t.Helper()
+		if err := listener.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := listener.Ping(t.Context()); err != nil {
+			t.Errorf("a new connection is given up: %v", err)
+		}
+	}
+	connect()
+	if _, err := f.db.ExecContext(t.Context(),
+		`DO $$ BEGIN RAISE EXCEPTION 'read-only' USING ERRCODE = '25006'; END $$`); err == nil {
+		t.Fatal("the server lets write")
+	}
+	if listener.Ping(t.Context()) == nil {
+		t.Error("it listens at the old server")
+	}
+	if err := listener.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	connect()
+	if err := listener.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

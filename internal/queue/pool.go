@@ -2,9 +2,11 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver"
 
 	"drawbridge/internal/postgres"
 )
@@ -31,4 +33,39 @@ func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 		return kept.PgConn().CustomData()[era] == db.Era(), nil
 	}
 	return pgxpool.NewWithConfig(ctx, settings)
+}
+
+// GetListener returns the library's listener, which makes its connection again, too, when its
+// server turns out to let nobody write.
+func (d *Driver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
+	return &listener{Listener: d.Driver.GetListener(params), db: d.db}
+}
+
+type listener struct {
+	riverdriver.Listener
+
+	db  *postgres.DB
+	era int64
+}
+
+// Connect makes the connection.
+func (l *listener) Connect(ctx context.Context) error {
+	era := l.db.Era()
+	err := l.Listener.Connect(ctx)
+	if err == nil {
+		l.era = era
+	}
+	return err
+}
+
+// errOldServer is why a connection is made again.
+var errOldServer = errors.New("the server lets nobody write")
+
+// Ping tells whether the connection is still one to listen on. The library asks every few seconds
+// in which it hears nothing.
+func (l *listener) Ping(ctx context.Context) error {
+	if l.era != l.db.Era() {
+		return errOldServer
+	}
+	return l.Listener.Ping(ctx)
 }
