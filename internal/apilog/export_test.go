@@ -2,6 +2,7 @@ package apilog
 
 import (
 	"context"
+	"time"
 
 	"drawbridge/internal/postgres"
 )
@@ -19,3 +20,6 @@ func Store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 
 // Clean is an entry as it is stored.
 func (e Entry) Clean() Entry { return e.clean() }
+
+// HasteTo bounds a try to store a batch.
+func (w *Writer) HasteTo(timeout time.Duration) { w.timeout = timeout }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,37 @@ func TestAnOutageLosesNothing(t *testing.T) {
 	<-done
 	if got := len(list(t, db, apilog.Filter{})); got != many || writer.Dropped() != 0 {
 		t.Errorf("%d are in the log and %d dropped", got, writer.Dropped())
+	}
+}
+
+// TestAFullPoolLosesNothing stores what was recorded while others held every connection for longer
+// than so many tries take.
+func TestAFullPoolLosesNothing(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	db.SetMaxOpenConns(1)
+	held, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := apilog.NewWriter(db)
+	writer.HasteTo(100 * time.Millisecond)
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { writer.Run(ctx) })
+	writer.Record(entry(time.Now(), nil))
+	time.AfterFunc(2*time.Second, func() {
+		if err := held.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	waittest.Until(t, "the entry is stored or dropped", func() bool {
+		return writer.Stored()+writer.Dropped() > 0
+	})
+	end()
+	running.Wait()
+	if writer.Dropped() != 0 {
+		t.Errorf("%d entries are dropped", writer.Dropped())
 	}
 }
 

@@ -44,6 +44,8 @@ type Writer struct {
 	stored  atomic.Int64
 	// passed counts the unauthenticated requests that are in no sample.
 	passed atomic.Int64
+	// timeout bounds one try.
+	timeout time.Duration
 	// covered is until when this process knows that partitions exist.
 	covered time.Time
 }
@@ -52,6 +54,7 @@ type Writer struct {
 func NewWriter(db *postgres.DB) *Writer {
 	return &Writer{
 		db: db, entries: make(chan Entry, bufferSize), samples: make(chan Entry, samplesBuffer),
+		timeout: storeTimeout,
 	}
 }
 
@@ -136,7 +139,8 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 			w.stored.Add(int64(len(batch)))
 			return
 		}
-		isAway := postgres.IsUnavailable(err)
+		// A try that ran out of time may not even have got one of the pool's connections.
+		isAway := postgres.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)
 		if tries >= storeTries && (!isAway || ending == nil) {
 			break
 		}
@@ -155,7 +159,7 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 
 func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	// The end of the process does not cut a batch off; its deadline does.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)
 	defer cancel()
 	last := batch[len(batch)-1].At.UTC()
 	for day := batch[0].At.UTC(); !last.Before(w.covered); { // once a day
