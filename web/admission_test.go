@@ -347,9 +347,10 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestOnlyCallsThatWaitTakeNoPlace fills a client's places with calls that wait for an application:
-// one that asks for events stands in line behind them, unless it is going to wait.
-func TestOnlyCallsThatWaitTakeNoPlace(t *testing.T) {
+// TestCallsForEventsTakeSlots fills a client's slots with calls that wait for an application: one
+// that asks for events stands in line behind them, also where it would wait for one. While they
+// wait for events, more wait than a client has slots.
+func TestCallsForEventsTakeSlots(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
 		"DRAWBRIDGE_ROLES", "api,console").Furnish()
@@ -385,16 +386,23 @@ func TestOnlyCallsThatWaitTakeNoPlace(t *testing.T) {
 	in := s.Admission.Waiting()
 	for _, query := range []string{
 		"wait=0", "wait=x", "wait=31", "wait=-1", "wait=5&wait=5", "wait=5&after=latest", "wait=5&%",
+		"wait=1",
 	} {
 		begin(apptest.Call{Method: http.MethodGet, Path: "/v2/events?" + query})
 		in++
 		waittest.Until(t, query+" stands in line", func() bool { return s.Admission.Waiting() == in })
 	}
-	begin(apptest.Call{Method: http.MethodGet, Path: "/v2/events?wait=1"})
-	waiting(s, 1)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
+	calls.Wait()
+	const many = 30
+	after := events(s, s.Home, "after=latest").NextCursor
+	for range many {
+		begin(apptest.Call{Method: http.MethodGet, Path: "/v2/events?wait=30&after=" + after})
+	}
+	waiting(s, many)
+	s.Feed.Release()
 	calls.Wait()
 }
 

@@ -66,6 +66,7 @@ type ticket struct {
 type Slot struct {
 	of     *Limiter
 	client string
+	left   bool
 }
 
 // Waiting is how many calls wait for a slot.
@@ -104,7 +105,7 @@ func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	if waiting.refused {
 		return nil, errOverload()
 	}
-	return &Slot{l, client}, nil
+	return &Slot{of: l, client: client}, nil
 }
 
 func errOverload() error {
@@ -220,24 +221,27 @@ func (p *Slot) count(change int) {
 	p.of.forget(p.client)
 }
 
-// Leave gives the slot back.
+// Leave gives the slot back, once, however often it is called.
 func (p *Slot) Leave() {
 	if p == nil {
 		return
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	p.count(-1)
+	if !p.left {
+		p.left = true
+		p.count(-1)
+	}
 }
 
 // lend lets others have the slot while the call waits for its client, if that takes long,
-// until back is called. A call that was let in goes on at once.
+// until back is called. A call that was let in goes on at once; one that has left has none to lend.
 func (p *Slot) lend() (back func()) {
 	lent, over := false, false
 	timer := time.AfterFunc(lendAfter, func() {
 		p.of.mu.Lock()
 		defer p.of.mu.Unlock()
-		if !over {
+		if !over && !p.left {
 			lent = true
 			p.count(-1)
 		}

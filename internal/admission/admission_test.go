@@ -275,6 +275,26 @@ func TestSlowClientsLendTheirSlots(t *testing.T) {
 	}
 }
 
+// TestWhoHasLeftLendsNothing: a call that gave its slot back goes on without one.
+func TestWhoHasLeftLendsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &visits{t: t, slots: map[string][]*Slot{}}
+		v.enter("small", 1)
+		slot := v.slots["small"][0]
+		slot.Leave()
+		slot.Leave()
+		var reading sync.WaitGroup
+		reading.Go(func() { _, _ = io.ReadAll(slot.Body(slowBody{time.Minute})) })
+		<-time.After(2 * lendAfter)
+		v.limiter.check(t)
+		if v.limiter.inside != 0 {
+			t.Errorf("%d calls are inside when all have left", v.limiter.inside)
+		}
+		reading.Wait()
+	})
+}
+
 // TestLimiterKeepsItsBounds lets calls of several clients come, wait, lend, give up and leave at
 // random.
 func TestLimiterKeepsItsBounds(t *testing.T) {

@@ -67,7 +67,10 @@ func (w *waiter) wants(merchant uuid.UUID, kind lending.EventKind) bool {
 
 // Follow is Read, held back until there is an event for the caller, but no longer than
 // wait. It needs Run. A call that waited is answered by the primary, which knows what woke it.
-func (s *Service) Follow(ctx context.Context, query Query, wait time.Duration) (Page, error) {
+// Each time it begins to wait it says so by resting.
+func (s *Service) Follow(
+	ctx context.Context, query Query, wait time.Duration, resting func(),
+) (Page, error) {
 	began := time.Now()
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
@@ -81,6 +84,7 @@ func (s *Service) Follow(ctx context.Context, query Query, wait time.Duration) (
 		if w == nil {
 			return page, nil
 		}
+		resting()
 		var woken bool
 		select {
 		case <-w.woken:

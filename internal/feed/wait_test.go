@@ -27,7 +27,7 @@ func TestAThousandWait(t *testing.T) {
 	ask := func() feed.Page {
 		page, err := service.Follow(t.Context(), feed.Query{
 			MerchantUIDs: []uuid.UUID{uuid.New()}, Limit: 100,
-		}, time.Hour)
+		}, time.Hour, func() {})
 		if err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/admission"
 	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -97,7 +98,8 @@ func (e *events) listEvents(c echo.Context) error {
 		}
 		return e.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
 	}
-	page, err := e.feed.Follow(ctx, wanted, wait)
+	slot, _ := c.Get(slotKey).(*admission.Slot)
+	page, err := e.feed.Follow(ctx, wanted, wait, slot.Leave)
 	c.Set(waitedKey, page.Waited)
 	if err != nil {
 		return err
@@ -177,6 +179,9 @@ func (q *query) kinds(name string) []lending.EventKind {
 	}
 	return kinds
 }
+
+// slotKey is where the middleware leaves the slot of a call that may wait.
+const slotKey = "api.slot"
 
 // waitedKey is where a call notes for how long its answer was held back.
 const waitedKey = "api.waited"

@@ -92,21 +92,23 @@ func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) 
 }
 
 // admit waits until the call is let in, and tells the engine of it. A call that may wait for
-// events takes no place, since it would keep that from others.
+// events has its slot until it waits, so that nobody gets past the others by asking for that, and
+// is not told of. Woken it goes on without: that is bounded by what happens and by who may wait.
 func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
-	if route.Waits && waitOf(c) > 0 {
-		return func() {}, nil
-	}
 	request, answer := c.Request(), c.Response()
-	place, err := a.Admission.Enter(request.Context(), client)
+	slot, err := a.Admission.Enter(request.Context(), client)
 	if err != nil {
 		return nil, err
 	}
-	request.Body, answer.Writer = place.Body(request.Body), place.Answer(answer.Writer)
+	request.Body, answer.Writer = slot.Body(request.Body), slot.Answer(answer.Writer)
+	if route.Waits && waitOf(c) > 0 {
+		c.Set(slotKey, slot)
+		return slot.Leave, nil
+	}
 	answered := a.Calls.Begin()
 	return func() {
 		answered()
-		place.Leave()
+		slot.Leave()
 	}, nil
 }
 
