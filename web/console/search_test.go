@@ -178,11 +178,13 @@ func TestSignatureDoctor(t *testing.T) {
 	r.must(err)
 	body := string(detail.Body)
 	sum := hmacHex(value.Reveal(), body)
+	spaced := strings.ReplaceAll(body, `":`, `": `)
 	tests := []struct{ body, signature, want string }{
 		{body, sum, "belongs to this body and the current secret"},
 		{body, "x-hmac-signature: " + sum, "belongs to this body and the current secret"},
 		{body + "\r\n", sum, "other line ends"},
-		{strings.ReplaceAll(body, `":`, `": `), sum, "JSON written differently"},
+		{spaced, sum, "JSON written differently"},
+		{spaced, hmacHex(value.Reveal(), spaced), "not the one that was sent: it is the same JSON"},
 		{body, hmacHex("another", body), "No secret of this subscription"},
 		{body, "abc", "not an HMAC-SHA256"},
 	}

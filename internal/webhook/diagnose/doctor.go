@@ -87,14 +87,18 @@ func Signature(c SignatureCase) SignatureVerdict {
 			stamps = []string{given.stamp}
 		}
 	}
-	for _, candidate := range c.candidates() {
+	for i, candidate := range c.candidates() {
 		match := c.signer(given.sums, stamps, candidate.body)
 		if match == secret.MatchNone {
 			continue
 		}
 		switch {
 		case candidate.finding != FoundValid:
-			return verdict(candidate.finding, match)
+			found := verdict(candidate.finding, match)
+			if i == 0 {
+				found.Explanation = notSent[candidate.finding] + madeWith(match)
+			}
+			return found
 		case given.encoding != "hex" && !given.standard:
 			return verdict(FoundEncoding, match)
 		case match == secret.MatchPrevious:
@@ -215,9 +219,11 @@ type candidate struct {
 	body    []byte
 }
 
-// candidates lists the bodies to try, the pasted one first.
+// candidates lists the bodies to try, the pasted one first. A signature of that one says nothing
+// good if it is not what was sent.
 func (c SignatureCase) candidates() []candidate {
-	all := []candidate{{FoundValid, c.Body}}
+	difference := c.difference()
+	all := []candidate{{difference, c.Body}}
 	add := func(finding SignatureFinding, bodies ...[]byte) {
 		for _, body := range bodies {
 			all = append(all, candidate{finding, body})
@@ -229,18 +235,26 @@ func (c SignatureCase) candidates() []candidate {
 		append(bytes.Clone(trimmed), "\r\n"...), bytes.ReplaceAll(unix, []byte("\n"), []byte("\r\n")))
 	add(FoundReserialised, rewritten(c.Body)...)
 	if c.Sent != nil {
-		var pasted, sent any
-		finding := FoundChangedBody
-		if bytes.Equal(trimmed, c.Sent) {
-			finding = FoundNewline
-		} else if json.Unmarshal(c.Body, &pasted) == nil && json.Unmarshal(c.Sent, &sent) == nil &&
-			bytes.Equal(sorted(pasted), sorted(sent)) {
-			finding = FoundReserialised
-		}
-		add(finding, c.Sent)
+		add(difference, c.Sent)
 		add(FoundReserialised, rewritten(c.Sent)...)
 	}
 	return all
+}
+
+// difference tells how the pasted body differs from the one that was sent: FoundValid if it does
+// not, or if that one is not known.
+func (c SignatureCase) difference() SignatureFinding {
+	var pasted, sent any
+	switch {
+	case c.Sent == nil || bytes.Equal(c.Body, c.Sent):
+		return FoundValid
+	case bytes.Equal(bytes.TrimRight(c.Body, "\r\n"), c.Sent):
+		return FoundNewline
+	case json.Unmarshal(c.Body, &pasted) == nil && json.Unmarshal(c.Sent, &sent) == nil &&
+		bytes.Equal(sorted(pasted), sorted(sent)):
+		return FoundReserialised
+	}
+	return FoundChangedBody
 }
 
 // rewritten returns a JSON text as common libraries write it again: compact,
@@ -305,11 +319,26 @@ func verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
 	words := signatureWords[finding]
 	explanation := words.explanation
 	if match != secret.MatchNone && finding != FoundValid && finding != FoundPrevious {
-		explanation = fmt.Sprintf("%s It was made with the %s secret.", explanation, match)
+		explanation += madeWith(match)
 	}
 	return SignatureVerdict{
 		Finding: finding, Secret: match, Explanation: explanation, Next: words.next,
 	}
+}
+
+// madeWith names the secret, behind an explanation.
+func madeWith(match secret.Match) string {
+	return fmt.Sprintf(" It was made with the %s secret.", match)
+}
+
+// notSent explains a signature of the very body that was pasted, which is not the one sent.
+var notSent = map[SignatureFinding]string{
+	FoundNewline: "The signature was computed over this body, which is not the one that was " +
+		"sent: a newline was added at its end.",
+	FoundReserialised: "The signature was computed over this body, which is not the one that was " +
+		"sent: it is the same JSON, parsed and written again.",
+	FoundChangedBody: "The signature was computed over this body, which is not the one that was " +
+		"sent: its content is another.",
 }
 
 // signatureWords explains each finding.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -124,6 +125,50 @@ func TestExamineSignature(t *testing.T) {
 	}
 }
 
+// A signature of a body that is not the one sent is not right, however well it was computed.
+func TestExamineSignatureOfAnotherBody(t *testing.T) {
+	t.Parallel()
+	current, previous := secret.New(testSecret), secret.New("the-old-secret")
+	sent := string(testBody)
+	pretty := strings.ReplaceAll(sent, ",", ",\n  ")
+	standard := base64.StdEncoding.EncodeToString(sender.Mac(current, []byte("evt.1."+pretty)))
+	for _, test := range []struct {
+		name, body, signature string
+		want                  SignatureFinding
+		says                  string
+	}{
+		{"the one sent", sent, sender.Sign(current, testBody), FoundValid, "this body and the current"},
+		{
+			"pretty-printed", pretty, sender.Sign(current, []byte(pretty)), FoundReserialised,
+			"is not the one that was sent: it is the same JSON",
+		},
+		{
+			"by the previous secret", pretty, sender.Sign(previous, []byte(pretty)), FoundReserialised,
+			"written again. It was made with the previous secret.",
+		},
+		{
+			"of Standard Webhooks", pretty, "v1," + standard, FoundReserialised,
+			"is not the one that was sent: it is the same JSON",
+		},
+		{
+			"with a newline", sent + "\n", sender.Sign(current, []byte(sent+"\n")), FoundNewline,
+			"is not the one that was sent: a newline",
+		},
+		{
+			"none at all", "", sender.Sign(current, nil), FoundChangedBody,
+			"is not the one that was sent: its content is another",
+		},
+	} {
+		got := Signature(SignatureCase{
+			Body: []byte(test.body), Sent: testBody, Signature: test.signature,
+			Stamps: []string{"evt.1."}, Current: current, Previous: previous,
+		})
+		if got.Finding != test.want || !strings.Contains(got.Explanation, test.says) {
+			t.Errorf("%s: %+v, want %q that says %q", test.name, got, test.want, test.says)
+		}
+	}
+}
+
 // Signatures of Standard Webhooks cover the event and the time of the attempt too.
 func TestExamineStandardSignature(t *testing.T) {
 	t.Parallel()
@@ -200,7 +245,8 @@ func FuzzExamineSignature(f *testing.F) {
 		verdict := Signature(SignatureCase{
 			Body: body, Signature: signature, Sent: sent, Current: key,
 		})
-		right := strings.EqualFold(strings.TrimSpace(signature), sender.Sign(key, body))
+		right := strings.EqualFold(strings.TrimSpace(signature), sender.Sign(key, body)) &&
+			(sent == nil || bytes.Equal(body, sent))
 		if right != (verdict.Finding == FoundValid) && !strings.ContainsAny(signature, ":=") {
 			t.Errorf("finding %q, right is %v", verdict.Finding, right)
 		}
