@@ -92,19 +92,25 @@ func Signature(c SignatureCase) SignatureVerdict {
 		if match == secret.MatchNone {
 			continue
 		}
+		var found SignatureVerdict
 		switch {
 		case candidate.finding != FoundValid:
-			found := verdict(candidate.finding, match)
+			found = verdict(candidate.finding, match)
 			if i == 0 {
 				found.Explanation = notSent[candidate.finding] + madeWith(match)
 			}
-			return found
-		case given.encoding != "hex" && !given.standard:
-			return verdict(FoundEncoding, match)
+		case given.encoding == inBase64 && !given.standard:
+			found = verdict(FoundEncoding, match)
 		case match == secret.MatchPrevious:
-			return verdict(FoundPrevious, match)
+			found = verdict(FoundPrevious, match)
+		default:
+			found = verdict(FoundValid, match)
 		}
-		return verdict(FoundValid, match)
+		if given.encoding == inCapitals {
+			found.Explanation += " It is written in capitals; we send lower case."
+			found.Next = "Compare without regard to case. " + found.Next
+		}
+		return found
 	}
 	if !given.standard {
 		return verdict(FoundOtherSecret, secret.MatchNone)
@@ -140,12 +146,22 @@ func decodedKey(key secret.String) secret.String {
 type signature struct {
 	// sums are what it may be: in an overlap, Standard Webhooks sends two.
 	sums     [][]byte
-	encoding string
+	encoding encoding
 	// standard tells that it is one of Standard Webhooks, and stamp what it covers before
 	// the body, if that was brought too.
 	standard bool
 	stamp    string
 }
+
+// encoding is how the bytes of a signature are written.
+type encoding int
+
+const (
+	inHex encoding = iota + 1
+	// inCapitals is hex with a digit in upper case, which we do not send.
+	inCapitals
+	inBase64
+)
 
 // readSignature reads a signature in the notations that people paste: its value or the line
 // of its header, with or without the other headers of Standard Webhooks.
@@ -168,28 +184,31 @@ func readSignature(text string) signature {
 	given.standard = strings.HasPrefix(value, "v1,")
 	for one := range strings.FieldsSeq(value) {
 		versioned, standard := strings.CutPrefix(one, "v1,")
-		sum, encoding := decodeSum(strings.TrimPrefix(versioned, "sha256="))
+		sum, written := decodeSum(strings.TrimPrefix(versioned, "sha256="))
 		if sum == nil || standard != given.standard || len(given.sums) > 0 && !standard {
 			return signature{}
 		}
-		given.sums, given.encoding = append(given.sums, sum), encoding
+		given.sums, given.encoding = append(given.sums, sum), written
 	}
 	return given
 }
 
 // decodeSum reads 32 bytes, and says how they were written; nil if they are not.
-func decodeSum(text string) (sum []byte, encoding string) {
+func decodeSum(text string) (sum []byte, written encoding) {
 	const size = 32
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == size {
-		return raw, "hex"
+		if text != strings.ToLower(text) {
+			return raw, inCapitals
+		}
+		return raw, inHex
 	}
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		raw, err := alphabet.DecodeString(strings.TrimRight(text, "="))
 		if err == nil && len(raw) == size {
-			return raw, "base64"
+			return raw, inBase64
 		}
 	}
-	return nil, ""
+	return nil, 0
 }
 
 // signer tells which secret gives one of the signatures for a body behind one of the stamps:

@@ -46,6 +46,10 @@ func TestExamineSignature(t *testing.T) {
 	}{
 		{"right", body, sign(current, body), "", FoundValid, secret.MatchCurrent},
 		{"in capitals", body, strings.ToUpper(sign(current, body)), "", FoundValid, secret.MatchCurrent},
+		{
+			"in capitals, of the previous", body, strings.ToUpper(sign(previous, body)), "",
+			FoundPrevious, secret.MatchPrevious,
+		},
 		{"with white space", body, " " + sign(current, body) + "\n", "", FoundValid, secret.MatchCurrent},
 		{"with a scheme", body, "sha256=" + sign(current, body), "", FoundValid, secret.MatchCurrent},
 		{
@@ -120,6 +124,9 @@ func TestExamineSignature(t *testing.T) {
 			if got.Explanation == "" || got.Next == "" ||
 				strings.Contains(fmt.Sprint(got), testSecret) {
 				t.Errorf("verdict %+v", got)
+			}
+			if strings.Contains(got.Explanation, "capitals") != strings.HasPrefix(test.name, "in capitals") {
+				t.Errorf("of the case of letters: %+v", got)
 			}
 		})
 	}
