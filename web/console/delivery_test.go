@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
@@ -179,6 +180,33 @@ func TestDiagnosis(t *testing.T) {
 				t.Errorf("diagnosis %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestDiagnosisWithoutCredentials blames no secret where none was sent.
+func TestDiagnosisWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	endpoint := r.receiver(status(http.StatusUnauthorized))
+	var made subscription.Subscription
+	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, _, err = r.Webhooks.Subscriptions.Subscribe(ctx, tx, r.Partner, subscription.Settings{
+			URL: endpoint.URL, Auth: sender.AuthNone, Events: []string{subscription.AllEvents},
+		}, "test")
+		return err
+	})
+	r.publish("Approved")
+	r.work()
+	r.watch()
+	for _, path := range []string{
+		paths.To(paths.Delivery, r.list()[0].UID.String()),
+		paths.To(paths.Subscription, made.UID.String()),
+	} {
+		got := b.get(path).text("[aria-label=Diagnosis]")
+		if !strings.Contains(got, "wants credentials, and none were sent") {
+			t.Errorf("%s says %q", path, got)
+		}
 	}
 }
 

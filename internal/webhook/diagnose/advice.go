@@ -145,6 +145,23 @@ var adviceByCause = map[sender.Cause]advice{
 	sender.CauseProcessDied: stopped,
 }
 
+// adviceByToken is for statuses that say more of a request with a credential in a header and no
+// signature: the token, or a custom header whose value is not shown.
+var adviceByToken = map[int]string{
+	http.StatusUnauthorized: "Most often a wrong token, or a custom header with a wrong value. " +
+		"Compare them with the partner's.",
+	http.StatusForbidden: "Most often a wrong token or custom header, or our addresses are not let " +
+		"in. Ask the partner.",
+}
+
+// adviceByNothing is for statuses that say more of a request without any credential.
+var adviceByNothing = map[int]string{
+	http.StatusUnauthorized: "The endpoint wants credentials, and none were sent. Ask the partner " +
+		"which, and set authentication or a header of the subscription.",
+	http.StatusForbidden: "The endpoint may want credentials, and none were sent; or our addresses " +
+		"are not let in. Ask the partner.",
+}
+
 // adviceByStatus is for statuses that say more than their class.
 var adviceByStatus = map[int]advice{
 	http.StatusBadRequest: {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,11 +102,25 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimRight(text[1:], ".") + "."
 }
 
+// adviceByCredential is the advice for a status that goes by what the request carried to tell who
+// sends it; none where that is a signature, or not known.
+func adviceByCredential(a delivery.Attempt) string {
+	switch {
+	case len(a.RequestHeaders) == 0 || sender.FieldOf(a.RequestHeaders, sender.HeaderSignature) != "":
+		return ""
+	case slices.ContainsFunc(a.RequestHeaders, func(h sender.Header) bool {
+		return sender.IsMasked(h.Value)
+	}):
+		return adviceByToken[a.HTTPStatus]
+	}
+	return adviceByNothing[a.HTTPStatus]
+}
+
 // answered explains a 4xx or 5xx answer.
 func answered(a delivery.Attempt) Diagnosis {
 	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
 	if known, ok := adviceByStatus[a.HTTPStatus]; ok {
-		d.Owner, d.Next = known.owner, known.next
+		d.Owner, d.Next = known.owner, cmp.Or(adviceByCredential(a), known.next)
 	}
 	blocked := a.HTTPStatus == http.StatusForbidden || a.HTTPStatus == http.StatusNotAcceptable ||
 		a.HTTPStatus == http.StatusTooManyRequests || a.HTTPStatus == http.StatusServiceUnavailable

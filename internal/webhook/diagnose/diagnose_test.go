@@ -112,6 +112,32 @@ func TestDiagnose(t *testing.T) {
 			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 401,
 			Error: "the endpoint answered 401 Unauthorized",
 		}, OwnerPartner, "The endpoint answered 401 Unauthorized.", "wrong secret"},
+		{
+			"unauthorized with a signature", answering(401, sender.AuthHMAC),
+			OwnerPartner, "", "wrong secret",
+		},
+		{"unauthorized with a token", answering(401, sender.AuthBearer), OwnerPartner, "", "wrong token"},
+		{
+			"unauthorized with a header", answering(401, sender.AuthNone, sender.Header{
+				Name: "x-api-key", Value: "key",
+			}),
+			OwnerPartner, "", "a custom header with a wrong value",
+		},
+		{
+			"unauthorized without anything", answering(401, sender.AuthNone, sender.Header{
+				Name: "x-tenant", Value: "5", Plain: true,
+			}),
+			OwnerPartner, "", "wants credentials, and none were sent",
+		},
+		{
+			"forbidden without anything", answering(403, sender.AuthNone),
+			OwnerPartner, "", "may want credentials",
+		},
+		{"forbidden with a token", answering(403, sender.AuthBearer), OwnerPartner, "", "wrong token"},
+		{
+			"not found without anything", answering(404, sender.AuthNone),
+			OwnerPartner, "", "path in the URL",
+		},
 		{"forbidden by a firewall", delivery.Attempt{
 			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 403, Error: "the endpoint answered 403 Forbidden",
 			ResponseHeaders: html,
@@ -177,6 +203,14 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("diagnosis %+v", got)
 			}
 		})
+	}
+}
+
+// answering is an attempt of a subscription that was answered so.
+func answering(status int, auth sender.Auth, custom ...sender.Header) delivery.Attempt {
+	return delivery.Attempt{
+		ErrorClass: sender.ClassHTTP4xx, HTTPStatus: status, Error: "the endpoint answered",
+		RequestHeaders: sender.Credentials(auth, custom),
 	}
 }
 

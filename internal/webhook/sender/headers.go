@@ -204,6 +204,12 @@ func buildHeaders(r Request, userAgent, environment string) []Header {
 	return set
 }
 
+// Credentials returns the headers that a subscription sends with each request, masked as in the
+// log: enough to see by what an endpoint can tell who sends it.
+func Credentials(auth Auth, custom []Header) []Header {
+	return Mask(buildHeaders(Request{Auth: auth, Headers: custom}, "", ""))
+}
+
 // headerSet holds each name once.
 type headerSet []Header
 

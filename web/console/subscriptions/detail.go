@@ -13,6 +13,7 @@ import (
 
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
@@ -193,6 +194,7 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 	}
 	why := diagnose.Attempt(delivery.Attempt{
 		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
+		RequestHeaders: sender.Credentials(shown.Auth, shown.Headers),
 	})
 	shown.Banner = ui.Diagnosis{
 		Tone: ui.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
