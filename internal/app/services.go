@@ -267,5 +267,7 @@ func newReceiver(settings config.Config, db *postgres.DB) *receiver.Receiver {
 	if settings.Env != config.Development {
 		return nil
 	}
-	return receiver.New(db.Now, DemoSigningSecret)
+	made := receiver.New(db.Now, DemoSigningSecret)
+	made.Slow = settings.WebhookTimeout + time.Second
+	return made
 }

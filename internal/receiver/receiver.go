@@ -56,8 +56,11 @@ func Modes() []Mode {
 
 // Receiver is the endpoint. Make one with New.
 type Receiver struct {
-	now  func() time.Time
-	slow time.Duration
+	// Slow is how long a slow answer takes, longer than an endpoint has to answer. It is set
+	// before the first request.
+	Slow time.Duration
+
+	now func() time.Time
 
 	mu       sync.Mutex
 	mode     Mode
@@ -92,7 +95,7 @@ type Received struct {
 
 // New returns a receiver that accepts what is signed with one of the secrets.
 func New(now func() time.Time, known ...secret.String) *Receiver {
-	return &Receiver{now: now, slow: defaultSlow, mode: ModeAccept, verify: true, secrets: known}
+	return &Receiver{now: now, Slow: defaultSlow, mode: ModeAccept, verify: true, secrets: known}
 }
 
 // Settings are the knobs of a receiver.
@@ -184,7 +187,7 @@ func (r *Receiver) wait(w http.ResponseWriter, q *http.Request) {
 	// The deadline for reading the request, which has been read, would end the
 	// connection first. A writer without deadlines is that of a test.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	timer := time.NewTimer(r.slow)
+	timer := time.NewTimer(r.Slow)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

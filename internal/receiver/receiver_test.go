@@ -112,10 +112,10 @@ func TestTheKnobs(t *testing.T) {
 func TestASlowAnswerComesAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	r := New(time.Now, known)
-	if r.slow <= sender.DefaultTimeout {
-		t.Errorf("slow is %s: the endpoint has %s", r.slow, sender.DefaultTimeout)
+	if r.Slow <= sender.DefaultTimeout {
+		t.Errorf("slow is %s: the endpoint has %s", r.Slow, sender.DefaultTimeout)
 	}
-	r.slow = time.Minute
+	r.Slow = time.Minute
 	r.Set(Settings{Mode: ModeSlow})
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)

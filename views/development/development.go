@@ -19,6 +19,8 @@ type ReceiverProps struct {
 	// URL is where it receives, WrongURL where its certificate names another host.
 	URL, WrongURL string
 	Settings      receiver.Settings
+	// Slow is how long a slow answer takes, Timeout when an attempt is given up.
+	Slow, Timeout time.Duration
 	Received      []receiver.Received
 	// Partners may get a subscription to it.
 	Partners []partner.Partner
@@ -27,24 +29,27 @@ type ReceiverProps struct {
 }
 
 // modes are the knob's positions.
-var modes = []ui.AuthChoice{
-	{Value: "accept", Title: "Confirm", Text: "204 to what is genuine."},
-	{
-		Value: "fail", Title: "Fail",
-		Text: "500 to everything: three attempts, then the delivery is failed.",
-	},
-	{
-		Value: "recover", Title: "Fail twice, then confirm",
-		Text: "503, 503, then 204: the retries rescue a delivery.",
-	},
-	{
-		Value: "slow", Title: "Answer too late",
-		Text: "Nothing for 31 seconds: the attempt times out after 30.",
-	},
-	{
-		Value: "redirect", Title: "Redirect",
-		Text: "307 to another address: it is not followed and counts as a failure.",
-	},
+func (p ReceiverProps) modes() []ui.AuthChoice {
+	return []ui.AuthChoice{
+		{Value: "accept", Title: "Confirm", Text: "204 to what is genuine."},
+		{
+			Value: "fail", Title: "Fail",
+			Text: "500 to everything: three attempts, then the delivery is failed.",
+		},
+		{
+			Value: "recover", Title: "Fail twice, then confirm",
+			Text: "503, 503, then 204: the retries rescue a delivery.",
+		},
+		{
+			Value: "slow", Title: "Answer too late",
+			Text: "Nothing for " + ui.Duration(p.Slow) + ": the attempt times out after " +
+				ui.Duration(p.Timeout) + ".",
+		},
+		{
+			Value: "redirect", Title: "Redirect",
+			Text: "307 to another address: it is not followed and counts as a failure.",
+		},
+	}
 }
 
 // partnerOptions are the partners to choose from.

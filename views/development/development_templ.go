@@ -79,7 +79,7 @@ func Receiver(p ReceiverProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, mode := range modes {
+		for _, mode := range p.modes() {
 			templ_7745c5c3_Err = ui.Radio("mode", mode.Value, string(p.Settings.Mode) == mode.Value, mode.Title, mode.Text).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -74,6 +75,8 @@ type Form struct {
 	Trial *Trial
 	// Conflict tells what somebody else changed meanwhile, nil for nothing.
 	Conflict *Conflict
+	// Timeout is how long an endpoint has to answer.
+	Timeout time.Duration
 	// Focus is the id of the control to go on with; empty for the browser's choice.
 	Focus  string
 	Errors map[string]string

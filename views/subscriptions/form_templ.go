@@ -593,7 +593,7 @@ func endpointSection(p Form) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Field(p.field("url", "URL", "Public, https, on port 443 or 1024 and above. Each event is a POST to it; it has 30 seconds to answer 2xx.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Field(p.field("url", "URL", "Public, https, on port 443 or 1024 and above. Each event is a POST to it; it has "+ui.Duration(p.Timeout)+" to answer 2xx.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -56,14 +56,14 @@ type harness struct {
 	ahead atomic.Int64
 }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t *testing.T, variables ...string) *harness {
 	t.Helper()
 	r := &harness{T: t}
 	db := pgtest.New(t)
 	db.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
-	r.Harness = apptest.On(t, db, "DRAWBRIDGE_PUBLIC_URL", r.URL)
+	r.Harness = apptest.On(t, db, append(variables, "DRAWBRIDGE_PUBLIC_URL", r.URL)...)
 	var err error
 	r.options, err = r.ConsoleOptions()
 	r.must(err)

@@ -72,6 +72,9 @@ func New(config Config) *Sender {
 	}
 }
 
+// Timeout bounds a whole attempt.
+func (s *Sender) Timeout() time.Duration { return s.timeout }
+
 // Close closes the connections that are kept.
 func (s *Sender) Close() { s.pool.close() }
 

@@ -84,6 +84,7 @@ func (f *Feature) showReceiver(ctx echo.Context, status int, wrong string) error
 	return f.Show(ctx, status, place, development.Receiver(development.ReceiverProps{
 		URL: f.receiverURL(), WrongURL: f.Receiver.WrongAddress(), Settings: f.Receiver.Settings(),
 		Received: f.Receiver.Received(), Partners: partners, Wrong: wrong,
+		Slow: f.Receiver.Slow, Timeout: f.Webhooks.Subscriptions.Sender.Timeout(),
 	}))
 }
 

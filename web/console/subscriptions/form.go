@@ -71,6 +71,7 @@ func (f editor) editForm(ctx echo.Context) error {
 
 // showForm answers with the form: alone when script asks, else as a page.
 func (f editor) showForm(ctx echo.Context, status int, form subscriptions.Form) error {
+	form.Timeout = f.Webhooks.Subscriptions.Sender.Timeout()
 	if page.IsFragment(ctx) {
 		return page.Render(ctx, status, subscriptions.FormRegion(form))
 	}
