@@ -55,7 +55,9 @@ func TestStatementsInTheConsole(t *testing.T) {
 
 	path := viewpaths.To(viewpaths.Statement, merchant, first.Date())
 	newest := b.get(path).wantStatus(t, http.StatusOK).text("main")
-	if !containsAll(newest, []string{"Version 2", "Events 1", "Not all had arrived"}) {
+	if !containsAll(newest, []string{
+		"Version 2", "Events 1", "Gross USD 0.00", "Not all had arrived",
+	}) {
 		t.Errorf("the page says %q", newest)
 	}
 	if text := b.get(path+"?version=1").wantStatus(t, http.StatusOK).text("main"); !containsAll(
