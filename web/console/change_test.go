@@ -324,6 +324,7 @@ func TestChangeErrors(t *testing.T) {
 	r.Draw(t, app.UID, loan.DrawInput{})
 	for _, test := range []struct{ change, field, value, says string }{
 		{"amount", "approved_amount", "x", "decimal number"},
+		{"amount", "approved_amount", "24,999.99", "without commas, such as 24999.99"},
 		{"amount", "approved_amount", "0", "greater than 0"},
 		{"amount", "approved_amount", "1", "what has been drawn"},
 		{"amount", "approved_amount", "999999", "max_amount"},
