@@ -597,7 +597,7 @@ func Region(p Page) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Table(ui.Without(ui.DeliveryTable(p.Related), "Application", "Destination", "Took")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(ui.Without(ui.DeliveryTable(p.Related), "Application", "Took")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

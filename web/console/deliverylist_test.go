@@ -279,6 +279,10 @@ func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 	if related.Length() != 2 {
 		t.Errorf("%d other deliveries of the application, want 2", related.Length())
 	}
+	_, endpoint, _ := strings.Cut(made[0].URL, "://")
+	if text := related.First().Text(); !strings.Contains(text, strings.TrimSuffix(endpoint, "/")) {
+		t.Errorf("another delivery of the application does not name its endpoint: %q", text)
+	}
 	text, _ := page.find("button:contains('Copy for the partner')").Attr("data-copy")
 	for _, want := range []string{
 		made[1].UID.String(), r.application.String(), "HTTP 503", "State: retrying",
