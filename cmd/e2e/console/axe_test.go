@@ -172,7 +172,7 @@ func (r *crawler) shift() float64 {
 	return sum
 }
 
-// reflows fails the test when a narrow page has to be moved sideways.
+// reflows fails the test when a narrow page has to be moved sideways, or breaks a figure.
 func (r *crawler) reflows(path string) {
 	r.T.Helper()
 	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" : (() => {
@@ -186,6 +186,14 @@ func (r *crawler) reflows(path string) {
 	})()`
 	if over := evaluate(r.T, r.browser, beyond); over != "" {
 		r.T.Errorf("%s is wider than the window by\n  %s", path, over)
+	}
+	const broken = `[...document.querySelectorAll(".sums dd")].filter((e) => {
+		const figure = document.createRange();
+		figure.selectNode(e.firstChild);
+		return !e.firstChild.textContent.trim().includes(" ") && figure.getClientRects().length > 1;
+	}).map((e) => e.textContent.trim()).join(", ")`
+	if figures := evaluate(r.T, r.browser, broken); figures != "" {
+		r.T.Errorf("%s breaks the figures %s", path, figures)
 	}
 }
 
