@@ -37,17 +37,16 @@ const (
 	Partner      Kind = "partner"
 	Merchant     Kind = "merchant"
 	Client       Kind = "client"
+	Product      Kind = "product"
 	Request      Kind = "request"
-	// Product and Offered are only chosen, never found: any product, and one that
-	// applications may ask for.
-	Product Kind = "product"
+	// Offered is only chosen, never found: a product that applications may ask for.
 	Offered Kind = "offered-product"
 )
 
 // Hit is one thing that was found.
 type Hit struct {
 	Kind Kind `db:"kind"`
-	// ID leads to its page; a disbursement's is that of its application.
+	// ID leads to its page, a product's to its row; a disbursement's is that of its application.
 	ID string `db:"id"`
 	// Title names it, Detail tells it from others that are named alike.
 	Title  string `db:"title"`

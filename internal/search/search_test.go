@@ -56,6 +56,9 @@ func TestFind(t *testing.T) {
 		  FROM partners LIMIT 1`); err != nil {
 		t.Fatal(err)
 	}
+	product := one(`SELECT product_uid FROM products ORDER BY 1 LIMIT 1`)
+	code := one(`SELECT code FROM products ORDER BY product_uid LIMIT 1`)
+	called := one(`SELECT name FROM products ORDER BY product_uid LIMIT 1`)
 	tests := []struct {
 		sought string
 		kind   search.Kind
@@ -78,6 +81,9 @@ func TestFind(t *testing.T) {
 		{partner, search.Partner, partner},
 		{merchant, search.Merchant, merchant},
 		{"cl_0123456789", search.Client, "cl_0123456789"},
+		{product, search.Product, product},
+		{strings.ToLower(code), search.Product, product},
+		{strings.ToUpper(called), search.Product, product},
 	}
 	for _, test := range tests {
 		hits, err := service.Find(t.Context(), test.sought)

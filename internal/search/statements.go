@@ -26,6 +26,11 @@ const merchantHit = `
 	SELECT 'merchant', m.merchant_uid::text, m.name, p.name, 0::bigint
 	  FROM merchants m JOIN partners p USING (partner_uid)`
 
+const productHit = `
+	SELECT 'product', product_uid::text, code || ', ' || name,
+	       CASE WHEN active THEN 'on offer' ELSE 'not offered' END, 0::bigint
+	  FROM products`
+
 // byUID finds what has an identifier.
 const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
@@ -44,7 +49,8 @@ const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL` + subscriptionHit + ` WHERE s.subscription_uid = ?
 	UNION ALL
 	SELECT 'partner', partner_uid::text, name, '', 0::bigint FROM partners WHERE partner_uid = ?
-	UNION ALL` + merchantHit + ` WHERE m.merchant_uid = ?`
+	UNION ALL` + merchantHit + ` WHERE m.merchant_uid = ?
+	UNION ALL` + productHit + ` WHERE product_uid = ?`
 
 // byNumber finds a disbursement by its number.
 const byNumber = `
@@ -103,8 +109,8 @@ var byPlace = `
 	    OR lower(s.name) LIKE ! OR lower(s.name) LIKE @
 	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `)`
 
-// byName finds partners and merchants with a word that begins so (? at the
-// beginning, ! further on). There are few enough of both to look at each.
+// byName finds partners, merchants and products with a word that begins so (? at the
+// beginning, ! further on), products by their code, too. There are few enough to look at each.
 var byName = `
 	(
 	SELECT 'partner', partner_uid::text, name, '', 0::bigint
@@ -112,4 +118,7 @@ var byName = `
 	 ORDER BY name LIMIT ` + limit + `)
 	UNION ALL
 	(` + merchantHit + ` WHERE lower(m.name) LIKE ? OR lower(m.name) LIKE !
-	 ORDER BY m.name LIMIT ` + limit + `)`
+	 ORDER BY m.name LIMIT ` + limit + `)
+	UNION ALL
+	(` + productHit + ` WHERE lower(code) LIKE ? OR lower(name) LIKE ? OR lower(name) LIKE !
+	 ORDER BY code LIMIT ` + limit + `)`

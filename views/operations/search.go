@@ -150,16 +150,21 @@ var hitKinds = map[search.Kind]hitKind{
 	search.Partner:      {"Partners", "building-2", paths.Partner},
 	search.Merchant:     {"Merchants", "store", paths.Merchant},
 	search.Client:       {"API clients", "lock", paths.Client},
+	search.Product:      {"Products", "package", paths.Products},
 	search.Request:      {"API requests", "list-checks", paths.Request},
 }
 
 // HitHref is the page of what was found.
 func HitHref(hit search.Hit) string {
 	href := paths.To(hitKinds[hit.Kind].pattern, hit.ID)
-	if hit.Kind == search.Disbursement {
+	switch hit.Kind {
+	case search.Disbursement:
 		return fmt.Sprintf("%s#draw-%d", href, hit.Number)
+	case search.Product:
+		return href + "#product-" + hit.ID
+	default:
+		return href
 	}
-	return href
 }
 
 // grouped parts hits, which come sorted by kind.

@@ -139,7 +139,7 @@ func Hits(f Found) templ.Component {
 			if f.Sought == "" {
 				templ_7745c5c3_Err = ui.Empty(ui.EmptyProps{
 					Icon: "search", Title: "Find anything by id, name or address",
-					Text: "Any id, an external reference, a borrower's name or e-mail address, a draw's number, the name of a partner or merchant, the host of an endpoint, a client id, or the request id of an API call.",
+					Text: "Any id, an external reference, a borrower's name or e-mail address, a draw's number, the name of a partner or merchant, a product's code or name, the host of an endpoint, a client id, or the request id of an API call.",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -147,7 +147,7 @@ func Hits(f Found) templ.Component {
 			} else {
 				templ_7745c5c3_Err = ui.Empty(ui.EmptyProps{
 					Icon: "search-x", Title: "No results for “" + ui.Visible(f.Sought) + "”",
-					Text: "Enter a whole id, or the beginning of a reference, e-mail address, name or host.",
+					Text: "Enter a whole id, not the end of it that lists show, or the beginning of a reference, e-mail address, name or host.",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -24,6 +24,8 @@ func TestSearchLeadsToThePage(t *testing.T) {
 	b := r.signedIn()
 	made := deliverAll(r)
 	delivery := made[0].UID.String()
+	product := r.NewProduct(t, "ROOF-3", "100")
+	offered := paths.Products + "#product-" + product.UID
 	for sought, want := range map[string]string{
 		delivery:                         paths.To(paths.Delivery, delivery),
 		"  " + delivery + "\n":           paths.To(paths.Delivery, delivery),
@@ -37,6 +39,8 @@ func TestSearchLeadsToThePage(t *testing.T) {
 		"Lima":                           paths.To(paths.Application, r.application.String()),
 		"phoenix":                        paths.To(paths.Merchant, r.Merchant.String()),
 		r.Partner.String():               paths.To(paths.Partner, r.Partner.String()),
+		product.UID:                      offered,
+		"roof-3":                         offered,
 	} {
 		got := b.get(searchFor(sought))
 		if got.Status != http.StatusSeeOther || got.Location != want {
