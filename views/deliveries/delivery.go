@@ -162,6 +162,18 @@ func forPartner(detail delivery.Detail) string {
 // maxQuoted is how much of an answer is quoted to the partner, in bytes.
 const maxQuoted = 2 << 10
 
+// relatedTable lists other deliveries of the application, all of them to one partner. Their
+// endpoints are whole: several may begin alike.
+func relatedTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
+	table := ui.Without(ui.DeliveryTable(rows), "Application", "Attempts", "Took")
+	for i, column := range table.Columns {
+		if column.Title == "Destination" {
+			table.Columns[i].Class, table.Columns[i].Cell = "col-b w-dest wrap", relatedEndpointCell
+		}
+	}
+	return table
+}
+
 // resendTable lists the deliveries that re-send one.
 func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	return ui.TableProps[delivery.Delivery]{
