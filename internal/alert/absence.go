@@ -122,23 +122,36 @@ func (s *Service) watchMails(ctx context.Context) error {
 	})
 }
 
-// watchMailServer looks whether the mail server refuses us.
+// watchMailServer looks whether the mail server refuses us, or some e-mails as it would us.
 func (s *Service) watchMailServer(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		found := finding{
+			kind: KindMailRefused, subject: subjectMailServer, severity: Problem, total: true, seen: tx.Now,
+		}
 		stop, err := email.FindStop(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if stop == nil {
+		if stop != nil {
+			found.count, found.since = stop.Waiting, stop.Since
+			found.detail = "It refuses us, whatever the recipient, so all e-mails wait; none of them is " +
+				"lost, and they go by themselves once it takes one. Its answer: " + stop.Answer
+			_, err = raise(ctx, tx, found)
+			return err
+		}
+		refused, err := email.FindRefused(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if refused == nil {
 			return settle(ctx, tx, KindMailRefused, subjectMailServer,
 				"The mail server takes e-mails again.")
 		}
-		_, err = raise(ctx, tx, finding{
-			kind: KindMailRefused, subject: subjectMailServer, severity: Problem, count: stop.Waiting,
-			total: true, since: stop.Since, seen: tx.Now,
-			detail: "It refuses us, whatever the recipient, so all e-mails wait; none of them is " +
-				"lost, and they go by themselves once it takes one. Its answer: " + stop.Answer,
-		})
+		found.count, found.since = refused.Count, refused.Since
+		found.detail = "It refuses some e-mails as if it had something against us, and takes others. " +
+			"Those wait and are tried again by themselves, ever less often. Its last answer: " +
+			refused.Answer
+		_, err = raise(ctx, tx, found)
 		return err
 	})
 }

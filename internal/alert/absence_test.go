@@ -287,7 +287,23 @@ func TestMailServerRefusesUs(t *testing.T) {
 	if !ok || item.Count != 3 || !strings.Contains(item.Detail, "530 sign in") {
 		t.Errorf("item %+v", item)
 	}
+	h.exec(`UPDATE emails SET refusals = 1, attempt_count = 1`)
+	h.exec(`
+		INSERT INTO email_attempts (email_uid, number, started_at, finished_at, outcome, reply_code,
+		                            reply, server)
+		SELECT email_uid, 1, $1, $1, 'refused', 550, '5.7.1 not you', 'mail.example:25' FROM emails`,
+		h.clock.Now())
 	h.exec(`DELETE FROM mail_stop`)
+	h.exec(`UPDATE emails SET state = 'sent', next_attempt_at = NULL, finished_at = now(), waits_for = ''
+	         WHERE email_uid = (SELECT email_uid FROM emails LIMIT 1)`)
+	h.look()
+	item, ok = h.open(alert.KindMailRefused)
+	if !ok || item.Count != 2 || !strings.Contains(item.Detail, "takes others") ||
+		!strings.HasSuffix(item.Detail, "550 5.7.1 not you") {
+		t.Errorf("while two recipients are refused: %+v", item)
+	}
+	h.exec(`UPDATE emails SET state = 'sent', next_attempt_at = NULL, finished_at = now(), waits_for = ''
+	         WHERE state = 'queued'`)
 	h.look()
 	if _, ok := h.open(alert.KindMailRefused); ok {
 		t.Error("the item is open although the server takes mail")

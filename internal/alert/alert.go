@@ -67,7 +67,7 @@ const (
 	KindUnopened Kind = "subscription_unopened"
 	// KindMailFailed: e-mails could not be sent.
 	KindMailFailed Kind = "mail_failed"
-	// KindMailRefused: the mail server refuses us, and every e-mail waits.
+	// KindMailRefused: the mail server refuses us, and every e-mail waits, or some of them.
 	KindMailRefused Kind = "mail_refused"
 	// KindDrawOverdue: draws are in one state for longer than their products allow.
 	KindDrawOverdue Kind = "draw_overdue"

@@ -27,7 +27,7 @@ func (m *MailSender) conclude(
 	}
 	switch {
 	case receipt.Outcome == OutcomeRefused:
-		return m.stop(ctx, tx, attempt.row, receipt)
+		return m.refuse(ctx, tx, attempt, receipt)
 	case receipt.Stage == StageData, receipt.Stage == StageHandOver,
 		receipt.Stage == StageRecipient && receipt.Code != 0:
 		// The server took us for a sender and judged this mail by itself, or took it.

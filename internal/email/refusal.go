@@ -1,8 +1,15 @@
 package email
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/postgres"
 )
 
 // What makes a server unfit for the credentials that are configured.
@@ -26,4 +33,123 @@ func (r Receipt) refusesUs(err error) bool {
 	case StageData, StageHandOver:
 	}
 	return false
+}
+
+const (
+	// lately is for how long a mail that the server took shows that it has nothing against us.
+	lately = 5 * time.Minute
+	// firstAlone is how long a mail waits that the server refuses while it takes others, twice
+	// as long after each refusal, up to longestAlone.
+	firstAlone   = time.Minute
+	longestAlone = time.Hour
+)
+
+// refuse lets a mail wait that the server refused by what it has against us, and all
+// others with it, unless the answer evidently speaks of this mail's recipient.
+func (m *MailSender) refuse(
+	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
+) error {
+	uid, refusals := attempt.row.EmailUID, attempt.row.Refusals
+	alone, err := refusedAlone(ctx, tx, attempt, receipt)
+	if err != nil {
+		return err
+	}
+	pause := pauseAfter(refusals)
+	if alone {
+		pause = min(firstAlone<<min(refusals, 16), longestAlone)
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE emails e
+		   SET waits_for       = 'server',
+		       refusals        = refusals + 1,
+		       next_attempt_at = $2
+		 WHERE email_uid = $1
+		   AND `+isQueued, uid, tx.Now.Add(pause))
+	if err != nil {
+		return fmt.Errorf("letting e-mail %s wait for the mail server: %w", uid, err)
+	}
+	if alone {
+		return nil
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO mail_stop (since, answer, next_probe_at)
+		VALUES ($1, $2, $3)
+		ON CONFLICT (only_row) DO UPDATE SET answer = excluded.answer`,
+		tx.Now, receipt.Summary(), tx.Now.Add(firstPause))
+	if err != nil {
+		return fmt.Errorf("noting that the mail server refuses us: %w", err)
+	}
+	return nil
+}
+
+// refusedAlone tells whether the server that refused a recipient took another mail lately, or
+// ever since it first did so: then it has nothing against us.
+func refusedAlone(
+	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
+) (alone bool, err error) {
+	if receipt.Stage != StageRecipient {
+		return false, nil
+	}
+	uid := attempt.row.EmailUID
+	var since time.Time
+	err = tx.GetContext(ctx, &since, `
+		SELECT least(min(finished_at), $2)
+		  FROM email_attempts
+		 WHERE email_uid = $1
+		   AND outcome = 'refused'
+		   AND stage = 'recipient'`, uid, tx.Now.Add(-lately))
+	if err != nil {
+		return false, fmt.Errorf("looking when e-mail %s was first refused: %w", uid, err)
+	}
+	// Mails are found by when they were made: those that waited for longer than a day aside.
+	err = tx.GetContext(ctx, &alone, `
+		SELECT coalesce((
+		           SELECT true
+		             FROM emails
+		            WHERE created_at > $1::timestamptz - interval '1 day'
+		              AND state = 'sent'
+		              AND finished_at > $1
+		            ORDER BY created_at DESC, email_uid DESC
+		            LIMIT 1), false)`, since)
+	if err != nil {
+		return false, fmt.Errorf("looking whether the mail server takes other e-mails: %w", err)
+	}
+	return alone, nil
+}
+
+// Refused are the mails that wait because the server refused them, though it may take others.
+type Refused struct {
+	Since time.Time `db:"since"`
+	// Answer is what the server said last.
+	Answer string `db:"answer"`
+	Count  int    `db:"count"`
+}
+
+// FindRefused returns them, nil without any. db is a pool or a transaction.
+func FindRefused(ctx context.Context, db sqlx.QueryerContext) (*Refused, error) {
+	var refused []Refused
+	err := sqlx.SelectContext(ctx, db, &refused, `
+		SELECT a.finished_at AS since,
+		       concat_ws(' ', a.reply_code, a.reply) AS answer,
+		       count(*) OVER () AS count
+		  FROM emails e
+		 CROSS JOIN LATERAL (
+		           SELECT outcome, finished_at, reply_code, reply
+		             FROM email_attempts
+		            WHERE email_uid = e.email_uid
+		              AND outcome IS NOT NULL
+		            ORDER BY number DESC
+		            LIMIT 1) AS a
+		 WHERE e.state = 'queued'
+		   AND e.refusals > 0
+		   AND a.outcome = 'refused'
+		 ORDER BY a.finished_at DESC
+		 LIMIT 1`)
+	if err != nil {
+		return nil, fmt.Errorf("looking for e-mails that the mail server refuses: %w", err)
+	}
+	if len(refused) == 0 {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	return &refused[0], nil
 }

@@ -18,7 +18,7 @@ type Wait string
 // What a mail may wait for; mostly it is nothing.
 const (
 	WaitNothing Wait = ""
-	// WaitServer: the mail server refuses us, whatever the recipient.
+	// WaitServer: the mail server refuses us, whatever the recipient, or this mail as it would us.
 	WaitServer Wait = "server"
 	// WaitWelcome: the application's welcome mail is not concluded.
 	WaitWelcome Wait = "welcome"
@@ -26,8 +26,10 @@ const (
 
 const (
 	// firstPause is how long the server that refused us is left alone. Each mail that
-	// it refuses after that doubles the pause, up to longestPause.
+	// it refuses after that doubles the pause, up to longestPause, and up to freshPause
+	// where it refuses recipients and a mail waits that it was not asked about.
 	firstPause   = 5 * time.Second
+	freshPause   = 30 * time.Second
 	longestPause = 15 * time.Minute
 	// releaseBatch bounds how many waiting mails one transaction queues again.
 	releaseBatch = 500
@@ -106,37 +108,6 @@ func (m *MailSender) hold(
 	return true, nil
 }
 
-// stop notes that the server refuses us, and lets the mail wait with the others.
-// What is refused again although others went through comes back ever later: each
-// time it makes the others wait.
-func (m *MailSender) stop(
-	ctx context.Context, tx *postgres.Tx, row bodyRow, receipt Receipt,
-) error {
-	due := tx.Now
-	if receipt.Stage == StageRecipient && row.Refusals > 0 {
-		due = due.Add(pauseAfter(row.Refusals))
-	}
-	_, err := tx.ExecContext(ctx, `
-		UPDATE emails e
-		   SET waits_for       = 'server',
-		       refusals        = refusals + 1,
-		       next_attempt_at = $2
-		 WHERE email_uid = $1
-		   AND `+isQueued, row.EmailUID, due)
-	if err != nil {
-		return fmt.Errorf("letting e-mail %s wait for the mail server: %w", row.EmailUID, err)
-	}
-	_, err = tx.ExecContext(ctx, `
-		INSERT INTO mail_stop (since, answer, next_probe_at)
-		VALUES ($1, $2, $3)
-		ON CONFLICT (only_row) DO UPDATE SET answer = excluded.answer`,
-		tx.Now, receipt.Summary(), tx.Now.Add(firstPause))
-	if err != nil {
-		return fmt.Errorf("noting that the mail server refuses us: %w", err)
-	}
-	return nil
-}
-
 // finish settles a mail, and lets those go that waited for it.
 func (m *MailSender) finish(
 	ctx context.Context, tx *postgres.Tx, row bodyRow, decided verdict,
@@ -148,7 +119,7 @@ func (m *MailSender) finish(
 	// In place of the state, by whose index all that was queued since the oldest open
 	// transaction began would be passed by.
 	_, err = m.release(ctx, tx, `
-		           w.application_uid = $3
+		           w.application_uid = $4
 		       AND CASE WHEN w.state = 'queued' THEN true ELSE false END`, row.ApplicationUID)
 	return err
 }
@@ -179,17 +150,13 @@ type waiting struct {
 	NextAttemptAt time.Time `db:"next_attempt_at"`
 }
 
-// probe lets one mail try the server once the pause is over: the one that was
-// refused the longest ago, in case the server minds one mail alone.
+// probe lets one mail try the server once the pause is over. The server may mind some
+// recipients alone, so it is one that was refused least; of the others one for another
+// domain than those it refused, and the newest.
 func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
-	var probes int
-	err := tx.GetContext(ctx, &probes,
-		`SELECT probes FROM mail_stop WHERE next_probe_at <= $1 FOR UPDATE SKIP LOCKED`, tx.Now)
-	if postgres.IsNoRows(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking whether to try the mail server: %w", err)
+	probes, due, err := m.probeDue(ctx, tx)
+	if err != nil || !due {
+		return err
 	}
 	var one waiting
 	err = tx.GetContext(ctx, &one, `
@@ -200,7 +167,12 @@ func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 		         FROM emails
 		        WHERE state = 'queued'
 		          AND waits_for = 'server'
-		        ORDER BY next_attempt_at, email_uid
+		        ORDER BY refusals,
+		                 `+domain+` IN (SELECT `+domain+`
+		                                  FROM emails
+		                                 WHERE state = 'queued'
+		                                   AND refusals > 0),
+		                 created_at DESC, email_uid DESC
 		        LIMIT 1
 		          FOR UPDATE SKIP LOCKED)
 		RETURNING email_uid, attempt_count, next_attempt_at`, tx.Now)
@@ -218,8 +190,57 @@ func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 	return m.requeue(ctx, tx, one, true)
 }
 
+// domain is that of an e-mail's recipient.
+const domain = `lower(substring(to_address FROM '[^@]*$'))`
+
+// probeDue tells whether the server that refuses us is to be tried, and how often it was.
+func (m *MailSender) probeDue(
+	ctx context.Context, tx *postgres.Tx,
+) (probes int, due bool, err error) {
+	var stop struct {
+		Probes      int       `db:"probes"`
+		NextProbeAt time.Time `db:"next_probe_at"`
+	}
+	err = tx.GetContext(ctx, &stop,
+		`SELECT probes, next_probe_at FROM mail_stop FOR UPDATE SKIP LOCKED`)
+	if postgres.IsNoRows(err) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("looking whether to try the mail server: %w", err)
+	}
+	last := stop.NextProbeAt.Add(-pauseAfter(stop.Probes))
+	switch {
+	case !stop.NextProbeAt.After(tx.Now):
+		return stop.Probes, true, nil
+	case last.Add(freshPause).After(tx.Now):
+		return stop.Probes, false, nil
+	}
+	err = tx.GetContext(ctx, &due, `
+		SELECT EXISTS (SELECT
+		                 FROM emails
+		                WHERE state = 'queued'
+		                  AND waits_for = 'server'
+		                  AND refusals = 0)
+		       AND 'recipient' IS NOT DISTINCT FROM (
+		               SELECT a.stage
+		                 FROM emails e
+		                 JOIN email_attempts a ON a.email_uid = e.email_uid
+		                                      AND a.number = e.attempt_count
+		                WHERE e.state = 'queued'
+		                  AND e.refusals > 0
+		                  AND a.outcome = 'refused'
+		                ORDER BY a.finished_at DESC
+		                LIMIT 1)`)
+	if err != nil {
+		return 0, false, fmt.Errorf("looking for an e-mail to try the mail server: %w", err)
+	}
+	return stop.Probes, due, nil
+}
+
 // release queues those of some queued mails w that wait and have nothing to wait for, the
-// oldest first; which says what they are, by args from $3 on.
+// oldest first; which says what they are, by args from $4 on. What the server refused has to wait
+// for its time, too, unless there is no server any more.
 func (m *MailSender) release(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) (int, error) {
@@ -231,7 +252,8 @@ func (m *MailSender) release(
 			 WHERE `+which+`
 			   AND w.waits_for <> ''
 			   AND CASE w.waits_for
-			           WHEN 'server' THEN NOT EXISTS (SELECT FROM mail_stop)
+			           WHEN 'server' THEN ($3 OR w.next_attempt_at <= $1)
+			                              AND NOT EXISTS (SELECT FROM mail_stop)
 			           ELSE NOT EXISTS (`+welcomeQueued+`w.application_uid) END
 			 ORDER BY w.created_at, w.email_uid
 			 LIMIT $2
@@ -239,13 +261,13 @@ func (m *MailSender) release(
 		released AS (
 			UPDATE emails e
 			   SET waits_for       = '',
-			       next_attempt_at = greatest(e.next_attempt_at, $1)
+			       next_attempt_at = CASE WHEN $3 THEN $1 ELSE greatest(e.next_attempt_at, $1) END
 			  FROM going
 			 WHERE e.email_uid = going.email_uid
 			RETURNING e.email_uid, e.attempt_count, e.next_attempt_at, e.created_at)
 		SELECT email_uid, attempt_count, next_attempt_at
 		  FROM released
-		 ORDER BY created_at, email_uid`, append([]any{tx.Now, releaseBatch}, args...)...)
+		 ORDER BY created_at, email_uid`, append([]any{tx.Now, releaseBatch, m.SMTP == nil}, args...)...)
 	if err != nil {
 		return 0, fmt.Errorf("choosing the e-mails that waited: %w", err)
 	}

@@ -182,6 +182,67 @@ func TestServerRefusesOneOfUs(t *testing.T) {
 	}
 }
 
+// TestRefusedRecipientsHoldNobodyUp: however many recipients the relay refuses for a reason
+// that may speak of us, other mails are only held up for seconds, and those go on waiting.
+func TestRefusedRecipientsHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		bad    int
+		domain string
+	}{
+		"one": {1, "blocked.example"}, "many": {20, "blocked.example"},
+		"very many": {120, "blocked.example"}, "many at the others' domain": {20, "example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
+				if to != "ana@example.com" {
+					return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "no"}
+				}
+				return nil
+			}})
+			o := newPostOffice(t, server)
+			for i := range test.bad {
+				bad := o.task(fmt.Sprint("bad", i))
+				bad.ToAddress = fmt.Sprintf("b%d@%s", i, test.domain)
+				o.schedule(t, bad)
+				o.now = o.now.Add(time.Millisecond)
+			}
+			stopped := 0
+			for tick := range 12 * 15 { // a quarter of an hour
+				if tick >= 12*5 && tick%12 == 0 {
+					o.schedule(t, o.task("good"))
+				}
+				o.resume(t, 5*time.Second)
+				o.work(t)
+				if tick >= 12*6 && o.stop(t) != nil {
+					stopped++
+				}
+			}
+			refusals, longest := 0, time.Duration(0)
+			for _, mail := range o.all(t) {
+				refusals += mail.Refusals
+				switch {
+				case mail.ToAddress != "ana@example.com":
+					if mail.State != email.StateQueued || mail.WaitsFor != email.WaitServer {
+						t.Errorf("the mail to %s is %s", mail.ToAddress, mail.State)
+					}
+				case mail.State != email.StateSent:
+					t.Error("a mail is not sent")
+				default:
+					longest = max(longest, mail.FinishedAt.Sub(mail.CreatedAt))
+				}
+			}
+			if longest > 40*time.Second || stopped > 0 {
+				t.Errorf("mails waited up to %s; %d stops after the first was taken", longest, stopped)
+			}
+			if refusals < test.bad || refusals > 10*test.bad+10 {
+				t.Errorf("%d attempts were refused", refusals)
+			}
+		})
+	}
+}
+
 // TestServerRefusesRecipient: what speaks of the recipient fails that mail alone.
 func TestServerRefusesRecipient(t *testing.T) {
 	t.Parallel()

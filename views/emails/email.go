@@ -129,12 +129,16 @@ func explanation(detail email.Detail) ui.Diagnosis {
 func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
 	switch {
 	case wait == email.WaitServer:
+		title := "It waits: the mail server refuses us, whatever the recipient"
 		said := "The server refused other e-mails in the same way."
 		if last.Number > 0 {
 			said = lastWord(last)
 		}
+		if last.Stage == email.StageRecipient {
+			title = "It waits: the mail server refuses us, or this recipient"
+		}
 		return ui.Diagnosis{
-			Tone: ui.Warn, Title: "It waits: the mail server refuses us, whatever the recipient",
+			Tone: ui.Warn, Title: title,
 			Text: said, Next: "Tell the person who runs Drawbridge. It is sent by itself once the mail " +
 				"server takes e-mails again, and has used up no try.",
 		}
