@@ -35,6 +35,16 @@ func (r Receipt) refusesUs(err error) bool {
 	return false
 }
 
+// refusesSize tells whether the sender was refused for a message that is too big (RFC 1870
+// section 6.1). Like all that is said before the recipient it ends no mail.
+func refusesSize(stage Stage, code int, reply string) bool {
+	return stage == StageSender && (code/100 == 5 && strings.HasPrefix(reply, "5.3.4") ||
+		code == 552 && !strings.HasPrefix(reply, "5.7."))
+}
+
+// RefusesSize tells whether the attempt ended because the message is too big for the server.
+func (a Attempt) RefusesSize() bool { return refusesSize(a.Stage, a.ReplyCode, a.Reply) }
+
 const (
 	// lately is for how long a mail that the server took shows that it has nothing against us.
 	lately = 5 * time.Minute
@@ -45,7 +55,7 @@ const (
 )
 
 // refuse lets a mail wait that the server refused by what it has against us, and all
-// others with it, unless the answer evidently speaks of this mail's recipient.
+// others with it, unless the answer evidently speaks of this mail alone.
 func (m *MailSender) refuse(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) error {
@@ -82,13 +92,13 @@ func (m *MailSender) refuse(
 	return nil
 }
 
-// refusedAlone tells whether the server that refused a recipient took another mail lately, or
-// ever since it first did so: then it has nothing against us.
+// refusedAlone tells whether the server minds this mail alone: its size, or a recipient while it
+// took another mail lately, or ever since it first refused that one.
 func refusedAlone(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) (alone bool, err error) {
 	if receipt.Stage != StageRecipient {
-		return false, nil
+		return refusesSize(receipt.Stage, receipt.Code, receipt.Reply), nil
 	}
 	uid := attempt.row.EmailUID
 	var since time.Time

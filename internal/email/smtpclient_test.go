@@ -239,6 +239,7 @@ func TestFaults(t *testing.T) {
 		{"hangs at MAIL", step(0), silence, email.StageSender, email.OutcomeTemporary},
 		{"closes at MAIL", step(0), hangUp, email.StageSender, email.OutcomeTemporary},
 		{"refuses MAIL", step(0), refuse("550"), email.StageSender, email.OutcomeRefused},
+		{"finds it too big", step(0), refuse("552"), email.StageSender, email.OutcomeRefused},
 		{"puts MAIL off", step(0), refuse("451"), email.StageSender, email.OutcomeTemporary},
 		{"hangs at RCPT", step(1), silence, email.StageRecipient, email.OutcomeTemporary},
 		{"closes at RCPT", step(1), hangUp, email.StageRecipient, email.OutcomeTemporary},

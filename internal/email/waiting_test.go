@@ -243,6 +243,46 @@ func TestRefusedRecipientsHoldNobodyUp(t *testing.T) {
 	}
 }
 
+// TestServerRefusesOneForItsSize: a message that is too big stops no other and ends by nothing;
+// it goes once the server takes it.
+func TestServerRefusesOneForItsSize(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]*smtp.SMTPError{
+		"552":       {Code: 552, EnhancedCode: smtp.NoEnhancedCode, Message: "too big"},
+		"552 5.2.3": {Code: 552, EnhancedCode: smtp.EnhancedCode{5, 2, 3}, Message: "too big"},
+		"550 5.3.4": {Code: 550, EnhancedCode: smtp.EnhancedCode{5, 3, 4}, Message: "too big"},
+	} {
+		var big atomic.Bool
+		server := emailtest.NewServer(t, emailtest.Options{Mail: func(string) error {
+			if big.Load() {
+				return refusal
+			}
+			return nil
+		}})
+		o := newPostOffice(t, server)
+		o.schedule(t, o.task("big"))
+		for range 3 {
+			big.Store(true)
+			o.work(t)
+			big.Store(false)
+			o.now = o.now.Add(time.Millisecond)
+			o.schedule(t, o.task("small"))
+			if o.work(t); o.stop(t) != nil {
+				t.Fatalf("%s stops all: %+v", name, o.stop(t))
+			}
+			if o.resume(t, 30*time.Second) != 0 {
+				t.Errorf("%s: it is tried again at once", name)
+			}
+			o.resume(t, time.Hour)
+		}
+		o.work(t)
+		got := o.states(t)
+		if want := slices.Repeat([]string{"sent  1"}, 4); !slices.Equal(got, want) {
+			t.Errorf("%s: the mails are %q", name, got)
+		}
+	}
+}
+
 // TestServerRefusesRecipient: what speaks of the recipient fails that mail alone.
 func TestServerRefusesRecipient(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,10 @@ func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
 		if last.Number > 0 {
 			said = lastWord(last)
 		}
-		if last.Stage == email.StageRecipient {
+		switch {
+		case last.RefusesSize():
+			title = "It waits: the mail server finds it too big"
+		case last.Stage == email.StageRecipient:
 			title = "It waits: the mail server refuses us, or this recipient"
 		}
 		return ui.Diagnosis{
