@@ -114,7 +114,7 @@ func (s *Service) Resend(
 		return uuid.Nil, lending.Invalid("reason",
 			`"reason" must be at most %d characters`, maxReason)
 	}
-	original, err := find(ctx, tx, uid)
+	original, err := lockOriginal(ctx, tx, uid)
 	if err != nil {
 		return uuid.Nil, err
 	}

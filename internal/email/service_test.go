@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 func TestSchedule(t *testing.T) {
@@ -230,6 +231,32 @@ func TestResendRefuses(t *testing.T) {
 	}
 	if mails := b.all(t); len(mails) != 2 {
 		t.Errorf("%d mails are logged", len(mails))
+	}
+}
+
+// TestResendBesideRetention: a mail whose text is being removed is not sent again without it.
+func TestResendBesideRetention(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.schedule(t, b.welcome())
+	b.deliver(t, b.mailSender(t, ""), b.last(t))
+	first := b.only(t)
+	refused := make(chan error, 1)
+	b.inTx(t, func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(t.Context(), `
+			UPDATE emails
+			   SET html_body = '', text_body = '', source = '', params = '{}', content_removed_at = now()`)
+		go func() {
+			refused <- b.db.InTx(t.Context(), func(tx *postgres.Tx) error {
+				_, err := b.service.Resend(t.Context(), tx, first.EmailUID, "ana", "")
+				return err
+			})
+		}()
+		pgtest.WaitForLock(t, b.db)
+		return err
+	})
+	if err := <-refused; lending.ErrorCode(err) != lending.CodeInvalidState || len(b.all(t)) != 1 {
+		t.Errorf("it is re-sent: %v", err)
 	}
 }
 

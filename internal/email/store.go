@@ -216,6 +216,15 @@ func find(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Email, er
 	return row, notFound(err, uid)
 }
 
+// lockOriginal loads a mail that is to be sent again, and keeps its text, and others from sending
+// it again, until tx ends.
+func lockOriginal(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Email, error) {
+	var row Email
+	err := tx.GetContext(ctx, &row,
+		`SELECT `+columns+` FROM emails WHERE email_uid = $1 FOR NO KEY UPDATE`, uid)
+	return row, notFound(err, uid)
+}
+
 func notFound(err error, uid uuid.UUID) error {
 	switch {
 	case err == nil:
