@@ -162,6 +162,9 @@ func (s *Service) ResendAll(
 		return nil, lending.NewError(lending.CodeValidation,
 			"at most %d e-mails can be re-sent at once; narrow the time range", maxResend)
 	}
+	if err := lockOriginals(ctx, tx, uids); err != nil {
+		return nil, err
+	}
 	seen := make(map[uuid.UUID]bool, len(uids))
 	var all []Resent
 	for _, uid := range uids {
@@ -181,7 +184,21 @@ func (s *Service) ResendAll(
 	return all, nil
 }
 
-// ResendMatching re-sends what FindResendable finds. Errors: those of ResendAll.
+// ResendFound re-sends those of what FindResendable found that nobody else did meanwhile. Errors:
+// those of ResendAll.
+func (s *Service) ResendFound(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
+) ([]Resent, error) {
+	if len(uids) <= maxResend {
+		var err error
+		if uids, err = lockResendable(ctx, tx, uids); err != nil {
+			return nil, err
+		}
+	}
+	return s.ResendAll(ctx, tx, uids, actor, reason)
+}
+
+// ResendMatching re-sends what FindResendable finds, and nobody else at the same time. Errors: those of ResendAll.
 func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, actor, reason string,
 ) ([]Resent, error) {
@@ -189,7 +206,7 @@ func (s *Service) ResendMatching(
 	if err != nil {
 		return nil, err
 	}
-	return s.ResendAll(ctx, tx, uids, actor, reason)
+	return s.ResendFound(ctx, tx, uids, actor, reason)
 }
 
 func (s *Service) enqueue(

@@ -130,6 +130,43 @@ func FindResendable(
 	return uids, nil
 }
 
+// lockOriginals keeps others from sending these mails again until tx ends; in one order, since two
+// may ask for the same ones.
+func lockOriginals(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error {
+	_, err := tx.ExecContext(ctx, `
+		SELECT
+		  FROM emails
+		 WHERE email_uid = ANY ($1)
+		 ORDER BY created_at, email_uid
+		   FOR NO KEY UPDATE`, pq.Array(uids))
+	if err != nil {
+		return fmt.Errorf("locking e-mails to re-send: %w", err)
+	}
+	return nil
+}
+
+// lockResendable locks mails that FindResendable found, and returns those that somebody else did
+// not send again, nor retention empty, meanwhile.
+func lockResendable(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
+) ([]uuid.UUID, error) {
+	if err := lockOriginals(ctx, tx, uids); err != nil {
+		return nil, err
+	}
+	var left []uuid.UUID
+	err := tx.SelectContext(ctx, &left, `
+		SELECT email_uid
+		  FROM emails
+		 WHERE email_uid = ANY ($1)
+		   AND content_removed_at IS NULL
+		   AND NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)
+		 ORDER BY created_at, email_uid`, pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("choosing e-mails that nobody re-sent meanwhile: %w", err)
+	}
+	return left, nil
+}
+
 // Get returns a mail with its text, attempts and re-sends. db is a pool or a
 // transaction. It returns NOT_FOUND for an unknown uid.
 func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {

@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/health"
 )
 
@@ -416,6 +417,42 @@ func TestResendMatching(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+// TestResendMatchingTogether: two who ask for the same mails at the same moment get each once.
+func TestResendMatchingTogether(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
+	o.schedule(t, o.task("1"), o.task("2"))
+	o.exec(t, `UPDATE emails SET state = 'failed', next_attempt_at = NULL, finished_at = created_at`)
+	resend := func(tx *postgres.Tx) (int, error) {
+		resent, err := o.service.ResendMatching(t.Context(), tx,
+			email.Filter{State: email.StateFailed}, "sam", "")
+		return len(resent), err
+	}
+	second := make(chan int, 1)
+	o.inTx(t, func(tx *postgres.Tx) error {
+		first, err := resend(tx)
+		if first != 2 {
+			t.Errorf("the first re-sent %d", first)
+		}
+		go func() {
+			count := 0
+			err := o.db.InTx(t.Context(), func(tx *postgres.Tx) (err error) {
+				count, err = resend(tx)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			second <- count
+		}()
+		pgtest.WaitForLock(t, o.db)
+		return err
+	})
+	if count := <-second; count != 0 {
+		t.Errorf("the second re-sent %d", count)
 	}
 }
 

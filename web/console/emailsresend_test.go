@@ -64,9 +64,14 @@ func TestResendManyEmails(t *testing.T) {
 	if got := all.text("main"); !strings.Contains(got, "Re-send 2 e-mails") {
 		t.Errorf("what was re-sent before is asked for again: %q", got)
 	}
+	another := b.post(paths.EmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}})
 	done := b.post(paths.EmailsResend, fieldsOf(all)).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(done.Location).text("main .notice"); !strings.Contains(got, "Re-sent: 2 e-mails") {
 		t.Errorf("the list says %q", got)
+	}
+	if got := b.post(paths.EmailsResend, fieldsOf(another)).wantStatus(t, http.StatusConflict).
+		text("main"); !strings.Contains(got, "Somebody re-sent") {
+		t.Errorf("who asked at the same time is told %q", got)
 	}
 	r.deliver(server, "Look!")
 	if got := len(server.Messages()); got != 4 || r.audits("email.resend") != 3 {

@@ -128,12 +128,22 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 				"have no text any more.")
 	}
 	user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
+	send := f.Emails.ResendAll
+	if ctx.FormValue("all") != "" || ctx.FormValue("found") != "" {
+		// Somebody else may ask about the same ones.
+		fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
+		send = f.Emails.ResendFound
+	}
 	form := action.Form{
 		Place: place.Under(back, fields.Title), Fields: fields,
 		Change: action.Change{
 			Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
 			Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-				resent, err := f.Emails.ResendAll(ctx, tx, uids, user, reason)
+				resent, err := send(ctx, tx, uids, user, reason)
+				if err == nil && len(resent) < len(uids) {
+					err = lending.NewError(lending.CodeInvalidState,
+						"Somebody re-sent some of these e-mails meanwhile. Look at what is left.")
+				}
 				outcome := operator.Outcome{Target: back}
 				for _, one := range resent {
 					outcome.Entries = append(outcome.Entries, resendEntry(one.Original, one.Made))
