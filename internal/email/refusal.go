@@ -48,9 +48,8 @@ func (a Attempt) RefusesSize() bool { return refusesSize(a.Stage, a.ReplyCode, a
 const (
 	// lately is for how long a mail that the server took shows that it has nothing against us.
 	lately = 5 * time.Minute
-	// firstAlone is how long a mail waits that the server refuses while it takes others, twice
-	// as long after each refusal, up to longestAlone.
-	firstAlone   = time.Minute
+	// longestAlone is how long a mail waits at most that the server refuses while it takes
+	// others. It begins as if the server refused us, since it may.
 	longestAlone = time.Hour
 )
 
@@ -66,7 +65,7 @@ func (m *MailSender) refuse(
 	}
 	pause := pauseAfter(refusals)
 	if alone {
-		pause = min(firstAlone<<min(refusals, 16), longestAlone)
+		pause = min(firstPause<<min(refusals, 16), longestAlone)
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE emails e

@@ -271,7 +271,7 @@ func TestServerRefusesOneForItsSize(t *testing.T) {
 			if o.work(t); o.stop(t) != nil {
 				t.Fatalf("%s stops all: %+v", name, o.stop(t))
 			}
-			if o.resume(t, 30*time.Second) != 0 {
+			if o.resume(t, 3*time.Second) != 0 {
 				t.Errorf("%s: it is tried again at once", name)
 			}
 			o.resume(t, time.Hour)

@@ -168,7 +168,7 @@ func relatedTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.Without(ui.DeliveryTable(rows), "Application", "Attempts", "Took")
 	for i, column := range table.Columns {
 		if column.Title == "Destination" {
-			table.Columns[i].Class, table.Columns[i].Cell = "col-b w-dest wrap", relatedEndpointCell
+			table.Columns[i].Class, table.Columns[i].Cell = "col-b w-dest whole", relatedEndpointCell
 		}
 	}
 	return table
