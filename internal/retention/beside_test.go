@@ -2,16 +2,20 @@ package retention_test
 
 import (
 	"context"
+	"database/sql"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/riverqueue/river"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // patience is the longest that anybody may wait because of retention. Its locks
@@ -211,6 +215,59 @@ func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	if got := a.of(event); got.row != 1 || got.deliveries != 1 {
 		t.Errorf("what was held just in time: %+v", got)
 	}
+}
+
+// noJobs is a queue for deliveries that nobody makes.
+type noJobs struct{}
+
+func (noJobs) InsertManyFastTx(
+	context.Context, *sql.Tx, []river.InsertManyParams,
+) (int, error) {
+	return 0, nil
+}
+
+// A re-send finds the event's body, or is refused: also while what a released hold kept is removed.
+func TestAResendBesideTheSweepOfAReleasedHold(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	application := a.application()
+	a.hold(application)
+	event := a.record(application, today.AddDate(0, 0, -100), "failed")
+	a.run()
+	a.want("held", event, wholeness{1, 1, 1, 1, 1})
+	var failed uuid.UUID
+	if err := a.DB.GetContext(t.Context(), &failed,
+		`SELECT delivery_uid FROM deliveries WHERE event_uid = $1`, event); err != nil {
+		t.Fatal(err)
+	}
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := a.Release(ctx, tx, application, "legal@lender.example", "over")
+		return err
+	})
+	deliveries := &delivery.Service{Log: delivery.Log{DB: a.DB}, Jobs: noJobs{}}
+	resend := func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := deliveries.Resend(ctx, tx, []uuid.UUID{failed}, "ops", "once more")
+		return err
+	}
+	ran := make(chan error, 1)
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		err := resend(ctx, tx)
+		go func() {
+			_, err := a.Run(context.Background())
+			ran <- err
+		}()
+		pgtest.WaitForLock(t, a.DB)
+		return err
+	})
+	if err := <-ran; err != nil { // it waits for a second at most
+		t.Log(err)
+		a.run()
+	}
+	a.want("re-sent meanwhile", event, wholeness{1, 1, 2, 1, 0})
+	a.exec(`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL WHERE state = 'pending'`)
+	a.run()
+	a.want("once that has ended", event, wholeness{1, 0, 2, 1, 0})
+	wantRefusal(t, a.try(resend), lending.CodeInvalidState)
 }
 
 func TestOnlyOneRunAtATime(t *testing.T) {

@@ -10,8 +10,16 @@ import (
 
 // sweeps remove of one application ($1) what its hold kept beyond its time: the
 // bodies before $2 and those of e-mails before $3, at $5, and the metadata
-// before $4.
+// before $4. Like batches of bodies they lock events before they look for what is to be
+// sent; and attempts go with their deliveries, of which one may end meanwhile.
 var sweeps = []string{
+	`SELECT
+	   FROM events
+	  WHERE application_uid = $1
+	    AND occurred_at < $2
+	    AND body_removed_at IS NULL
+	  ORDER BY occurred_at, event_uid
+	    FOR NO KEY UPDATE`,
 	`UPDATE events e
 	    SET body = '', body_removed_at = $5
 	  WHERE e.application_uid = $1
@@ -33,17 +41,16 @@ var sweeps = []string{
 	    AND created_at < $3
 	    AND state <> 'queued'
 	    AND content_removed_at IS NULL`,
-	`DELETE FROM attempts a
-	  USING deliveries d
-	  WHERE d.application_uid = $1
-	    AND d.created_at < $4
-	    AND d.state NOT IN ('pending', 'retrying')
-	    AND a.delivery_uid = d.delivery_uid
-	    AND a.delivery_created_at = d.created_at`,
-	`DELETE FROM deliveries
+	`, gone AS (
+	 DELETE FROM deliveries
 	  WHERE application_uid = $1
 	    AND created_at < $4
-	    AND state NOT IN ('pending', 'retrying')`,
+	    AND state NOT IN ('pending', 'retrying')
+	 RETURNING delivery_uid, created_at)
+	 DELETE FROM attempts a
+	  USING gone
+	  WHERE a.delivery_uid = gone.delivery_uid
+	    AND a.delivery_created_at = gone.created_at`,
 	`DELETE FROM events e
 	  WHERE e.application_uid = $1
 	    AND e.occurred_at < $4
