@@ -270,6 +270,37 @@ func TestAResendBesideTheSweepOfAReleasedHold(t *testing.T) {
 	wantRefusal(t, a.try(resend), lending.CodeInvalidState)
 }
 
+// A delivery that retention removes while somebody re-sends it is not said to be sent.
+func TestAResendOfADeliveryThatGoes(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	event := a.record(a.application(), today.AddDate(0, 0, -100), "failed")
+	var failed uuid.UUID
+	if err := a.DB.GetContext(t.Context(), &failed,
+		`SELECT delivery_uid FROM deliveries WHERE event_uid = $1`, event); err != nil {
+		t.Fatal(err)
+	}
+	deliveries := &delivery.Service{Log: delivery.Log{DB: a.DB}, Jobs: noJobs{}}
+	resent := make(chan error, 1)
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx,
+			`SELECT FROM events WHERE event_uid = $1 FOR NO KEY UPDATE`, event)
+		if err != nil {
+			return err
+		}
+		go func() {
+			resent <- a.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := deliveries.Resend(ctx, tx, []uuid.UUID{failed}, "ops", "")
+				return err
+			})
+		}()
+		pgtest.WaitForLock(t, a.DB)
+		_, err = tx.ExecContext(ctx, `DELETE FROM deliveries WHERE delivery_uid = $1`, failed)
+		return err
+	})
+	wantRefusal(t, <-resent, lending.CodeNotFound)
+}
+
 func TestOnlyOneRunAtATime(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)

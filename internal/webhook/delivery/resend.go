@@ -42,7 +42,7 @@ func (s *Service) Resend(
 	}
 	// Many at once are left to EnqueueDue, so that they do not delay new events.
 	queued := len(jobs) <= DueBatch
-	_, err := tx.ExecContext(ctx, `
+	result, err := tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state, next_attempt_at,
 		                        queued, resend_of, resent_by, resend_reason)
@@ -54,6 +54,14 @@ func (s *Service) Resend(
 		pq.Array(uids), pq.Array(resent), tx.Now, queued, by, reason)
 	if err != nil {
 		return nil, fmt.Errorf("inserting %d re-sends: %w", len(uids), err)
+	}
+	made, err := result.RowsAffected()
+	if err != nil {
+		return nil, fmt.Errorf("counting %d re-sends: %w", len(uids), err)
+	}
+	if int(made) < len(uids) { // retention, for which the check waited
+		return nil, lending.NewError(lending.CodeNotFound,
+			"a delivery to be re-sent was removed meanwhile, as the retention settings say")
 	}
 	if !queued {
 		return resent, nil
