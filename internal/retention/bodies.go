@@ -53,18 +53,22 @@ const unpublished = `EXISTS (
 	   AND o.event_uid = e.event_uid)`
 
 // The rows are locked before another statement looks for what is to be sent: a
-// re-send, which shares the lock, is either seen by it or finds the body gone.
+// re-send, which shares the lock, is either seen by it or finds the body gone. They are locked in
+// the order of re-sends, but chosen by time alone, so that a batch never parts those of one time.
 var bodyKinds = []bodyKind{
 	{
 		name: "events",
 		next: `
-			SELECT event_uid AS uid, occurred_at AS at
-			  FROM events
-			 WHERE occurred_at >= $1
-			   AND occurred_at < $2
-			 ORDER BY occurred_at, event_uid
-			 FETCH FIRST $3 ROWS WITH TIES
-			   FOR NO KEY UPDATE`,
+			SELECT e.event_uid AS uid, e.occurred_at AS at
+			  FROM (SELECT event_uid, occurred_at
+			          FROM events
+			         WHERE occurred_at >= $1
+			           AND occurred_at < $2
+			         ORDER BY occurred_at
+			         FETCH FIRST $3 ROWS WITH TIES) AS due
+			  JOIN events e USING (event_uid, occurred_at)
+			 ORDER BY e.occurred_at, e.event_uid
+			   FOR NO KEY UPDATE OF e`,
 		clear: `
 			UPDATE events e
 			   SET body = '', body_removed_at = $3
@@ -106,13 +110,16 @@ var bodyKinds = []bodyKind{
 	{
 		name: "emails",
 		next: `
-			SELECT email_uid AS uid, created_at AS at
-			  FROM emails
-			 WHERE created_at >= $1
-			   AND created_at < $2
-			 ORDER BY created_at
-			 FETCH FIRST $3 ROWS WITH TIES
-			   FOR NO KEY UPDATE`,
+			SELECT e.email_uid AS uid, e.created_at AS at
+			  FROM (SELECT email_uid, created_at
+			          FROM emails
+			         WHERE created_at >= $1
+			           AND created_at < $2
+			         ORDER BY created_at
+			         FETCH FIRST $3 ROWS WITH TIES) AS due
+			  JOIN emails e USING (email_uid)
+			 ORDER BY e.created_at, e.email_uid
+			   FOR NO KEY UPDATE OF e`,
 		clear: `
 			UPDATE emails e
 			   SET html_body = '', text_body = '', source = '', params = '{}',

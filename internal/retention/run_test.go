@@ -242,6 +242,22 @@ func TestLegalHolds(t *testing.T) {
 	wantRefusal(t, place("nobody's"), lending.CodeNotFound)
 }
 
+// One transaction may record many events at one moment, which batches must not tell apart.
+func TestMoreEventsOfOneMomentThanABatchHas(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	a.exec(`
+		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid, application_uid,
+		                    status, body, passed_over)
+		SELECT gen_random_uuid(), $4, 'task.created', $1, $2, $3, n::text, '{}', '[]'
+		  FROM generate_series(1, 501) AS n`,
+		a.partner, a.merchant, a.application(), today.AddDate(0, 0, -100))
+	a.run()
+	if left := a.count(`SELECT count(*) FROM events WHERE body <> ''`); left != 0 {
+		t.Errorf("%d events keep their body", left)
+	}
+}
+
 func TestTextOfEMailsGoes(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
