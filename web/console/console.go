@@ -138,7 +138,8 @@ func New(options Options) (*Console, error) {
 		// Events that failed within a day and did not arrive by a re-send, and open alerts.
 		Badges: func(ctx context.Context) (failing, alerts int, err error) {
 			failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
-				State: delivery.StateFailed, Open: true, Since: options.DB.Now().Add(-recent),
+				State: delivery.StateFailed, Open: true, Test: new(false),
+				Since: options.DB.Now().Add(-recent),
 			}, maxBadge)
 			if err != nil {
 				return 0, 0, err

@@ -133,9 +133,12 @@ func TestResendsInVainCountOnce(t *testing.T) {
 	if got := detail.text(".matter"); !strings.Contains(got, "1 delivery of this subscription") {
 		t.Errorf("the delivery's alert says %q", got)
 	}
+	r.asOperator().post(paths.To(paths.SubscriptionTest, subscribed.UID.String()),
+		url.Values{"event": {"document.sent"}}).wantStatus(t, http.StatusSeeOther)
+	r.spend()
 	home := r.signedIn().get(paths.Home)
 	badge := home.text(".rail a[href='" + paths.Deliveries + "'] .rail-count")
-	if badge != "1 failed today" {
+	if badge != "1 failed in the last 24 hours" {
 		t.Errorf("the badge says %q", badge)
 	}
 	if got := home.tile("Failed"); !strings.HasPrefix(got, "1 ") {
