@@ -29,14 +29,17 @@ func Title(scope bulk.Scope) string {
 	case bulk.KindFilter:
 	}
 	rest, title := scope.Filter, "Deliveries"
-	if rest.State != "" {
+	switch {
+	case rest.State != "":
 		title, rest.State = ui.DeliveryChip(rest.State).Word+" deliveries", ""
+	case rest.Waiting:
+		title, rest.Waiting = "Waiting deliveries", false
 	}
 	words := filterWords(rest)
 	switch {
 	case len(words) > 0:
 		return title + ": " + strings.Join(words, ", ")
-	case scope.Filter.State == "":
+	case title == "Deliveries":
 		return "All deliveries"
 	}
 	return title
@@ -51,6 +54,8 @@ func filterWords(f delivery.Filter) []string {
 		}
 	}
 	add(f.State != "", "state "+string(f.State))
+	add(f.Waiting, "waiting")
+	add(f.Open, "not made good, one per event")
 	add(f.Event != "", "event "+ui.EventWord(string(f.Event)))
 	add(f.SubscriptionUID != uuid.Nil, "subscription "+f.SubscriptionUID.String())
 	add(f.MerchantUID != uuid.Nil, "merchant "+f.MerchantUID.String())

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"drawbridge/internal/alert"
-	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 )
 
@@ -60,7 +59,7 @@ func AlertLook(a alert.Item) (label, href string) {
 			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
 	case alert.KindOverdue:
 		return "Show what waits",
-			paths.Where(paths.Deliveries, "state", string(delivery.StatePending))
+			paths.Where(paths.Deliveries, "state", WaitingDeliveries)
 	case alert.KindMailFailed:
 		return "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
 	case alert.KindMailRefused:

@@ -65,6 +65,10 @@ func DeliveryChip[S ~string](state S) ChipProps {
 	return ChipProps{"circle-help", string(state), Mute}
 }
 
+// WaitingDeliveries is what the list of deliveries takes for a state: those that an attempt is
+// to come of.
+const WaitingDeliveries = "waiting"
+
 // madeGood is what is shown in place of a failure that is none any more.
 const madeGood = "made_good"
 

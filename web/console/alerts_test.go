@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,6 +46,28 @@ func (r *harness) spend() {
 func (a answer) tile(label string) string {
 	return strings.TrimSpace(a.find(".tile:contains('" + label + "') dd").First().Contents().
 		First().Text())
+}
+
+// What waits is pending or is tried again, and is listed where its number leads.
+func TestWhatWaitsIsListed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	home := b.get(paths.Home).wantStatus(t, http.StatusOK)
+	if got := home.tile("Waiting"); !strings.HasPrefix(got, "2 ") {
+		t.Errorf("the overview counts %q, want 2", got)
+	}
+	href, _ := home.find(".tile:contains('Waiting') a").Attr("href")
+	waiting := b.get(href).wantStatus(t, http.StatusOK)
+	if got := waiting.rowIDs(); !slices.Equal(got, uids(made[:2])) {
+		t.Errorf("that leads to %v, want the pending and the retrying one", got)
+	}
+	_, query, _ := strings.Cut(href, "?")
+	plan := b.begin(url.Values{"all": {"1"}, "filter": {query}})
+	if got := b.get(plan).text("h1"); got != "Waiting deliveries" {
+		t.Errorf("a re-send of them is titled %q", got)
+	}
 }
 
 func TestOverview(t *testing.T) {

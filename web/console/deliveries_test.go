@@ -96,6 +96,7 @@ func TestDeliveryFilters(t *testing.T) {
 		{"state", "retrying", []delivery.Delivery{retrying}},
 		{"state", "delivered", []delivery.Delivery{delivered}},
 		{"state", "failed", nil},
+		{"state", "waiting", made[:2]},
 		{"partner", r.Partner.String(), made},
 		{"partner", uuid.NewString(), nil},
 		{"merchant", r.Merchant.String(), made},

@@ -25,7 +25,10 @@ type Filter struct {
 	ApplicationUID  uuid.UUID
 	EventUID        uuid.UUID
 	State           State
-	Event           lending.EventKind
+	// Waiting keeps, without a State, those that an attempt is to come of: pending and
+	// retrying ones.
+	Waiting bool
+	Event   lending.EventKind
 	// HTTPStatus is the last answer's status, HTTPClass its first digit, 1 to 9.
 	HTTPStatus, HTTPClass int
 	// ErrorClass is the last attempt's.
@@ -75,6 +78,7 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	c.When(f.EventUID != uuid.Nil, `d.event_uid = ?`, f.EventUID)
 	// What was not answered by 2xx has an error class, which the index of trouble is about.
 	c.When(f.State != "", `d.state = `+pq.QuoteLiteral(string(f.State)))
+	c.When(f.Waiting, `d.state IN ('pending', 'retrying')`)
 	c.When(f.HTTPStatus != 0, fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
 	c.When(f.HTTPClass != 0,
 		fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
@@ -142,8 +146,13 @@ func (f Filter) Newest(columns string, limit int) (string, []any) {
 func (f Filter) newestFrom(from spread, columns, order string, limit int) (string, []any) {
 	if from.table == "" {
 		c := f.conditions()
-		return `SELECT ` + columns + ` FROM deliveries d` + c.Where() + order +
-			` LIMIT ` + c.Bind(limit), c.Args
+		most := c.Bind(limit)
+		of := `deliveries d` + c.Where()
+		if f.Waiting {
+			of = `(` + f.ofState(StatePending, most) + ` UNION ALL ` +
+				f.ofState(StateRetrying, most) + `) d`
+		}
+		return `SELECT ` + columns + ` FROM ` + of + order + ` LIMIT ` + most, c.Args
 	}
 	var c postgres.Conditions
 	c.Add(`d.` + from.key + ` = o.` + from.key)
@@ -160,6 +169,14 @@ func (f Filter) newestFrom(from spread, columns, order string, limit int) (strin
 		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.Args
 }
 
+// ofState renders those of one state instead: the index of states has each of them in order.
+func (f Filter) ofState(state State, most string) string {
+	f.State, f.Waiting = state, false
+	c := f.conditions() // with the same arguments, for a state has none
+	//nolint:unqueryvet // as in newestFrom
+	return `(SELECT d.* FROM deliveries d` + c.Where() + newestFirst + ` LIMIT ` + most + `)`
+}
+
 // source is what the deliveries of one owner are taken from. Those of an
 // application are few: they are read before it is asked which of them are rare,
 // or the planner might go through all that are, once for each application.
@@ -174,7 +191,7 @@ func (f Filter) source(key string) string {
 // about, whomever they belong to.
 func (f Filter) isRare() bool {
 	return f.refused() || f.ErrorClass != "" || f.Slow || f.EventUID != uuid.Nil ||
-		f.State != "" && f.State != StateDelivered ||
+		f.State != "" && f.State != StateDelivered || f.Waiting ||
 		f.Test != nil && *f.Test || f.Resend != nil && *f.Resend
 }
 
@@ -232,7 +249,7 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 	// Delivered is what was answered by 2xx, and nothing else is.
 	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
 	failure := f.refused() || f.ErrorClass != ""
-	unsettled := f.State == StateFailed || f.State == StateRetrying
+	unsettled := f.State == StateFailed || f.State == StateRetrying || f.Waiting
 	if success && (unsettled || failure) || failure && f.State == StateDelivered {
 		return scope{none: true}, nil
 	}

@@ -59,12 +59,23 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Section: ui.SectionDeliveries, Title: "Deliveries"}
 
+// stateWaiting is a tab besides the states: pending and retrying deliveries.
+const stateWaiting delivery.State = ui.WaitingDeliveries
+
+// states are the tabs, what needs a human first.
+var states = []delivery.State{
+	delivery.StateFailed, stateWaiting, delivery.StateRetrying, delivery.StatePending,
+	delivery.StateDelivered, delivery.StateCancelled,
+}
+
 // deliveries lists the delivery log.
 func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
-	tabs := list.Options("All", []delivery.State{ // what needs a human first
-		delivery.StateFailed, delivery.StateRetrying, delivery.StatePending,
-		delivery.StateDelivered, delivery.StateCancelled,
-	}, func(state delivery.State) string { return ui.DeliveryChip(state).Word })
+	tabs := list.Options("All", states, func(state delivery.State) string {
+		if state == stateWaiting {
+			return "Waiting"
+		}
+		return ui.DeliveryChip(state).Word
+	})
 	return list.Spec[delivery.Delivery]{
 		Name: "console.deliveries", Path: paths.Deliveries, Role: operator.RoleSupport, Place: place,
 		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
@@ -152,13 +163,16 @@ func (f *Feature) Filter(
 
 func readFilter(v *list.Values) delivery.Filter {
 	filter := delivery.Filter{
-		State:      list.OneOf(v, "state", delivery.States()),
+		State:      list.OneOf(v, "state", states),
 		Event:      list.OneOf(v, "event", lending.AllEventKinds()),
 		ErrorClass: list.OneOf(v, "error", sender.ErrorClasses()),
 		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"), Open: v.Is("open"),
 		SubscriptionUID: v.UID("subscription"), PartnerUID: v.UID("partner"),
 		MerchantUID: v.UID("merchant"), ApplicationUID: v.UID("application"),
 		EventUID: v.UID("event_uid"), Limit: list.PageSize,
+	}
+	if filter.State == stateWaiting {
+		filter.State, filter.Waiting = "", true
 	}
 	filter.Since, filter.Until = v.Span()
 	code := strings.ToLower(v.Text("code"))

@@ -243,7 +243,7 @@ func (f *Feature) addTiles(
 		{
 			Label: "Waiting", Value: operations.UpTo(backlog.Waiting), Note: oldest, Icon: "clock",
 			Tone: ui.Calm,
-			Href: paths.Where(paths.Deliveries, "state", string(delivery.StatePending)),
+			Href: paths.Where(paths.Deliveries, "state", ui.WaitingDeliveries),
 		},
 		{
 			Label: "Jobs queued", Value: operations.UpTo(activity.JobsWaiting), Note: "of all queues",
