@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"drawbridge/internal/alert"
 	"drawbridge/internal/processes"
 	"drawbridge/views/paths"
@@ -54,12 +52,13 @@ type Figure struct {
 	Spark ui.SparklineProps
 }
 
-// counts are things of a kind by state, and where they are listed.
+// counts are things of a kind by state, and where all of them are listed. No list is of those
+// alone that were begun in a time.
 type counts struct {
 	kind, title string
 	rows        []processes.StateCount
 	word        func(state string) string
-	path, param string
+	all, path   string
 }
 
 func (n Numbers) counts() []counts {
@@ -67,9 +66,11 @@ func (n Numbers) counts() []counts {
 	return []counts{
 		{
 			"application", "Applications made", n.Activity.Applications, same,
-			paths.Applications, "status",
+			"All applications", paths.Applications,
 		},
-		{"draw", "Draws requested", n.Activity.Draws, n.DrawWord, paths.Loans, "draw"},
+		{
+			"draw", "Draws requested", n.Activity.Draws, n.DrawWord, "All loans and draws", paths.Loans,
+		},
 	}
 }
 
@@ -81,9 +82,10 @@ func (c counts) table() ui.TableProps[processes.StateCount] {
 		},
 		Rows: c.rows,
 		Columns: []ui.Column[processes.StateCount]{
-			{Title: "Status", Header: true, Cell: func(r processes.StateCount) templ.Component {
-				return countStateCell(paths.Where(c.path, c.param, r.State), c.word(r.State))
-			}},
+			{
+				Title: "Status", Header: true,
+				Text: func(r processes.StateCount) string { return c.word(r.State) },
+			},
 			{
 				Title: "Count", Class: "end",
 				Text: func(r processes.StateCount) string { return UpTo(r.Count) },

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,8 @@ func TestEmailList(t *testing.T) {
 		"kind=task&state=queued":                   nil,
 		"application=" + uuid.NewString():          nil,
 		"state=suppressed&kind=task&to=" + atAna(): texts(held),
+		"range=1h&kind=task":                       texts(held),
+		"until=2026-01-01T00:00:00Z":               nil,
 	} {
 		list := b.get(paths.Emails+"?"+query).wantStatus(t, http.StatusOK)
 		if got := list.mailIDs(); !slices.Equal(got, want) {
@@ -236,5 +239,35 @@ func TestCapturedEmail(t *testing.T) {
 	}
 	if sent := server.Messages(); len(sent) > 0 {
 		t.Errorf("the mail server got %d mails", len(sent))
+	}
+}
+
+// The number of e-mails that failed in a time leads to those alone.
+func TestFailedEmailsOfATimeAreListed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	for _, age := range []string{"10 minutes", "2 days", "10 days"} {
+		uid := r.mail(email.KindTask, nil)
+		_, err := r.DB.ExecContext(t.Context(), `
+			UPDATE emails
+			   SET state = 'failed', next_attempt_at = NULL, finished_at = created_at,
+			       created_at = created_at - $2::interval
+			 WHERE email_uid = $1`, uid, age)
+		r.must(err)
+	}
+	b := r.signedIn()
+	day := 24 * time.Hour
+	past := url.Values{
+		"since": {r.DB.Now().Add(-3 * day).UTC().Format(time.RFC3339)},
+		"until": {r.DB.Now().Add(-day).UTC().Format(time.RFC3339)},
+	}.Encode()
+	for query, want := range map[string]int{"": 1, "range=1h": 1, "range=7d": 2, past: 1} {
+		home := b.get(paths.Home+"?"+query).wantStatus(t, http.StatusOK)
+		href, _ := home.find(".tile:contains('E-mails failed') a").Attr("href")
+		counted := home.tile("E-mails failed")
+		listed := len(b.get(href).wantStatus(t, http.StatusOK).mailIDs())
+		if !strings.HasPrefix(counted, strconv.Itoa(want)+" ") || listed != want {
+			t.Errorf("with %q the overview counts %q and leads to %d, want %d", query, counted, listed, want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/alert"
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/health"
@@ -238,7 +239,7 @@ func (f *Feature) addTiles(
 	numbers.Now = []ui.Tile{
 		alarm(ui.Tile{
 			Label: "Failed", Note: chosen.label, Icon: "circle-x",
-			Href: chosen.deliveries(delivery.StateFailed) + "&open=yes&test=no",
+			Href: chosen.deliveries(delivery.StateFailed) + "&open=yes",
 		}, failed),
 		{
 			Label: "Waiting", Value: operations.UpTo(backlog.Waiting), Note: oldest, Icon: "clock",
@@ -260,7 +261,7 @@ func (f *Feature) addTiles(
 		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: ui.Plural(activity.MailsQueued, "more waits", "more wait"),
-			Href: paths.Where(paths.Emails, "state", "failed"),
+			Href: chosen.list(paths.Emails, string(email.StateFailed)),
 		}, activity.MailsFailed),
 	}
 	return nil

@@ -118,16 +118,22 @@ func (s span) stepName() string {
 	}
 }
 
-// deliveries is the list that a number of the overview is about.
-func (s span) deliveries(state delivery.State) string {
+// list is the list that a number of the overview is about, in a state or in any. The minute in
+// which the time begins keeps a live page from changing with each look.
+func (s span) list(path, state string) string {
 	query := url.Values{"since": {s.since.Truncate(time.Minute).Format(time.RFC3339)}}
 	if state != "" {
-		query.Set("state", string(state))
+		query.Set("state", state)
 	}
 	if !s.live {
 		query.Set("until", s.until.Format(time.RFC3339))
 	}
-	return paths.With(paths.Deliveries, query)
+	return paths.With(path, query)
+}
+
+// deliveries is the list of those that a number of the overview is about, without tests.
+func (s span) deliveries(state delivery.State) string {
+	return s.list(paths.Deliveries, string(state)) + "&test=no"
 }
 
 // tabs lead to the ranges.
