@@ -194,6 +194,9 @@ func TestEmailPages(t *testing.T) {
 	path := paths.Where(paths.Emails, "kind", "task")
 	for path != "" {
 		page := b.get(path).wantStatus(t, http.StatusOK)
+		if count := page.text(".table-tools .soft"); count != "53 e-mails" {
+			t.Errorf("the list counts %q, want 53 e-mails", count)
+		}
 		got = append(got, page.mailIDs()...)
 		path, _ = page.find(".pager a[rel=next]").Attr("href")
 		if path != "" && !strings.Contains(path, "kind=task") {

@@ -68,12 +68,13 @@ func (f *Feature) list() list.Spec[email.Email] {
 			list.Range.Called("Range "), list.Since, list.Until.Called("Until "),
 		},
 		Read: func(v *list.Values) list.Source[email.Email] {
-			filter := readFilter(v)
-			return list.Source[email.Email]{Load: list.Keyset(func(
-				ctx context.Context, from postgres.Cursor, limit int,
+			return list.Filtered(readFilter(v), func(
+				ctx context.Context, filter email.Filter, from postgres.Cursor, limit int,
 			) ([]email.Email, postgres.Cursor, error) {
 				return email.List(ctx, f.DB, filter, from, limit)
-			})}
+			}, func(ctx context.Context, filter email.Filter, limit int) (int, error) {
+				return email.Count(ctx, f.DB, filter, limit)
+			})
 		},
 		NoMatch: ui.EmptyProps{
 			Title: "No e-mail matches these filters",
