@@ -75,7 +75,11 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 		first.Text("delivery_uid") != replayed.Text("delivery_uid") {
 		t.Errorf("under a key: %s, then %s", first.Raw, replayed.Raw)
 	}
-	keyed.JSON = `{}`
+	keyed.JSON, keyed.Departs = ` {} `, true
+	if same := s.Do(keyed); first.Text("delivery_uid") != same.Text("delivery_uid") {
+		t.Errorf("under the key with an empty object: %s", same.Raw)
+	}
+	keyed.JSON = `{"other": 1}`
 	if other := s.Do(keyed); other.Code() != "IDEMPOTENCY_MISMATCH" {
 		t.Errorf("under the key with another content: %s", other.Raw)
 	}

@@ -113,7 +113,7 @@ func waitsFor(m email.Email) email.Wait {
 func emailNote(m email.Email) string {
 	switch waitsFor(m) {
 	case email.WaitServer:
-		return "waits: the mail server refuses us"
+		return "waits: the mail server refuses us, or this e-mail"
 	case email.WaitWelcome:
 		return "waits for the welcome e-mail"
 	case email.WaitNothing:

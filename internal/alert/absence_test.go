@@ -294,16 +294,16 @@ func TestMailServerRefusesUs(t *testing.T) {
 		SELECT email_uid, 1, $1, $1, 'refused', 550, '5.7.1 not you', 'mail.example:25' FROM emails`,
 		h.clock.Now())
 	h.exec(`DELETE FROM mail_stop`)
-	h.exec(`UPDATE emails SET state = 'sent', next_attempt_at = NULL, finished_at = now(), waits_for = ''
-	         WHERE email_uid = (SELECT email_uid FROM emails LIMIT 1)`)
+	const sent = `UPDATE emails
+		             SET state = 'sent', next_attempt_at = NULL, finished_at = now(), waits_for = ''`
+	h.exec(sent + ` WHERE email_uid = (SELECT email_uid FROM emails LIMIT 1)`)
 	h.look()
 	item, ok = h.open(alert.KindMailRefused)
 	if !ok || item.Count != 2 || !strings.Contains(item.Detail, "takes others") ||
 		!strings.HasSuffix(item.Detail, "550 5.7.1 not you") {
 		t.Errorf("while two recipients are refused: %+v", item)
 	}
-	h.exec(`UPDATE emails SET state = 'sent', next_attempt_at = NULL, finished_at = now(), waits_for = ''
-	         WHERE state = 'queued'`)
+	h.exec(sent + ` WHERE state = 'queued'`)
 	h.look()
 	if _, ok := h.open(alert.KindMailRefused); ok {
 		t.Error("the item is open although the server takes mail")

@@ -12,7 +12,8 @@
 //
 // A queued mail may wait, without a job, for what is not its own concern: for the
 // mail server while that refuses this installation (its address, credentials or
-// sender) or, by such an answer, this mail alone, or for the application's welcome mail to be concluded. See [MailSender.Resume].
+// sender) or, by such an answer, this mail alone, or for the application's welcome
+// mail to be concluded. See [MailSender.Resume].
 //
 // # At most one successful send
 //

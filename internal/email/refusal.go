@@ -110,16 +110,8 @@ func refusedAlone(
 	if err != nil {
 		return false, fmt.Errorf("looking when e-mail %s was first refused: %w", uid, err)
 	}
-	// Mails are found by when they were made: those that waited for longer than a day aside.
 	err = tx.GetContext(ctx, &alone, `
-		SELECT coalesce((
-		           SELECT true
-		             FROM emails
-		            WHERE created_at > $1::timestamptz - interval '1 day'
-		              AND state = 'sent'
-		              AND finished_at > $1
-		            ORDER BY created_at DESC, email_uid DESC
-		            LIMIT 1), false)`, since)
+		SELECT EXISTS (SELECT FROM emails WHERE state = 'sent' AND finished_at > $1)`, since)
 	if err != nil {
 		return false, fmt.Errorf("looking whether the mail server takes other e-mails: %w", err)
 	}
@@ -138,7 +130,7 @@ type Refused struct {
 func FindRefused(ctx context.Context, db sqlx.QueryerContext) (*Refused, error) {
 	var refused []Refused
 	err := sqlx.SelectContext(ctx, db, &refused, `
-		SELECT a.finished_at AS since,
+		SELECT min(a.finished_at) OVER () AS since,
 		       concat_ws(' ', a.reply_code, a.reply) AS answer,
 		       count(*) OVER () AS count
 		  FROM emails e

@@ -198,7 +198,8 @@ func (s *Service) ResendFound(
 	return s.ResendAll(ctx, tx, uids, actor, reason)
 }
 
-// ResendMatching re-sends what FindResendable finds, and nobody else at the same time. Errors: those of ResendAll.
+// ResendMatching re-sends what FindResendable finds, and nobody else at the same time. Errors:
+// those of ResendAll.
 func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, actor, reason string,
 ) ([]Resent, error) {

@@ -26,7 +26,7 @@ const patience = 2 * time.Second
 // application, and inserts an event, its delivery and an attempt.
 func (a *archive) publish(application uuid.UUID, nth int) error {
 	at := today.Add(time.Duration(nth) * time.Microsecond)
-	event, delivery := uuid.New(), uuid.New()
+	event, made := uuid.New(), uuid.New()
 	return a.try(func(ctx context.Context, tx *postgres.Tx) error {
 		for _, step := range []struct {
 			query string
@@ -45,17 +45,17 @@ func (a *archive) publish(application uuid.UUID, nth int) error {
 				INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 				                        event, application_uid, status, state, queued, next_attempt_at)
 				VALUES ($1, $2, $3, $4, $2, 'task.created', $5, 'Pending', 'pending', true, $2)`,
-				[]any{delivery, at, a.subscription, event, application},
+				[]any{made, at, a.subscription, event, application},
 			},
 			{`
 				INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at, duration_us,
 				                      request_headers, response_headers)
-				VALUES ($1, $2, 1, $2, 5, '[]', '[]')`, []any{delivery, at}},
+				VALUES ($1, $2, 1, $2, 5, '[]', '[]')`, []any{made, at}},
 			{`
 				UPDATE deliveries
 				   SET state = 'delivered', next_attempt_at = NULL, queued = false
 				 WHERE delivery_uid = $1
-				   AND created_at = $2`, []any{delivery, at}},
+				   AND created_at = $2`, []any{made, at}},
 		} {
 			if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
 				return err

@@ -54,21 +54,25 @@ const unpublished = `EXISTS (
 
 // The rows are locked before another statement looks for what is to be sent: a
 // re-send, which shares the lock, is either seen by it or finds the body gone. They are locked in
-// the order of re-sends, but chosen by time alone, so that a batch never parts those of one time.
+// the order of re-sends, but chosen by time alone, so that a batch never parts those of one time;
+// both bounds leave out the other months.
 var bodyKinds = []bodyKind{
 	{
 		name: "events",
 		next: `
-			SELECT e.event_uid AS uid, e.occurred_at AS at
-			  FROM (SELECT event_uid, occurred_at
-			          FROM events
-			         WHERE occurred_at >= $1
-			           AND occurred_at < $2
-			         ORDER BY occurred_at
-			         FETCH FIRST $3 ROWS WITH TIES) AS due
-			  JOIN events e USING (event_uid, occurred_at)
-			 ORDER BY e.occurred_at, e.event_uid
-			   FOR NO KEY UPDATE OF e`,
+			SELECT event_uid AS uid, occurred_at AS at
+			  FROM events
+			 WHERE occurred_at >= $1
+			   AND occurred_at < $2
+			   AND occurred_at <= (SELECT max(occurred_at)
+			                         FROM (SELECT occurred_at
+			                                 FROM events
+			                                WHERE occurred_at >= $1
+			                                  AND occurred_at < $2
+			                                ORDER BY occurred_at
+			                                LIMIT $3) AS due)
+			 ORDER BY occurred_at, event_uid
+			   FOR NO KEY UPDATE`,
 		clear: `
 			UPDATE events e
 			   SET body = '', body_removed_at = $3

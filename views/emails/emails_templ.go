@@ -384,7 +384,7 @@ func resultCell(e email.Email) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch {
 		case e.State == email.StateQueued && e.WaitsFor == email.WaitServer:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<span class=\"soft\">Waits: the mail server refuses us</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<span class=\"soft\">Waits: the mail server refuses us, or this e-mail</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -246,11 +246,7 @@ const fewApplications = 120
 // scopeOf finds out who owns what the filter names: a merchant's deliveries are
 // all among its partner's.
 func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
-	// Delivered is what was answered by 2xx, and nothing else is.
-	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
-	failure := f.refused() || f.ErrorClass != ""
-	unsettled := f.State == StateFailed || f.State == StateRetrying || f.Waiting
-	if success && (unsettled || failure) || failure && f.State == StateDelivered {
+	if f.excludesAll() {
 		return scope{none: true}, nil
 	}
 	if f.MerchantUID == uuid.Nil && (f.SubscriptionUID == uuid.Nil || f.PartnerUID == uuid.Nil) {
@@ -269,6 +265,15 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 		found.PartnerUID = uuid.Nil // the subscription says it
 	}
 	return found, nil
+}
+
+// excludesAll tells whether its answers and its state exclude each other: delivered is what was
+// answered by 2xx, and nothing else is.
+func (f Filter) excludesAll() bool {
+	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
+	failure := f.refused() || f.ErrorClass != ""
+	unsettled := f.State == StateFailed || f.State == StateRetrying || f.Waiting
+	return success && (unsettled || failure) || failure && f.State == StateDelivered
 }
 
 // owners are the partners of what a filter names.

@@ -151,8 +151,9 @@ func TestDearLooksRest(t *testing.T) {
 		slow string
 		want []bool
 	}{
-		"to find them is slow":    {"UPDATE ON deliveries", []bool{true, true, false}},
-		"to enqueue them is slow": {"INSERT ON river_job", []bool{true, true, true}},
+		"to find them is slow": {"UPDATE ON deliveries", []bool{true, true, false}},
+		// A single dear look is not put off, however slow the machine is.
+		"to enqueue them is slow": {"INSERT ON river_job", []bool{true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

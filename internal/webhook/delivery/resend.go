@@ -136,7 +136,7 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 		  JOIN subscriptions s USING (subscription_uid)
 		  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
 		 WHERE d.delivery_uid = ANY ($1)
-		 ORDER BY e.occurred_at
+		 ORDER BY e.occurred_at, e.event_uid
 		   FOR SHARE OF s, e`, pq.Array(uids))
 	if err != nil {
 		return fmt.Errorf("checking deliveries to re-send: %w", err)

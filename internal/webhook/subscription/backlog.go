@@ -44,8 +44,15 @@ type BacklogArgs struct {
 // Kind names the job in the queue.
 func (BacklogArgs) Kind() string { return "webhook_backlog" }
 
-// InsertOpts puts the job in its queue.
-func (BacklogArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: BacklogQueue} }
+// InsertOpts puts the job in its queue, a changed rate before backlogs that follow a state: until
+// then the old rate goes on.
+func (a BacklogArgs) InsertOpts() river.InsertOpts {
+	options := river.InsertOpts{Queue: BacklogQueue, Priority: 2}
+	if a.Rebook {
+		options.Priority = 1
+	}
+	return options
+}
 
 var _ rivertype.JobArgs = BacklogArgs{}
 

@@ -62,11 +62,15 @@ func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	keys, err := line.next(ctx, tx, MaxRebooked)
-	if err != nil {
-		return err
+	for { // once more where others booked until their slots were locked
+		keys, err := line.next(ctx, tx, MaxRebooked)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := changeBacklog(ctx, tx, rebooking, keys); err != nil {
+			return err
+		}
 	}
-	return changeBacklog(ctx, tx, rebooking, keys)
 }
 
 // RebookAll rebooks a line of any length. It begins again where it was interrupted, and ends where
