@@ -75,7 +75,7 @@ func sampleAttempt(word string) ui.AttemptView {
 func sampleSubscriptionForm(word string) subscriptions.Form {
 	return subscriptions.Form{
 		Timeout: 30 * time.Second,
-		UID: sampleSubscription, Version: 3, Partner: sampleUID,
+		UID:     sampleSubscription, Version: 3, Partner: sampleUID,
 		PartnerName: word, URL: word, Auth: "hmac", StoredAuth: "hmac", SecretMode: "keep",
 		Secret: word, Reason: word, TestEvent: "task.created",
 		Merchants: []subscriptions.Choice{{Value: sampleUID, Label: word, Checked: true}},

@@ -13,7 +13,7 @@ import (
 var (
 	ErrMoneySyntax = errors.New("must be a decimal number with up to 2 decimal places and " +
 		"without commas, such as 24999.99")
-	ErrMoneyRange  = errors.New("must be at most 999999999999.99")
+	ErrMoneyRange = errors.New("must be at most 999999999999.99")
 )
 
 const (

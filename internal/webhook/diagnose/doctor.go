@@ -92,19 +92,9 @@ func Signature(c SignatureCase) SignatureVerdict {
 		if match == secret.MatchNone {
 			continue
 		}
-		var found SignatureVerdict
-		switch {
-		case candidate.finding != FoundValid:
-			found = verdict(candidate.finding, match)
-			if i == 0 {
-				found.Explanation = notSent[candidate.finding] + madeWith(match)
-			}
-		case given.encoding == inBase64 && !given.standard:
-			found = verdict(FoundEncoding, match)
-		case match == secret.MatchPrevious:
-			found = verdict(FoundPrevious, match)
-		default:
-			found = verdict(FoundValid, match)
+		found := given.verdict(candidate.finding, match)
+		if i == 0 && candidate.finding != FoundValid {
+			found.Explanation = notSent[candidate.finding] + madeWith(match)
 		}
 		if given.encoding == inCapitals {
 			found.Explanation += " It is written in capitals; we send lower case."
@@ -151,6 +141,18 @@ type signature struct {
 	// the body, if that was brought too.
 	standard bool
 	stamp    string
+}
+
+// verdict judges a signature that belongs to a body with a finding.
+func (s signature) verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
+	switch {
+	case finding != FoundValid:
+	case s.encoding == inBase64 && !s.standard:
+		finding = FoundEncoding
+	case match == secret.MatchPrevious:
+		finding = FoundPrevious
+	}
+	return verdict(finding, match)
 }
 
 // encoding is how the bytes of a signature are written.

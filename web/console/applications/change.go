@@ -221,7 +221,7 @@ func difference(was, is string) (before, after string) {
 }
 
 // cameFrom is where the form was opened: the draw desk as it was then, or the application.
-func cameFrom(ctx echo.Context, application string) string {
+func cameFrom(ctx echo.Context, fallback string) string {
 	back := ctx.FormValue("back")
 	if from, err := url.Parse(ctx.Request().Referer()); err == nil && !page.IsSent(ctx) {
 		back = from.RequestURI()
@@ -229,7 +229,7 @@ func cameFrom(ctx echo.Context, application string) string {
 	if back == paths.Desk || strings.HasPrefix(back, paths.Desk+"?") {
 		return page.SafeNext(back)
 	}
-	return application
+	return fallback
 }
 
 // tells says which event a change causes and who gets it.
