@@ -33,14 +33,14 @@ func raise(ctx context.Context, tx *postgres.Tx, f finding) (opened bool, err er
 		                                  detail, count, opened_at, last_seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (kind, subject) WHERE closed_at IS NULL DO UPDATE
-		   SET count = CASE WHEN $10 THEN excluded.count ELSE i.count + $11 END,
+		   SET count = CASE WHEN $10 THEN excluded.count ELSE i.count + excluded.count END,
 		       severity = excluded.severity,
 		       detail = excluded.detail,
 		       last_seen_at = greatest(i.last_seen_at, excluded.last_seen_at)
 		RETURNING item_uid = $1`,
 		postgres.NewUID(tx.Now), string(f.kind), f.subject,
 		uuid.NullUUID{UUID: f.of, Valid: f.of != uuid.Nil}, string(f.severity), f.detail,
-		max(f.count, 1), f.since, f.seen, f.total, f.count)
+		max(f.count, 1), f.since, f.seen, f.total)
 	if err != nil {
 		return false, fmt.Errorf("noting %s of %s: %w", f.kind, f.subject, err)
 	}

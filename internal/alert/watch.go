@@ -63,11 +63,7 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 	if trouble.UsedUp == 0 {
 		return nil
 	}
-	known, err := s.counted(ctx, tx, trouble)
-	if err != nil {
-		return err
-	}
-	item.kind, item.count = KindUsedUp, trouble.UsedUp-known
+	item.kind, item.count = KindUsedUp, trouble.UsedUp
 	item.detail = "Every attempt failed. Nothing is sent again by itself."
 	opened, err := raise(ctx, tx, item)
 	if err != nil || !opened {
@@ -92,28 +88,6 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 		email.ParamApplicationUID:  failure.Application,
 		email.ParamLastError:       failure.Error,
 	}, also(failure.AlertEmail)...)
-}
-
-// counted is how many of the failures are re-sends of events that are counted already: by the
-// open item, or among the failures.
-func (s *Service) counted(
-	ctx context.Context, tx *postgres.Tx, trouble health.Trouble,
-) (int, error) {
-	if len(trouble.Resent) == 0 {
-		return 0, nil
-	}
-	since := trouble.FirstSeen
-	err := tx.GetContext(ctx, &since, `
-		SELECT opened_at
-		  FROM attention_items
-		 WHERE kind = $1
-		   AND subject = $2
-		   AND closed_at IS NULL`, string(KindUsedUp), trouble.Subscription.String())
-	if err != nil && !postgres.IsNoRows(err) {
-		return 0, fmt.Errorf("reading since when deliveries of %s failed: %w",
-			trouble.Subscription, err)
-	}
-	return s.Webhooks.Health.FailedSince(ctx, tx, trouble.Resent, since)
 }
 
 func also(address string) []string {

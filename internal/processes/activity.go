@@ -68,7 +68,9 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 		err = s.DB.QueryRowContext(ctx, `
 			SELECT (SELECT count(*)
 			          FROM (SELECT FROM emails
-			                 WHERE state = 'failed' AND created_at >= $1 AND created_at < $2
+			                 WHERE state = 'failed'
+			                   AND created_at >= date_trunc('minute', $1::timestamptz) -- as the list
+			                   AND created_at < $2
 			                 LIMIT $3) AS failed),
 			       (SELECT count(*)
 			          FROM (SELECT FROM emails

@@ -55,7 +55,7 @@ func filterWords(f delivery.Filter) []string {
 	}
 	add(f.State != "", "state "+string(f.State))
 	add(f.Waiting, "waiting")
-	add(f.Open, "not made good, one per event")
+	add(f.Open, "not made good")
 	add(f.Event != "", "event "+ui.EventWord(string(f.Event)))
 	add(f.SubscriptionUID != uuid.Nil, "subscription "+f.SubscriptionUID.String())
 	add(f.MerchantUID != uuid.Nil, "merchant "+f.MerchantUID.String())

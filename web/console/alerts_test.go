@@ -27,12 +27,6 @@ func (r *harness) watch() {
 func (r *harness) useUp(status string) {
 	r.Helper()
 	r.publish(status)
-	r.spend()
-}
-
-// spend makes every attempt of the deliveries that are open.
-func (r *harness) spend() {
-	r.Helper()
 	for range 3 {
 		r.work()
 		r.pass(12 * time.Minute)

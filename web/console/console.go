@@ -135,7 +135,7 @@ func New(options Options) (*Console, error) {
 	c := &Console{Options: options}
 	site, err := page.NewSite(page.Options{
 		DB: options.DB, Operators: options.Operators,
-		// Events that failed within a day and did not arrive by a re-send, and open alerts.
+		// Deliveries that failed within a day and were not made good, and open alerts.
 		Badges: func(ctx context.Context) (failing, alerts int, err error) {
 			failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
 				State: delivery.StateFailed, Open: true, Test: new(false),

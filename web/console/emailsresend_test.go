@@ -70,7 +70,7 @@ func TestResendManyEmails(t *testing.T) {
 		t.Errorf("the list says %q", got)
 	}
 	if got := b.post(paths.EmailsResend, fieldsOf(another)).wantStatus(t, http.StatusConflict).
-		text("main"); !strings.Contains(got, "Somebody re-sent") {
+		text("main"); !strings.Contains(got, "were re-sent meanwhile") {
 		t.Errorf("who asked at the same time is told %q", got)
 	}
 	r.deliver(server, "Look!")

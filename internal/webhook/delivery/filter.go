@@ -35,9 +35,7 @@ type Filter struct {
 	ErrorClass sender.ErrorClass
 	// Test and Resend tell apart test events and re-sends, nil for both kinds.
 	Test, Resend *bool
-	// Open keeps of what failed what somebody still has to look at: it leaves out what
-	// was made good, and each re-send of what had failed before, so that an event that
-	// did not arrive is there once.
+	// Open leaves out those that were made good.
 	Open bool
 	// Slow keeps those whose last attempt took SlowAfter or longer.
 	Slow bool
@@ -84,8 +82,7 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 		fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
 	c.When(f.ErrorClass != "", `d.last_error_class = `+pq.QuoteLiteral(string(f.ErrorClass)))
 	c.When(f.refused(), `d.last_error_class IS NOT NULL`)
-	c.When(f.Open, `d.made_good_by IS NULL
-		AND (d.resend_of IS NULL OR d.state <> 'failed' OR NOT `+FailedBefore(``)+`)`)
+	c.When(f.Open, `d.made_good_by IS NULL`)
 	c.When(f.Slow, fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
 	c.When(f.Event != "", `d.event = `+pq.QuoteLiteral(string(f.Event)))
 	c.When(f.Test != nil, sqlNot(!postgres.OrZero(f.Test))+`d.test`)
@@ -96,21 +93,6 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	// the months after the cursor.
 	c.When(!f.Cursor.IsZero(), `d.created_at <= ? AND (d.created_at, d.delivery_uid) < (?, ?)`,
 		f.Cursor.At, f.Cursor.At, f.Cursor.UID)
-}
-
-// FailedBefore renders the condition that the event of a delivery d had failed at its
-// subscription before, of what also meets a condition on the delivery "earlier". The time of
-// the event, which its deliveries are older than by seconds at most, keeps the search to few
-// months.
-func FailedBefore(condition string) string {
-	return `EXISTS (
-			SELECT FROM deliveries earlier
-			 WHERE earlier.event_uid = d.event_uid
-			   AND earlier.subscription_uid = d.subscription_uid
-			   AND earlier.state = 'failed'
-			   AND earlier.created_at BETWEEN d.event_at - interval '1 day' AND d.created_at
-			   AND (earlier.created_at, earlier.delivery_uid) < (d.created_at, d.delivery_uid)` +
-		condition + `)`
 }
 
 // narrowApplication adds the condition on the application, the sample one for tests.

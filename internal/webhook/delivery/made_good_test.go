@@ -2,8 +2,6 @@ package delivery_test
 
 import (
 	"context"
-	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -105,58 +103,5 @@ func TestMadeGoodAtOnce(t *testing.T) {
 		if by := h.Detail(t, fails).MadeGoodBy; by == nil || *by != arrives {
 			t.Fatalf("round %d: made good by %v, want %s", round, by, arrives)
 		}
-	}
-}
-
-// An event that did not arrive is open once, however often it was re-sent in vain, and also where
-// the first delivery was cancelled; none is once it arrived.
-func TestOpenCountsAnEventOnce(t *testing.T) {
-	t.Parallel()
-	h := webhooktest.New(t)
-	code := http.StatusServiceUnavailable
-	h.Subscribe(t, webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
-		w.WriteHeader(code)
-	}).URL, nil)
-	h.Publish(t)
-	spend(t, h)
-	failed := h.Newest(t).UID
-	h.Publish(t)
-	cancelled := h.Newest(t).UID
-	h.Exec(t, `UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, queued = false,
-		finished_at = now() WHERE delivery_uid = $1`, cancelled)
-	h.Exec(t, `DELETE FROM river_job`)
-	again := h.Resend(t, cancelled)[0]
-	spend(t, h)
-	for _, uid := range []uuid.UUID{failed, h.Resend(t, failed)[0], again, cancelled} {
-		h.Resend(t, uid)
-		spend(t, h)
-	}
-	filter := delivery.Filter{State: delivery.StateFailed, Open: true, Limit: 10}
-	check := func(want ...uuid.UUID) {
-		t.Helper()
-		page, err := h.Deliveries.List(t.Context(), filter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []uuid.UUID
-		for _, one := range page.Deliveries {
-			got = append(got, one.UID)
-		}
-		count, err := h.Deliveries.Count(t.Context(), filter, 100)
-		if !slices.Equal(got, want) || err != nil || count != len(want) {
-			t.Errorf("open are %v, %d by count, %v; want %v", got, count, err, want)
-		}
-	}
-	check(again, failed)
-	code = http.StatusOK
-	arrived := h.Resend(t, failed)[0]
-	spend(t, h)
-	check(again)
-	filter.State = "" // what did not fail stays
-	filter.Resend = new(true)
-	page, err := h.Deliveries.List(t.Context(), filter)
-	if err != nil || len(page.Deliveries) != 2 || page.Deliveries[0].UID != arrived {
-		t.Errorf("of the re-sends stay %d, %v, want the one that arrived and the open one",
-			len(page.Deliveries), err)
 	}
 }

@@ -35,19 +35,9 @@ type outcomeRow struct {
 	Attempts     int               `db:"attempts"`
 	Delivered    int               `db:"delivered"`
 	Failed       int               `db:"failed"`
-	// Kind is set for a delivery that failed.
-	Kind failureKind `db:"kind"`
+	// MadeGood tells that the delivery failed although its event had arrived.
+	MadeGood bool `db:"made_good"`
 }
-
-// failureKind tells failures that are no more than one more try from the others.
-type failureKind string
-
-const (
-	// madeGood is a failure whose event had arrived by another delivery.
-	madeGood failureKind = "made_good"
-	// resent is one of a re-send.
-	resent failureKind = "resent"
-)
 
 // Trouble is what a tally found in the log that a human should know of.
 type Trouble struct {
@@ -55,8 +45,6 @@ type Trouble struct {
 	// UsedUp counts the deliveries that failed for good, Unknown the attempts
 	// whose outcome nobody knows, without those whose event arrived by another delivery.
 	UsedUp, Unknown int
-	// Resent are the re-sends among those that failed for good.
-	Resent []uuid.UUID
 	// Delivery is the latest of those that failed for good, else the zero UUID.
 	Delivery uuid.UUID
 	// FirstSeen and LastSeen are when the first and the last of them ended.
@@ -102,13 +90,10 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 		RETURNING outcome_id, subscription_uid, delivery_uid, ended_at, http_status,
 		          coalesce(error_class, '') AS error_class, coalesce(error, '') AS error,
 		          duration_us, attempts, delivered, failed,
-		          CASE WHEN failed > 0
-		               THEN coalesce((SELECT CASE WHEN d.made_good_by IS NOT NULL THEN 'made_good'
-		                                          WHEN d.resend_of IS NOT NULL THEN 'resent'
-		                                     END
-		                                FROM deliveries d
-		                               WHERE d.delivery_uid = attempt_outcomes.delivery_uid), '')
-		               ELSE '' END AS kind`, limit)
+		          failed > 0 AND EXISTS (SELECT
+		                                   FROM deliveries d
+		                                  WHERE d.delivery_uid = attempt_outcomes.delivery_uid
+		                                    AND d.made_good_by IS NOT NULL) AS made_good`, limit)
 	if err != nil {
 		return Tallied{}, fmt.Errorf("taking outcomes: %w", err)
 	}
@@ -133,7 +118,7 @@ func troubleIn(rows []outcomeRow) []Trouble {
 	found := make(map[uuid.UUID]*Trouble)
 	for _, row := range rows {
 		unknown := row.Class == sender.ClassUnknown && row.Attempts > 0
-		if row.Failed <= 0 && !unknown || row.Kind == madeGood {
+		if row.Failed <= 0 && !unknown || row.MadeGood {
 			continue
 		}
 		one := found[row.Subscription]
@@ -147,9 +132,6 @@ func troubleIn(rows []outcomeRow) []Trouble {
 		if row.Failed > 0 {
 			one.UsedUp++
 			one.Delivery = row.Delivery
-			if row.Kind == resent {
-				one.Resent = append(one.Resent, row.Delivery)
-			}
 		}
 		if one.FirstSeen.IsZero() || row.EndedAt.Before(one.FirstSeen) {
 			one.FirstSeen = row.EndedAt

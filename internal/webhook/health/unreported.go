@@ -21,7 +21,7 @@ func addUnreported(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) erro
 	var deliveries pq.StringArray
 	var failures pq.Int64Array
 	for _, row := range rows {
-		if row.Failed != 0 && row.Kind != madeGood {
+		if row.Failed != 0 && !row.MadeGood {
 			deliveries = append(deliveries, row.Delivery.String())
 			failures = append(failures, int64(row.Failed))
 		}

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 )
 
@@ -115,28 +113,6 @@ func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, 
 		return Overdue{}, fmt.Errorf("looking for overdue deliveries: %w", err)
 	}
 	return found, nil
-}
-
-// FailedSince counts, of re-sends that failed for good, those of an event that had failed
-// at its subscription before, but not before a time.
-func (s *Service) FailedSince(
-	ctx context.Context, tx *postgres.Tx, resends []uuid.UUID, since time.Time,
-) (int, error) {
-	if len(resends) == 0 {
-		return 0, nil
-	}
-	var count int
-	err := tx.GetContext(ctx, &count, `
-		SELECT count(*)
-		  FROM deliveries d
-		 WHERE d.delivery_uid = ANY ($1)
-		   AND `+delivery.FailedBefore(`
-			   AND earlier.finished_at >= $2::timestamptz - interval '5 seconds'`),
-		pq.Array(resends), since)
-	if err != nil {
-		return 0, fmt.Errorf("looking for earlier failures of %d re-sends: %w", len(resends), err)
-	}
-	return count, nil
 }
 
 // NeverSucceeded is a subscription to which nothing arrived for a long time.

@@ -78,8 +78,9 @@ const maxUndelivered = 1000
 // is what most questions about an application are about; nil when there is none that
 // was not made good.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
+	first := false
 	filter := delivery.Filter{
-		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Limit: 1,
+		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first, Limit: 1,
 	}
 	found, err := f.Webhooks.Deliveries.List(ctx, filter)
 	if err != nil || len(found.Deliveries) == 0 {
@@ -97,7 +98,7 @@ func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, e
 		notice.Title = ui.Number(count) + " webhooks of this application did not arrive"
 		notice.Text = "The newest: " + notice.Text
 		notice.Href = paths.Where(paths.Deliveries, "application", uid.String(), "state",
-			string(delivery.StateFailed), "open", "yes")
+			string(delivery.StateFailed), "open", "yes", "resend", "no")
 		notice.Action = "See them"
 	}
 	return notice, err

@@ -261,7 +261,7 @@ func notNow(format string, args ...any) error {
 	return lending.NewError(lending.CodeInvalidState, format, args...)
 }
 
-// soAlready ends the asking for what is so already: the person is led to the application.
+// soAlready ends the asking for what is so already: the person is led back.
 func (c changing) soAlready(format string, args ...any) error {
 	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)),
 		c.back)

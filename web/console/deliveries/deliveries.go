@@ -145,7 +145,7 @@ func filters() []list.Filter {
 		list.Choose("error", "Error", classes),
 		list.Either("test", "Test events", "With test events"),
 		list.Either("resend", "Re-sends", "With re-sends"),
-		list.Only("open", "Failures", "All", "not made good, one per event"),
+		list.Only("open", "Failures made good later", "With those", "without").Called("Made good"),
 		list.Only("slow", "Last attempt took", "Any duration", "5 s and more").Called("Slow"),
 		list.Range, list.Since, list.Until,
 	)

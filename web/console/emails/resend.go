@@ -142,7 +142,8 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 				resent, err := send(ctx, tx, uids, user, reason)
 				if err == nil && len(resent) < len(uids) {
 					err = lending.NewError(lending.CodeInvalidState,
-						"Somebody re-sent some of these e-mails meanwhile. Look at what is left.")
+						"Some of these e-mails were re-sent meanwhile, or have no text any more. "+
+							"Go back to the list for what is left.")
 				}
 				outcome := operator.Outcome{Target: back}
 				for _, one := range resent {
