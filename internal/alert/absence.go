@@ -148,8 +148,8 @@ func (s *Service) watchMailServer(ctx context.Context) error {
 				"The mail server takes e-mails again.")
 		}
 		found.count, found.since = refused.Count, refused.Since
-		found.detail = "It refuses some e-mails as if it had something against us, and takes others. " +
-			"Those wait and are tried again by themselves, ever less often. Its last answer: " +
+		found.detail = "It refuses some e-mails as if it had something against us. They wait and are " +
+			"tried again by themselves, ever less often. Its last answer: " +
 			refused.Answer
 		_, err = raise(ctx, tx, found)
 		return err

@@ -299,7 +299,7 @@ func TestMailServerRefusesUs(t *testing.T) {
 	h.exec(sent + ` WHERE email_uid = (SELECT email_uid FROM emails LIMIT 1)`)
 	h.look()
 	item, ok = h.open(alert.KindMailRefused)
-	if !ok || item.Count != 2 || !strings.Contains(item.Detail, "takes others") ||
+	if !ok || item.Count != 2 || !strings.Contains(item.Detail, "refuses some e-mails") ||
 		!strings.HasSuffix(item.Detail, "550 5.7.1 not you") {
 		t.Errorf("while two recipients are refused: %+v", item)
 	}

@@ -63,9 +63,9 @@ func (m *MailSender) refuse(
 	if err != nil {
 		return err
 	}
-	pause := pauseAfter(refusals)
+	longest := longestPause
 	if alone {
-		pause = min(firstPause<<min(refusals, 16), longestAlone)
+		longest = longestAlone
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE emails e
@@ -73,7 +73,7 @@ func (m *MailSender) refuse(
 		       refusals        = refusals + 1,
 		       next_attempt_at = $2
 		 WHERE email_uid = $1
-		   AND `+isQueued, uid, tx.Now.Add(pause))
+		   AND `+isQueued, uid, tx.Now.Add(pauseAfter(refusals, longest)))
 	if err != nil {
 		return fmt.Errorf("letting e-mail %s wait for the mail server: %w", uid, err)
 	}
@@ -99,19 +99,17 @@ func refusedAlone(
 	if receipt.Stage != StageRecipient {
 		return refusesSize(receipt.Stage, receipt.Code, receipt.Reply), nil
 	}
-	uid := attempt.row.EmailUID
-	var since time.Time
-	err = tx.GetContext(ctx, &since, `
-		SELECT least(min(finished_at), $2)
-		  FROM email_attempts
-		 WHERE email_uid = $1
-		   AND outcome = 'refused'
-		   AND stage = 'recipient'`, uid, tx.Now.Add(-lately))
-	if err != nil {
-		return false, fmt.Errorf("looking when e-mail %s was first refused: %w", uid, err)
-	}
 	err = tx.GetContext(ctx, &alone, `
-		SELECT EXISTS (SELECT FROM emails WHERE state = 'sent' AND finished_at > $1)`, since)
+		SELECT EXISTS (
+		           SELECT
+		             FROM emails
+		            WHERE state = 'sent'
+		              AND finished_at > (SELECT least(min(finished_at), $2)
+		                                   FROM email_attempts
+		                                  WHERE email_uid = $1
+		                                    AND outcome = 'refused'
+		                                    AND stage = 'recipient'))`,
+		attempt.row.EmailUID, tx.Now.Add(-lately))
 	if err != nil {
 		return false, fmt.Errorf("looking whether the mail server takes other e-mails: %w", err)
 	}

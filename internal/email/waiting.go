@@ -37,9 +37,9 @@ const (
 	orphanLock = 7_305_140_443
 )
 
-// pauseAfter is the pause after so many refusals since the first.
-func pauseAfter(refusals int) time.Duration {
-	return min(firstPause<<min(refusals, 16), longestPause)
+// pauseAfter is the pause after so many refusals since the first, up to the longest.
+func pauseAfter(refusals int, longest time.Duration) time.Duration {
+	return min(firstPause<<min(refusals, 16), longest)
 }
 
 // Stop is the time in which the mail server refuses us.
@@ -183,7 +183,7 @@ func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 		return fmt.Errorf("choosing an e-mail to try the mail server: %w", err)
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE mail_stop SET probes = $1, next_probe_at = $2`,
-		probes+1, tx.Now.Add(pauseAfter(probes+1)))
+		probes+1, tx.Now.Add(pauseAfter(probes+1, longestPause)))
 	if err != nil {
 		return fmt.Errorf("timing the next try of the mail server: %w", err)
 	}
@@ -209,7 +209,7 @@ func (m *MailSender) probeDue(
 	if err != nil {
 		return 0, false, fmt.Errorf("looking whether to try the mail server: %w", err)
 	}
-	last := stop.NextProbeAt.Add(-pauseAfter(stop.Probes))
+	last := stop.NextProbeAt.Add(-pauseAfter(stop.Probes, longestPause))
 	switch {
 	case !stop.NextProbeAt.After(tx.Now):
 		return stop.Probes, true, nil

@@ -52,27 +52,32 @@ const unpublished = `EXISTS (
 	 WHERE o.application_uid = e.application_uid
 	   AND o.event_uid = e.event_uid)`
 
-// The rows are locked before another statement looks for what is to be sent: a
+// nextLocked locks the next rows before another statement looks for what is to be sent: a
 // re-send, which shares the lock, is either seen by it or finds the body gone. They are locked in
 // the order of re-sends, but chosen by time alone, so that a batch never parts those of one time;
 // both bounds leave out the other months.
+func nextLocked(table, uid, at string) string {
+	return `
+		SELECT ` + uid + ` AS uid, ` + at + ` AS at
+		  FROM ` + table + `
+		 WHERE ` + at + ` >= $1
+		   AND ` + at + ` < $2
+		   AND ` + at + ` <= (SELECT max(` + at + `)
+		          FROM (SELECT ` + at + `
+		                  FROM ` + table + `
+		                 WHERE ` + at + ` >= $1
+		                   AND ` + at + ` < $2
+		                 ORDER BY ` + at + `
+		                 LIMIT $3) AS due)
+		 ORDER BY ` + at + `, ` + uid + `
+		   FOR NO KEY UPDATE`
+}
+
+// bodyKinds are what loses its content, in this order.
 var bodyKinds = []bodyKind{
 	{
 		name: "events",
-		next: `
-			SELECT event_uid AS uid, occurred_at AS at
-			  FROM events
-			 WHERE occurred_at >= $1
-			   AND occurred_at < $2
-			   AND occurred_at <= (SELECT max(occurred_at)
-			                         FROM (SELECT occurred_at
-			                                 FROM events
-			                                WHERE occurred_at >= $1
-			                                  AND occurred_at < $2
-			                                ORDER BY occurred_at
-			                                LIMIT $3) AS due)
-			 ORDER BY occurred_at, event_uid
-			   FOR NO KEY UPDATE`,
+		next: nextLocked("events", "event_uid", "occurred_at"),
 		clear: `
 			UPDATE events e
 			   SET body = '', body_removed_at = $3
@@ -113,17 +118,7 @@ var bodyKinds = []bodyKind{
 	},
 	{
 		name: "emails",
-		next: `
-			SELECT e.email_uid AS uid, e.created_at AS at
-			  FROM (SELECT email_uid, created_at
-			          FROM emails
-			         WHERE created_at >= $1
-			           AND created_at < $2
-			         ORDER BY created_at
-			         FETCH FIRST $3 ROWS WITH TIES) AS due
-			  JOIN emails e USING (email_uid)
-			 ORDER BY e.created_at, e.email_uid
-			   FOR NO KEY UPDATE OF e`,
+		next: nextLocked("emails", "email_uid", "created_at"),
 		clear: `
 			UPDATE emails e
 			   SET html_body = '', text_body = '', source = '', params = '{}',

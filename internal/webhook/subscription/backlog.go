@@ -152,11 +152,12 @@ func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 	return len(revived), nil
 }
 
-// backlogKey is the key of an open delivery, and when its next attempt is due.
+// backlogKey is the key of an open delivery.
 type backlogKey struct {
 	UID       uuid.UUID `db:"delivery_uid"`
 	CreatedAt time.Time `db:"created_at"`
-	DueAt     time.Time `db:"due_at"`
+	// DueAt is when it is to fall due, for changes that move that.
+	DueAt time.Time `db:"due_at"`
 }
 
 // backlogChange is what becomes of a backlog; the zero value for nothing.
@@ -189,7 +190,7 @@ func backlogOf(
 		return nil, nil
 	}
 	err = tx.SelectContext(ctx, &keys, `
-		SELECT delivery_uid, created_at, next_attempt_at AS due_at
+		SELECT delivery_uid, created_at
 		  FROM deliveries
 		 WHERE subscription_uid = $1
 		   AND `+change.of+`

@@ -12,13 +12,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-const (
-	// MaxRebooked is how long a line is at most that is rewritten in the transaction of a change.
-	MaxRebooked = backlogBatch
-	// rebookRound bounds how many are read at once. What books anew meanwhile is rarely taken for
-	// a part of the rest.
-	rebookRound = 250_000
-)
+// rebookRound bounds how many are read at once. What books anew meanwhile is rarely taken for
+// a part of the rest.
+const rebookRound = 250_000
 
 // rebooking lets deliveries give up their slots and fall due.
 var rebooking = backlogChange{
@@ -39,7 +35,8 @@ func (b *Backlogs) rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) e
 	return b.leave(ctx, tx, BacklogArgs{SubscriptionUID: uid, Rebook: true})
 }
 
-// IsLineLong tells whether more than MaxRebooked deliveries of a subscription have booked a slot.
+// IsLineLong tells whether more deliveries of a subscription have booked a slot than one
+// transaction rewrites.
 func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong bool, err error) {
 	err = tx.GetContext(ctx, &isLong, `
 		SELECT count(*) > $2
@@ -48,7 +45,7 @@ func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong boo
 		         WHERE subscription_uid = $1
 		           AND state IN ('pending', 'retrying')
 		           AND slot_at IS NOT NULL
-		         LIMIT $2 + 1) AS line`, uid, MaxRebooked)
+		         LIMIT $2 + 1) AS line`, uid, backlogBatch)
 	if err != nil {
 		return false, fmt.Errorf("looking at the line of subscription %s: %w", uid, err)
 	}
@@ -58,12 +55,12 @@ func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong boo
 // Rebook lets what has booked a slot fall due at once, in its order, to book again: under another
 // rate, or in the place of what was cancelled. The line must not be long.
 func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	line, err := beginRebooking(ctx, tx, uid, 0)
+	line, err := beginRebooking(ctx, tx, uid)
 	if err != nil {
 		return err
 	}
 	for { // once more where others booked until their slots were locked
-		keys, err := line.next(ctx, tx, MaxRebooked)
+		keys, err := line.next(ctx, tx, backlogBatch)
 		if err != nil || len(keys) == 0 {
 			return err
 		}
@@ -77,8 +74,10 @@ func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 // the rate changes meanwhile: that rebooks everything itself.
 func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
 	var line *line
-	err := b.withRate(ctx, uid, func(tx *postgres.Tx, rate int) (err error) {
-		line, err = beginRebooking(ctx, tx, uid, rate)
+	var rate int
+	err := b.withRate(ctx, uid, func(tx *postgres.Tx, now int) (err error) {
+		rate = now
+		line, err = beginRebooking(ctx, tx, uid)
 		return err
 	})
 	for err == nil {
@@ -87,8 +86,8 @@ func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
 			break
 		}
 		for batch := range slices.Chunk(keys, backlogBatch) {
-			err = b.withRate(ctx, uid, func(tx *postgres.Tx, rate int) error {
-				if rate != line.rate {
+			err = b.withRate(ctx, uid, func(tx *postgres.Tx, now int) error {
+				if now != rate {
 					return errRateChanged
 				}
 				return changeBacklog(ctx, tx, rebooking, batch)
@@ -107,7 +106,8 @@ func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
 // errRateChanged ends the rebooking under a rate that is no more.
 var errRateChanged = errors.New("the rate has changed")
 
-// withRate runs in a transaction in which the rate of a subscription does not change.
+// withRate runs in a transaction in which the rate of a subscription, in requests per second, does
+// not change.
 func (b *Backlogs) withRate(
 	ctx context.Context, uid uuid.UUID, do func(tx *postgres.Tx, rate int) error,
 ) error {
@@ -122,21 +122,18 @@ func (b *Backlogs) withRate(
 
 // line is what had booked slots of a subscription at some time, in their order.
 type line struct {
-	uid  uuid.UUID
-	rate int // as it is then, in requests per second
+	uid uuid.UUID
 	// begunAt is that time; the slots from after on, up to last, are still to be read.
 	begunAt, after, last time.Time
 }
 
 // beginRebooking frees the slots of a subscription.
-func beginRebooking(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, rate int,
-) (*line, error) {
+func beginRebooking(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (*line, error) {
 	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
 	if err != nil {
 		return nil, fmt.Errorf("clearing the slots of subscription %s: %w", uid, err)
 	}
-	begun := &line{uid: uid, rate: rate, begunAt: tx.Now}
+	begun := &line{uid: uid, begunAt: tx.Now}
 	err = tx.GetContext(ctx, &begun.last, `
 		SELECT coalesce(max(slot_at), $2)
 		  FROM deliveries
