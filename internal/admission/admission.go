@@ -26,6 +26,9 @@ const (
 	// that who is answered at all is answered soon.
 	lineLength, shortLine = 128, 64
 	burst                 = 2 * time.Second
+	// patientLine is how many calls wait that ask for a late answer: as many as may wait for an
+	// event, which may all come at once.
+	patientLine = 1000
 	// overloadPause is after how long who was refused may ask again.
 	overloadPause = time.Second
 	// lendAfter is how long a call may wait for its client, to send its body or to read its
@@ -37,9 +40,10 @@ const (
 // beyond that nobody. Slots are given to the client that has the fewest. The zero value is ready
 // for use; a nil one lets everybody in at once.
 type Limiter struct {
-	mu      sync.Mutex
-	inside  int
-	waiting int
+	mu     sync.Mutex
+	inside int
+	// waiting is how many stand in each of the lines.
+	waiting [lines]int
 	// busySince is when the last call came that found the line empty.
 	busySince time.Time
 	clients   map[string]*visitor
@@ -48,10 +52,19 @@ type Limiter struct {
 	admitted uint64
 }
 
+// line is one of the two that a client's calls stand in.
+type line int
+
+const (
+	urgent line = iota
+	patient
+	lines
+)
+
 // visitor is a client with calls inside or in the line.
 type visitor struct {
 	inside int
-	line   []*ticket
+	line   [lines][]*ticket
 	// seated is the number of its call that was let in last, over all clients.
 	seated uint64
 }
@@ -73,7 +86,7 @@ type Slot struct {
 func (l *Limiter) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting
+	return l.waiting[urgent] + l.waiting[patient]
 }
 
 // Refused is how many calls were refused so far because too many waited.
@@ -87,10 +100,20 @@ func (l *Limiter) Refused() uint64 {
 // one is found out inside. The wait uses up the call's patience with the database, which is what
 // holds the others up. Error: UNAVAILABLE when too many wait.
 func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
+	return l.enter(ctx, client, urgent)
+}
+
+// EnterPatient is Enter for a call that asks for a late answer. A thousand of them wait, each behind
+// all others of its client.
+func (l *Limiter) EnterPatient(ctx context.Context, client string) (*Slot, error) {
+	return l.enter(ctx, client, patient)
+}
+
+func (l *Limiter) enter(ctx context.Context, client string, in line) (*Slot, error) {
 	if l == nil {
 		return nil, nil //nolint:nilnil // who does not count has no slot
 	}
-	waiting, err := l.queue(client)
+	waiting, err := l.queue(client, in)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +121,7 @@ func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	select {
 	case <-waiting.called:
 	case <-ctx.Done():
-		if !l.giveUp(client, waiting) {
+		if !l.giveUp(client, in, waiting) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -117,59 +140,66 @@ func errOverload() error {
 
 // queue puts a call in the line, and lets it in where there is a slot for it. When there is
 // none and the line is full, the last call of the client that has the most there makes room.
-func (l *Limiter) queue(client string) (*ticket, error) {
+func (l *Limiter) queue(client string, in line) (*ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visitor(client)
 	defer l.forget(client) // of whom nothing is left when it was refused
 	free := l.inside < maxSlots && v.inside < slotsPerClient
-	if l.waiting == 0 {
-		l.busySince = time.Now()
-	}
-	most := lineLength
-	if time.Since(l.busySince) > burst {
-		most = shortLine
-	}
-	if l.waiting >= most && !free {
+	if l.waiting[in] >= l.longest(in) && !free {
 		longest := v
 		for _, other := range l.clients {
-			if len(other.line) > len(longest.line) {
+			if len(other.line[in]) > len(longest.line[in]) {
 				longest = other
 			}
 		}
 		l.refused++
-		if len(longest.line) <= len(v.line)+1 {
+		last := len(longest.line[in]) - 1
+		if last <= len(v.line[in]) {
 			return nil, errOverload()
 		}
-		last := len(longest.line) - 1
-		longest.line[last].refused = true
-		l.call(longest, last)
+		longest.line[in][last].refused = true
+		l.call(longest, in, last)
 	}
 	waiting := &ticket{called: make(chan struct{})}
-	v.line = append(v.line, waiting)
-	l.waiting++
+	v.line[in] = append(v.line[in], waiting)
+	l.waiting[in]++
 	l.letIn()
 	return waiting, nil
 }
 
+// longest is how long a line may be.
+func (l *Limiter) longest(in line) int {
+	if in == patient {
+		return patientLine
+	}
+	if l.waiting[urgent] == 0 {
+		l.busySince = time.Now()
+	}
+	if time.Since(l.busySince) > burst {
+		return shortLine
+	}
+	return lineLength
+}
+
 // giveUp takes a call out of the line, and reports whether it was called before.
-func (l *Limiter) giveUp(client string, waiting *ticket) (called bool) {
+func (l *Limiter) giveUp(client string, in line, waiting *ticket) (called bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visitor(client)
 	defer l.forget(client)
-	at := slices.Index(v.line, waiting)
+	at := slices.Index(v.line[in], waiting)
 	if at >= 0 {
-		l.call(v, at)
+		l.call(v, in, at)
 	}
 	return at < 0
 }
 
 // call takes a call out of its client's line.
-func (l *Limiter) call(v *visitor, at int) {
-	close(v.line[at].called)
-	v.line = slices.Delete(v.line, at, at+1)
-	l.waiting--
+func (l *Limiter) call(v *visitor, in line, at int) {
+	close(v.line[in][at].called)
+	v.line[in] = slices.Delete(v.line[in], at, at+1)
+	l.waiting[in]--
 }
 
 // letIn gives the free slots away, each to the client that has the fewest, and of several
@@ -178,7 +208,7 @@ func (l *Limiter) letIn() {
 	for l.inside < maxSlots {
 		var next *visitor
 		for _, v := range l.clients {
-			if len(v.line) > 0 && v.inside < slotsPerClient && (next == nil || v.inside < next.inside ||
+			if v.waits() && v.inside < slotsPerClient && (next == nil || v.inside < next.inside ||
 				v.inside == next.inside && v.seated < next.seated) {
 				next = v
 			}
@@ -190,9 +220,15 @@ func (l *Limiter) letIn() {
 		next.seated = l.admitted
 		next.inside++
 		l.inside++
-		l.call(next, 0)
+		in := urgent
+		if len(next.line[urgent]) == 0 {
+			in = patient
+		}
+		l.call(next, in, 0)
 	}
 }
+
+func (v *visitor) waits() bool { return len(v.line[urgent])+len(v.line[patient]) > 0 }
 
 func (l *Limiter) visitor(client string) *visitor {
 	v := l.clients[client]
@@ -208,7 +244,7 @@ func (l *Limiter) visitor(client string) *visitor {
 
 // forget drops a client that has no calls here.
 func (l *Limiter) forget(client string) {
-	if v := l.clients[client]; v.inside == 0 && len(v.line) == 0 {
+	if v := l.clients[client]; v.inside == 0 && !v.waits() {
 		delete(l.clients, client)
 	}
 }

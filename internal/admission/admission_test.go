@@ -147,6 +147,61 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
+// TestPatientCallsWaitBehindOthers: a thousand calls that ask for a late answer take no room in
+// the line of those that do not, and none of their time.
+func TestPatientCallsWaitBehindOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ends := make(chan string, patientLine+1)
+		listen := func(client string) {
+			go func() {
+				slot, err := v.limiter.EnterPatient(t.Context(), client)
+				if err != nil {
+					ends <- "refused listener of " + client
+					return
+				}
+				ends <- "listener of " + client
+				slot.Leave()
+			}()
+			synctest.Wait()
+		}
+		for range patientLine {
+			listen("large")
+		}
+		if waiting, refused := v.limiter.Waiting(), v.limiter.Refused(); waiting != patientLine ||
+			refused != 0 {
+			t.Errorf("%d wait and %d were refused, want %d and 0", waiting, refused, patientLine)
+		}
+		if _, err := v.limiter.EnterPatient(t.Context(), "large"); err == nil {
+			t.Error("one more of them gets in")
+		}
+		listen("small")
+		if end := <-ends; end != "refused listener of large" {
+			t.Errorf("a full line has %q leave for the small client", end)
+		}
+		urgent := make(chan string, lineLength)
+		for range lineLength {
+			v.wait("large", urgent)
+		}
+		v.leave("other")
+		if end := <-ends; end != "listener of small" {
+			t.Errorf("the slot of another client went to a %s", end)
+		}
+		v.leave("large")
+		for range lineLength {
+			if end := <-urgent; end != "large" {
+				t.Fatalf("a call in line is %s", end)
+			}
+		}
+		for range patientLine - 1 {
+			if end := <-ends; end != "listener of large" {
+				t.Fatalf("a call that asks for a late answer is a %s", end)
+			}
+		}
+	})
+}
+
 // TestRefusedClientsAreForgotten: anyone who makes up clients fills no memory with those that are
 // refused.
 func TestRefusedClientsAreForgotten(t *testing.T) {
@@ -307,7 +362,11 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 			for range 50 {
 				patience := time.Duration(chance.IntN(3_000)) * time.Microsecond
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				slot, err := limiter.Enter(ctx, fmt.Sprint(chance.IntN(6)))
+				enter := limiter.Enter
+				if chance.IntN(2) == 0 {
+					enter = limiter.EnterPatient
+				}
+				slot, err := enter(ctx, fmt.Sprint(chance.IntN(6)))
 				if err == nil {
 					if chance.IntN(2) == 0 {
 						slot.lend()()
@@ -321,8 +380,8 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 	}
 	calls.Wait()
 	limiter.check(t)
-	if limiter.inside != 0 || limiter.waiting != 0 || len(limiter.clients) != 0 {
-		t.Errorf("%d are inside and %d wait, of %d clients, when all have left",
+	if limiter.inside != 0 || limiter.Waiting() != 0 || len(limiter.clients) != 0 {
+		t.Errorf("%d are inside and %v wait, of %d clients, when all have left",
 			limiter.inside, limiter.waiting, len(limiter.clients))
 	}
 }
@@ -331,16 +390,19 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 func (l *Limiter) check(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inside, waiting, idle := 0, 0, maxSlots-l.inside
+	inside, waiting, idle := 0, [lines]int{}, maxSlots-l.inside
 	for client, v := range l.clients {
 		inside += v.inside
-		waiting += len(v.line)
-		if idle > 0 && len(v.line) > 0 && v.inside < slotsPerClient {
+		for in := range v.line {
+			waiting[in] += len(v.line[in])
+		}
+		if idle > 0 && v.waits() && v.inside < slotsPerClient {
 			t.Errorf("client %s waits beside %d free slots", client, idle)
 		}
 	}
-	if inside != l.inside || waiting != l.waiting || waiting > lineLength {
-		t.Errorf("%d are inside and %d wait, and the limiter counts %d and %d",
+	if inside != l.inside || waiting != l.waiting || waiting[urgent] > lineLength ||
+		waiting[patient] > patientLine {
+		t.Errorf("%d are inside and %v wait, and the limiter counts %d and %v",
 			inside, waiting, l.inside, l.waiting)
 	}
 }

@@ -96,12 +96,16 @@ func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) 
 // is not told of. Woken it goes on without: that is bounded by what happens and by who may wait.
 func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
 	request, answer := c.Request(), c.Response()
-	slot, err := a.Admission.Enter(request.Context(), client)
+	enter, mayWait := a.Admission.Enter, route.Waits && waitOf(c) > 0
+	if mayWait {
+		enter = a.Admission.EnterPatient
+	}
+	slot, err := enter(request.Context(), client)
 	if err != nil {
 		return nil, err
 	}
 	request.Body, answer.Writer = slot.Body(request.Body), slot.Answer(answer.Writer)
-	if route.Waits && waitOf(c) > 0 {
+	if mayWait {
 		c.Set(slotKey, slot)
 		return slot.Leave, nil
 	}

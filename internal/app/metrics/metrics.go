@@ -122,7 +122,7 @@ func New(watched Watched, version string) *Meters {
 	}, func() float64 { return float64(watched.Gate.InFlight()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_waiting",
-		Help: "Partner requests that wait until others were answered, up to 128.",
+		Help: "Partner requests that wait until others were answered, up to 128 and 1000 to the feed.",
 	}, func() float64 { return float64(watched.Admission.Waiting()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_calls_refused_total",
