@@ -67,11 +67,12 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
 		},
 		Alerts: []alert.Item{open}, At: sampleTime,
-		Activity: processes.Activity{
-			Applications: []processes.StateCount{{State: "Approved", Count: 3}},
-			Draws:        []processes.StateCount{{State: "FUNDING_SETTLED", Count: 1}},
-		},
-		DrawWord: func(string) string { return "Settled" },
+		Begun: []operations.Begun{{
+			Kind: "draw", Title: "Draws requested",
+			Counts: []processes.StateCount{{State: "FUNDING_SETTLED", Count: 1}},
+			Word:   func(string) string { return "Settled" },
+			List:   func(string) string { return paths.Desk },
+		}},
 	}
 	record := operator.Record{
 		ID: 7, At: sampleTime, Actor: word, Address: word, Action: word, SubjectKind: word,

@@ -25,6 +25,8 @@ type Filter struct {
 	Status      lending.ApplicationStatus
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
+	// Since and Until are about when an application was created; Since is inclusive, Until is not.
+	Since, Until time.Time
 	// Search is an application's uid, its external reference, the borrower's
 	// e-mail address in any case, or the number of one of its disbursements. It
 	// matches as a whole.
@@ -162,22 +164,17 @@ func (f Filter) query() (string, []any) {
 // where renders the filter as a WHERE clause and its arguments.
 func (f Filter) where() (string, []any) {
 	var c postgres.Conditions
-	if f.Status != "" {
-		c.Add(`a.status = ?`, string(f.Status))
-	}
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`a.partner_uid = ?`, f.PartnerUID)
-	}
-	if f.MerchantUID != uuid.Nil {
-		c.Add(`a.merchant_uid = ?`, f.MerchantUID)
-	}
+	c.When(f.Status != "", `a.status = ?`, string(f.Status))
+	c.When(f.PartnerUID != uuid.Nil, `a.partner_uid = ?`, f.PartnerUID)
+	c.When(f.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, f.MerchantUID)
+	c.When(!f.Since.IsZero(), `a.created_at >= ?`, f.Since)
+	c.When(!f.Until.IsZero(), `a.created_at < ?`, f.Until)
 	if f.Search != "" {
 		condition, values := f.search()
 		c.Add(condition, values...)
 	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
+	c.When(!f.Cursor.IsZero(), `(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At,
+		f.Cursor.UID)
 	return c.Where(), c.Args
 }
 

@@ -20,6 +20,8 @@ type DeskFilter struct {
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
 	ProductUID  uuid.UUID
+	// Since and Until are about when a draw was requested; Since is inclusive, Until is not.
+	Since, Until time.Time
 	// Age keeps draws under way that have been in their state for so much business time.
 	Age time.Duration
 	// Overdue keeps those that have been for longer than their product allows.
@@ -136,6 +138,8 @@ func (s *Service) deskConditions(
 	c.When(filter.PartnerUID != uuid.Nil, `a.partner_uid = ?`, filter.PartnerUID)
 	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
 	c.When(filter.ProductUID != uuid.Nil, `l.product_uid = ?`, filter.ProductUID)
+	c.When(!filter.Since.IsZero(), `d.requested_at >= ?`, filter.Since)
+	c.When(!filter.Until.IsZero(), `d.requested_at < ?`, filter.Until)
 	c.When(filter.Age > 0, inState+` <= ?`, s.Calendar.Ago(now, filter.Age))
 	if !filter.Overdue {
 		return c, nil

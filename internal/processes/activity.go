@@ -30,8 +30,8 @@ type activitySpan struct {
 	until  time.Time
 }
 
-// Activity counts applications and draws that were made, and mails, from since
-// until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
+// Activity counts applications and draws that were made, and mails, from the minute of since
+// on, as their lists begin (but for mails that wait), until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
 // be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
 	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
@@ -41,7 +41,7 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 			                   FROM (SELECT
 			                           FROM applications
 			                          WHERE status = k.state
-			                            AND created_at >= $1
+			                            AND created_at >= date_trunc('minute', $1::timestamptz)
 			                            AND created_at < $2
 			                          LIMIT $3) AS made) AS count
 			  FROM unnest(ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull',
@@ -57,7 +57,7 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 			                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
 			  LEFT JOIN (SELECT status
 			               FROM disbursements
-			              WHERE requested_at >= $1
+			              WHERE requested_at >= date_trunc('minute', $1::timestamptz)
 			                AND requested_at < $2
 			              LIMIT $3) AS made ON made.status = k.state
 			 GROUP BY k.state, k.place
@@ -69,7 +69,7 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 			SELECT (SELECT count(*)
 			          FROM (SELECT FROM emails
 			                 WHERE state = 'failed'
-			                   AND created_at >= date_trunc('minute', $1::timestamptz) -- as the list
+			                   AND created_at >= date_trunc('minute', $1::timestamptz)
 			                   AND created_at < $2
 			                 LIMIT $3) AS failed),
 			       (SELECT count(*)

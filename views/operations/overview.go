@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"drawbridge/internal/alert"
 	"drawbridge/internal/processes"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -41,9 +42,8 @@ type Numbers struct {
 	Latency  ui.LinePlotProps
 	// Alerts are open, newest first.
 	Alerts []alert.Item
-	// Activity is what was begun in the time, by state; DrawWord names the states of draws.
-	Activity processes.Activity
-	DrawWord func(state string) string
+	// Begun is what was begun in the time.
+	Begun []Begun
 }
 
 // Figure is a headline: a number with its course, and what it was a week before.
@@ -52,39 +52,28 @@ type Figure struct {
 	Spark ui.SparklineProps
 }
 
-// counts are things of a kind by state, and where all of them are listed. No list is of those
-// alone that were begun in a time.
-type counts struct {
-	kind, title string
-	rows        []processes.StateCount
-	word        func(state string) string
-	all, path   string
+// Begun are things of a kind that were begun in the time, by state.
+type Begun struct {
+	// Kind is "draw", Title "Draws requested".
+	Kind, Title string
+	Counts      []processes.StateCount
+	// Word is what a state is called, List where those in it are listed.
+	Word, List func(state string) string
 }
 
-func (n Numbers) counts() []counts {
-	same := func(state string) string { return state }
-	return []counts{
-		{
-			"application", "Applications made", n.Activity.Applications, same,
-			"All applications", paths.Applications,
-		},
-		{
-			"draw", "Draws requested", n.Activity.Draws, n.DrawWord, "All loans and draws", paths.Loans,
-		},
-	}
-}
-
-func (c counts) table() ui.TableProps[processes.StateCount] {
+func (b Begun) table() ui.TableProps[processes.StateCount] {
 	return ui.TableProps[processes.StateCount]{
-		Caption: c.title + " by status",
+		Caption: b.Title + " by status",
 		RowID: func(r processes.StateCount) string {
-			return c.kind + "-state-" + strings.ReplaceAll(r.State, " ", "-")
+			return b.Kind + "-state-" + strings.ReplaceAll(r.State, " ", "-")
 		},
-		Rows: c.rows,
+		Rows: b.Counts,
 		Columns: []ui.Column[processes.StateCount]{
 			{
 				Title: "Status", Header: true,
-				Text: func(r processes.StateCount) string { return c.word(r.State) },
+				Cell: func(r processes.StateCount) templ.Component {
+					return countStateCell(b.List(r.State), b.Word(r.State))
+				},
 			},
 			{
 				Title: "Count", Class: "end",

@@ -12,6 +12,9 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/document"
+	"drawbridge/internal/loan"
 	"drawbridge/views/paths"
 )
 
@@ -107,6 +110,59 @@ func TestOverview(t *testing.T) {
 	}
 	if page.find("svg.plot-box title").Length() != 2 {
 		t.Error("a plot has no name")
+	}
+}
+
+// Each number of applications and draws begun in a time leads to those alone.
+func TestWhatWasBegunIsListed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	_, err := r.DB.ExecContext(t.Context(), // what the harness made
+		`UPDATE applications SET created_at = created_at - interval '1 year'`)
+	r.must(err)
+	product := r.NewProduct(r, "SOLAR", "50,50")
+	for _, age := range []time.Duration{10 * time.Minute, 2 * 24 * time.Hour, 10 * 24 * time.Hour} {
+		app := r.Loan(r, product, func(*apptest.Draft) {})
+		settled := r.Draw(r, app.UID, loan.DrawInput{})
+		r.Settle(r, settled.ID)
+		r.Draw(r, app.UID, loan.DrawInput{Files: []document.File{
+			r.file("done.txt", "text/plain", age.String()),
+		}})
+		for _, statement := range []string{
+			`UPDATE applications SET created_at = created_at - $2::interval WHERE application_uid = $1`,
+			`UPDATE disbursements
+			    SET requested_at = requested_at - $2::interval,
+			        processing_at = processing_at - $2::interval,
+			        settled_at = settled_at - $2::interval
+			  WHERE application_uid = $1`,
+		} {
+			_, err := r.DB.ExecContext(t.Context(), statement, app.UID, age.String())
+			r.must(err)
+		}
+	}
+	b := r.signedIn()
+	day := 24 * time.Hour
+	past := url.Values{
+		"since": {r.DB.Now().Add(-3 * day).UTC().Format(time.RFC3339)},
+		"until": {r.DB.Now().Add(-day).UTC().Format(time.RFC3339)},
+	}.Encode()
+	for query, want := range map[string]int{"": 1, "range=7d": 2, "range=30d": 3, past: 1} {
+		home := b.get(paths.Home+"?"+query).wantStatus(t, http.StatusOK)
+		for _, state := range []string{
+			"application-state-Approved", "application-state-Declined",
+			"draw-state-FUNDING_REQUESTED", "draw-state-FUNDING_SETTLED", "draw-state-RETURNED",
+		} {
+			want := want
+			if strings.HasSuffix(state, "Declined") || strings.HasSuffix(state, "RETURNED") {
+				want = 0
+			}
+			row := home.find("#" + state)
+			href, _ := row.Find("a").Attr("href")
+			listed := b.get(href).wantStatus(t, http.StatusOK).find("main .table tbody tr").Length()
+			if counted := row.Find("td").Text(); counted != strconv.Itoa(want) || listed != want {
+				t.Errorf("with %q %s counts %q and leads to %d, want %d", query, state, counted, listed, want)
+			}
+		}
 	}
 }
 

@@ -75,13 +75,6 @@ func TestLoanList(t *testing.T) {
 	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, USD 5,000.00") {
 		t.Errorf("the next stage: %q", got)
 	}
-	overview := b.get(paths.Home)
-	draws := overview.find("section[aria-labelledby=draws-title]")
-	if draws.Find(`.panel-head a[href="`+paths.Loans+`"]`).Length() != 1 ||
-		overview.find(`main a[href*="`+paths.Loans+`?"], main a[href*="`+paths.Applications+`?"]`).
-			Length() != 0 {
-		t.Error("numbers of a time lead to lists of all times, or nowhere")
-	}
 	shown := b.get(paths.To(paths.Application, drawn.String())).text(".panel-head")
 	if !strings.Contains(shown, "Drawn to the end") {
 		t.Errorf("once the final draw is settled: %q", shown)

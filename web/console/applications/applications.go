@@ -67,7 +67,8 @@ func (f *Feature) applications() list.Spec[application.Summary] {
 			{
 				Name: "q", Label: "Id, reference, e-mail or disbursement", Chip: "Search ", Max: 254,
 			},
-			list.Partner, list.Merchant,
+			list.Partner, list.Merchant, list.Range.Called("Created in "),
+			list.Since.Called("Created from "), list.Until.Called("Created before "),
 		},
 		Read:  f.readApplications,
 		Table: ui.ApplicationTable,
@@ -107,6 +108,7 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 		Status:     list.OneOf(v, "status", lending.AllApplicationStatuses()),
 		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), Search: v.Text("q"),
 	}
+	filter.Since, filter.Until = v.Span()
 	if application.CheckSearch(filter.Search) != nil {
 		v.Wrong["q"] = "This cannot be searched for: it is too long."
 	}

@@ -43,7 +43,8 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 				Options: []ui.Option{{Label: "Overdue or not"}, {Value: "yes", Label: "Overdue"}},
 			},
 			{Name: "age", Label: "In its state for", Kind: list.Choice, Options: ages},
-			list.Partner, list.Merchant, list.Product,
+			list.Partner, list.Merchant, list.Product, list.Range.Called("Requested in "),
+			list.Since.Called("Requested from "), list.Until.Called("Requested before "),
 		},
 		Read:  f.readDesk,
 		Table: applications.DeskTable,
@@ -87,6 +88,7 @@ func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
 		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), ProductUID: v.UID("product"),
 		Age: time.Duration(hours) * time.Hour, Overdue: v.Is("overdue"),
 	}
+	filter.Since, filter.Until = v.Span()
 	return list.Filtered(filter, func(
 		ctx context.Context, filter loan.DeskFilter, from postgres.Cursor, limit int,
 	) ([]loan.Waiting, postgres.Cursor, error) {

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/alert"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/processes"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/health"
 	"drawbridge/views/applications"
@@ -104,7 +105,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	numbers.Activity, err = f.Processes.Activity(ctx, chosen.since, chosen.until)
+	activity, err := f.Processes.Activity(ctx, chosen.since, chosen.until)
 	if err != nil {
 		return numbers, err
 	}
@@ -127,13 +128,25 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 		numbers.Outcomes = failurePlot(parts, chosen.hours())
 	}
 	numbers.Figures = figures(steps, before, chosen)
-	if err := f.addTiles(ctx, chosen, backlog, waiting, &numbers); err != nil {
-		return numbers, err
+	numbers.Begun = begun(activity, chosen)
+	numbers.Now, err = f.tiles(ctx, chosen, backlog, activity, waiting)
+	return numbers, err
+}
+
+// begun are the applications and draws of the time, with the lists of each state's.
+func begun(activity processes.Activity, chosen span) []operations.Begun {
+	return []operations.Begun{
+		{
+			Kind: "application", Title: "Applications made", Counts: activity.Applications,
+			Word: func(state string) string { return state },
+			List: func(state string) string { return chosen.list(paths.Applications, "status", state) },
+		},
+		{
+			Kind: "draw", Title: "Draws requested", Counts: activity.Draws,
+			Word: func(state string) string { return applications.DrawWord(lending.FundingStatus(state)) },
+			List: func(state string) string { return chosen.list(paths.Desk, "state", state) },
+		},
 	}
-	numbers.DrawWord = func(state string) string {
-		return applications.DrawWord(lending.FundingStatus(state))
-	}
-	return numbers, nil
 }
 
 // week is how far back the figures are compared.
@@ -214,12 +227,11 @@ func parts(steps []health.TrafficStep) []health.Counts {
 	return found
 }
 
-// addTiles adds the numbers of this moment, after what failed in the time chosen and was not
+// tiles are the numbers of this moment, after what failed in the time chosen and was not
 // made good since, which is what its list shows.
-func (f *Feature) addTiles(
-	ctx context.Context, chosen span, backlog health.Backlog, waiting int,
-	numbers *operations.Numbers,
-) error {
+func (f *Feature) tiles(
+	ctx context.Context, chosen span, backlog health.Backlog, activity processes.Activity, waiting int,
+) ([]ui.Tile, error) {
 	filter := delivery.Filter{
 		State: delivery.StateFailed, Open: true, Test: new(false),
 		Since: chosen.since.Truncate(time.Minute),
@@ -229,14 +241,14 @@ func (f *Feature) addTiles(
 	}
 	failed, err := f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	oldest, activity := "nothing is due", numbers.Activity
+	oldest := "nothing is due"
 	if backlog.OldestDue != nil {
 		oldest = "oldest due " + ui.Duration(
-			max(numbers.At.Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
+			max(f.DB.Now().Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
 	}
-	numbers.Now = []ui.Tile{
+	return []ui.Tile{
 		alarm(ui.Tile{
 			Label: "Failed", Note: chosen.label, Icon: "circle-x",
 			Href: chosen.deliveries(delivery.StateFailed) + "&open=yes",
@@ -261,10 +273,9 @@ func (f *Feature) addTiles(
 		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: ui.Plural(activity.MailsQueued, "more waits", "more wait"),
-			Href: chosen.list(paths.Emails, string(email.StateFailed)),
+			Href: chosen.list(paths.Emails, "state", string(email.StateFailed)),
 		}, activity.MailsFailed),
-	}
-	return nil
+	}, nil
 }
 
 // alarm fills in a number that should be zero.

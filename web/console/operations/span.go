@@ -118,12 +118,12 @@ func (s span) stepName() string {
 	}
 }
 
-// list is the list that a number of the overview is about, in a state or in any. The minute in
-// which the time begins keeps a live page from changing with each look.
-func (s span) list(path, state string) string {
+// list is the list that a number of the overview is about, under the tab of a state or of any.
+// The minute in which the time begins keeps a live page from changing with each look.
+func (s span) list(path, tab, state string) string {
 	query := url.Values{"since": {s.since.Truncate(time.Minute).Format(time.RFC3339)}}
 	if state != "" {
-		query.Set("state", state)
+		query.Set(tab, state)
 	}
 	if !s.live {
 		query.Set("until", s.until.Format(time.RFC3339))
@@ -133,7 +133,7 @@ func (s span) list(path, state string) string {
 
 // deliveries is the list of those that a number of the overview is about, without tests.
 func (s span) deliveries(state delivery.State) string {
-	return s.list(paths.Deliveries, string(state)) + "&test=no"
+	return s.list(paths.Deliveries, "state", string(state)) + "&test=no"
 }
 
 // tabs lead to the ranges.
