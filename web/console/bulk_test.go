@@ -231,7 +231,9 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	if len(deliveries) != 3 {
 		t.Fatalf("%d deliveries", len(deliveries))
 	}
-	asked := b.post(paths.BulkNew, form).wantStatus(t, http.StatusOK)
+	// A page to come back to.
+	asking := b.post(paths.BulkNew, form).wantStatus(t, http.StatusSeeOther).Location
+	asked := b.get(asking).wantStatus(t, http.StatusOK)
 	if got := asked.find("input[name=partner]").Length(); got != 2 {
 		t.Fatalf("%d partners to choose from: %s", got, asked.text("main"))
 	}
@@ -249,6 +251,13 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	}
 	if got := b.get(b.begin(chosen)).text("h1"); got != "1 chosen delivery" {
 		t.Errorf("of a mixed selection, %q", got)
+	}
+	chosen.Del("partner")
+	asking = b.post(paths.BulkNew, chosen).wantStatus(t, http.StatusSeeOther).Location
+	kept, _ := b.get(asking).find("form[method=post] input[name=delivery]").Attr("value")
+	chosen = url.Values{"partner": {first.String()}, "delivery": {kept}}
+	if got := b.get(b.begin(chosen)).text("h1"); got != "2 chosen deliveries" {
+		t.Errorf("of those of the other partner, %q", got)
 	}
 }
 

@@ -2,8 +2,10 @@ package bulk
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +24,13 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// start shows the form that recovers or replays. A link may fill it in:
-// subscription, and recover_since or replay_since in UTC.
+// start shows the form that recovers or replays, or asks whose part of a choice is meant. A link
+// may fill the form in: subscription, and recover_since or replay_since in UTC.
 func (f *Feature) start(ctx echo.Context) error {
 	query, zone := ctx.QueryParams(), ui.ZoneOf(ctx.Request().Context())
+	if query.Has("all") || query.Has("delivery") {
+		return f.askPartner(ctx)
+	}
 	form := bulk.Start{
 		Kind: "recover", Subscription: query.Get("subscription"), Errors: map[string]string{},
 	}
@@ -60,13 +65,10 @@ func (f *Feature) draft(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case form.Get("kind") != "":
+	if form.Get("kind") != "" {
 		return f.draftRange(ctx, form)
-	case form.Get("all") != "":
-		return f.draftFilter(ctx, form)
 	}
-	return f.draftSelection(ctx, form)
+	return f.draftChoice(ctx, form)
 }
 
 // draftRange drafts a recovery, or a replay of a range or of one event.
@@ -105,49 +107,76 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	return err
 }
 
-// draftFilter drafts all that match the filter of the delivery list.
-func (f *Feature) draftFilter(ctx echo.Context, form url.Values) error {
+// choice is what was chosen in the list of deliveries, which may be of several partners.
+type choice struct {
+	partners []resend.PartnerShare
+	// scope is the part of one partner.
+	scope func(partner uuid.UUID) resend.Scope
+	// query is the choice in an address.
+	query url.Values
+}
+
+// choose reads what was chosen: all that match a filter, or deliveries that were ticked.
+func (f *Feature) choose(ctx echo.Context, form url.Values) (choice, error) {
+	if form.Get("all") != "" {
+		return f.chooseFilter(ctx, form)
+	}
+	return f.chooseTicked(ctx, form)
+}
+
+func (f *Feature) chooseFilter(ctx echo.Context, form url.Values) (choice, error) {
 	query, err := url.ParseQuery(strings.TrimPrefix(form.Get("filter"), "?"))
 	if err != nil {
-		return lending.NewError(lending.CodeValidation, "the filter cannot be read").WithCause(err)
+		return choice{}, lending.NewError(lending.CodeValidation, "the filter cannot be read").
+			WithCause(err)
 	}
 	query.Del("cursor")
 	filter, _, wrong := f.Filter(ctx, query)
 	if len(wrong) > 0 {
-		return lending.NewError(lending.CodeValidation,
+		return choice{}, lending.NewError(lending.CodeValidation,
 			"the filter is not right; correct it in the list of deliveries first")
 	}
 	shares, err := f.Webhooks.Bulk.PartnersOf(ctx.Request().Context(), filter)
-	if err != nil {
-		return err
-	}
-	partner, err := choosePartner(form.Get("partner"), shares)
-	if err != nil {
-		return err
-	}
-	if partner == uuid.Nil {
-		return f.askPartner(ctx, shares, []ui.HiddenField{
-			{Name: "all", Value: "1"}, {Name: "filter", Value: query.Encode()},
-		})
-	}
-	return f.keepDraft(ctx, resend.Scope{
-		PartnerUID: partner, Kind: resend.KindFilter, Filter: filter,
-	})
+	return choice{
+		partners: shares, query: url.Values{"all": {"1"}, "filter": {query.Encode()}},
+		scope: func(partner uuid.UUID) resend.Scope {
+			return resend.Scope{PartnerUID: partner, Kind: resend.KindFilter, Filter: filter}
+		},
+	}, err
 }
 
-// draftSelection drafts the deliveries that were ticked.
-func (f *Feature) draftSelection(ctx echo.Context, form url.Values) error {
-	var chosen []uuid.UUID
-	var fields []ui.HiddenField
-	for _, text := range form["delivery"] {
+func (f *Feature) chooseTicked(ctx echo.Context, form url.Values) (choice, error) {
+	// In an address no name stands twice.
+	together := strings.Join(form["delivery"], ",")
+	var ticked []uuid.UUID
+	for text := range strings.SplitSeq(together, ",") {
 		uid, err := uuid.Parse(text)
 		if err != nil {
-			return lending.Invalid("delivery", "%.60q is no id of a delivery", text)
+			return choice{}, lending.Invalid("delivery", "%.60q is no id of a delivery", text)
 		}
-		chosen = append(chosen, uid)
-		fields = append(fields, ui.HiddenField{Name: "delivery", Value: uid.String()})
+		ticked = append(ticked, uid)
 	}
-	if len(chosen) == 0 {
+	owned, err := f.Webhooks.Bulk.OwnersOf(ctx.Request().Context(), ticked)
+	if err != nil {
+		return choice{}, err
+	}
+	chosen := choice{query: url.Values{"delivery": {together}}}
+	deliveries := map[uuid.UUID][]uuid.UUID{}
+	for _, owner := range owned {
+		chosen.partners = append(chosen.partners, owner.PartnerShare)
+		deliveries[owner.UID] = owner.Deliveries
+	}
+	chosen.scope = func(partner uuid.UUID) resend.Scope {
+		return resend.Scope{
+			PartnerUID: partner, Kind: resend.KindSelection, Deliveries: deliveries[partner],
+		}
+	}
+	return chosen, nil
+}
+
+// draftChoice drafts what was chosen, and asks for a partner where it is of several.
+func (f *Feature) draftChoice(ctx echo.Context, form url.Values) error {
+	if form.Get("all") == "" && len(form["delivery"]) == 0 {
 		f.LeaveNotice(ctx, "Tick the deliveries to re-send first.")
 		back := paths.Deliveries
 		if query, err := url.ParseQuery(ctx.FormValue("filter")); err == nil {
@@ -155,26 +184,35 @@ func (f *Feature) draftSelection(ctx echo.Context, form url.Values) error {
 		}
 		return page.LeadTo(ctx, back)
 	}
-	owned, err := f.Webhooks.Bulk.OwnersOf(ctx.Request().Context(), chosen)
+	chosen, err := f.choose(ctx, form)
 	if err != nil {
 		return err
 	}
-	shares := make([]resend.PartnerShare, 0, len(owned))
-	for _, owner := range owned {
-		shares = append(shares, owner.PartnerShare)
-	}
-	partner, err := choosePartner(form.Get("partner"), shares)
+	partner, err := choosePartner(form.Get("partner"), chosen.partners)
 	if err != nil {
 		return err
 	}
-	for _, owner := range owned {
-		if owner.UID == partner {
-			return f.keepDraft(ctx, resend.Scope{
-				PartnerUID: partner, Kind: resend.KindSelection, Deliveries: owner.Deliveries,
-			})
-		}
+	if partner == uuid.Nil {
+		return page.LeadTo(ctx, paths.With(paths.BulkNew, chosen.query))
 	}
-	return f.askPartner(ctx, shares, fields)
+	return f.keepDraft(ctx, chosen.scope(partner))
+}
+
+// askPartner asks for one partner of what an address chose.
+func (f *Feature) askPartner(ctx echo.Context) error {
+	chosen, err := f.choose(ctx, ctx.QueryParams())
+	if err != nil {
+		return err
+	}
+	if _, err := choosePartner("", chosen.partners); err != nil {
+		return err
+	}
+	var fields []ui.HiddenField
+	for _, name := range slices.Sorted(maps.Keys(chosen.query)) {
+		fields = append(fields, ui.HiddenField{Name: name, Value: chosen.query.Get(name)})
+	}
+	return f.Show(ctx, http.StatusOK, place.Under(paths.Bulks, "Which partner?"),
+		bulk.ChoosePartner(fields, chosen.partners))
 }
 
 // choosePartner returns the one partner that is meant, nil when it must be asked.
@@ -192,13 +230,6 @@ func choosePartner(named string, shares []resend.PartnerShare) (uuid.UUID, error
 		return shares[0].UID, nil
 	}
 	return uuid.Nil, nil
-}
-
-func (f *Feature) askPartner(
-	ctx echo.Context, shares []resend.PartnerShare, fields []ui.HiddenField,
-) error {
-	return f.Show(ctx, http.StatusOK, place.Under(paths.Bulks, "Which partner?"),
-		bulk.ChoosePartner(fields, shares))
 }
 
 // keepDraft keeps a draft and leads to its plan.
