@@ -33,6 +33,10 @@ func TestIdleTransactionsEnd(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Errorf("%s the limit is %q (%v), want %q", c.name, got, err, c.want)
 			}
+			err = pool.Get(&got, `SHOW hash_mem_multiplier`)
+			if pooled := c.options != nil; err != nil || (got == "8") == pooled {
+				t.Errorf("%s a hash may take %q times as much (%v)", c.name, got, err)
+			}
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -67,10 +67,7 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	c.When(f.MerchantUID != uuid.Nil, `(d.application_uid IN (
 			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
 	if f.Reader != nil {
-		c.Add(`((d.application_uid IN (
-				SELECT application_uid FROM applications WHERE merchant_uid = ANY (?))) IS TRUE
-			OR d.test AND d.subscription_uid IN (`+coveredSubscriptions+`))`,
-			f.Reader.merchants(), f.Reader.PartnerUID, f.Reader.merchants())
+		f.Reader.narrow(c)
 	}
 	narrowApplication(c, `d`, f.ApplicationUID)
 	c.When(f.EventUID != uuid.Nil, `d.event_uid = ?`, f.EventUID)

@@ -306,6 +306,58 @@ func TestListsUseAnIndex(t *testing.T) {
 	}
 }
 
+// A reader of all of a partner's merchants, however many applications these have, sees all of its
+// deliveries and no application is looked up; one of some of them sees theirs.
+func TestReadersOfAllMerchants(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 300, 3)
+	other := c.NewMerchant(t, c.Partner)
+	c.applications = append(c.applications, c.NewApplication(t, other))
+	c.Exec(t, `
+		UPDATE deliveries
+		   SET application_uid = $1
+		 WHERE application_uid = $2`, c.applications[30], c.applications[0])
+	var ofOthers, tests int
+	err := c.DB.QueryRow(`
+		SELECT count(*) FILTER (WHERE application_uid = $1), count(*) FILTER (WHERE test)
+		  FROM deliveries`, c.applications[30]).Scan(&ofOthers, &tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name      string
+		merchants []uuid.UUID
+		want      int
+		looks     bool
+	}{
+		{"all", []uuid.UUID{c.Merchant, other}, 300, false},
+		{"the first", []uuid.UUID{c.Merchant}, 300 - ofOthers, true},
+		{"the other", []uuid.UUID{other}, ofOthers + tests, true},
+	} {
+		reader := delivery.Reader{PartnerUID: c.Partner, Merchants: test.merchants}
+		found, _, err := c.Deliveries.ListFor(t.Context(), reader, delivery.Filter{Limit: 500})
+		if err != nil || len(found) != test.want {
+			t.Errorf("%s: %d deliveries, %v; want %d", test.name, len(found), err, test.want)
+		}
+		query, args, err := c.Deliveries.Query(t.Context(),
+			delivery.Filter{PartnerUID: c.Partner, Reader: &reader, Limit: 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		err = c.DB.SelectContext(t.Context(), &plan, `EXPLAIN (ANALYZE, COSTS OFF) `+query, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := slices.ContainsFunc(plan, func(line string) bool {
+			return strings.Contains(line, " on applications ") && !strings.Contains(line, "never executed")
+		})
+		if looks != test.looks {
+			t.Errorf("%s: applications are looked up: %t\n%s", test.name, looks, strings.Join(plan, "\n"))
+		}
+	}
+}
+
 type namedFilter struct {
 	name string
 	set  func(*delivery.Filter)

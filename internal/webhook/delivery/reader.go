@@ -31,6 +31,22 @@ const coveredSubscriptions = `
 	           SELECT FROM subscription_merchants m
 	            WHERE m.subscription_uid = c.subscription_uid AND m.merchant_uid = ANY (?)))`
 
+// narrow keeps what the reader sees. A partner's subscriptions are about its own merchants alone,
+// so who has all of these need not be asked for their applications, of which there may be
+// too many to remember.
+func (r Reader) narrow(c *postgres.Conditions) {
+	c.Add(`CASE WHEN d.test THEN d.subscription_uid IN (`+coveredSubscriptions+`)
+		ELSE (d.subscription_uid IN (SELECT subscription_uid FROM subscriptions WHERE partner_uid = ?)
+		      AND NOT EXISTS (SELECT
+		                        FROM merchants m
+		                        LEFT JOIN unnest(?::uuid[]) AS own (uid) ON own.uid = m.merchant_uid
+		                       WHERE m.partner_uid = ?
+		                         AND own.uid IS NULL))
+		     OR (d.application_uid IN (
+		             SELECT application_uid FROM applications WHERE merchant_uid = ANY (?))) IS TRUE
+		END`, r.PartnerUID, r.merchants(), r.PartnerUID, r.merchants(), r.PartnerUID, r.merchants())
+}
+
 // Read is a delivery as its partner sees it.
 type Read struct {
 	Delivery
