@@ -22,15 +22,21 @@ const lastChange = `greatest(
 func (s *Service) ChangedWithin(
 	ctx context.Context, tx *postgres.Tx, merchants []uuid.UUID, from, until time.Time,
 ) ([]Disbursement, error) {
+	of, err := pq.Array(merchants).Value()
+	if err != nil {
+		return nil, fmt.Errorf("writing the merchants' ids: %w", err)
+	}
+	// Two values stand in the text, where the planner sees what is less: the merchants'
+	// applications, or what changed since then.
 	var rows []ownedDraw
-	err := tx.SelectContext(ctx, &rows, selectDraws+`
-		 WHERE a.merchant_uid = ANY ($1)
-		   AND `+lastChange+` >= $2
+	err = tx.SelectContext(ctx, &rows, selectDraws+`
+		 WHERE a.merchant_uid = ANY (`+pq.QuoteLiteral(fmt.Sprint(of))+`)
+		   AND `+lastChange+` >= `+pq.QuoteLiteral(from.UTC().Format(time.RFC3339Nano))+`
 		   AND EXISTS (SELECT
 		                 FROM unnest(ARRAY[d.requested_at, d.processing_at, d.settled_at,
 		                                   d.cancelled_at, d.returned_at]) AS at
-		                WHERE at >= $2 AND at < $3)
-		 ORDER BY d.merchant_disbursement_id`, pq.Array(merchants), from, until)
+		                WHERE at >= $1 AND at < $2)
+		 ORDER BY d.merchant_disbursement_id`, from, until)
 	if err != nil {
 		return nil, fmt.Errorf("listing the disbursements that changed since %s: %w",
 			from.Format(time.RFC3339), err)
