@@ -314,6 +314,7 @@ func TestEventsOfAnApplicationAreReadBySequence(t *testing.T) {
 func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
+	receiver := s.SubscribeHome().UID
 	uid := s.Loan("P404020")
 	var subjects []string
 	for _, moves := range [][]string{
@@ -370,6 +371,7 @@ func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
 		}
 	}
+	checkGaps(s, receiver, own.Events)
 }
 
 // What retention removed is missing: a walk from below it begins with the oldest that is kept.

@@ -47,7 +47,7 @@ var pages = []pageSpec{
 	{
 		docsview.Link{Href: Prefix + "/webhooks", Label: "Webhooks"},
 		"webhooks", "Webhooks",
-		"Nine kinds of events, signed, delivered at least once, in at most three attempts.",
+		"Eleven kinds of events, signed, delivered at least once, in at most three attempts.",
 		webhooksPage,
 	},
 	{

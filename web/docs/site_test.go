@@ -225,8 +225,16 @@ func TestEveryListedRefusalHasItsOwnAnswer(t *testing.T) {
 func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 	t.Parallel()
 	document := page(t, site(t), Prefix+"/webhooks")
-	if n := document.Find("section.event").Length(); n != 11 {
-		t.Errorf("%d events, want 11", n)
+	kinds := lending.AllEventKinds()
+	if n := document.Find("section.event").Length(); n != len(kinds) {
+		t.Errorf("%d events, want %d", n, len(kinds))
+	}
+	if heading := document.Find("#the-eleven-kinds-of-events"); heading.Length() != 1 ||
+		len(kinds) != 11 {
+		t.Errorf("the heading of %d kinds says eleven", len(kinds))
+	}
+	if lead := document.Find("main").Text(); !strings.Contains(lead, "Eleven kinds of events") {
+		t.Error("the lead names another number of kinds")
 	}
 	document.Find("section.event").Each(func(_ int, event *goquery.Selection) {
 		samples := event.Find(".samples code")
