@@ -577,6 +577,8 @@ func TestReadOnlyDatabase(t *testing.T) {
 		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("answered %v %s", answer.Header, answer.Raw)
 	}
+	example := s.Contract.Document.Components.Examples["Unavailable"].Value
+	shownRefusal{"getLoan", "unavailable", http.StatusServiceUnavailable, example}.compare(t, answer)
 }
 
 func TestPanicsAnswerTheEnvelope(t *testing.T) {
