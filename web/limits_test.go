@@ -56,8 +56,8 @@ func TestDocumentedLengthsHold(t *testing.T) {
 func textOf(field *openapi3.Schema, length int) string {
 	if field.Format == "email" {
 		const end = "@example.com"
-		labels := strings.Repeat("x.", (length-len(end))/2)
-		return strings.Repeat("x", length-len(end)-len(labels)+1) + "@" + labels + end[1:]
+		labels := strings.Repeat("x.", (length-len(end))/2-1)
+		return strings.Repeat("x", length-len(end)-len(labels)) + "@" + labels + end[1:]
 	}
 	return strings.Repeat("ü", length)
 }

@@ -73,7 +73,7 @@ func (c call) curl() (string, error) {
 		`-H "x-service-client-secret: $CLIENT_SECRET"`,
 	}
 	if c.takesKey() {
-		lines = append(lines, `-H "Idempotency-Key: $(uuidgen)"`)
+		lines = append(lines, "-H "+quoteShell("Idempotency-Key: "+c.idempotencyKey()))
 	}
 	switch {
 	case c.value == nil:
@@ -114,6 +114,12 @@ func (o operation) takesKey() bool {
 	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
 		return p.Name == "Idempotency-Key"
 	})
+}
+
+// idempotencyKey names the intention, as one's own should, so that the same command again is the
+// same request.
+func (c call) idempotencyKey() string {
+	return strings.TrimSuffix("example-"+c.ID+"-"+c.key, "-")
 }
 
 // formOptions writes multipart parts. In an example a file is its content; the

@@ -32,6 +32,11 @@ func TestVectors(t *testing.T) {
 		if vector.Genuine {
 			genuine++
 		}
+		if len(vector.Secret) < 16 || strings.ContainsFunc(vector.Secret, func(r rune) bool {
+			return r <= ' ' || r > '~'
+		}) {
+			t.Errorf("%s: no subscription can have the secret %q", vector.Name, vector.Secret)
+		}
 	}
 	if genuine < 3 || len(vectors)-genuine < 3 {
 		t.Errorf("%d genuine vectors of %d: want several of both", genuine, len(vectors))
