@@ -52,11 +52,38 @@ func (s *Site) Routes() []Route {
 		Route{Prefix + "/schemas/:name", "docs.schema", s.answer},
 		Route{Prefix + "/samples/*", "docs.sample", s.answer},
 		Route{Prefix + "/assets/:name", "docs.asset", s.answer},
+		Route{Prefix + "/*", "docs.elsewhere", s.answer},
 	)
 }
 
-// answer writes the file of the request's path; one that has none is
-// echo.ErrNotFound.
+// missing leads from an address with a slash too many to its page. For any other that has
+// nothing, people get a page, and programs echo.ErrNotFound.
+func (s *Site) missing(c echo.Context, lib *library) error {
+	address := c.Request().URL.Path
+	if plain := strings.TrimRight(address, "/"); plain != address {
+		if _, ok := lib.files[strings.TrimPrefix(plain, Prefix)]; ok {
+			return c.Redirect(http.StatusPermanentRedirect, plain)
+		}
+	}
+	c.Response().Header().Add("Vary", "Accept")
+	if !strings.Contains(c.Request().Header.Get("Accept"), "text/html") {
+		return echo.ErrNotFound
+	}
+	menu := pages
+	if strings.HasPrefix(address, lenderPrefix+"/") {
+		menu = lenderPages
+	}
+	frame := lib.frame(pageSpec{
+		Link: docsview.Link{Href: Prefix + "/*"}, title: "There is no such page",
+		lead: "Nothing of the documentation has this address.",
+	}, menu)
+	guarded(c, "text/html; charset=utf-8")
+	c.Response().WriteHeader(http.StatusNotFound)
+	return docsview.Guide(frame, "Choose from the menu, search, or begin at the [overview]("+
+		menu[0].Href+").").Render(c.Request().Context(), c.Response())
+}
+
+// answer writes the file of the request's path.
 func (s *Site) answer(c echo.Context) error {
 	lib, err := s.build()
 	if err != nil {
@@ -64,7 +91,7 @@ func (s *Site) answer(c echo.Context) error {
 	}
 	found, ok := lib.files[strings.TrimPrefix(c.Request().URL.Path, Prefix)]
 	if !ok {
-		return echo.ErrNotFound
+		return s.missing(c, lib)
 	}
 	headers := guarded(c, found.contentType)
 	headers.Set("Vary", "Accept-Encoding")

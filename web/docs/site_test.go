@@ -442,6 +442,49 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestMistypedAddresses asks as a browser and as a program for what is there with a slash too
+// many, and for what is not there.
+func TestMistypedAddresses(t *testing.T) {
+	t.Parallel()
+	server := site(t)
+	for _, path := range []string{"/", "/quickstart/", "/lender/reference/", "/openapi.yaml/"} {
+		found := get(t, server.URL+Prefix+path)
+		plain := Prefix + strings.TrimSuffix(path, "/")
+		if found.StatusCode != http.StatusOK || found.Request.URL.Path != plain {
+			t.Errorf("%s led to %s, which answers %d", path, found.Request.URL, found.StatusCode)
+		}
+	}
+	for path, overview := range map[string]string{
+		"/webhook": Prefix, "/schemas/none.json": Prefix, "/samples/none/": Prefix,
+		"/lender/referenc": lenderPrefix,
+	} {
+		for accept, contentType := range map[string]string{
+			"text/html,application/xhtml+xml,*/*;q=0.8": "text/html; charset=utf-8",
+			"*/*": "application/json", "application/json": "application/json",
+		} {
+			request, err := http.NewRequest(http.MethodGet, server.URL+Prefix+path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Accept", accept)
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown, err := goquery.NewDocumentFromReader(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil || answer.StatusCode != http.StatusNotFound ||
+				answer.Header.Get("Content-Type") != contentType {
+				t.Errorf("%s for %s: %d %v", path, accept, answer.StatusCode, answer.Header)
+			}
+			links := shown.Find(`main a[href="` + overview + `"]`).Length()
+			if (links == 1) != strings.HasPrefix(contentType, "text/html") {
+				t.Errorf("%s for %s has %d links to the overview", path, accept, links)
+			}
+		}
+	}
+}
+
 func TestRoutesHaveTheirOwnNames(t *testing.T) {
 	t.Parallel()
 	names, paths := map[string]bool{}, map[string]bool{}
