@@ -52,7 +52,8 @@ func (cmd demoCmd) Run(env *environment) error {
 			}
 			fmt.Fprintln(w)
 			for _, product := range data.Products {
-				fmt.Fprintf(w, "product  %s  %-12s %s\n", product.UID, product.Code, product.Name)
+				fmt.Fprintf(w, "product  %s  %-12s %-17s %s\n", product.UID, product.Code,
+					product.Schedule, product.Name)
 			}
 			fmt.Fprintln(w)
 			for _, loan := range data.Loans {

@@ -65,6 +65,27 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	}
 }
 
+// TestReadmeNamesEveryCommand compares the table of commands with what the program has.
+func TestReadmeNamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	for line := range strings.Lines(readDocument(t, "README.md")) {
+		if strings.HasPrefix(line, "| `drawbridge ") {
+			table.WriteString(line)
+		}
+	}
+	help := e2etest.NewWithoutDatabase(t, nil).Run("", "--help").Stdout
+	commands := regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(help, -1)
+	if len(commands) < 25 {
+		t.Errorf("only %d commands were found in:\n%s", len(commands), help)
+	}
+	for _, command := range commands {
+		if !regexp.MustCompile("`(drawbridge )?" + command[1] + "\\b").MatchString(table.String()) {
+			t.Errorf("the README does not name drawbridge %s", command[1])
+		}
+	}
+}
+
 func checkCommand(t *testing.T, w *e2etest.Harness, name, line string) {
 	t.Helper()
 	line, _, _ = strings.Cut(line, "|") // of alternatives, the first
