@@ -16,7 +16,7 @@ import (
 
 // Client calls the partner API with one set of credentials.
 type Client struct {
-	// BaseURL is the address before /v2.
+	// BaseURL is the address before /v2, with or without a slash at its end.
 	BaseURL string
 	ID      string
 	Secret  string
@@ -30,7 +30,13 @@ type Client struct {
 
 // NewClient returns a client that still needs its address and credentials.
 func NewClient() *Client {
-	return &Client{HTTP: &http.Client{Timeout: 30 * time.Second}, Wait: wait}
+	carrier := &http.Client{
+		Timeout: 30 * time.Second,
+		// The API never redirects. Go would hand the secret to whoever does: it holds back none
+		// but the headers that it knows.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &Client{HTTP: carrier, Wait: wait}
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -52,7 +58,7 @@ type APIError struct {
 	Message   string
 	Details   []FieldError
 	RequestID string
-	// RetryAfter is how long a 429 asks to wait, zero for nothing said.
+	// RetryAfter is how long the answer asks to wait, zero for nothing said.
 	RetryAfter time.Duration
 }
 
@@ -84,7 +90,7 @@ func (e *APIError) temporary() bool {
 	case "DRAW_PENDING":
 		return false
 	}
-	return e.Status >= http.StatusInternalServerError
+	return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }
 
 // request is one call. A body is kept as bytes, so that it can be sent again.
@@ -125,7 +131,8 @@ func (c *Client) call(ctx context.Context, r request, data any) error {
 }
 
 func (c *Client) once(ctx context.Context, r request, data any) error {
-	call, err := http.NewRequestWithContext(ctx, r.method, c.BaseURL+r.path, bytes.NewReader(r.body))
+	call, err := http.NewRequestWithContext(ctx, r.method,
+		strings.TrimRight(c.BaseURL, "/")+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return err
 	}
@@ -152,7 +159,7 @@ func (c *Client) once(ctx context.Context, r request, data any) error {
 	return decode(answer, body, data)
 }
 
-// decode reads the envelope that every answer has.
+// decode reads the envelope that every answer of the API has.
 func decode(answer *http.Response, body []byte, data any) error {
 	var envelope struct {
 		Result struct {
@@ -164,24 +171,26 @@ func decode(answer *http.Response, body []byte, data any) error {
 			} `json:"error"`
 		} `json:"result"`
 	}
-	if err := json.Unmarshal(body, &envelope); err != nil {
-		// A proxy in between may answer with a page of its own.
+	err := json.Unmarshal(body, &envelope)
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	refusal := &APIError{
+		Status: answer.StatusCode, RequestID: answer.Header.Get("X-Request-Id"),
+		RetryAfter: time.Duration(seconds) * time.Second,
+	}
+	refused := envelope.Result.Error
+	switch {
+	case err == nil && refused != nil:
+		refusal.Code, refusal.Message, refusal.Details = refused.Code, refused.Message, refused.Details
+		return refusal
+	case err != nil || answer.StatusCode >= http.StatusMultipleChoices ||
+		len(envelope.Result.Data) == 0:
+		// A proxy or gateway in between may answer with a page or with JSON of its own.
 		page := strings.Join(strings.Fields(string(body)), " ")
 		if len(page) > 120 {
 			page = page[:120] + "..."
 		}
-		return &APIError{
-			Status: answer.StatusCode, Code: "NO_ENVELOPE",
-			Message: "the answer is not the API's: " + strconv.Quote(page),
-		}
-	}
-	if refusal := envelope.Result.Error; refusal != nil {
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-		return &APIError{
-			Status: answer.StatusCode, Code: refusal.Code, Message: refusal.Message,
-			Details: refusal.Details, RequestID: answer.Header.Get("X-Request-Id"),
-			RetryAfter: time.Duration(seconds) * time.Second,
-		}
+		refusal.Code, refusal.Message = "NO_ENVELOPE", "the answer is not the API's: "+strconv.Quote(page)
+		return refusal
 	}
 	if err := json.Unmarshal(envelope.Result.Data, data); err != nil {
 		return fmt.Errorf("reading result.data: %w", err)

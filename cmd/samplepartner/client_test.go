@@ -83,6 +83,11 @@ func TestCallsAreRepeatedOnlyWhereItIsSafe(t *testing.T) {
 		},
 		{"another state", []reply{{409, refusal("INVALID_STATE")}}, "POST", "k", 1, "INVALID_STATE"},
 		{"a page of a proxy", []reply{{502, "<html>bad gateway"}}, "POST", "k", tries, "NO_ENVELOPE"},
+		{
+			"JSON of a gateway", []reply{{403, `{"message":"Forbidden"}`}}, "POST", "k", 1, "NO_ENVELOPE",
+		},
+		{"nothing of a gateway", []reply{{200, `{}`}}, "POST", "k", 1, "NO_ENVELOPE"},
+		{"too fast for a proxy", []reply{{429, "<html>"}, {200, success}}, "POST", "k", 2, "ok"},
 		{"never fixed", []reply{{500, refusal("INTERNAL")}}, "POST", "k", tries, "INTERNAL"},
 	}
 	for _, test := range cases {
@@ -132,7 +137,7 @@ func outcome(err error, drawn Disbursement) string {
 func TestWaitingFollowsTheServer(t *testing.T) {
 	t.Parallel()
 	script := &scripted{t: t, replies: []reply{
-		{429, refusal("RATE_LIMITED")}, {500, refusal("INTERNAL")}, {200, success},
+		{429, refusal("RATE_LIMITED")}, {500, refusal("INTERNAL")}, {429, "<html>"}, {200, success},
 	}}
 	server := httptest.NewServer(script)
 	t.Cleanup(server.Close)
@@ -147,9 +152,9 @@ func TestWaitingFollowsTheServer(t *testing.T) {
 	if err := client.call(t.Context(), call, &drawn); err != nil {
 		t.Fatal(err)
 	}
-	if len(waited) != 2 || waited[0] != 3*time.Second ||
+	if len(waited) != 3 || waited[0] != 3*time.Second || waited[2] != 3*time.Second ||
 		waited[1] < time.Second || waited[1] > 1500*time.Millisecond {
-		t.Errorf("waited %v, want 3s as the server said, then 1s to 1.5s", waited)
+		t.Errorf("waited %v, want 3s as the server said, 1s to 1.5s, and 3s as a proxy said", waited)
 	}
 }
 
@@ -164,13 +169,54 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 
 func TestARefusalSaysWhatSupportNeeds(t *testing.T) {
 	t.Parallel()
-	script := &scripted{t: t, replies: []reply{{400, refusal("VALIDATION_ERROR")}}}
-	server := httptest.NewServer(script)
+	for _, test := range []struct {
+		reply reply
+		parts []string
+	}{
+		{
+			reply{400, refusal("VALIDATION_ERROR")},
+			[]string{"/v2/loan/u", "400", "VALIDATION_ERROR", "amount", "r-9"},
+		},
+		{
+			reply{403, `{"message":"Forbidden"}`},
+			[]string{"/v2/loan/u", "403", "not the API's", "Forbidden", "r-9"},
+		},
+	} {
+		server := httptest.NewServer(&scripted{t: t, replies: []reply{test.reply}})
+		_, err := quick(server.URL).Loan(t.Context(), "u")
+		server.Close()
+		for _, part := range test.parts {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%v does not say %q", err, part)
+			}
+		}
+	}
+}
+
+// Whoever redirects does not get the secret sent to where it points.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s came with %v", r.Method, r.URL, r.Header)
+	}))
+	t.Cleanup(elsewhere.Close)
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(server.Close)
 	_, err := quick(server.URL).Loan(t.Context(), "u")
-	for _, part := range []string{"/v2/loan/u", "400", "VALIDATION_ERROR", "amount", "r-9"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %q", err, part)
-		}
+	if refused, ok := errors.AsType[*APIError](err); !ok || refused.Status != 307 {
+		t.Errorf("ended with %v, want the 307", err)
+	}
+}
+
+func TestABaseURLMayEndInASlash(t *testing.T) {
+	t.Parallel()
+	paths := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		paths <- r.URL.Path
+	}))
+	t.Cleanup(server.Close)
+	_, _ = quick(server.URL+"/api/").Loan(t.Context(), "u")
+	if path := <-paths; path != "/api/v2/loan/u" {
+		t.Errorf("asked for %s", path)
 	}
 }
