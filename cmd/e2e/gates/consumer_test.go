@@ -6,10 +6,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,31 +31,90 @@ type booked struct {
 	Sequence    int    `json:"sequence"`
 }
 
-// The published consumers lose no event and book none twice, however often they and the server are
-// killed.
+// The published consumers, run as their heads print it, lose no event and book none twice, however
+// often they and the server are killed and answers are cut. They follow nobody elsewhere.
 func TestConsumersSurvive(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	samples := filepath.Join(s.root, "web/docs/samples/consumer")
-	program := filepath.Join(s.Folder, "consumer")
-	s.must(exec.CommandContext(t.Context(), "go", "build", "-o", program, samples+"/go/main.go"))
-	s.must(s.npm("tsc", "--strict", "--target", "es2022", "--module", "nodenext",
-		"--typeRoots", filepath.Join(s.root, "tools/node_modules/@types"), "--types", "node",
-		"--outDir", s.Folder, samples+"/typescript/consumer.ts"))
-	for name, command := range map[string][]string{
-		"go":         {program},
-		"python":     {"python3", samples + "/python/consumer.py"},
-		"typescript": {"node", filepath.Join(s.Folder, "consumer.js")},
+	for name, file := range map[string]string{
+		"go": "go/main.go", "python": "python/consumer.py", "typescript": "typescript/consumer.ts",
 	} {
+		command := s.built(name, filepath.Join(s.root, "web/docs/samples/consumer", file))
 		t.Run(name, func(t *testing.T) {
+			s.redirect(t, command)
 			s.follow(t, filepath.Join(s.Folder, name+".jsonl"), command)
 		})
 	}
 }
 
+// built does what the head of a sample prints, up to the command that runs it, which it returns.
+func (s *stand) built(name, sample string) *exec.Cmd {
+	s.Helper()
+	source, err := os.ReadFile(sample)
+	if err != nil {
+		s.Fatal(err)
+	}
+	folder := filepath.Join(s.Folder, name)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		s.Fatal(err)
+	}
+	s.write(filepath.Join(name, filepath.Base(sample)), source)
+	shell := func(command string) *exec.Cmd {
+		run := exec.CommandContext(s.Context(), "sh", "-c", command)
+		run.Dir = folder
+		return run
+	}
+	for line := range strings.Lines(string(source)) {
+		command, printed := strings.CutPrefix(strings.TrimPrefix(line, "//"), "   ")
+		if !printed {
+			command, printed = strings.CutPrefix(line, "//\t")
+		}
+		command = strings.TrimSpace(command)
+		run, last := strings.CutPrefix(command,
+			"BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl ")
+		switch {
+		case !printed:
+		case last && strings.HasPrefix(run, "go run "):
+			// What it starts would outlive it, so it cannot be killed.
+			s.must(shell("go build -o consumer " + strings.TrimPrefix(run, "go run ")))
+			return shell("exec ./consumer")
+		case last:
+			return shell("exec " + run)
+		case strings.HasPrefix(command, "npm install "):
+			err := os.Symlink(filepath.Join(s.root, "tools/node_modules"),
+				filepath.Join(folder, "node_modules"))
+			if err != nil {
+				s.Fatal(err)
+			}
+		default:
+			s.must(shell(command))
+		}
+	}
+	s.Fatalf("the head of %s does not say how to run it", sample)
+	return nil
+}
+
+// redirect sends a consumer to another server, to which it must not take the secret.
+func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s came with %v", r.URL, r.Header)
+		w.WriteHeader(http.StatusForbidden) // ends it
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	var said bytes.Buffer
+	consumer := s.consumer(t, command, server.URL, filepath.Join(t.TempDir(), "journal"))
+	consumer.Stdout, consumer.Stderr = &said, &said
+	if err := consumer.Run(); err == nil || !strings.Contains(said.String(), "307") {
+		t.Errorf("ended with %v and says %q, want the 307", err, said.String())
+	}
+}
+
 // follow makes events while it kills a consumer and the server, and compares what the journal has
 // in the end with what there is.
-func (s *stand) follow(t *testing.T, journal string, command []string) {
+func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	t.Helper()
 	const kills, each = 6, 5
 	db := s.Open(t)
@@ -108,15 +174,40 @@ func (s *stand) follow(t *testing.T, journal string, command []string) {
 	}
 }
 
-func (s *stand) start(t *testing.T, journal string, command []string) *exec.Cmd {
+// start runs a consumer whose first answer is cut short.
+func (s *stand) start(t *testing.T, journal string, command *exec.Cmd) *exec.Cmd {
 	t.Helper()
-	client := s.data.Partners[0].Clients[0]
-	consumer := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	consumer.Env = append(os.Environ(), "BASE_URL="+s.server.URL+"/api", "CLIENT_ID="+client.ID,
-		"CLIENT_SECRET="+client.Secret, "JOURNAL="+journal)
+	server, err := url.Parse(s.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut atomic.Bool
+	through := httputil.NewSingleHostReverseProxy(server)
+	through.ErrorLog = log.New(io.Discard, "", 0) // both ends are killed
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cut.Swap(true) {
+			through.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Length", "152")
+		_, _ = io.WriteString(w, `{"timestamp":"2026-11-21T09:30:00.123Z",`)
+	}))
+	t.Cleanup(proxy.Close)
+	consumer := s.consumer(t, command, proxy.URL+"/api", journal)
 	if err := consumer.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return consumer
+}
+
+// consumer is the process of one, not started yet.
+func (s *stand) consumer(t *testing.T, command *exec.Cmd, baseURL, journal string) *exec.Cmd {
+	t.Helper()
+	client := s.data.Partners[0].Clients[0]
+	consumer := exec.CommandContext(t.Context(), command.Path, command.Args[1:]...)
+	consumer.Dir = command.Dir
+	consumer.Env = append(os.Environ(), "BASE_URL="+baseURL, "CLIENT_ID="+client.ID,
+		"CLIENT_SECRET="+client.Secret, "JOURNAL="+journal)
 	return consumer
 }
 

@@ -24,8 +24,12 @@ type page struct {
 	NextCursor string            `json:"next_cursor"`
 }
 
-// client waits longer than the feed holds an answer back.
-var client = &http.Client{Timeout: 60 * time.Second}
+// client waits longer than the feed holds an answer back. The feed never redirects, and the secret
+// goes to nobody else.
+var client = &http.Client{
+	Timeout:       60 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 func main() {
 	journal, cursor, err := open(os.Getenv("JOURNAL"))

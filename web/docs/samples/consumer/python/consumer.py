@@ -6,6 +6,7 @@ Each line of the journal holds the events of one page and the cursor after them,
 written at once or not at all. With a database, do the same in one transaction.
 """
 
+import http.client
 import json
 import os
 import sys
@@ -34,6 +35,16 @@ def book(journal, page):
     os.fsync(journal.fileno())
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The feed never redirects, and the secret goes to nobody else."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect)
+
+
 def fetch(cursor):
     """Asks for what comes after a cursor, and waits for it up to 30 seconds."""
     query = {"wait": 30, "limit": 100} | ({"after": cursor} if cursor else {})
@@ -44,7 +55,7 @@ def fetch(cursor):
             "x-service-client-secret": os.environ["CLIENT_SECRET"],
         },
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with opener.open(request, timeout=60) as answer:
         return json.load(answer)["result"]["data"]
 
 
@@ -59,7 +70,7 @@ def main():
             if refused.code != 429 and refused.code < 500:
                 sys.exit(f"the feed refuses with {refused.code}: {refused.read().decode()}")
             problem = refused
-        except (OSError, ValueError) as broken:
+        except (OSError, ValueError, http.client.HTTPException) as broken:
             problem = broken
         else:
             pause = 1

@@ -1,6 +1,8 @@
 // Follows the feed of events and books each of them once, whatever kills it:
 //
-//   tsc consumer.ts && BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl node consumer.js
+//   npm install typescript @types/node
+//   npx tsc --strict --module nodenext --types node consumer.ts
+//   BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl node consumer.js
 //
 // Each line of the journal holds the events of one page and the cursor after them, so that both
 // are written at once or not at all. With a database, do the same in one transaction.
@@ -42,6 +44,7 @@ async function fetchPage(cursor: string): Promise<Page> {
       "x-service-client-id": process.env.CLIENT_ID ?? "",
       "x-service-client-secret": process.env.CLIENT_SECRET ?? "",
     },
+    redirect: "manual", // the feed never redirects, and the secret goes to nobody else
     signal: AbortSignal.timeout(60_000),
   });
   if (answer.status === 429 || answer.status >= 500) throw new Error(`the feed answers ${answer.status}`);
