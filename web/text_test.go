@@ -16,6 +16,9 @@ func bodyOf(reference, first, project, more string) string {
 		`"project":{"name":"` + project + `"}` + more + `}`
 }
 
+// saysNoText is what of a text is wrong that the database cannot hold.
+const saysNoText = "must be UTF-8 text without NUL characters or unpaired surrogates"
+
 // TestWhatIsNoTextIsRefused sends what the database cannot hold, what is said twice
 // and names that mails would turn into links: each is named, and nothing is made.
 func TestWhatIsNoTextIsRefused(t *testing.T) {
@@ -33,6 +36,10 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 			[]string{"borrower.first_name"},
 		},
 		{"not UTF-8", "/v2/application", bodyOf("a", "Ana", "R\xffof", ""), []string{"project.name"}},
+		{
+			"half a pair", "/v2/application", bodyOf(`a\ud800`, `\udc00`, `\ud83d\ud83d`, `,"\ud800":1`),
+			[]string{"external_reference", "borrower.first_name", "project.name", "\uFFFD"},
+		},
 		{"behind a backslash", "/v2/application", bodyOf("a", "\\\xff", "Roof", ""), nil},
 		{"outside a text", "/v2/application", "\xff" + bodyOf("a", "Ana", "Roof", ""), nil},
 		{
@@ -70,6 +77,20 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 		}
 		if answer.Code() != "VALIDATION_ERROR" || !slices.Equal(fields, test.fields) {
 			t.Errorf("%s: %s names %q, want %q", test.name, answer.Raw, fields, test.fields)
+		}
+	}
+	for name, body := range map[string]string{
+		"Latin-1":     bodyOf("\xe9", "Andr\xe9", "R\xe9fection", ""),
+		"half a pair": bodyOf(`\ud83d`, `Ana\ud83d`, `\ude00`, ""),
+	} {
+		answer := s.Do(apptest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: body})
+		for _, detail := range answer.Result.Error.Details {
+			if !strings.Contains(detail.Message, saysNoText) {
+				t.Errorf("%s: %q does not say %q", name, detail.Message, saysNoText)
+			}
+		}
+		if len(answer.Result.Error.Details) != 3 {
+			t.Errorf("%s: %s names others than three fields", name, answer.Raw)
 		}
 	}
 	made := s.Do(apptest.Call{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 	if !utf8.Valid(raw) || !bytes.HasPrefix(trimmed, []byte("{")) || !json.Valid(raw) {
 		return Metadata{}, Invalid(partMetadata, "%q must be a JSON object", partMetadata)
 	}
-	if !storableEscapes(raw) {
+	for range UnstorableEscapes(raw) {
 		return Metadata{}, Invalid(partMetadata,
 			"%q must not contain NUL characters or unpaired surrogates", partMetadata)
 	}
@@ -202,30 +203,32 @@ func storableNumber(number json.Number) bool {
 	return len(number) <= maxMetadataNumber
 }
 
-// storableEscapes reports whether every \u escape of valid JSON names a character
-// that a Postgres text can hold.
-func storableEscapes(raw []byte) bool {
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		i++
-		if raw[i] != 'u' {
-			continue
-		}
-		unit := hexUnit(raw[i+1:])
-		i += 4
-		switch {
-		case unit == 0 || isLowSurrogate(unit):
-			return false
-		case unit >= 0xD800 && unit <= 0xDBFF: // a high surrogate
-			if !bytes.HasPrefix(raw[i+1:], []byte(`\u`)) || !isLowSurrogate(hexUnit(raw[i+3:])) {
-				return false
+// UnstorableEscapes yields where the \u escapes of valid JSON begin that name no character which a
+// Postgres text can hold: a NUL, or a surrogate without its other half.
+func UnstorableEscapes(raw []byte) iter.Seq[int] {
+	return func(yield func(at int) bool) {
+		for at := 0; at < len(raw); at++ {
+			if raw[at] != '\\' {
+				continue
 			}
-			i += 6
+			begun := at
+			at++
+			if raw[at] != 'u' {
+				continue
+			}
+			unit := hexUnit(raw[at+1:])
+			at += 4
+			high := unit >= 0xD800 && unit <= 0xDBFF
+			switch {
+			case high && bytes.HasPrefix(raw[at+1:], []byte(`\u`)) && isLowSurrogate(hexUnit(raw[at+3:])):
+				at += 6
+			case high || unit == 0 || isLowSurrogate(unit):
+				if !yield(begun) {
+					return
+				}
+			}
 		}
 	}
-	return true
 }
 
 // hexUnit reads the four hexadecimal digits that valid JSON has after \u.

@@ -16,7 +16,8 @@ const (
 )
 
 // members walks valid JSON and notes what no operation takes, wherever it stands:
-// texts with a NUL, and names that are given twice in one object.
+// texts with a NUL, for which what is not UTF-8 stands as well, and names that are given twice in
+// one object.
 type members struct {
 	decoder *json.Decoder
 	errs    lending.FieldErrors
@@ -67,8 +68,8 @@ func (m *members) value(path string, depth int, errs *lending.FieldErrors) error
 }
 
 func readable(errs *lending.FieldErrors, path, text string) {
-	if len(*errs) < maxMemberErrors {
-		errs.Readable(path, text)
+	if strings.ContainsRune(text, 0) && len(*errs) < maxMemberErrors {
+		errs.Add(path, "%q must be UTF-8 text without NUL characters or unpaired surrogates", path)
 	}
 }
 

@@ -50,10 +50,11 @@ func parseObject(raw []byte) (*object, error) {
 	readable := bytes.ToValidUTF8(raw, []byte(`\u0000`))
 	// Not a Decoder, which leaves a closing bracket after the object unread.
 	if err := json.Unmarshal(readable, &body.raw); err != nil || body.raw == nil {
-		if !utf8.Valid(raw) {
-			return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
-		}
-		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
+		return nil, malformed(raw, err)
+	}
+	// The decoder puts another character in place of half a surrogate pair, and tells nobody.
+	for at := range lending.UnstorableEscapes(readable) {
+		copy(readable[at:], `\u0000`)
 	}
 	m := members{decoder: json.NewDecoder(bytes.NewReader(readable))}
 	m.decoder.UseNumber()
@@ -62,19 +63,22 @@ func parseObject(raw []byte) (*object, error) {
 	}
 	body.members, body.entries = m.errs, m.entries
 	if len(body.members)+len(body.entries) == 0 && !utf8.Valid(raw) {
-		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
+		return nil, malformed(raw, nil)
 	}
 	return body, nil
 }
 
-// err is all that is wrong with the object: with the fields that were asked for,
-// and with the others.
+// err is all that is wrong with the object: with the fields that were asked for, and with the
+// others. What a member has counts first, as its field was read from what stands in its place.
 func (o *object) err() error {
 	for _, problem := range slices.Concat(o.members, o.entries) {
-		if !slices.ContainsFunc(*o.errs, func(known lending.FieldError) bool {
+		known := slices.IndexFunc(*o.errs, func(known lending.FieldError) bool {
 			return known.Field == problem.Field
-		}) {
+		})
+		if known < 0 {
 			*o.errs = append(*o.errs, problem)
+		} else {
+			(*o.errs)[known] = problem
 		}
 	}
 	return o.errs.Err()
@@ -210,7 +214,7 @@ func (o *object) uid(field string) uuid.UUID {
 	if !ok {
 		return uuid.Nil
 	}
-	return o.parseUID(o.name(field), text)
+	return o.parseUID(o.name(field), o.name(field), text)
 }
 
 // moment reads a time, the zero time for an optional one that is absent.
@@ -225,10 +229,11 @@ func (o *object) moment(field string, needed bool) time.Time {
 	return readTime(o.errs, o.name(field), text, "")
 }
 
-func (o *object) parseUID(name, text string) uuid.UUID {
+// parseUID reads a UUID of a field, which stands at a place.
+func (o *object) parseUID(field, place, text string) uuid.UUID {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != uidLength {
-		o.errs.Add(name, "%q must be a UUID", name)
+		o.errs.Add(field, "%q must be a UUID", place)
 		return uuid.Nil
 	}
 	return uid
@@ -258,8 +263,8 @@ func (o *object) optionalUIDs(field string) []uuid.UUID {
 		return nil
 	}
 	uids := make([]uuid.UUID, 0, len(texts))
-	for _, text := range texts {
-		uids = append(uids, o.parseUID(o.name(field), text))
+	for i, text := range texts {
+		uids = append(uids, o.parseUID(o.name(field), fmt.Sprintf("%s[%d]", o.name(field), i), text))
 	}
 	return uids
 }

@@ -66,6 +66,10 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 			[]string{`"a" must be an array of UUIDs`},
 		},
 		{
+			"uids are none", `{"a":["x","` + uid + `","y"]}`, func(o *object) { o.optionalUIDs("a") },
+			[]string{`"a[0]" must be a UUID`, `"a[2]" must be a UUID`},
+		},
+		{
 			"uids are too many", `{"a":["` + strings.Repeat(uid+`","`, 100) + uid + `"]}`,
 			func(o *object) { o.optionalUIDs("a") },
 			[]string{`"a" must have at most 100 entries`},
@@ -114,11 +118,36 @@ func TestBodyIsOneObject(t *testing.T) {
 	}
 }
 
+func TestMalformedBodiesSayWhere(t *testing.T) {
+	t.Parallel()
+	const wanted = "the body must be one JSON object"
+	for body, want := range map[string]string{
+		" ":                                   wanted + ", and is empty",
+		`["a"]`:                               wanted,
+		"{\"a\":\"\xe9\"":                     "the body must be UTF-8",
+		"\uFEFF{}":                            "leave out the byte order mark that it begins with",
+		`{"a": "b"`:                           "it ends after byte 9, before it is complete",
+		"{\"a\": 1,\n}":                       `"}" at byte 10 follows a comma`,
+		`{"a": [1 , ]}`:                       `"]" at byte 12 follows a comma`,
+		`{'a': 1}`:                            `"'" at byte 2 does not belong there`,
+		`{"a": é}`:                            `"é" at byte 7 does not belong there`,
+		`{}{}`:                                `"{" at byte 3 does not belong there`,
+		"{}\x00":                              `"\x00" at byte 3 does not belong there`,
+		`{"a":` + strings.Repeat("[", 20_000): "it nests too deeply at byte 10005",
+	} {
+		_, err := parseObject([]byte(body))
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %q", body, err, want)
+		}
+	}
+}
+
 // FuzzJSONBody reads hostile bodies as every operation does. Whatever comes,
 // the answer is a refusal with a code, or values that the database can hold.
 func FuzzJSONBody(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `null`, `{"requested_amount":"25000.00"}`, `{"a":1}{"b":2}`, "\xff", `{"a":"\u0000"}`,
+		`{"title":"\ud800"}`, `{"title":"\ud83d\ude00\\ud800"}`, `{"\udc00":1,}`,
 		`{"borrower":{"first_name":"B","last_name":"B","email":"b@b.example"},"project":{"name":"P"}}`,
 		`{"thrive_application_uid":"0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11","linked_application_uids":[1]}`,
 		`{"status":"Approved","term":"12","title":"x"}`, `{"borrower":[],"project":{"name":{"name":1}}}`,
