@@ -461,6 +461,10 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 			apptest.Call{Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: text},
 			"UNSUPPORTED_MEDIA_TYPE",
 		},
+		"what a draw alone makes": {
+			apptest.Call{Path: "/v2/sandbox/disbursement/1/status", JSON: `{"status":"FUNDING_REQUESTED"}`},
+			"VALIDATION_ERROR",
+		},
 		"too large": {
 			apptest.Call{Path: "/v2/application", JSON: strings.Repeat(" ", 1<<20+1)},
 			"PAYLOAD_TOO_LARGE",

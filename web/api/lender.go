@@ -412,7 +412,7 @@ type movedBody struct {
 func (l *lender) lenderFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
 	return l.jsonEffect(c, pathErr, func(body *object) operation {
-		change := l.fundingChange(body, lending.ParseFundingMove)
+		change := l.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
 			all, err := l.moveFundings(c, tx, []loan.Move{{ID: id, FundingChange: change}})
 			if err != nil {

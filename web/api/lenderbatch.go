@@ -104,7 +104,7 @@ func (l *lender) readBatch(body *object) []batchChange {
 				one.id = &id
 			}
 		}
-		one.change = l.fundingChange(body, lending.ParseFundingMove)
+		one.change = l.fundingChange(body)
 		one.problem = body.err()
 		changes = append(changes, one)
 	}

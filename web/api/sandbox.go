@@ -195,7 +195,7 @@ func (s *sandbox) sandboxTaskStatus(c echo.Context) error {
 func (s *sandbox) sandboxFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
 	return s.jsonEffect(c, pathErr, func(body *object) operation {
-		change := s.fundingChange(body, lending.ParseFundingStatus)
+		change := s.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
 			disbursement, _, err := s.loans.MoveFunding(
 				c.Request().Context(), tx, actor(c), id, change)
@@ -219,12 +219,9 @@ func pathNumber(c echo.Context) (int64, error) {
 	return id, nil
 }
 
-// fundingChange reads what becomes of a disbursement, with the evidence. It parses the
-// status by parse.
-func (e *edge) fundingChange(
-	body *object, parse func(text string) (lending.FundingStatus, error),
-) lending.FundingChange {
-	to := parsed(body, "status", parse)
+// fundingChange reads what becomes of a disbursement, with the evidence.
+func (e *edge) fundingChange(body *object) lending.FundingChange {
+	to := parsed(body, "status", lending.ParseFundingMove)
 	fields := make(map[string]string)
 	for _, field := range lending.FundingFields() {
 		if !body.has(field) {
