@@ -461,6 +461,13 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 			apptest.Call{Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: text},
 			"UNSUPPORTED_MEDIA_TYPE",
 		},
+		"content coding": {
+			apptest.Call{
+				Path: "/v2/application", JSON: "\x1f\x8b\x08", Header: map[string]string{
+					"Content-Encoding": "gzip",
+				},
+			}, "UNSUPPORTED_MEDIA_TYPE",
+		},
 		"what a draw alone makes": {
 			apptest.Call{Path: "/v2/sandbox/disbursement/1/status", JSON: `{"status":"FUNDING_REQUESTED"}`},
 			"VALIDATION_ERROR",
@@ -490,6 +497,7 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 			again.Header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%s: answered %s, then %s", name, first.Raw, again.Raw)
 		}
+		key["Content-Encoding"] = "utf-8" // a charset, which changes nothing
 		made := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/application", JSON: apptest.Borrow(), Header: key,
 		})

@@ -184,7 +184,21 @@ func checkJSON(c echo.Context, size int64) error {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
+	if coding := c.Request().Header.Get(echo.HeaderContentEncoding); compresses(coding) {
+		return lending.NewError(lending.CodeUnsupportedMediaType,
+			"a body with Content-Encoding %s is not taken; send it as it is", coding)
+	}
 	return checkSize(c, size)
+}
+
+// compresses tells that a body comes in another form. Some clients name a charset there, which
+// says nothing.
+func compresses(coding string) bool {
+	switch strings.ToLower(strings.TrimSpace(coding)) {
+	case "gzip", "x-gzip", "deflate", "compress", "br", "zstd":
+		return true
+	}
+	return false
 }
 
 // checkSize checks the size of a body in bytes.
