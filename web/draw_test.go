@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,30 @@ func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 	}
 	if answer := s.Draw(single, documents); answer.Status != http.StatusOK {
 		t.Errorf("with a certificate it answered %s", answer.Raw)
+	}
+}
+
+// A file under a name that nobody reads is found by who wonders where the documents are.
+func TestMisnamedFilesAreToldOf(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	loan := "/v2/loan/" + s.Loan("P100").String()
+	for _, name := range []string{"files[]", "file", "Files"} {
+		for _, path := range []string{"/request-draw", "/completion-cert-upload"} {
+			answer := s.Do(apptest.Call{
+				Method: http.MethodPost, Path: loan + path,
+				JSON: "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"a.pdf\"\r\n\r\n" +
+					string(apptest.PDF()) + "\r\n--b--\r\n",
+				Header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"},
+			})
+			fault := answer.Result.Error
+			if answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" ||
+				!strings.HasPrefix(answer.Message(), "File or metadata is required") ||
+				len(fault.Details) != 1 || fault.Details[0].Field != "files" ||
+				!strings.Contains(fault.Details[0].Message, strconv.Quote(name)) {
+				t.Errorf("a part %q of %s answered %s", name, path, answer.Raw)
+			}
+		}
 	}
 }
 

@@ -78,6 +78,8 @@ type Form struct {
 	Values map[string]string
 	// Files are in the order of the request.
 	Files []File
+	// Ignored names the first part that holds a file and is not known, empty for none.
+	Ignored string
 
 	digest formDigest
 	bucket Bucket

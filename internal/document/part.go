@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	case r.knows(name):
 		err = r.readValue(part, name)
 	default:
+		if part.FileName() != "" {
+			r.form.Ignored = cmp.Or(r.form.Ignored, name)
+		}
 		_, err = r.copyPart(part, io.Discard)
 	}
 	if err != nil {

@@ -65,7 +65,8 @@ type FieldError struct {
 type Error struct {
 	Code    Code
 	Message string
-	// Details holds every wrong field of a validation error, else nil.
+	// Details holds every wrong field of a validation error. Of other refusals it tells what
+	// helps, if there is anything, else it is nil.
 	Details []FieldError
 	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
 	// is not known.

@@ -225,7 +225,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		t.Errorf("faults name %q", got)
 	}
 	want := `"requested_amount" must be a decimal number with up to 2 decimal places and ` +
-		`without commas, such as 24999.99`
+		`without a sign or commas, such as 24999.99`
 	if err.Error() != want {
 		t.Errorf("message %q, want %q", err, want)
 	}

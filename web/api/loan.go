@@ -357,7 +357,7 @@ func (l *loans) upload(
 		}
 		status, data, err := do(tx, uid, input)
 		succeeded = err == nil
-		return status, data, err
+		return status, data, tellIgnored(err, form.Ignored)
 	})
 	if lending.ErrorCode(err) == lending.CodeRateLimited {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(l.now())))
@@ -370,6 +370,20 @@ func (l *loans) upload(
 		return err
 	}
 	return form.Keep(ctx)
+}
+
+// tellIgnored adds to a refusal for want of documents which part held a file that nobody read:
+// frameworks name them "file" or "files[]".
+func tellIgnored(err error, part string) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || refusal.Code != lending.CodeDocumentsRequired || part == "" {
+		return err
+	}
+	told := *refusal
+	told.Details = lending.Invalid(document.FieldFiles,
+		"%q is missing; the part %q holds a file and is not known: name it %q",
+		document.FieldFiles, memberPath("", part), document.FieldFiles).Details
+	return &told
 }
 
 // drawInput checks the values of a form and names whatever is wrong with it.
