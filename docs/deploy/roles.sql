@@ -33,13 +33,13 @@ GRANT USAGE ON SCHEMA public TO :"service";
 -- Doctor and alerts see the transactions of others, such as of a dump that never ends.
 GRANT pg_read_all_stats TO :"service";
 
--- What is there, and what later migrations of the owner will make.
+-- What is there, and what later migrations of the owner will make. Backups read sequences, too.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :"service";
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO :"service";
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO :"service";
 ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :"service";
 ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
-    GRANT USAGE ON SEQUENCES TO :"service";
+    GRANT USAGE, SELECT ON SEQUENCES TO :"service";
 
 -- The record of what people did grows only, and the record of migrations is the owner's.
 SELECT format('REVOKE UPDATE, DELETE ON %I FROM %I', tablename, :'service')

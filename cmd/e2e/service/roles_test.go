@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 )
 
@@ -23,14 +25,14 @@ func TestServiceOwnsNothing(t *testing.T) {
 	roles := twoRoles(w)
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
-	w.Env["DATABASE_URL"] = roles.owner
+	w.Env["DATABASE_URL"] = roles.owner.url
 	data := w.DemoData()
 	w.Subscribe(data, e)
 
-	w.Env["DATABASE_URL"] = roles.service
+	w.Env["DATABASE_URL"] = roles.service.url
 	db := w.Open(t)
 	owner := *w
-	owner.Env = map[string]string{"DATABASE_URL": roles.owner}
+	owner.Env = map[string]string{"DATABASE_URL": roles.owner.url}
 	_, err := owner.Open(t).ExecContext(t.Context(),
 		`DROP TABLE `+pq.QuoteIdentifier(time.Now().UTC().AddDate(0, 3, 0).Format("attempts_y2006m01")))
 	if err != nil {
@@ -75,6 +77,7 @@ func TestServiceOwnsNothing(t *testing.T) {
 	if s.Stop() != 0 {
 		t.Error("the service ended with a fault")
 	}
+	restoreWithRoles(w, roles, backUp(w))
 	for line := range strings.Lines(s.Logged()) {
 		if strings.Contains(line, "permission denied") || strings.Contains(line, "must be owner") {
 			t.Errorf("logged %s", line)
@@ -82,8 +85,30 @@ func TestServiceOwnsNothing(t *testing.T) {
 	}
 }
 
+// restoreWithRoles restores a dump as the manual says for two roles: everything belongs to
+// the owner again, and the service may use it.
+func restoreWithRoles(w *e2etest.Harness, roles roleURLs, dump string) {
+	w.T.Helper()
+	restored := e2etest.NewOn(w.T, pgtest.URL(w.T))
+	admin := restored.Env["DATABASE_URL"]
+	restored.Execute(restored.Open(w.T), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+	applyRoles(restored, admin, roles)
+	restored.Tool("pg_restore", "--exit-on-error", "--dbname="+admin, dump)
+	restored.Env = maps.Clone(w.Env)
+	restored.Env["DATABASE_URL"] = asRole(w.T, admin, roles.owner.name, "o")
+	if got := restored.Run("", "migrate", "up"); got.Status != 0 {
+		w.T.Errorf("the owner's migration of what was restored ended with %d: %s", got.Status, got.Stderr)
+	}
+	restored.Env["DATABASE_URL"] = asRole(w.T, admin, roles.service.name, "s")
+	if got := restored.Run("", "backup", "record"); got.Status != 0 {
+		w.T.Errorf("a change of what was restored ended with %d: %s", got.Status, got.Stderr)
+	}
+}
+
 // roleURLs connect to one database as each of the two roles.
-type roleURLs struct{ owner, service string }
+type roleURLs struct{ owner, service roleURL }
+
+type roleURL struct{ name, url string }
 
 // twoRoles gives a fresh database to an owner, migrates it and applies the
 // documented file, with names of the test's own.
@@ -107,15 +132,25 @@ func twoRoles(w *e2etest.Harness) roleURLs {
 		w.Execute(db, `DROP OWNED BY `+owner+` CASCADE`)
 		w.Execute(db, `DROP ROLE `+owner+`, `+service)
 	})
-	w.Env["DATABASE_URL"] = asRole(w.T, admin, owner, "o")
+	roles := roleURLs{
+		roleURL{owner, asRole(w.T, admin, owner, "o")},
+		roleURL{service, asRole(w.T, admin, service, "s")},
+	}
+	w.Env["DATABASE_URL"] = roles.owner.url
 	if got := w.Run("", "migrate", "up"); got.Status != 0 {
 		w.T.Fatalf("the owner's migration ended with %d: %s", got.Status, got.Stderr)
 	}
 	for range 2 { // it may be run again
-		w.Tool("psql", "--no-psqlrc", "--quiet", "--dbname="+admin, "--set=owner="+owner,
-			"--set=service="+service, "--file=../../../docs/deploy/roles.sql")
+		applyRoles(w, admin, roles)
 	}
-	return roleURLs{w.Env["DATABASE_URL"], asRole(w.T, admin, service, "s")}
+	return roles
+}
+
+// applyRoles applies the documented file as a superuser.
+func applyRoles(w *e2etest.Harness, admin string, roles roleURLs) {
+	w.T.Helper()
+	w.Tool("psql", "--no-psqlrc", "--quiet", "--dbname="+admin, "--set=owner="+roles.owner.name,
+		"--set=service="+roles.service.name, "--file=../../../docs/deploy/roles.sql")
 }
 
 func asRole(t *testing.T, address, role, password string) string {
