@@ -8,6 +8,7 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/restore"
 )
 
 type restoreCmd struct {
@@ -35,7 +36,11 @@ func (cmd restoreShowCmd) Run(env *environment) error {
 func (env *environment) restoreOutput(s *app.Services) (output, error) {
 	shown, err := s.Quarantine(env.ctx)
 	return output{shown, func(w io.Writer) {
-		if !shown.Active {
+		switch {
+		case shown.Copied:
+			fmt.Fprintln(w, restore.Unnoticed)
+			return
+		case !shown.Active:
 			fmt.Fprintln(w, "nothing is held")
 			return
 		}

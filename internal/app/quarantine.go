@@ -11,7 +11,9 @@ const ReleaseCommand = "drawbridge restore release --deliveries send|cancel " +
 
 // Quarantine is whether a restored database holds everything back, and how much that is.
 type Quarantine struct {
-	Active     bool       `json:"held"`
+	Active bool `json:"held"`
+	// Copied is whether the next process that starts begins one.
+	Copied     bool       `json:"copied"`
 	Since      *time.Time `json:"held_at"`
 	Reason     *string    `json:"reason"`
 	Deliveries int        `json:"deliveries"`
@@ -21,8 +23,12 @@ type Quarantine struct {
 // Quarantine asks what is held back.
 func (s *Services) Quarantine(ctx context.Context) (Quarantine, error) {
 	state, err := s.Restored.State(ctx)
-	if err != nil || !state.IsQuarantined() {
-		return Quarantine{Reason: state.Reason}, err
+	if err != nil {
+		return Quarantine{}, err
+	}
+	if !state.IsQuarantined() {
+		copied, err := s.Restored.IsCopy(ctx)
+		return Quarantine{Copied: copied}, err
 	}
 	at := state.QuarantinedAt.UTC()
 	quarantine := Quarantine{Active: true, Since: &at, Reason: state.Reason}

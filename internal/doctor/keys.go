@@ -85,10 +85,6 @@ func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
 		return []Checkup{found}
 	}
 	quarantine, err := s.Quarantine(ctx)
-	copied := false
-	if err == nil {
-		copied, err = s.Restored.IsCopy(ctx)
-	}
 	if err != nil {
 		return []Checkup{Failure("restore", err,
 			"Check that the user of DATABASE_URL may read the tables.")}
@@ -101,7 +97,7 @@ func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
 			"before may have been sent already.", quarantine.Since.Format(time.RFC3339), *quarantine.Reason,
 			quarantine.Deliveries, quarantine.Mails)
 		found.Remedy = "Decide what becomes of them: " + app.ReleaseCommand
-	case copied:
+	case quarantine.Copied:
 		found.Finding = Warning
 		found.Detail = "The database is a copy or was restored; the next process that starts will " +
 			"hold everything."

@@ -32,6 +32,10 @@ const feedGap = 1_000_000_000
 // reasonFound is why a quarantine began that nobody asked for.
 const reasonFound = "the database was restored from a backup"
 
+// Unnoticed says what no process has found out yet, since none has started.
+const Unnoticed = "nothing is held yet: the database is a copy or was restored, and the next " +
+	"process that starts holds everything"
+
 // Service knows whether the database is a restored one.
 type Service struct {
 	DB *postgres.DB
@@ -106,9 +110,11 @@ func (s *Service) State(ctx context.Context) (State, error) {
 
 // IsCopy tells whether the database is another than the one that it says it is,
 // so that the next process to start will begin a quarantine. It changes nothing.
-func (s *Service) IsCopy(ctx context.Context) (bool, error) {
+func (s *Service) IsCopy(ctx context.Context) (bool, error) { return isCopy(ctx, s.DB) }
+
+func isCopy(ctx context.Context, db postgres.Querier) (bool, error) {
 	var copied bool
-	err := s.DB.GetContext(ctx, &copied,
+	err := db.GetContext(ctx, &copied,
 		`SELECT EXISTS (SELECT FROM installation WHERE identity <> `+identity+`)`)
 	if err != nil {
 		return false, fmt.Errorf("comparing the identity: %w", err)
@@ -158,6 +164,13 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 		return time.Time{}, fmt.Errorf("ending the quarantine: %w", err)
 	}
 	if len(began) == 0 {
+		copied, err := isCopy(ctx, tx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if copied {
+			return time.Time{}, lending.NewError(lending.CodeInvalidState, Unnoticed+"; decide then")
+		}
 		return time.Time{}, lending.NewError(lending.CodeInvalidState,
 			"nothing is held: this database was not restored, or it was decided already")
 	}

@@ -37,6 +37,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 
 	t.Run("cancelled", func(t *testing.T) {
 		restored := restore(t, w, dump)
+		wantUnnoticed(restored)
 		s, mails := serveQuarantined(restored, e)
 		// What is new was certainly not sent before.
 		if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
@@ -94,6 +95,20 @@ func TestQuarantineByHand(t *testing.T) {
 	}
 	w.Run("", "restore", "release", "--deliveries", "cancel", "--mails", "cancel", "--reason", "ok")
 	e.Next(t)
+}
+
+// wantUnnoticed asks the commands about a restored database on which no process has started.
+func wantUnnoticed(w *e2etest.Harness) {
+	w.T.Helper()
+	const say = "the next process that starts holds everything"
+	if got := w.Run("", "restore", "show"); got.Status != 0 || !strings.Contains(got.Stdout, say) {
+		w.T.Errorf("before the first start it shows %s%s", got.Stdout, got.Stderr)
+	}
+	got := w.Run("", "restore", "release", "--deliveries", "cancel", "--mails", "cancel",
+		"--reason", "too early")
+	if got.Status != e2etest.ExitFailed || !strings.Contains(got.Stderr, say) {
+		w.T.Errorf("a decision before the first start ended with %d: %s", got.Status, got.Stderr)
+	}
 }
 
 // serveQuarantined starts the service on a restored database, sees its quarantine, and returns
