@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -84,26 +85,54 @@ func (d *database) close() error {
 	return err
 }
 
-// open connects to the configured database or to the embedded one, which is
-// started unless a running service has it already.
+// beginners are the commands that may make the embedded database: those that set a service
+// up. Others are about one that is there, and would answer for an empty one.
+var beginners = []string{
+	"serve", "migrate", "demo", "seed", "partner", "merchant", "client", "product",
+	"subscription", "delivery", "user",
+}
+
+// embedded returns the URL of the embedded database, which is started unless a running
+// service has it already, and what stops it.
+func (env *environment) embedded() (url string, stop func() error, err error) {
+	command := ""
+	if len(env.args) > 0 {
+		command = env.args[0]
+	}
+	dir, err := filepath.Abs(filepath.Join(app.DataDir, "postgres"))
+	if err != nil {
+		return "", nil, fmt.Errorf("looking for the embedded database: %w", err)
+	}
+	if _, err := os.Stat(dir); err != nil && !slices.Contains(beginners, command) {
+		return "", nil, config.Errors{"DATABASE_URL is empty, and no embedded database is in " + dir +
+			"; give the command the settings of the service, see Commands beside the service in " +
+			"the operations manual"}
+	}
+	// The service itself must have the embedded server for itself.
+	if command != "serve" {
+		fmt.Fprintf(env.stderr, "DATABASE_URL is empty: using the embedded database in %s\n", dir)
+		if attached, running := pgserver.Attach(dir); running {
+			return attached, nil, nil
+		}
+	}
+	server, err := pgserver.Start(env.ctx, pgserver.Options{
+		Dir:      dir,
+		Progress: func(line string) { fmt.Fprintln(env.stderr, line) },
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), server.Stop, nil
+}
+
+// open connects to the configured database or to the embedded one.
 func (env *environment) open(settings config.Config) (*database, error) {
 	url := settings.DatabaseURL
 	var stop func() error
 	if url == "" {
-		dir := filepath.Join(app.DataDir, "postgres")
-		attached, running := pgserver.Attach(dir)
-		// The service itself must have the embedded server for itself.
-		if serves := len(env.args) > 0 && env.args[0] == "serve"; running && !serves {
-			url = attached
-		} else {
-			server, err := pgserver.Start(env.ctx, pgserver.Options{
-				Dir:      dir,
-				Progress: func(line string) { fmt.Fprintln(env.stderr, line) },
-			})
-			if err != nil {
-				return nil, err
-			}
-			url, stop = server.URL(), server.Stop
+		var err error
+		if url, stop, err = env.embedded(); err != nil {
+			return nil, err
 		}
 	}
 	options := []postgres.Option{postgres.WithTimeout(settings.DatabaseTimeout)}

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -67,10 +68,10 @@ func TestSandboxBesideProduction(t *testing.T) {
 		}
 		return values
 	}
-	set := read("sandbox.environment")
+	set := sourced(t, "../../docs/deploy/sandbox.environment")
 	settings, err := config.Load(func(name string) string {
 		// Its files are those beside it here.
-		return strings.Replace(strings.Join(set[name], ""), "/etc/drawbridge/", "../../docs/deploy/", 1)
+		return strings.Replace(set[name], "/etc/drawbridge/", "../../docs/deploy/", 1)
 	}, slices.Collect(maps.Keys(set))...)
 	if err != nil || settings.Env != config.Sandbox || len(settings.Warnings()) != 0 {
 		t.Errorf("the settings are %s: %v, %v", settings.Env, err, settings.Warnings())
@@ -86,4 +87,23 @@ func TestSandboxBesideProduction(t *testing.T) {
 	if !strings.HasPrefix(settings.BlobURL, "file://"+beside["WorkingDirectory"][0]+"/") {
 		t.Errorf("it may not write to %s", settings.BlobURL)
 	}
+}
+
+// sourced reads a file of settings as the manual has a shell do it.
+func sourced(t *testing.T, path string) map[string]string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", `set -ae; . "$0"; env`, path)
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("a shell cannot read %s: %v", path, err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(string(output)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if strings.HasPrefix(name, "DRAWBRIDGE_") || name == "DATABASE_URL" {
+			values[name] = value
+		}
+	}
+	return values
 }

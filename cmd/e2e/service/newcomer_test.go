@@ -121,13 +121,7 @@ func newcomersCheckout(t *testing.T) string {
 // drawn from waits for its first draw again.
 func TestTheDemoBeginsAgain(t *testing.T) {
 	t.Parallel()
-	w := e2etest.NewWithoutDatabase(t, map[string]string{"DRAWBRIDGE_LISTEN": "127.0.0.1:0"})
-	folder := filepath.Join(w.Folder, ".data")
-	t.Cleanup(func() { // where root's server is that may not enter the test's folder
-		if place, err := os.ReadFile(filepath.Join(folder, "postgres", "location")); err == nil {
-			_ = os.RemoveAll(strings.TrimSpace(string(place)))
-		}
-	})
+	w, folder := withEmbedded(t)
 	draw := func(s *e2etest.Server) int {
 		t.Helper()
 		s.WaitForLog("To start over, stop it and remove the folder .data\n")
@@ -150,5 +144,50 @@ func TestTheDemoBeginsAgain(t *testing.T) {
 	}
 	if first := draw(w.Serve("--demo")); first != http.StatusOK {
 		t.Errorf("without the folder the first draw answers %d", first)
+	}
+}
+
+// withEmbedded is a harness whose database is the embedded one, and the folder that it will
+// be in.
+func withEmbedded(t *testing.T) (w *e2etest.Harness, folder string) {
+	t.Helper()
+	w = e2etest.NewWithoutDatabase(t, map[string]string{"DRAWBRIDGE_LISTEN": "127.0.0.1:0"})
+	folder = filepath.Join(w.Folder, ".data")
+	t.Cleanup(func() { // where root's server is that may not enter the test's folder
+		if place, err := os.ReadFile(filepath.Join(folder, "postgres", "location")); err == nil {
+			_ = os.RemoveAll(strings.TrimSpace(string(place)))
+		}
+	})
+	return w, folder
+}
+
+// TestCommandsMakeNoDatabaseToAnswerFor runs commands without the service's settings, as in the
+// shell of somebody who was called at night. Those that set a service up may begin one.
+func TestCommandsMakeNoDatabaseToAnswerFor(t *testing.T) {
+	t.Parallel()
+	w, folder := withEmbedded(t)
+	hold := []string{"restore", "hold", "--reason", "recovered to 09:30"}
+	for _, args := range [][]string{
+		hold, {"restore", "show"}, {"backup", "record"}, {"queue", "list"}, {"environment", "show"},
+		{"retention", "run"}, {"email", "list"}, {"bulk", "list"}, {"audit", "list"},
+	} {
+		got := w.Run("", args...)
+		if got.Status != e2etest.ExitUsage || got.Stdout != "" ||
+			!strings.Contains(got.Stderr, "DATABASE_URL") {
+			t.Errorf("%v ended with %d: %s%s", args, got.Status, got.Stdout, got.Stderr)
+		}
+	}
+	found := e2etest.Doctor(t, w, e2etest.ExitFailed)["database"]
+	if !strings.Contains(found.Detail, "no embedded database") {
+		t.Errorf("doctor found %+v", found)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("the commands left a folder of data (%v)", err)
+	}
+	for _, args := range [][]string{{"partner", "create", "--name", "Nord Solar"}, hold} {
+		got := w.Run("", args...)
+		if got.Status != 0 || !strings.Contains(got.Stderr, "using the embedded database in "+folder) {
+			t.Errorf("%v ended with %d: %s%s", args, got.Status, got.Stdout, got.Stderr)
+		}
 	}
 }
