@@ -74,6 +74,14 @@ func Up(ctx context.Context, db *sql.DB) error {
 	if err := supported(number); err != nil {
 		return err
 	}
+	begun, err := askRecord(ctx, db)
+	if err != nil {
+		return err
+	}
+	if !begun.exists && !begun.creatable {
+		return errors.New("migrating up: the database was never migrated, and this role may make " +
+			"no tables; " + ownerMigrates)
+	}
 	for {
 		err := patiently(ctx, func() error {
 			return withProvider(db, func(provider *goose.Provider) error {
@@ -85,7 +93,7 @@ func Up(ctx context.Context, db *sql.DB) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("migrating up: %w", err)
+			return fmt.Errorf("migrating up: %w", owned(err))
 		}
 	}
 }
@@ -105,8 +113,12 @@ func supported(number int) error {
 // Down takes back the newest applied migration and returns its name, which is
 // empty when there was none.
 func Down(ctx context.Context, db *sql.DB) (string, error) {
+	begun, err := askRecord(ctx, db)
+	if err != nil || !begun.exists {
+		return "", err
+	}
 	var name string
-	err := patiently(ctx, func() error {
+	err = patiently(ctx, func() error {
 		return withProvider(db, func(provider *goose.Provider) error {
 			current, err := provider.GetDBVersion(ctx)
 			if err != nil {
@@ -117,7 +129,7 @@ func Down(ctx context.Context, db *sql.DB) (string, error) {
 			}
 			result, err := provider.Down(ctx)
 			if err != nil {
-				return fmt.Errorf("migrating down: %w", err)
+				return fmt.Errorf("migrating down: %w", owned(err))
 			}
 			name = stepName(result.Source)
 			return nil
@@ -128,8 +140,18 @@ func Down(ctx context.Context, db *sql.DB) (string, error) {
 
 // Status lists every migration in order.
 func Status(ctx context.Context, db *sql.DB) ([]Step, error) {
+	begun, err := askRecord(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	var steps []Step
-	err := withProvider(db, func(provider *goose.Provider) error {
+	err = withProvider(db, func(provider *goose.Provider) error {
+		if !begun.exists {
+			for _, source := range provider.ListSources() {
+				steps = append(steps, Step{Version: source.Version, Name: stepName(source)})
+			}
+			return nil
+		}
 		statuses, err := provider.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the schema status: %w", err)
@@ -153,9 +175,15 @@ func Pending(ctx context.Context, db *sql.DB) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	current, err := provider.GetDBVersion(ctx)
+	begun, err := askRecord(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("reading the schema version: %w", err)
+		return nil, err
+	}
+	var current int64
+	if begun.exists {
+		if current, err = provider.GetDBVersion(ctx); err != nil {
+			return nil, fmt.Errorf("reading the schema version: %w", err)
+		}
 	}
 	var missing []string
 	for _, source := range provider.ListSources() {
@@ -164,6 +192,33 @@ func Pending(ctx context.Context, db *sql.DB) ([]string, error) {
 		}
 	}
 	return missing, nil
+}
+
+// record is the table of what was applied. Goose makes it when asked for anything, and tries for
+// seconds where the role of the connection may not.
+type record struct{ exists, creatable bool }
+
+func askRecord(ctx context.Context, db *sql.DB) (record, error) {
+	var found record
+	err := db.QueryRowContext(ctx, `
+		SELECT to_regclass($1) IS NOT NULL,
+		       coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)`,
+		goose.DefaultTablename).Scan(&found.exists, &found.creatable)
+	if err != nil {
+		return record{}, fmt.Errorf("looking for the record of migrations: %w", err)
+	}
+	return found, nil
+}
+
+// ownerMigrates says who may migrate.
+const ownerMigrates = "run drawbridge migrate as the role that owns the schema"
+
+// owned says who may migrate when the role of the connection may not.
+func owned(err error) error {
+	if !hasState(err, "42501") {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, ownerMigrates)
 }
 
 func withProvider(db *sql.DB, use func(*goose.Provider) error) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pressly/goose/v3/lock"
@@ -78,12 +79,15 @@ func patiently(ctx context.Context, migrate func() error) error {
 
 // lacksLock tells a lock that was not to be had in time, or a deadlock, from what
 // another try does not fix.
-func lacksLock(err error) bool {
+func lacksLock(err error) bool { return hasState(err, "55P03", "40P01") }
+
+// hasState tells whether err is the server's, with one of the SQL states.
+func hasState(err error, states ...string) bool {
 	state, ok := errors.AsType[interface {
 		error
 		SQLState() string
 	}](err)
-	return ok && (state.SQLState() == "55P03" || state.SQLState() == "40P01")
+	return ok && slices.Contains(states, state.SQLState())
 }
 
 // execPromptly runs statements that lock a table against writers, in a transaction

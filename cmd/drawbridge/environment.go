@@ -144,6 +144,9 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	}
 	db, err := postgres.Open(env.ctx, url, options...)
 	if err != nil {
+		if settings.DatabaseURL != "" {
+			err = fmt.Errorf("DATABASE_URL: %s: %w", postgres.Place(url), err)
+		}
 		if stop != nil {
 			err = errors.Join(err, stop())
 		}
@@ -168,7 +171,8 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 			return err
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up",
+			return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up as the "+
+				"role that owns the schema",
 				strings.Join(missing, ", "))
 		}
 		return do(settings, db)

@@ -73,7 +73,7 @@ func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
 		return Checkup{
 			Name: "migrations", Finding: Failed,
 			Detail: "The schema lacks " + strings.Join(missing, ", ") + ".",
-			Remedy: "Run drawbridge migrate up.",
+			Remedy: "Run drawbridge migrate up as the role that owns the schema.",
 		}
 	}
 	return Checkup{Name: "migrations", Finding: OK, Detail: "The schema is current."}

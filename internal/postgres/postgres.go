@@ -15,12 +15,15 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 )
 
 // txTries is how often InTx runs a function that loses a race in the database.
@@ -114,9 +117,39 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	defer cancel()
 	if _, err := db.SyncClock(asking); err != nil {
 		_ = db.Close() // the question's error says more
-		return nil, fmt.Errorf("connecting to the database: %w", err)
+		return nil, reason(err, chosen.timeout)
 	}
 	return db, nil
+}
+
+// reason is why there was no connection, if that is what err is about, without what it was
+// to be asked.
+func reason(err error, timeout time.Duration) error {
+	broken, ok := errors.AsType[*ConnectionError](err)
+	if !ok {
+		return err
+	}
+	network, ok := errors.AsType[net.Error](err)
+	if ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s: %w", timeout, broken)
+	}
+	return broken
+}
+
+// Place says where a URL leads, HOST:PORT/NAME, and nothing of the user or the password.
+func Place(rawURL string) string {
+	settings, err := pq.NewConfig(rawURL)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	host := func(name string, port uint16) string {
+		return net.JoinHostPort(name, strconv.FormatUint(uint64(port), 10))
+	}
+	hosts := []string{host(settings.Host, settings.Port)}
+	for _, other := range settings.Multi {
+		hosts = append(hosts, host(other.Host, other.Port))
+	}
+	return strings.Join(hosts, ",") + "/" + settings.Database
 }
 
 // openPool prepares a pool, which connects when it is used.

@@ -115,7 +115,7 @@ func TestDoctorMissesMigrations(t *testing.T) {
 	}
 	found := e2etest.Doctor(t, w, 1)
 	if schema := found["migrations"]; schema.Finding != e2etest.FindingFailed ||
-		schema.Remedy != "Run drawbridge migrate up." {
+		schema.Remedy != "Run drawbridge migrate up as the role that owns the schema." {
 		t.Errorf("%+v", schema)
 	}
 	if keys := found["keys"]; keys.Finding != e2etest.FindingSkipped {

@@ -85,6 +85,40 @@ func TestServiceOwnsNothing(t *testing.T) {
 	}
 }
 
+// TestTheOwnerMigrates runs commands as the role of the service on a database that was never
+// migrated: what to do is to migrate as the other one.
+func TestTheOwnerMigrates(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	roles := makeRoles(w)
+	applyRoles(w, w.Env["DATABASE_URL"], roles)
+	w.Env["DATABASE_URL"] = roles.service.url
+	const owner = "as the role that owns the schema"
+	schema := e2etest.Doctor(t, w, e2etest.ExitFailed)["migrations"]
+	if schema.Finding != e2etest.FindingFailed || !strings.Contains(schema.Remedy, owner) ||
+		!strings.HasPrefix(schema.Detail, "The schema lacks ") {
+		t.Errorf("doctor found %+v", schema)
+	}
+	for _, args := range [][]string{{"serve"}, {"migrate", "up"}} {
+		if got := w.Run("", args...); got.Status != e2etest.ExitFailed ||
+			!strings.Contains(got.Stderr, owner) {
+			t.Errorf("%v ended with %d: %s", args, got.Status, got.Stderr)
+		}
+	}
+	if got := w.Run("", "migrate", "status"); got.Status != 0 ||
+		strings.Contains(got.Stdout, "applied") || !strings.Contains(got.Stdout, "missing") {
+		t.Errorf("the status ended with %d: %s%s", got.Status, got.Stdout, got.Stderr)
+	}
+	w.Env["DRAWBRIDGE_ENV"] = "production"
+	w.Env["DRAWBRIDGE_PUBLIC_URL"] = "https://drawbridge.example"
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	if got := w.Run("", "restore", "show"); got.Status != e2etest.ExitFailed ||
+		!strings.Contains(got.Stderr, owner) {
+		t.Errorf("in production a command ended with %d: %s", got.Status, got.Stderr)
+	}
+	w.Serve().WaitForLog("waiting for the schema")
+}
+
 // restoreWithRoles restores a dump as the manual says for two roles: everything belongs to
 // the owner again, and the service may use it.
 func restoreWithRoles(w *e2etest.Harness, roles roleURLs, dump string) {
@@ -115,6 +149,21 @@ type roleURL struct{ name, url string }
 func twoRoles(w *e2etest.Harness) roleURLs {
 	w.T.Helper()
 	admin := w.Env["DATABASE_URL"]
+	roles := makeRoles(w)
+	w.Env["DATABASE_URL"] = roles.owner.url
+	if got := w.Run("", "migrate", "up"); got.Status != 0 {
+		w.T.Fatalf("the owner's migration ended with %d: %s", got.Status, got.Stderr)
+	}
+	for range 2 { // it may be run again
+		applyRoles(w, admin, roles)
+	}
+	return roles
+}
+
+// makeRoles gives a fresh empty database to an owner.
+func makeRoles(w *e2etest.Harness) roleURLs {
+	w.T.Helper()
+	admin := w.Env["DATABASE_URL"]
 	suffix := strings.ReplaceAll(uuid.NewString()[:13], "-", "")
 	owner, service := "owner_"+suffix, "service_"+suffix
 	db := w.Open(w.T)
@@ -132,18 +181,10 @@ func twoRoles(w *e2etest.Harness) roleURLs {
 		w.Execute(db, `DROP OWNED BY `+owner+` CASCADE`)
 		w.Execute(db, `DROP ROLE `+owner+`, `+service)
 	})
-	roles := roleURLs{
+	return roleURLs{
 		roleURL{owner, asRole(w.T, admin, owner, "o")},
 		roleURL{service, asRole(w.T, admin, service, "s")},
 	}
-	w.Env["DATABASE_URL"] = roles.owner.url
-	if got := w.Run("", "migrate", "up"); got.Status != 0 {
-		w.T.Fatalf("the owner's migration ended with %d: %s", got.Status, got.Stderr)
-	}
-	for range 2 { // it may be run again
-		applyRoles(w, admin, roles)
-	}
-	return roles
 }
 
 // applyRoles applies the documented file as a superuser.

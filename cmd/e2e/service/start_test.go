@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,6 +128,56 @@ func TestAFirstStartIsToldWhatIsWrong(t *testing.T) {
 		last := got.Stderr[strings.LastIndexByte(strings.TrimSpace(got.Stderr), '\n')+1:]
 		if got.Status != test.status || got.Stdout != "" || !strings.Contains(last, test.want) {
 			t.Errorf("%s=%s: status %d, %q", name, test.value, got.Status, got.Stderr)
+		}
+	}
+}
+
+// TestAStartNamesTheDatabaseThatItCannotUse: the one line of a start that ends says which setting
+// is wrong and where it leads, and nothing of the password.
+func TestAStartNamesTheDatabaseThatItCannotUse(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	right, err := url.Parse(w.Env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := right.User.Username()
+	w.Env["DRAWBRIDGE_DATABASE_TIMEOUT"] = "1s"
+	for name, test := range map[string]struct{ host, path, password, want string }{
+		"wrong password":   {right.Host, right.Path, "hunter2", "password authentication failed"},
+		"no such database": {right.Host, "/nowhere", "", "does not exist"},
+		"refused port":     {refused, "/bridge", "hunter2", "connection refused"},
+		"unknown host":     {"db.invalid:5432", "/bridge", "hunter2", "lookup db.invalid"},
+		"no answer":        {silent.Addr().String(), "/bridge", "hunter2", "no answer within 1s"},
+	} {
+		address := *right
+		address.Host, address.Path = test.host, test.path
+		if test.password != "" {
+			address.User = url.UserPassword(user, test.password)
+		}
+		started := *w
+		started.Env = maps.Clone(w.Env)
+		started.Env["DATABASE_URL"] = address.String()
+		for _, command := range []string{"serve", "demo"} {
+			got := started.Run("", command)
+			if got.Status != e2etest.ExitFailed || strings.Count(got.Stderr, "\n") != 1 ||
+				!strings.Contains(got.Stderr, "DATABASE_URL: "+test.host+test.path+": ") ||
+				!strings.Contains(got.Stderr, test.want) || strings.Contains(got.Stderr, "hunter2") {
+				t.Errorf("%s: %s ended with %d: %s", name, command, got.Status, got.Stderr)
+			}
 		}
 	}
 }
