@@ -94,9 +94,7 @@ func Config(deps Deps) *river.Config {
 	if deps.Working != nil {
 		around = append(around, &voucher{working: deps.Working})
 	}
-	if deps.Observe != nil {
-		around = append(around, &observer{observe: deps.Observe})
-	}
+	around = append(around, &observer{observe: deps.Observe})
 	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: QueueLogger(),

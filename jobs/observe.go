@@ -3,6 +3,9 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -64,11 +67,11 @@ type Run struct {
 	Took time.Duration
 }
 
-// observer tells a function of every run.
+// observer tells a function of every run, and the log of those that fail.
 type observer struct {
 	river.MiddlewareDefaults
 
-	observe func(Run)
+	observe func(Run) // nil for nobody
 }
 
 // Work runs the job and reports it.
@@ -76,19 +79,64 @@ func (o *observer) Work(
 	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
 ) error {
 	began := time.Now()
-	err := work(ctx)
+	err := withoutPanic(ctx, work)
 	run := Run{
-		Kind: job.Kind, Queue: job.Queue, Outcome: OutcomeError, Took: time.Since(began),
+		Kind: job.Kind, Queue: job.Queue, Outcome: outcomeOf(ctx, err), Took: time.Since(began),
 	}
-	if err == nil {
-		run.Outcome = OutcomeDone
-	} else if _, putOff := errors.AsType[*river.JobSnoozeError](err); putOff {
-		run.Outcome = OutcomePutOff
-	} else if _, cancelled := errors.AsType[*river.JobCancelError](err); cancelled {
-		run.Outcome = OutcomeCancelled
+	if run.Outcome == OutcomeError {
+		logFailure(ctx, job, err)
 	}
-	o.observe(run)
+	if o.observe != nil {
+		o.observe(run)
+	}
 	return err
+}
+
+func outcomeOf(ctx context.Context, err error) Outcome {
+	if err == nil {
+		return OutcomeDone
+	}
+	if _, putOff := errors.AsType[*river.JobSnoozeError](err); putOff {
+		return OutcomePutOff
+	}
+	if _, cancelled := errors.AsType[*river.JobCancelError](err); cancelled ||
+		errors.Is(context.Cause(ctx), rivertype.ErrJobCancelledRemotely) {
+		return OutcomeCancelled
+	}
+	return OutcomeError
+}
+
+// panicked is the error of a run that panicked.
+type panicked struct {
+	value any
+	trace string
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// withoutPanic runs work and makes an error of its panic: the library would log one without its
+// trace, and nobody would count it.
+func withoutPanic(ctx context.Context, work func(context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicked{value: value, trace: string(debug.Stack())}
+		}
+	}()
+	return work(ctx)
+}
+
+// logFailure says once why a run failed: the library says it at INFO.
+func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
+	message := "job failed"
+	attrs := []slog.Attr{
+		slog.String("kind", job.Kind), slog.Int64("job_id", job.ID),
+		slog.Int("attempt", job.Attempt), slog.Any("error", err),
+	}
+	if p, ok := errors.AsType[*panicked](err); ok {
+		message = "job panicked"
+		attrs = append(attrs, slog.String("trace", p.trace))
+	}
+	slog.LogAttrs(ctx, slog.LevelError, message, attrs...)
 }
 
 // voucher keeps the roster of the jobs that this process works.
