@@ -7,10 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/restore"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
 )
@@ -18,7 +21,7 @@ import (
 const (
 	// schemaPoll is how often a worker asks whether the schema is current.
 	schemaPoll = 2 * time.Second
-	// quarantinePoll is how often it asks whether the quarantine of a restored database was decided.
+	// quarantinePoll is how often it asks whether a quarantine has begun, or was decided.
 	quarantinePoll = 2 * time.Second
 	// quarantineReminder is how often it says in the log that it waits.
 	quarantineReminder = time.Minute
@@ -31,7 +34,7 @@ func (s *Services) Appear(ctx context.Context) (stop func()) {
 }
 
 // Work runs the queues until ctx ends and the jobs in flight with it. It calls started once
-// it takes jobs.
+// it takes jobs. While somebody holds everything, it takes none.
 func (s *Services) Work(ctx context.Context, started func()) error {
 	if err := s.waitForSchema(ctx); err != nil {
 		return err
@@ -41,14 +44,28 @@ func (s *Services) Work(ctx context.Context, started func()) error {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
-	for _, step := range []func(context.Context) error{
-		s.ensureEnvironment, s.ensurePartitions, s.waitForDecision,
-	} {
+	for _, step := range []func(context.Context) error{s.ensureEnvironment, s.ensurePartitions} {
 		if err := patiently(ctx, step); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	s.Metrics.WatchPool(pool)
+	started = sync.OnceFunc(started)
+	for ctx.Err() == nil {
+		err := patiently(ctx, s.waitForDecision)
+		if err == nil && ctx.Err() == nil {
+			err = s.workUntilHeld(ctx, pool, started)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workUntilHeld runs the queues until ctx ends or a quarantine begins, and the jobs in flight
+// with that.
+func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, started func()) error {
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
 	driver := queue.NewDriver(pool, s.DB)
@@ -69,24 +86,44 @@ func (s *Services) Work(ctx context.Context, started func()) error {
 		}
 	}
 	started()
+	working, hold := context.WithCancel(ctx)
+	defer hold()
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		jobs.Rescue(ctx, s.Processes, s.process.UID, s.Settings.WebhookTimeout)
+		jobs.Rescue(working, s.Processes, s.process.UID, s.Settings.WebhookTimeout)
 	})
 	s.publishing.Store(true)
-	beside.Go(func() { s.Outbox.Run(ctx) })
-	beside.Go(func() { driver.LookBehind(ctx) })
-	jobs.EnqueueDue(ctx, s.Webhooks, s.MailSender)
+	beside.Go(func() { s.Outbox.Run(working) })
+	beside.Go(func() { driver.LookBehind(working) })
+	beside.Go(func() {
+		if s.awaitQuarantine(working) {
+			s.publishing.Store(false)
+			hold()
+		}
+	})
+	jobs.EnqueueDue(working, s.Webhooks, s.MailSender)
+	err = stopQueue(ctx, client)
 	beside.Wait()
+	if err == nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "the queues rest: everything is held")
+	}
+	return err
+}
+
+// stopQueue lets what is in flight end, for a while. In a process that stops, the rest is left to
+// be picked up by another one.
+func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
-	if err := client.Stop(drain); err != nil {
-		// What is still in flight is left to be picked up by another process.
-		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		return client.StopAndCancel(hard)
+	if client.Stop(drain) == nil {
+		return nil
 	}
-	return nil
+	if ctx.Err() == nil {
+		return client.StopAndCancel(ctx)
+	}
+	hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return client.StopAndCancel(hard)
 }
 
 // patiently takes a step of a worker's start, again and again while the database is away or
@@ -151,26 +188,45 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(quarantinePoll)
-	defer ticker.Stop()
 	var said time.Time
-	for state.IsQuarantined() {
-		if time.Since(said) >= quarantineReminder {
-			slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
-				"decide with drawbridge restore release", "held_at", state.QuarantinedAt)
+	s.followQuarantine(ctx, state, func(state restore.State) bool {
+		if state.IsQuarantined() && time.Since(said) >= quarantineReminder {
+			slog.WarnContext(ctx, "nothing is sent: everything is held; "+
+				"decide with drawbridge restore release",
+				"held_at", state.QuarantinedAt, "reason", state.Reason)
 			said = time.Now()
 		}
+		return !state.IsQuarantined()
+	})
+	return nil
+}
+
+// awaitQuarantine returns once somebody holds everything; false when ctx ends before.
+func (s *Services) awaitQuarantine(ctx context.Context) bool {
+	return s.followQuarantine(ctx, restore.State{}, restore.State.IsQuarantined)
+}
+
+// followQuarantine asks again and again until what is known of the quarantine is the end; false
+// when ctx ends before.
+func (s *Services) followQuarantine(
+	ctx context.Context, state restore.State, isEnd func(restore.State) bool,
+) bool {
+	ticker := time.NewTicker(quarantinePoll)
+	defer ticker.Stop()
+	for !isEnd(state) {
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case <-ticker.C:
 		}
 		now, err := s.Restored.State(ctx)
 		if err != nil { // the database is away for a moment; what it said last holds
-			slog.WarnContext(ctx, "asking whether the quarantine was decided", "error", err)
+			if ctx.Err() == nil {
+				slog.WarnContext(ctx, "asking whether everything is held", "error", err)
+			}
 			continue
 		}
 		state = now
 	}
-	return nil
+	return true
 }

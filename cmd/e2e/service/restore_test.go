@@ -93,7 +93,26 @@ func TestQuarantineByHand(t *testing.T) {
 	if got := w.Run("", "restore", "show"); !strings.Contains(got.Stdout, "recovered to 09:30") {
 		t.Errorf("shows %s", got.Stdout)
 	}
-	w.Run("", "restore", "release", "--deliveries", "cancel", "--mails", "cancel", "--reason", "ok")
+	release := func() {
+		t.Helper()
+		got := w.Run("", "restore", "release", "--deliveries", "cancel", "--mails", "cancel",
+			"--reason", "ok")
+		if got.Status != 0 {
+			t.Fatalf("the release ended with %d: %s", got.Status, got.Stderr)
+		}
+	}
+	release()
+	e.Next(t)
+	// Workers that run stop, too.
+	if got := w.Run("", "restore", "hold", "--reason", "look first"); got.Status != 0 {
+		t.Fatalf("a hold beside a worker ended with %d: %s", got.Status, got.Stderr)
+	}
+	s.WaitForLog("the queues rest")
+	if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
+		t.Fatalf("the second draw answered %d", status)
+	}
+	e.WantSilence(t)
+	release()
 	e.Next(t)
 }
 
