@@ -69,10 +69,9 @@ func did(entry operator.Entry, out output) done {
 
 // entry tells the audit log of a change; action begins with the kind of its subject.
 func entry(action, subject, reason string, after any) operator.Entry {
-	kind, _, _ := strings.Cut(action, ".")
-	return operator.Entry{
-		Action: action, SubjectKind: kind, Subject: subject, Reason: reason, After: after,
-	}
+	recorded := operator.NewEntry(action, subject, nil, after)
+	recorded.Reason = reason
+	return recorded
 }
 
 // settingsEntry tells the audit log of a change to the settings that action begins with.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -33,6 +34,15 @@ type Entry struct {
 	Window time.Duration
 	// PerSubject counts the entries of the same subject alone.
 	PerSubject bool
+}
+
+// NewEntry is the line of an action on a subject whose kind the action begins with, such as
+// "delivery.resend"; before and after are nil for none.
+func NewEntry(action, subject string, before, after any) Entry {
+	kind, _, _ := strings.Cut(action, ".")
+	return Entry{
+		Action: action, SubjectKind: kind, Subject: subject, Before: before, After: after,
+	}
 }
 
 // Audit writes entries in the transaction of what they tell about.

@@ -98,9 +98,7 @@ func own(
 	return action.Change{
 		Done: done,
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			return operator.Did(paths.Account, operator.Entry{
-				Action: name, SubjectKind: "user", Subject: user,
-			}), use(ctx, tx)
+			return operator.Did(paths.Account, operator.NewEntry(name, user, nil, nil)), use(ctx, tx)
 		},
 	}
 }

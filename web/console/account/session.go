@@ -36,9 +36,7 @@ func (f *Feature) begin(
 	err := f.ActAs(ctx, user.Email,
 		func(ctx context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 			session, err = f.Operators.Begin(ctx, tx, user, visit)
-			return operator.Did(paths.Home, operator.Entry{
-				Action: "user.sign_in", SubjectKind: "user", Subject: user.Email, After: how,
-			}), err
+			return operator.Did(paths.Home, operator.NewEntry("user.sign_in", user.Email, nil, how)), err
 		})
 	if err != nil {
 		return err

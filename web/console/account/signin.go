@@ -183,9 +183,8 @@ func (f *Feature) signOut(ctx echo.Context) error {
 	user, session := page.User(ctx), page.Session(ctx)
 	err := f.ActAs(ctx, user.Email,
 		func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			return operator.Did(paths.SignIn, operator.Entry{
-				Action: "user.sign_out", SubjectKind: "user", Subject: user.Email,
-			}), f.Operators.EndSession(ctx, tx, user.UID, session.UID)
+			return operator.Did(paths.SignIn, operator.NewEntry("user.sign_out", user.Email,
+				nil, nil)), f.Operators.EndSession(ctx, tx, user.UID, session.UID)
 		})
 	if err != nil && lending.ErrorCode(err) != lending.CodeNotFound {
 		return err

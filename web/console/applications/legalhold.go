@@ -68,10 +68,8 @@ func (f *Feature) legalHold() action.Spec {
 			by, reason := page.User(ctx).Email, ctx.FormValue("reason")
 			form.Do = func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				_, err := change(ctx, tx, uid, by, reason)
-				return operator.Did(path, operator.Entry{
-					Action: name, SubjectKind: "application", Subject: uid.String(),
-					Before: map[string]any{"held": release}, After: map[string]any{"held": !release},
-				}), err
+				return operator.Did(path, operator.NewEntry(name, uid.String(),
+					map[string]any{"held": release}, map[string]any{"held": !release})), err
 			}
 			return form, nil
 		},

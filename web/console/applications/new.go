@@ -52,13 +52,11 @@ func (f *Feature) newApplication() action.Spec {
 						}
 						app, err := f.Applications.Create(ctx, tx, request)
 						uid := app.UID.String()
-						return operator.Did(paths.To(paths.Application, uid), operator.Entry{
-							Action: "application.create", SubjectKind: "application", Subject: uid,
-							After: map[string]any{
+						return operator.Did(paths.To(paths.Application, uid),
+							operator.NewEntry("application.create", uid, nil, map[string]any{
 								"merchant_uid":     request.MerchantUID,
 								"requested_amount": request.RequestedAmount,
-							},
-						}), err
+							})), err
 					},
 				},
 			}, nil

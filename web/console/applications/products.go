@@ -78,10 +78,8 @@ func (f *Feature) newProduct() action.Spec {
 					Done: "Created. Decisions offer it from now on.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						made, err := f.Products.Create(ctx, tx, request)
-						return operator.Did(paths.Products, operator.Entry{
-							Action: "product.create", SubjectKind: "product", Subject: made.UID,
-							After: map[string]any{"code": made.Code, "schedule": made.Schedule},
-						}), err
+						return operator.Did(paths.Products, operator.NewEntry("product.create", made.UID, nil,
+							map[string]any{"code": made.Code, "schedule": made.Schedule})), err
 					},
 				},
 			}, nil
@@ -128,11 +126,9 @@ func (f *Feature) changeOverdue() action.Spec {
 						if err != nil || before.OverdueHours == after.OverdueHours {
 							return operator.Outcome{Target: paths.Products}, err
 						}
-						return operator.Did(paths.Products, operator.Entry{
-							Action: "product.overdue", SubjectKind: "product", Subject: found.UID,
-							Before: map[string]any{"overdue_hours": before.OverdueHours},
-							After:  map[string]any{"overdue_hours": after.OverdueHours},
-						}), nil
+						return operator.Did(paths.Products, operator.NewEntry("product.overdue", found.UID,
+							map[string]any{"overdue_hours": before.OverdueHours},
+							map[string]any{"overdue_hours": after.OverdueHours})), nil
 					},
 				},
 			}, nil
@@ -207,11 +203,8 @@ func (f *Feature) switchProduct() action.Spec {
 							return operator.Outcome{Target: paths.Products}, nil
 						}
 						err := f.Products.SetActive(request, tx, uid, wanted)
-						return operator.Did(paths.Products, operator.Entry{
-							Action: "product.active", SubjectKind: "product", Subject: found.UID,
-							Before: map[string]any{"active": found.Active},
-							After:  map[string]any{"active": wanted},
-						}), err
+						return operator.Did(paths.Products, operator.NewEntry("product.active", found.UID,
+							map[string]any{"active": found.Active}, map[string]any{"active": wanted})), err
 					},
 				},
 			}, nil

@@ -110,9 +110,7 @@ func change(
 ) action.Change {
 	return action.Change{
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			entry := operator.Entry{
-				Action: "bulk_resend." + name, SubjectKind: "bulk_resend", Subject: uid.String(),
-			}
+			entry := operator.NewEntry("bulk_resend."+name, uid.String(), nil, nil)
 			err := do(ctx, tx, &entry)
 			return operator.Did(paths.To(paths.Bulk, entry.Subject), entry), err
 		},

@@ -46,10 +46,9 @@ func (f *Feature) resend(ctx echo.Context) error {
 			if err != nil {
 				return operator.Outcome{}, err
 			}
-			return operator.Did(paths.To(paths.Delivery, made[0].String()), operator.Entry{
-				Action: "delivery.resend", SubjectKind: "delivery", Subject: uid.String(),
-				After: map[string]any{"delivery_uid": made[0]},
-			}), nil
+			return operator.Did(paths.To(paths.Delivery, made[0].String()),
+				operator.NewEntry("delivery.resend", uid.String(), nil,
+					map[string]any{"delivery_uid": made[0]})), nil
 		},
 	}
 	if !page.IsFragment(ctx) {
@@ -126,10 +125,8 @@ func (f *Feature) cancel(ctx echo.Context) error {
 			outcome := operator.Outcome{Target: form.Back}
 			ended, err := f.Webhooks.Deliveries.Cancel(request, tx, chosen)
 			for _, uid := range ended {
-				outcome.Entries = append(outcome.Entries, operator.Entry{
-					Action: "delivery.cancel", SubjectKind: "delivery", Subject: uid.String(),
-					After: map[string]any{"state": delivery.StateCancelled},
-				})
+				outcome.Entries = append(outcome.Entries, operator.NewEntry("delivery.cancel",
+					uid.String(), nil, map[string]any{"state": delivery.StateCancelled}))
 			}
 			return outcome, err
 		},

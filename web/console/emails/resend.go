@@ -64,10 +64,7 @@ func (f *Feature) resend() action.Spec {
 }
 
 func resendEntry(original, made uuid.UUID) operator.Entry {
-	return operator.Entry{
-		Action: "email.resend", SubjectKind: "email", Subject: original.String(),
-		After: map[string]any{"email_uid": made},
-	}
+	return operator.NewEntry("email.resend", original.String(), nil, map[string]any{"email_uid": made})
 }
 
 // resendForm names what a re-send would do, and what speaks against it.

@@ -58,10 +58,8 @@ func (f *Feature) settings() action.Spec {
 						if err != nil || reflect.DeepEqual(before, after) {
 							return operator.Outcome{Target: paths.MailSettings}, err
 						}
-						return operator.Did(paths.MailSettings, operator.Entry{
-							Action: "mail_settings.update", SubjectKind: "mail_settings", Subject: "mail",
-							Before: recorded(before), After: recorded(after),
-						}), nil
+						return operator.Did(paths.MailSettings,
+							operator.NewEntry("mail_settings.update", "mail", recorded(before), recorded(after))), nil
 					},
 				},
 			}, nil

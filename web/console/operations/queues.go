@@ -51,9 +51,8 @@ func (f *Feature) steerQueue(ctx echo.Context) (action.Change, error) {
 	return action.Change{
 		Done: done,
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			return operator.Did(paths.Queues, operator.Entry{
-				Action: "queue." + ctx.Param("act"), SubjectKind: "queue", Subject: name,
-			}), use(request, tx, name)
+			return operator.Did(paths.Queues,
+				operator.NewEntry("queue."+ctx.Param("act"), name, nil, nil)), use(request, tx, name)
 		},
 	}, nil
 }

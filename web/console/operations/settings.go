@@ -71,11 +71,9 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 			if err != nil || slices.Equal(before, roles) {
 				return operator.Outcome{Target: paths.Settings}, err
 			}
-			return operator.Did(paths.Settings, operator.Entry{
-				Action: "settings.sign_in", SubjectKind: "settings", Subject: "sign_in",
-				Before: map[string]any{"second_factor_roles": before},
-				After:  map[string]any{"second_factor_roles": roles},
-			}), nil
+			return operator.Did(paths.Settings, operator.NewEntry("settings.sign_in", "sign_in",
+				map[string]any{"second_factor_roles": before},
+				map[string]any{"second_factor_roles": roles})), nil
 		},
 	}, nil
 }
@@ -152,10 +150,8 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 			Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				before, after, err := f.Retention.SaveSettings(
 					request, tx, wanted, page.User(ctx).Email)
-				return operator.Did(paths.Settings, operator.Entry{
-					Action: "settings.retention", SubjectKind: "settings", Subject: "retention",
-					Before: retentionState(before), After: retentionState(after),
-				}), err
+				return operator.Did(paths.Settings, operator.NewEntry("settings.retention", "retention",
+					retentionState(before), retentionState(after))), err
 			},
 		}, nil
 	})(ctx)

@@ -149,13 +149,11 @@ func (f *Feature) newClient() action.Spec {
 								`"merchant" must be exactly one merchant unless the client is a group`)
 						}
 						issued, err = f.Partners.CreateClient(ctx, tx, request)
-						return operator.Did(paths.To(paths.Client, issued.ClientID), operator.Entry{
-							Action: "client.create", SubjectKind: "client", Subject: issued.ClientID,
-							After: map[string]any{
+						return operator.Did(paths.To(paths.Client, issued.ClientID),
+							operator.NewEntry("client.create", issued.ClientID, nil, map[string]any{
 								"partner_uid": owner.UID, "group": issued.Group,
 								"merchant_uids": issued.MerchantUIDs,
-							},
-						}), err
+							})), err
 					},
 				},
 				Show: func(ctx echo.Context) error {
@@ -299,10 +297,8 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 								lending.Invalid("overlap", `"overlap" must be one of the list`)
 						}
 						rotated, err = f.Partners.RotateClient(ctx, tx, found.ID, overlap)
-						return operator.Did(clientPath(found), operator.Entry{
-							Action: "client.rotate", SubjectKind: "client", Subject: found.ID,
-							After: map[string]any{"previous_valid_until": rotated.PreviousValidUntil},
-						}), err
+						return operator.Did(clientPath(found), operator.NewEntry("client.rotate", found.ID, nil,
+							map[string]any{"previous_valid_until": rotated.PreviousValidUntil})), err
 					},
 				},
 				Show: func(ctx echo.Context) error {
@@ -354,11 +350,9 @@ func (f *Feature) limitClient(k kind) action.Spec {
 							return operator.Outcome{Target: clientPath(found)}, nil
 						}
 						err := f.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
-						return operator.Did(clientPath(found), operator.Entry{
-							Action: "client.rate", SubjectKind: "client", Subject: found.ID,
-							Before: map[string]any{"rate": found.RatePerSecond, "burst": found.Burst},
-							After:  map[string]any{"rate": perSecond, "burst": burst},
-						}), err
+						return operator.Did(clientPath(found), operator.NewEntry("client.rate", found.ID,
+							map[string]any{"rate": found.RatePerSecond, "burst": found.Burst},
+							map[string]any{"rate": perSecond, "burst": burst})), err
 					},
 				},
 			}), nil
@@ -407,10 +401,8 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 						if err != nil || found.RevokedAt != nil {
 							return outcome, err
 						}
-						return operator.Did(outcome.Target, operator.Entry{
-							Action: "client.revoke", SubjectKind: "client", Subject: found.ID,
-							Before: map[string]any{"revoked": false}, After: map[string]any{"revoked": true},
-						}), nil
+						return operator.Did(outcome.Target, operator.NewEntry("client.revoke", found.ID,
+							map[string]any{"revoked": false}, map[string]any{"revoked": true})), nil
 					},
 				},
 			}), nil

@@ -89,10 +89,9 @@ func (f *Feature) newMerchant() action.Spec {
 					Done: "Created. No client acts for it yet: issue one on its partner's page.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						made, err := f.Partners.CreateMerchant(ctx, tx, owner.UID, name)
-						return operator.Did(paths.To(paths.Merchant, made.UID.String()), operator.Entry{
-							Action: "merchant.create", SubjectKind: "merchant", Subject: made.UID.String(),
-							After: map[string]any{"name": made.Name, "partner_uid": owner.UID},
-						}), err
+						return operator.Did(paths.To(paths.Merchant, made.UID.String()),
+							operator.NewEntry("merchant.create", made.UID.String(), nil,
+								map[string]any{"name": made.Name, "partner_uid": owner.UID})), err
 					},
 				},
 			}, err

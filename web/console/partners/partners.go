@@ -244,10 +244,8 @@ func (f *Feature) newPartner() action.Spec {
 							}
 							after["merchant_uid"], after["merchant"] = added.UID, added.Name
 						}
-						return operator.Did(paths.To(paths.Partner, made.UID.String()), operator.Entry{
-							Action: "partner.create", SubjectKind: "partner", Subject: made.UID.String(),
-							After: after,
-						}), nil
+						return operator.Did(paths.To(paths.Partner, made.UID.String()),
+							operator.NewEntry("partner.create", made.UID.String(), nil, after)), nil
 					},
 				},
 			}, nil
@@ -308,11 +306,8 @@ func (f *Feature) contactPartner() action.Spec {
 						if err != nil || postgres.OrZero(before.Contact) == postgres.OrZero(after.Contact) {
 							return operator.Outcome{Target: path}, err
 						}
-						return operator.Did(path, operator.Entry{
-							Action: "partner.update", SubjectKind: "partner", Subject: found.UID.String(),
-							Before: map[string]any{"contact": before.Contact},
-							After:  map[string]any{"contact": after.Contact},
-						}), nil
+						return operator.Did(path, operator.NewEntry("partner.update", found.UID.String(),
+							map[string]any{"contact": before.Contact}, map[string]any{"contact": after.Contact})), nil
 					},
 				},
 			}, err
@@ -350,10 +345,8 @@ func (r renaming) form(ctx echo.Context) action.Form {
 				if err != nil || before == name {
 					return operator.Outcome{Target: r.path}, err
 				}
-				return operator.Did(r.path, operator.Entry{
-					Action: r.kind + ".rename", SubjectKind: r.kind, Subject: r.uid.String(),
-					Before: map[string]any{"name": before}, After: map[string]any{"name": name},
-				}), nil
+				return operator.Did(r.path, operator.NewEntry(r.kind+".rename", r.uid.String(),
+					map[string]any{"name": before}, map[string]any{"name": name})), nil
 			},
 		},
 	}

@@ -97,13 +97,11 @@ func (f *Feature) newSystem() action.Spec {
 							Name: values.Get("name"), Scopes: values["scope"],
 							From: strings.Fields(values.Get("from")),
 						})
-						return operator.Did(paths.To(paths.LenderClient, issued.ClientID), operator.Entry{
-							Action: "client.create", SubjectKind: "client", Subject: issued.ClientID,
-							After: map[string]any{
+						return operator.Did(paths.To(paths.LenderClient, issued.ClientID),
+							operator.NewEntry("client.create", issued.ClientID, nil, map[string]any{
 								"lender": true, "name": issued.Name, "scopes": issued.Scopes,
 								"from": issued.From,
-							},
-						}), err
+							})), err
 					},
 				},
 				Show: func(ctx echo.Context) error {

@@ -62,10 +62,8 @@ func (f *Feature) invite() action.Spec {
 						if user, password, err = f.Operators.Invite(ctx, tx, request); err != nil {
 							return operator.Outcome{}, err
 						}
-						return operator.Did(paths.To(paths.Person, user.UID.String()), operator.Entry{
-							Action: "user.create", SubjectKind: "user", Subject: user.Email,
-							After: user.Recorded(),
-						}), nil
+						return operator.Did(paths.To(paths.Person, user.UID.String()),
+							operator.NewEntry("user.create", user.Email, nil, user.Recorded())), nil
 					},
 				},
 				Show: func(ctx echo.Context) error { return f.showPassword(ctx, user, password) },
@@ -123,10 +121,8 @@ func (f *Feature) other(
 		Done: done,
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			changed, err := use(ctx, tx, user)
-			return operator.Did(paths.To(paths.Person, uid.String()), operator.Entry{
-				Action: name, SubjectKind: "user", Subject: changed.Email,
-				Before: user.Recorded(), After: changed.Recorded(),
-			}), err
+			return operator.Did(paths.To(paths.Person, uid.String()),
+				operator.NewEntry(name, changed.Email, user.Recorded(), changed.Recorded())), err
 		},
 	}, nil
 }

@@ -84,10 +84,8 @@ func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, str
 
 // did is the outcome of a change of a subscription.
 func did(target, action string, s subscription.Subscription, before, after any) operator.Outcome {
-	return operator.Did(target, operator.Entry{
-		Action: "subscription." + action, SubjectKind: "subscription", Subject: s.UID.String(),
-		Before: before, After: after,
-	})
+	return operator.Did(target,
+		operator.NewEntry("subscription."+action, s.UID.String(), before, after))
 }
 
 // pasted is a value without the white space that copying adds; the zero value for none.
