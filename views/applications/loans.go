@@ -10,20 +10,15 @@ import (
 	"drawbridge/views/ui"
 )
 
-// LoanChip describes what keeps the next draw of a loan.
-func LoanChip(state string) ui.ChipProps {
-	switch state {
-	case "ready":
-		return ui.ChipProps{Icon: "circle-check", Word: "Ready to draw", Tone: ui.Good}
-	case "pending":
-		return ui.ChipProps{Icon: "clock", Word: "Draw pending", Tone: ui.Calm}
-	case "blocked":
-		return ui.ChipProps{Icon: "lock", Word: "Not approved", Tone: ui.Warn}
-	case "completed":
-		return ui.ChipProps{Icon: "list-checks", Word: "Drawn", Tone: ui.Mute}
-	}
-	return ui.ChipProps{Icon: "circle-help", Word: state, Tone: ui.Mute}
+var loanChips = map[string]ui.ChipProps{
+	"ready":     {Icon: "circle-check", Word: "Ready to draw", Tone: ui.Good},
+	"pending":   {Icon: "clock", Word: "Draw pending", Tone: ui.Calm},
+	"blocked":   {Icon: "lock", Word: "Not approved", Tone: ui.Warn},
+	"completed": {Icon: "list-checks", Word: "Drawn", Tone: ui.Mute},
 }
+
+// LoanChip describes what keeps the next draw of a loan.
+func LoanChip(state string) ui.ChipProps { return ui.KnownChip(loanChips, state) }
 
 // LoanTable lists loans. A loan's page is its application's.
 func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {

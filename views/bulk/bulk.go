@@ -14,56 +14,43 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Chip describes the state of a bulk re-send. A state that it does not know
-// is shown as it is written.
-func Chip(state bulk.State) ui.ChipProps {
-	switch state {
-	case bulk.StateDraft:
-		return ui.ChipProps{Icon: "file-text", Word: "Draft", Tone: ui.Mute}
-	case bulk.StateRunning:
-		return ui.ChipProps{Icon: "send", Word: "Running", Tone: ui.Calm}
-	case bulk.StatePaused:
-		return ui.ChipProps{Icon: "pause", Word: "Paused", Tone: ui.Warn}
-	case bulk.StateCancelled:
-		return ui.ChipProps{Icon: "ban", Word: "Cancelled", Tone: ui.Mute}
-	case bulk.StateFinished:
-		return ui.ChipProps{Icon: "circle-check", Word: "Finished", Tone: ui.Good}
-	}
-	return ui.ChipProps{Icon: "circle-help", Word: string(state), Tone: ui.Mute}
+var chips = map[bulk.State]ui.ChipProps{
+	bulk.StateDraft:     {Icon: "file-text", Word: "Draft", Tone: ui.Mute},
+	bulk.StateRunning:   {Icon: "send", Word: "Running", Tone: ui.Calm},
+	bulk.StatePaused:    {Icon: "pause", Word: "Paused", Tone: ui.Warn},
+	bulk.StateCancelled: {Icon: "ban", Word: "Cancelled", Tone: ui.Mute},
+	bulk.StateFinished:  {Icon: "circle-check", Word: "Finished", Tone: ui.Good},
+}
+
+// Chip describes the state of a bulk re-send.
+func Chip(state bulk.State) ui.ChipProps { return ui.KnownChip(chips, state) }
+
+// itemChips are those of items that are no deliveries yet, or under way.
+var itemChips = map[bulk.ItemState]ui.ChipProps{
+	bulk.ItemWaiting: {Icon: "clock", Word: "Waiting", Tone: ui.Mute},
+	bulk.ItemSent:    {Icon: "send", Word: "Under way", Tone: ui.Calm},
+	bulk.ItemSkipped: {Icon: "ban", Word: "Skipped", Tone: ui.Odd},
 }
 
 // ItemChip describes what became of one item of a bulk re-send.
 func ItemChip(state bulk.ItemState) ui.ChipProps {
-	switch state {
-	case bulk.ItemWaiting:
-		return ui.ChipProps{Icon: "clock", Word: "Waiting", Tone: ui.Mute}
-	case bulk.ItemSent:
-		return ui.ChipProps{Icon: "send", Word: "Under way", Tone: ui.Calm}
-	case bulk.ItemSkipped:
-		return ui.ChipProps{Icon: "ban", Word: "Skipped", Tone: ui.Odd}
-	case bulk.ItemDelivered, bulk.ItemFailed, bulk.ItemCancelled: // as those of deliveries
+	if chip, known := itemChips[state]; known {
+		return chip
 	}
 	return ui.DeliveryChip(state)
 }
 
-// skipWord says why something is left out of a bulk re-send.
-func skipWord(reason bulk.SkipReason) string {
-	switch reason {
-	case bulk.SkipDeleted:
-		return "Subscription deleted"
-	case bulk.SkipBodyGone:
-		return "Body removed by retention"
-	case bulk.SkipDuplicate:
-		return "A later re-send of the same event is in the set"
-	case bulk.SkipUnderWay:
-		return "Still under way, or in another bulk re-send"
-	case bulk.SkipDelivered:
-		return "Delivered already"
-	case bulk.SkipNewer:
-		return "A newer event was delivered"
-	}
-	return string(reason)
+var skipWords = map[bulk.SkipReason]string{
+	bulk.SkipDeleted:   "Subscription deleted",
+	bulk.SkipBodyGone:  "Body removed by retention",
+	bulk.SkipDuplicate: "A later re-send of the same event is in the set",
+	bulk.SkipUnderWay:  "Still under way, or in another bulk re-send",
+	bulk.SkipDelivered: "Delivered already",
+	bulk.SkipNewer:     "A newer event was delivered",
 }
+
+// skipWord says why something is left out of a bulk re-send.
+func skipWord(reason bulk.SkipReason) string { return cmp.Or(skipWords[reason], string(reason)) }
 
 // Table lists bulk re-sends.
 func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {

@@ -8,27 +8,21 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Chip describes an e-mail's state; unknown tells that a failed one may have arrived. A
-// state it does not know is shown as it is written.
+var chips = map[email.State]ui.ChipProps{
+	email.StateQueued:     {Icon: "clock", Word: "Queued", Tone: ui.Calm},
+	email.StateSent:       {Icon: "circle-check", Word: "Sent", Tone: ui.Good},
+	email.StateFailed:     {Icon: "circle-x", Word: "Failed", Tone: ui.Bad},
+	email.StateSuppressed: {Icon: "ban", Word: "Suppressed", Tone: ui.Mute},
+	email.StateNotSent:    {Icon: "cloud-off", Word: "Not sent", Tone: ui.Warn},
+	email.StateCaptured:   {Icon: "archive", Word: "Captured", Tone: ui.Mute},
+}
+
+// Chip describes an e-mail's state; unknown tells that a failed one may have arrived.
 func Chip(state string, unknown bool) ui.ChipProps {
-	switch email.State(state) {
-	case email.StateQueued:
-		return ui.ChipProps{Icon: "clock", Word: "Queued", Tone: ui.Calm}
-	case email.StateSent:
-		return ui.ChipProps{Icon: "circle-check", Word: "Sent", Tone: ui.Good}
-	case email.StateFailed:
-		if unknown {
-			return ui.ChipProps{Icon: "circle-help", Word: "Unknown", Tone: ui.Odd}
-		}
-		return ui.ChipProps{Icon: "circle-x", Word: "Failed", Tone: ui.Bad}
-	case email.StateSuppressed:
-		return ui.ChipProps{Icon: "ban", Word: "Suppressed", Tone: ui.Mute}
-	case email.StateNotSent:
-		return ui.ChipProps{Icon: "cloud-off", Word: "Not sent", Tone: ui.Warn}
-	case email.StateCaptured:
-		return ui.ChipProps{Icon: "archive", Word: "Captured", Tone: ui.Mute}
+	if email.State(state) == email.StateFailed && unknown {
+		return ui.ChipProps{Icon: "circle-help", Word: "Unknown", Tone: ui.Odd}
 	}
-	return ui.ChipProps{Icon: "circle-help", Word: state, Tone: ui.Mute}
+	return ui.KnownChip(chips, email.State(state))
 }
 
 func chip(e email.Email) ui.ChipProps { return Chip(string(e.State), e.OutcomeUnknown) }

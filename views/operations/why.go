@@ -45,30 +45,23 @@ func (p WhyProps) asked() bool {
 	return p.Subject != "" && p.Question.Kind != "" && len(p.Wrong) == 0
 }
 
+var whyChips = map[why.Outcome]ui.ChipProps{
+	why.Sent:        {Icon: "circle-check", Word: "Arrived", Tone: ui.Good},
+	why.MadeGood:    {Icon: "circle-check", Word: "Made good", Tone: ui.Mute},
+	why.Failed:      {Icon: "circle-x", Word: "Failed", Tone: ui.Bad},
+	why.Waiting:     {Icon: "clock", Word: "Waiting", Tone: ui.Calm},
+	why.Paused:      {Icon: "pause", Word: "Paused", Tone: ui.Warn},
+	why.Cancelled:   {Icon: "ban", Word: "Cancelled", Tone: ui.Mute},
+	why.NotHappened: {Icon: "clock", Word: "Has not happened", Tone: ui.Calm},
+	why.NotChosen:   {Icon: "circle-help", Word: "Not chosen", Tone: ui.Odd},
+	why.NotCovered:  {Icon: "circle-help", Word: "Not covered", Tone: ui.Odd},
+	why.Nobody:      {Icon: "webhook", Word: "No subscription", Tone: ui.Odd},
+}
+
 // whyChip is an outcome: icon, word and colour.
 func whyChip(outcome why.Outcome) ui.ChipProps {
-	switch outcome {
-	case why.Sent:
-		return ui.ChipProps{Icon: "circle-check", Word: "Arrived", Tone: ui.Good}
-	case why.MadeGood:
-		return ui.ChipProps{Icon: "circle-check", Word: "Made good", Tone: ui.Mute}
-	case why.Failed:
-		return ui.ChipProps{Icon: "circle-x", Word: "Failed", Tone: ui.Bad}
-	case why.Waiting:
-		return ui.ChipProps{Icon: "clock", Word: "Waiting", Tone: ui.Calm}
-	case why.Paused:
-		return ui.ChipProps{Icon: "pause", Word: "Paused", Tone: ui.Warn}
-	case why.Cancelled:
-		return ui.ChipProps{Icon: "ban", Word: "Cancelled", Tone: ui.Mute}
-	case why.NotHappened:
-		return ui.ChipProps{Icon: "clock", Word: "Has not happened", Tone: ui.Calm}
-	case why.NotChosen:
-		return ui.ChipProps{Icon: "circle-help", Word: "Not chosen", Tone: ui.Odd}
-	case why.NotCovered:
-		return ui.ChipProps{Icon: "circle-help", Word: "Not covered", Tone: ui.Odd}
-	case why.Nobody:
-		return ui.ChipProps{Icon: "webhook", Word: "No subscription", Tone: ui.Odd}
-	case why.TooLate, why.Deleted, why.NotRecorded, why.NotKept:
+	if chip, known := whyChips[outcome]; known {
+		return chip
 	}
 	return ui.ChipProps{Icon: "circle-help", Word: "Not sent", Tone: ui.Mute}
 }

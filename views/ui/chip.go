@@ -45,24 +45,26 @@ type ChipProps struct {
 	Tone Tone
 }
 
-// DeliveryChip describes a delivery's state. A state it does not know is shown
-// as it is written.
-func DeliveryChip[S ~string](state S) ChipProps {
-	switch delivery.State(state) {
-	case delivery.StatePending:
-		return ChipProps{"clock", "Pending", Calm}
-	case delivery.StateDelivered:
-		return ChipProps{"circle-check", "Delivered", Good}
-	case delivery.StateRetrying:
-		return ChipProps{"refresh-cw", "Retrying", Warn}
-	case delivery.StateFailed:
-		return ChipProps{"circle-x", "Failed", Bad}
-	case delivery.StateCancelled:
-		return ChipProps{"ban", "Cancelled", Mute}
-	case madeGood:
-		return ChipProps{"circle-check", "Made good", Mute}
+// KnownChip is the chip of a state; one that has none is shown as it is written.
+func KnownChip[S ~string](chips map[S]ChipProps, state S) ChipProps {
+	if chip, known := chips[state]; known {
+		return chip
 	}
 	return ChipProps{"circle-help", string(state), Mute}
+}
+
+var deliveryChips = map[delivery.State]ChipProps{
+	delivery.StatePending:   {"clock", "Pending", Calm},
+	delivery.StateDelivered: {"circle-check", "Delivered", Good},
+	delivery.StateRetrying:  {"refresh-cw", "Retrying", Warn},
+	delivery.StateFailed:    {"circle-x", "Failed", Bad},
+	delivery.StateCancelled: {"ban", "Cancelled", Mute},
+	madeGood:                {"circle-check", "Made good", Mute},
+}
+
+// DeliveryChip describes a delivery's state.
+func DeliveryChip[S ~string](state S) ChipProps {
+	return KnownChip(deliveryChips, delivery.State(state))
 }
 
 // WaitingDeliveries is what the list of deliveries takes for a state: those that an attempt is
@@ -102,68 +104,58 @@ func StatusWord(status string) string {
 	return status
 }
 
+var subscriptionChips = map[subscription.State]ChipProps{
+	subscription.StateActive:  {"circle-check", "Active", Good},
+	subscription.StateFailing: {"triangle-alert", "Failing", Bad},
+	subscription.StatePaused:  {"pause", "Paused", Mute},
+	subscription.StateDeleted: {"trash-2", "Deleted", Mute},
+}
+
 // SubscriptionChip describes a subscription's state.
 func SubscriptionChip(state subscription.State) ChipProps {
-	switch state {
-	case subscription.StateActive:
-		return ChipProps{"circle-check", "Active", Good}
-	case subscription.StateFailing:
-		return ChipProps{"triangle-alert", "Failing", Bad}
-	case subscription.StatePaused:
-		return ChipProps{"pause", "Paused", Mute}
-	case subscription.StateDeleted:
-		return ChipProps{"trash-2", "Deleted", Mute}
-	}
-	return ChipProps{"circle-help", string(state), Mute}
+	return KnownChip(subscriptionChips, state)
+}
+
+var fundingChips = map[lending.FundingStatus]ChipProps{
+	lending.FundingRequested:  {"clock", "Requested", Calm},
+	lending.FundingProcessing: {"loader", "Processing", Calm},
+	lending.FundingSettled:    {"circle-check", "Settled", Good},
+	lending.FundingCancelled:  {"ban", "Cancelled", Mute},
+	lending.FundingReturned:   {"rotate-ccw", "Returned", Bad},
 }
 
 // FundingChip describes where the money of a draw stands.
 func FundingChip(status string) ChipProps {
-	switch lending.FundingStatus(status) {
-	case lending.FundingRequested:
-		return ChipProps{"clock", "Requested", Calm}
-	case lending.FundingProcessing:
-		return ChipProps{"loader", "Processing", Calm}
-	case lending.FundingSettled:
-		return ChipProps{"circle-check", "Settled", Good}
-	case lending.FundingCancelled:
-		return ChipProps{"ban", "Cancelled", Mute}
-	case lending.FundingReturned:
-		return ChipProps{"rotate-ccw", "Returned", Bad}
-	}
-	return ChipProps{"circle-help", status, Mute}
+	return KnownChip(fundingChips, lending.FundingStatus(status))
+}
+
+var taskChips = map[lending.TaskStatus]ChipProps{
+	lending.TaskPending:   {"clock", "Pending", Warn},
+	lending.TaskCompleted: {"circle-check", "Completed", Good},
+	lending.TaskCancelled: {"ban", "Cancelled", Mute},
 }
 
 // TaskChip describes where a task stands.
 func TaskChip(status string) ChipProps {
-	switch lending.TaskStatus(status) {
-	case lending.TaskPending:
-		return ChipProps{"clock", "Pending", Warn}
-	case lending.TaskCompleted:
-		return ChipProps{"circle-check", "Completed", Good}
-	case lending.TaskCancelled:
-		return ChipProps{"ban", "Cancelled", Mute}
-	}
-	return ChipProps{"circle-help", status, Mute}
+	return KnownChip(taskChips, lending.TaskStatus(status))
+}
+
+// applicationChips have no words: each status is its own.
+var applicationChips = map[lending.ApplicationStatus]ChipProps{
+	lending.StatusPendingReview:         {Icon: "clock", Tone: Calm},
+	lending.StatusHardPullAuthorization: {Icon: "triangle-alert", Tone: Warn},
+	lending.StatusPendClearance:         {Icon: "triangle-alert", Tone: Warn},
+	lending.StatusHardPull:              {Icon: "loader", Tone: Calm},
+	lending.StatusApproved:              {Icon: "circle-check", Tone: Good},
+	lending.StatusDeclined:              {Icon: "circle-x", Tone: Bad},
+	lending.StatusClosed:                {Icon: "lock", Tone: Mute},
 }
 
 // ApplicationChip describes an application's status.
 func ApplicationChip(status string) ChipProps {
-	switch lending.ApplicationStatus(status) {
-	case lending.StatusPendingReview:
-		return ChipProps{"clock", status, Calm}
-	case lending.StatusHardPullAuthorization, lending.StatusPendClearance:
-		return ChipProps{"triangle-alert", status, Warn}
-	case lending.StatusHardPull:
-		return ChipProps{"loader", status, Calm}
-	case lending.StatusApproved:
-		return ChipProps{"circle-check", status, Good}
-	case lending.StatusDeclined:
-		return ChipProps{"circle-x", status, Bad}
-	case lending.StatusClosed:
-		return ChipProps{"lock", status, Mute}
-	}
-	return ChipProps{"circle-help", status, Mute}
+	chip := KnownChip(applicationChips, lending.ApplicationStatus(status))
+	chip.Word = status
+	return chip
 }
 
 // AnswerChip describes the HTTP status of an answer of ours.
