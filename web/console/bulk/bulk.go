@@ -89,11 +89,7 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 
 // bulk shows one bulk re-send: a draft with its plan, or how far it has come.
 func (f *Feature) bulk(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return err
-	}
-	found, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
+	found, err := page.Named(ctx, f.Webhooks.Bulk.Get)
 	if err != nil {
 		return err
 	}

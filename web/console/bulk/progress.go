@@ -142,15 +142,11 @@ func outcomeTabs(
 // cancel. Under htmx the page stays and shows what follows.
 func (f *Feature) move(name string) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
-		uid, err := page.UID(ctx)
+		before, err := page.Named(ctx, f.Webhooks.Bulk.Get)
 		if err != nil {
 			return err
 		}
-		before, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
-		if err != nil {
-			return err
-		}
-		done := ""
+		uid, done := before.UID, ""
 		changed := change(name, uid,
 			func(request context.Context, tx *postgres.Tx, _ *operator.Entry) error {
 				switch name {
@@ -196,14 +192,11 @@ func (f *Feature) move(name string) echo.HandlerFunc {
 
 // items sends the results as a file.
 func (f *Feature) items(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
+	found, err := page.Named(ctx, f.Webhooks.Bulk.Get)
 	if err != nil {
 		return err
 	}
-	request := ctx.Request().Context()
-	if _, err := f.Webhooks.Bulk.Get(request, uid); err != nil {
-		return err
-	}
+	request, uid := ctx.Request().Context(), found.UID
 	filter, more := resend.ItemFilter{Limit: postgres.MaxPage}, true
 	return list.SendCSV(ctx, f.Engine.Engine, list.CSV{
 		Name: "bulk-resend", Action: "bulk_resend.export", Subject: "bulk_resend",

@@ -27,11 +27,7 @@ const (
 
 // delivery shows one delivery.
 func (f *Feature) delivery(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return err
-	}
-	shown, err := f.load(ctx.Request().Context(), uid)
+	shown, err := page.Named(ctx, f.load)
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,12 @@ import (
 // failures shows what fails at one endpoint: since when, with what, one exchange that
 // failed and the last one that did not, and what to do about all of it.
 func (f *Feature) failures(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
+	failing, err := page.Named(ctx, f.Webhooks.Subscriptions.Get)
 	if err != nil {
 		return err
 	}
-	request := ctx.Request().Context()
-	shown := deliveries.Failures{}
-	if shown.Subscription, err = f.Webhooks.Subscriptions.Get(request, uid); err != nil {
-		return err
-	}
+	request, uid := ctx.Request().Context(), failing.UID
+	shown := deliveries.Failures{Subscription: failing}
 	all := delivery.Filter{
 		SubscriptionUID: uid, State: delivery.StateFailed, Open: true, Test: new(false),
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/email"
@@ -17,13 +18,16 @@ import (
 	"drawbridge/web/console/page"
 )
 
+// named loads the e-mail in the path. Error: NOT_FOUND.
+func (f *Feature) named(ctx echo.Context) (email.Detail, error) {
+	return page.Named(ctx, func(ctx context.Context, uid uuid.UUID) (email.Detail, error) {
+		return email.Get(ctx, f.DB, uid)
+	})
+}
+
 // detail shows one e-mail.
 func (f *Feature) detail(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return err
-	}
-	found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+	found, err := f.named(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,13 +64,10 @@ func (f *Feature) source(ctx echo.Context) error {
 
 // written loads the e-mail in the path, which must have been written.
 func (f *Feature) written(ctx echo.Context) (email.Detail, error) {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return email.Detail{}, err
-	}
-	found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+	found, err := f.named(ctx)
 	if err == nil && (found.HTML == "" || found.Source == "") {
-		err = lending.NewError(lending.CodeNotFound, "the e-mail %s is not written yet", uid)
+		err = lending.NewError(lending.CodeNotFound, "the e-mail %s is not written yet",
+			found.EmailUID)
 	}
 	return found, err
 }

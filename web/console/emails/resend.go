@@ -33,11 +33,7 @@ func (f *Feature) resend() action.Spec {
 		Path: paths.EmailResend, Shown: "console.email.resend", Sent: "console.email.resend.submit",
 		Role: operator.RoleSupport,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
-			uid, err := page.UID(ctx)
-			if err != nil {
-				return action.Form{}, err
-			}
-			found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+			found, err := f.named(ctx)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -45,7 +41,8 @@ func (f *Feature) resend() action.Spec {
 				return action.Form{}, lending.NewError(lending.CodeInvalidState,
 					"This e-mail is %s and cannot be re-sent.", found.State)
 			}
-			user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
+			uid, user := found.EmailUID, page.User(ctx).Email
+			reason := strings.TrimSpace(ctx.FormValue("reason"))
 			at := place.Under(paths.Emails, emails.Title(found.Email)).
 				Under(paths.To(paths.Email, uid.String()), "Re-send this e-mail")
 			at.Here = "Re-send"

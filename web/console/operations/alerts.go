@@ -84,11 +84,7 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 func (f *Feature) alert(ctx echo.Context) error { return f.showAlert(ctx, http.StatusOK, nil) }
 
 func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]string) error {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return err
-	}
-	item, err := f.Alerts.Get(ctx.Request().Context(), uid)
+	item, err := page.Named(ctx, f.Alerts.Get)
 	if err != nil {
 		return err
 	}

@@ -174,6 +174,18 @@ func UID(ctx echo.Context) (uuid.UUID, error) {
 	return uid, nil
 }
 
+// Named is what the identifier in the request's path names, as find reads it. Error: NOT_FOUND.
+func Named[T any](
+	ctx echo.Context, find func(ctx context.Context, uid uuid.UUID) (T, error),
+) (T, error) {
+	uid, err := UID(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return find(ctx.Request().Context(), uid)
+}
+
 // SessionUID is the id of a session in the request's path. Error: NOT_FOUND.
 func SessionUID(ctx echo.Context) (uuid.UUID, error) {
 	session, err := uuid.Parse(ctx.Param("session"))

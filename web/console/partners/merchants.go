@@ -23,16 +23,12 @@ const latestApplications = 10
 
 // ownedMerchant is the merchant that the path names, and its partner. Error: NOT_FOUND.
 func (f *Feature) ownedMerchant(ctx echo.Context) (view.MerchantDetail, error) {
-	detail := view.MerchantDetail{}
-	uid, err := page.UID(ctx)
+	merchant, err := page.Named(ctx, f.Partners.Merchant)
 	if err != nil {
-		return detail, err
+		return view.MerchantDetail{}, err
 	}
-	if detail.Merchant, err = f.Partners.Merchant(ctx.Request().Context(), uid); err != nil {
-		return detail, err
-	}
-	detail.Owner, err = f.Partners.Partner(ctx.Request().Context(), detail.PartnerUID)
-	return detail, err
+	owner, err := f.Partners.Partner(ctx.Request().Context(), merchant.PartnerUID)
+	return view.MerchantDetail{Merchant: merchant, Owner: owner}, err
 }
 
 // merchant shows one merchant.

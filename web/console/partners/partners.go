@@ -160,11 +160,7 @@ func (f *Feature) partner(ctx echo.Context) error {
 
 // owner is the partner that the path names. Error: NOT_FOUND.
 func (f *Feature) owner(ctx echo.Context) (partner.Partner, error) {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return partner.Partner{}, err
-	}
-	return f.Partners.Partner(ctx.Request().Context(), uid)
+	return page.Named(ctx, f.Partners.Partner)
 }
 
 // named adds the names of their merchants to clients.

@@ -113,11 +113,7 @@ func requestCells(r apilog.Request) []string {
 
 // request shows one request, and as a command to ask the same again.
 func (f *Feature) request(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return err
-	}
-	found, err := f.Requests.Get(ctx.Request().Context(), uid)
+	found, err := page.Named(ctx, f.Requests.Get)
 	if err != nil {
 		return err
 	}

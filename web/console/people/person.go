@@ -83,20 +83,16 @@ func (f *Feature) showPassword(
 
 // person shows one user and what an admin may do.
 func (f *Feature) person(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
+	user, err := page.Named(ctx, f.Operators.User)
 	if err != nil {
 		return err
 	}
-	user, err := f.Operators.User(ctx.Request().Context(), uid)
-	if err != nil {
-		return err
-	}
-	sessions, err := f.Operators.Sessions(ctx.Request().Context(), uid)
+	sessions, err := f.Operators.Sessions(ctx.Request().Context(), user.UID)
 	if err != nil {
 		return err
 	}
 	return f.Show(ctx, http.StatusOK, place.Under(paths.People, user.Name),
-		people.Detail(user, sessions, uid == page.User(ctx).UID, page.Session(ctx).UID))
+		people.Detail(user, sessions, user.UID == page.User(ctx).UID, page.Session(ctx).UID))
 }
 
 // other is an admin's change of somebody else, recorded under a name. Errors:
@@ -105,15 +101,11 @@ func (f *Feature) other(
 	ctx echo.Context, name, done string,
 	use func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error),
 ) (action.Change, error) {
-	uid, err := page.UID(ctx)
+	user, err := page.Named(ctx, f.Operators.User)
 	if err != nil {
 		return action.Change{}, err
 	}
-	user, err := f.Operators.User(ctx.Request().Context(), uid)
-	if err != nil {
-		return action.Change{}, err
-	}
-	if uid == page.User(ctx).UID {
+	if user.UID == page.User(ctx).UID {
 		return action.Change{}, lending.NewError(lending.CodeInvalidState,
 			"this is your own account; ask another admin, so that nobody locks themselves out")
 	}
@@ -121,7 +113,7 @@ func (f *Feature) other(
 		Done: done,
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			changed, err := use(ctx, tx, user)
-			return operator.Did(paths.To(paths.Person, uid.String()),
+			return operator.Did(paths.To(paths.Person, user.UID.String()),
 				operator.NewEntry(name, changed.Email, user.Recorded(), changed.Recorded())), err
 		},
 	}, nil

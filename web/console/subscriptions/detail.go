@@ -79,15 +79,11 @@ func (f *Feature) stream(ctx echo.Context) error {
 func (f *Feature) tab(
 	ctx echo.Context, tab string, secret subscriptions.SecretTab,
 ) (subscriptions.Page, error) {
-	request := ctx.Request().Context()
-	uid, err := page.UID(ctx)
+	s, err := page.Named(ctx, f.Webhooks.Subscriptions.Get)
 	if err != nil {
 		return subscriptions.Page{}, err
 	}
-	s, err := f.Webhooks.Subscriptions.Get(request, uid)
-	if err != nil {
-		return subscriptions.Page{}, err
-	}
+	request, uid := ctx.Request().Context(), s.UID
 	owner, err := f.Partners.Partner(request, s.PartnerUID)
 	if err != nil {
 		return subscriptions.Page{}, err

@@ -66,11 +66,7 @@ func under(s subscription.Subscription, title string) page.Place {
 
 // subscription is the one in the path, unless it was deleted, and its partner's name.
 func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, string, error) {
-	uid, err := page.UID(ctx)
-	if err != nil {
-		return subscription.Subscription{}, "", err
-	}
-	current, err := f.Webhooks.Subscriptions.Get(ctx.Request().Context(), uid)
+	current, err := page.Named(ctx, f.Webhooks.Subscriptions.Get)
 	if err != nil {
 		return current, "", err
 	}
