@@ -7,15 +7,7 @@ import (
 )
 
 // wrongControls lists the wrong fields of a form whose fields have their names as ids.
-func wrongControls(form ui.Confirmation) []ui.FieldError {
-	var found []ui.FieldError
-	for _, control := range form.Controls {
-		if control.Error != "" {
-			found = append(found, ui.FieldError{Href: "#" + control.Name, Text: control.Error})
-		}
-	}
-	return found
-}
+func wrongControls(form ui.Confirmation) []ui.FieldError { return form.Wrong("#") }
 
 func configTable(rows []config.Setting) ui.TableProps[config.Setting] {
 	return ui.TableProps[config.Setting]{

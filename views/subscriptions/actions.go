@@ -14,16 +14,8 @@ func field(c ui.Control) ui.FieldProps {
 	return ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Error: c.Error}
 }
 
-// wrongFields lists the wrong fields in the order of the form.
-func wrongFields(form ui.Confirmation) []ui.FieldError {
-	var found []ui.FieldError
-	for _, control := range form.Controls {
-		if control.Error != "" {
-			found = append(found, ui.FieldError{Href: "#" + control.Name, Text: control.Error})
-		}
-	}
-	return found
-}
+// wrongFields lists the wrong fields of a form whose fields have their names as ids.
+func wrongFields(form ui.Confirmation) []ui.FieldError { return form.Wrong("#") }
 
 // headerID is the element id of a control that is named like "headers[2].value".
 func headerID(name string) string {

@@ -91,16 +91,19 @@ func (c Control) input() InputProps {
 
 func (c Control) chosen(value string) bool { return slices.Contains(c.Values, value) }
 
-// errs lists the wrong fields in the order of the form.
-func (f Confirmation) errs() []FieldError {
+// Wrong lists the wrong fields in the order of the form; before leads from a field's name to
+// where it is on the page.
+func (f Confirmation) Wrong(before string) []FieldError {
 	var found []FieldError
 	for _, control := range f.Controls {
 		if control.Error != "" {
-			found = append(found, FieldError{"#" + control.id(), control.Error})
+			found = append(found, FieldError{before + control.Name, control.Error})
 		}
 	}
 	return found
 }
+
+func (f Confirmation) errs() []FieldError { return f.Wrong("#ask-") }
 
 // submitClass is the look of the button that sends the form.
 func (f Confirmation) submitClass() string {
