@@ -141,21 +141,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 
 // chosen reads the rows that were selected, if any.
 func chosen(ctx echo.Context) ([]uuid.UUID, error) {
-	//nolint:forbidigo // a form that was received, not a client's call
-	form := ctx.Request().PostForm["delivery"]
-	if len(form) > postgres.MaxPage {
-		return nil, lending.Invalid("delivery",
-			"Select at most %d deliveries in the list.", postgres.MaxPage)
-	}
-	uids := make([]uuid.UUID, 0, len(form))
-	for _, text := range form {
-		uid, err := uuid.Parse(text)
-		if err != nil {
-			return nil, lending.Invalid("delivery", "%.60q is no id of a delivery", text)
-		}
-		uids = append(uids, uid)
-	}
-	return uids, nil
+	return page.Ticked(ctx, "delivery", postgres.MaxPage, "deliveries", "a delivery")
 }
 
 // confirmCancel names how many would be cancelled, where they go, and what that

@@ -162,20 +162,7 @@ func (f *Feature) chosen(ctx echo.Context, query url.Values) ([]uuid.UUID, error
 		}
 		return email.FindResendable(ctx.Request().Context(), f.DB, readFilter(v), maxResent)
 	}
-	//nolint:forbidigo // a form that was received, not a client's call
-	sent := ctx.Request().PostForm["email"]
-	if len(sent) > maxResent {
-		return nil, lending.Invalid("email", "Select at most %d e-mails in the list.", maxResent)
-	}
-	uids := make([]uuid.UUID, 0, len(sent))
-	for _, text := range sent {
-		uid, err := uuid.Parse(text)
-		if err != nil {
-			return nil, lending.Invalid("email", "%.60q is no id of an e-mail", text)
-		}
-		uids = append(uids, uid)
-	}
-	return uids, nil
+	return page.Ticked(ctx, "email", maxResent, "e-mails", "an e-mail")
 }
 
 // resendManyForm asks about those of the chosen e-mails that can be re-sent, and

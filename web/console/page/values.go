@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
@@ -45,4 +47,23 @@ func ReadUID(wrong map[string]string, name, text string) uuid.UUID {
 		return uuid.Nil
 	}
 	return uid
+}
+
+// Ticked are the identifiers of the rows that were ticked in a list, if any, at most so many;
+// a refusal calls them many and one. Error: VALIDATION_ERROR.
+func Ticked(ctx echo.Context, field string, most int, many, one string) ([]uuid.UUID, error) {
+	//nolint:forbidigo // a form that was received, not a client's call
+	ticked := ctx.Request().PostForm[field]
+	if len(ticked) > most {
+		return nil, lending.Invalid(field, "Select at most %d %s in the list.", most, many)
+	}
+	uids := make([]uuid.UUID, 0, len(ticked))
+	for _, text := range ticked {
+		uid, err := uuid.Parse(text)
+		if err != nil {
+			return nil, lending.Invalid(field, "%.60q is no id of %s", text, one)
+		}
+		uids = append(uids, uid)
+	}
+	return uids, nil
 }
