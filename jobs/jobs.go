@@ -83,13 +83,7 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, &FollowBacklog{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.MailSender, deps.ObserveMail))
-	river.AddWorker(workers, &Housekeep{Deps: deps})
-	river.AddWorker(workers, &Retain{Deps: deps})
-	river.AddWorker(workers, &FreezeStatements{Deps: deps})
-	river.AddWorker(workers, &TallyOutcomes{Deps: deps})
-	river.AddWorker(workers, &WatchHealth{Deps: deps})
-	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
-	river.AddWorker(workers, &ResumeMail{Deps: deps})
+	addChores(workers, &deps)
 	var around []rivertype.Middleware
 	if deps.Working != nil {
 		around = append(around, &voucher{working: deps.Working})
@@ -120,6 +114,22 @@ func Config(deps Deps) *river.Config {
 	}
 	FollowClock(config, deps.DB)
 	return config
+}
+
+// addChores adds the workers of the periodic jobs. Those that go on for a while have a minute
+// more, in which their last batch ends.
+func addChores(workers *river.Workers, deps *Deps) {
+	river.AddWorker(workers, &chore[HousekeepArgs]{timeout: housekeepFor, work: deps.housekeep})
+	river.AddWorker(workers, &chore[RetainArgs]{
+		timeout: retainFor + time.Minute, work: deps.retain,
+	})
+	river.AddWorker(workers, &chore[FreezeStatementsArgs]{
+		timeout: statementFor + time.Minute, work: deps.freezeStatements,
+	})
+	river.AddWorker(workers, &chore[TallyOutcomesArgs]{work: deps.tallyOutcomes})
+	river.AddWorker(workers, &chore[WatchHealthArgs]{work: deps.Alerts.Watch})
+	river.AddWorker(workers, &chore[ProbeEndpointsArgs]{timeout: probeFor, work: deps.probeEndpoints})
+	river.AddWorker(workers, &chore[ResumeMailArgs]{work: deps.resumeMail})
 }
 
 // periodicJobs are the jobs that come back by themselves. A round of those in the queue of

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"github.com/riverqueue/river"
 )
 
 // resumeEvery is how often e-mails that wait are looked after.
@@ -17,15 +15,9 @@ type ResumeMailArgs struct{}
 // Kind names the job in the queue.
 func (ResumeMailArgs) Kind() string { return "resume_mail" }
 
-// ResumeMail queues e-mails that waited, and lets one try a server that refuses us.
-type ResumeMail struct {
-	river.WorkerDefaults[ResumeMailArgs]
-	Deps
-}
-
-// Work makes one round.
-func (w *ResumeMail) Work(ctx context.Context, _ *river.Job[ResumeMailArgs]) error {
-	count, err := w.MailSender.Resume(ctx)
+// resumeMail queues e-mails that waited, and lets one try a server that refuses us.
+func (d *Deps) resumeMail(ctx context.Context) error {
+	count, err := d.MailSender.Resume(ctx)
 	if count > 0 {
 		slog.InfoContext(ctx, "resumed mail", "count", count)
 	}
