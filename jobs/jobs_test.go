@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -29,5 +31,19 @@ func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 		if margin := stuckAfter(limit) - limit; margin < 30*time.Second {
 			t.Errorf("an attempt limit of %s is rescued %s after it", limit, margin)
 		}
+	}
+}
+
+// TestAStepThatHangsHoldsUpNoOther: what is recollected goes on with the next step once one has had
+// its time.
+func TestAStepThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	taken := 0
+	err := inTurn(t.Context(), time.Millisecond, []func(context.Context) error{
+		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		func(context.Context) error { taken++; return nil },
+	})
+	if taken != 1 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the next step was taken %d times; it ended with %v", taken, err)
 	}
 }

@@ -292,20 +292,30 @@ func (m *MailSender) RequeueOrphans(
 			return err
 		}
 		var orphans []waiting
+		// In groups, as the deliveries: see delivery.Service.MarkOrphans.
 		if err := tx.SelectContext(ctx, &orphans, `
-			SELECT email_uid, attempt_count, next_attempt_at
-			  FROM emails e
-			 WHERE state = 'queued'
-			   AND waits_for = ''
-			   AND next_attempt_at < $1
-			   AND NOT EXISTS (
-			           SELECT 1
-			             FROM river_job j
-			            WHERE j.args ->> 'email_uid' = e.email_uid::text
-			              AND j.kind = $3
-			              AND j.queue = $4
-			              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
-			 ORDER BY created_at, email_uid
+			WITH overdue AS MATERIALIZED (
+				SELECT email_uid::text AS uid, attempt_count, next_attempt_at, created_at
+				  FROM emails
+				 WHERE state = 'queued'
+				   AND waits_for = ''
+				   AND next_attempt_at < $1)
+			SELECT uid::uuid            AS email_uid,
+			       max(attempt_count)   AS attempt_count,
+			       max(next_attempt_at) AS next_attempt_at
+			  FROM (SELECT uid, attempt_count, next_attempt_at, created_at
+			          FROM overdue
+			         UNION ALL
+			        SELECT args ->> 'email_uid', NULL, NULL, NULL
+			          FROM river_job
+			         WHERE EXISTS (SELECT FROM overdue)
+			           AND kind = $3
+			           AND queue = $4
+			           AND state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
+			       AS known
+			 GROUP BY uid
+			HAVING count(*) = count(created_at)
+			 ORDER BY max(created_at), uid
 			 LIMIT $2`, tx.Now.Add(-patience), releaseBatch, SendArgs{}.Kind(), Queue); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/delivery"
@@ -148,5 +149,36 @@ func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 	}
 	if state := h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`); state != 2 {
 		t.Errorf("%d deliveries arrived, want 2", state)
+	}
+}
+
+// TestOrphansAreFoundInOneLookAtTheQueue: what was released after a long pause is overdue at once, all
+// of it with a job, and the planner knows the queue as it was when nothing waited. Each list is read
+// once, not the one for each of the other.
+func TestOrphansAreFoundInOneLookAtTheQueue(t *testing.T) {
+	t.Parallel()
+	const waiting = 5_000
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	h.Publish(t)
+	h.Exec(t, `DELETE FROM river_job`)
+	h.Exec(t, `VACUUM ANALYZE river_job, deliveries`)
+	h.Backlog(t, waiting, h.Clock.Now().Add(-24*time.Hour))
+	h.Exec(t, `UPDATE deliveries SET queued = true`)
+	h.Exec(t, `
+		INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at)
+		SELECT 'available', $1, $2, jsonb_build_object('delivery_uid', delivery_uid), 25, now()
+		  FROM deliveries
+		 ORDER BY next_attempt_at
+		OFFSET 1`, delivery.Queue, delivery.Args{}.Kind())
+	h.DB.SetMaxOpenConns(1)
+	tables := []string{"river_job", "deliveries_y" + h.Clock.Now().Format("2006m01")}
+	read := pgtest.Blocks(t, h.DB, h.DB.DB, tables, func() {
+		if count, err := h.Deliveries.MarkOrphans(t.Context(), time.Minute); count != 1 || err != nil {
+			t.Errorf("%d orphans, %v", count, err)
+		}
+	})
+	if read > 4*waiting {
+		t.Errorf("looking for orphans among %d deliveries read %d blocks", waiting, read)
 	}
 }
