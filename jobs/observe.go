@@ -61,7 +61,6 @@ func Kinds() []string {
 // Run tells how a run of a job went.
 type Run struct {
 	Kind    string
-	Queue   string
 	Outcome Outcome
 	// Took is the time that the run itself needed.
 	Took time.Duration
@@ -80,9 +79,7 @@ func (o *observer) Work(
 ) error {
 	began := time.Now()
 	err := withoutPanic(ctx, work)
-	run := Run{
-		Kind: job.Kind, Queue: job.Queue, Outcome: outcomeOf(ctx, err), Took: time.Since(began),
-	}
+	run := Run{Kind: job.Kind, Outcome: outcomeOf(ctx, err), Took: time.Since(began)}
 	if run.Outcome == OutcomeError {
 		logFailure(ctx, job, err)
 	}

@@ -45,10 +45,10 @@ func sampleHealth() health.Health {
 func subscriptionLists(word string) map[string]templ.Component {
 	failing, paused := subscription.Summary{
 		UID: uuid.MustParse(sampleSubscription), PartnerName: word, URL: word, State: "failing",
-		Auth: "hmac", Events: []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
+		Events: []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
 	}, subscription.Summary{
 		UID: uuid.MustParse(sampleUID), PartnerName: word, URL: "https://" + word, State: "paused",
-		Auth: "none", Events: []string{"all"}, CreatedAt: sampleTime,
+		Events: []string{"all"}, CreatedAt: sampleTime,
 	}
 	full := ui.ListProps{Region: ui.ListRegion{
 		Path: paths.Subscriptions, Rows: 2, Summary: "2 subscriptions", Order: "Newest first",

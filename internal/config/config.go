@@ -33,10 +33,8 @@ const (
 // Hosted tells whether production's rules for keys, addresses, sign-in and destinations hold.
 func (e Env) Hosted() bool { return e != Development }
 
-// Header names the environment on every answer and webhook outside of production.
-const Header = "x-drawbridge-environment"
-
-// HeaderValue is what Header says, empty where there is none.
+// HeaderValue is what x-drawbridge-environment says on every answer and webhook, empty where
+// there is none: in production.
 func (e Env) HeaderValue() string {
 	if e == Production {
 		return ""

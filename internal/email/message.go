@@ -114,10 +114,8 @@ type Content struct {
 
 // Draft is what a mail is rendered from.
 type Draft struct {
-	EmailUID       uuid.UUID
 	ApplicationUID uuid.UUID
 	Kind           Kind
-	ToName         string
 	Params         map[string]string
 	Settings       Settings
 }

@@ -23,10 +23,8 @@ func (m *MailSender) prepare(
 	}
 	if row.HTML == "" { // a re-send brings the text of the first mail with it
 		draft := Draft{
-			EmailUID:       row.EmailUID,
 			ApplicationUID: row.ApplicationUID.UUID,
 			Kind:           row.Kind,
-			ToName:         row.ToName,
 			Settings:       settings,
 		}
 		if err := json.Unmarshal(row.Params, &draft.Params); err != nil {

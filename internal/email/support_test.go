@@ -199,7 +199,7 @@ func plain(_ context.Context, draft email.Draft) (email.Content, error) {
 	}
 	return email.Content{
 		Subject: draft.Settings.LenderName + ": " + string(draft.Kind),
-		Text:    "Hello " + draft.ToName + "\n" + string(facts) + "\n",
+		Text:    "Hello\n" + string(facts) + "\n",
 		HTML:    "<p>" + string(facts) + "</p>",
 	}, nil
 }

@@ -39,9 +39,6 @@ type User struct {
 	Email string    `db:"email"`
 	Name  string    `db:"name"`
 	Role  Role      `db:"role"`
-	// DemoPassword tells that the password is the published one of the demo
-	// data, which production refuses.
-	DemoPassword bool `db:"demo_password"`
 	// MustChangePassword tells that somebody else knows the password: the
 	// console shows nothing but the form for another one.
 	MustChangePassword bool `db:"must_change_password"`

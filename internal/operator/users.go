@@ -18,7 +18,6 @@ const userColumns = `
 	email,
 	name,
 	role,
-	demo_password,
 	must_change_password,
 	password_expires_at,
 	password_changed_at,
@@ -56,7 +55,7 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 	}
 	user := User{
 		UID: postgres.NewUID(tx.Now), Email: email, Name: name, Role: request.Role,
-		DemoPassword: request.Demo, MustChangePassword: request.MustChange, CreatedAt: tx.Now,
+		MustChangePassword: request.MustChange, CreatedAt: tx.Now,
 	}
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO users (user_uid, email, name, role, password_hash, demo_password,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -24,9 +23,8 @@ type SavedView struct {
 	UID  uuid.UUID `db:"view_uid"`
 	Name string    `db:"name"`
 	// Path is the list's, Query its filter as in an address.
-	Path      string    `db:"path"`
-	Query     string    `db:"query"`
-	CreatedAt time.Time `db:"created_at"`
+	Path  string `db:"path"`
+	Query string `db:"query"`
 }
 
 // List lists what a user saved for one list, by name.
@@ -38,8 +36,7 @@ func (v SavedViews) List(
 		SELECT view_uid,
 		       name,
 		       path,
-		       query,
-		       created_at
+		       query
 		  FROM saved_views
 		 WHERE user_uid = $1
 		   AND path = $2

@@ -25,9 +25,6 @@ const (
 	maxBurst         = 200_000
 )
 
-// DefaultOverlap is how long a rotated secret goes on working by default.
-const DefaultOverlap = 24 * time.Hour
-
 // maxOverlap keeps a leaked secret from living on by a slip of the keyboard.
 const maxOverlap = 30 * 24 * time.Hour
 

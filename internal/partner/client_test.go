@@ -209,8 +209,8 @@ func TestSecondRotationEndsTheFirstSecret(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	issued := h.plain(t)
-	second := h.rotate(t, issued.ClientID, partner.DefaultOverlap)
-	third := h.rotate(t, issued.ClientID, partner.DefaultOverlap)
+	second := h.rotate(t, issued.ClientID, 24*time.Hour)
+	third := h.rotate(t, issued.ClientID, 24*time.Hour)
 	if err := h.login(issued.Credentials); lending.ErrorCode(err) != lending.CodeUnauthorized {
 		t.Errorf("the first secret: %v, want UNAUTHORIZED", err)
 	}

@@ -12,20 +12,14 @@ import (
 
 // Report is how the whole of Drawbridge is.
 type Report struct {
-	Processes  []Process
-	Leader     Leader
+	Processes []Process
+	// Leader is the worker that hands out the periodic jobs, empty without one.
+	Leader     string
 	Database   Database
 	Partitions []Partition
 	Queues     []Queue
 	Chores     []Chore
 	Migrations []migrations.Step
-}
-
-// Leader is the worker that hands out the periodic jobs.
-type Leader struct {
-	ID        string    `db:"leader_id"`
-	ElectedAt time.Time `db:"elected_at"`
-	ExpiresAt time.Time `db:"expires_at"`
 }
 
 // Database is the state of the server.
@@ -78,7 +72,7 @@ var Chores = []string{"housekeep", "retain", "tally_outcomes", "watch_health", "
 // Report reads everything; it changes nothing.
 func (s *Service) Report(ctx context.Context) (Report, error) {
 	var report Report
-	var leaders []Leader
+	var leaders []string
 	var databases []Database // the one
 	for _, part := range []struct {
 		doing     string
@@ -113,7 +107,7 @@ const (
 		  FROM processes
 		 ORDER BY started_at, process_uid`
 	readLeader = `
-		SELECT leader_id, elected_at, expires_at
+		SELECT leader_id
 		  FROM river_leader
 		 WHERE expires_at > now()
 		 LIMIT 1`

@@ -43,8 +43,6 @@ type Service struct {
 
 // State is what is known of the database.
 type State struct {
-	// RecordedAt is when the database was first seen as the one that it is.
-	RecordedAt time.Time `db:"recorded_at"`
 	// QuarantinedAt is since when everything is held, nil if nothing is.
 	QuarantinedAt *time.Time `db:"held_at"`
 	Reason        *string    `db:"held_reason"`
@@ -101,7 +99,7 @@ func (s *Service) Check(ctx context.Context) (State, error) {
 func (s *Service) State(ctx context.Context) (State, error) {
 	var states []State
 	err := s.DB.SelectContext(ctx, &states,
-		`SELECT recorded_at, held_at, held_reason FROM installation`)
+		`SELECT held_at, held_reason FROM installation`)
 	if err != nil || len(states) == 0 {
 		return State{}, err
 	}

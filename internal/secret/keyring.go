@@ -181,9 +181,6 @@ func (r *Keyring) open(sealed, table, column, rowID string) ([]byte, error) {
 	return plain, nil
 }
 
-// Has tells whether the ring has the key with an id.
-func (r *Keyring) Has(id string) bool { return r.find(id) != nil }
-
 // KeyID returns the id of the key that sealed a value, and false for anything
 // that Seal did not make.
 func KeyID(sealed string) (string, bool) {

@@ -84,7 +84,7 @@ func processTable(report processes.Report) ui.TableProps[processes.Process] {
 				return ui.ChipProps{Icon: "circle-check", Word: "Alive", Tone: ui.Good}
 			}},
 			{Title: "Host and process", Header: true, Cell: func(p processes.Process) templ.Component {
-				return processHostCell(p, p.UID.String() == report.Leader.ID)
+				return processHostCell(p, p.UID.String() == report.Leader)
 			}},
 			{
 				Title: "Version", Class: "col-b", Named: true,

@@ -62,14 +62,11 @@ type ErrorGroup struct {
 	// First and Last are when attempts ended so, within the time asked for.
 	First time.Time `db:"first_seen"`
 	Last  time.Time `db:"last_seen"`
-	// Error is the text of the last one.
-	Error string `db:"error"`
 }
 
 // Health is how the sending to a subscription went. It is at most some seconds
 // behind the log, see [Service.Tally].
 type Health struct {
-	Subscription uuid.UUID
 	// Hours has an entry for every hour of the time asked for, oldest first.
 	Hours []Hour
 	// Counts sum the hours up.
@@ -105,7 +102,7 @@ func (s *Service) Read(
 	first, last := hourOf(since), hourOf(until)
 	found := make(map[uuid.UUID]*Health, len(uids))
 	for _, uid := range uids {
-		found[uid] = &Health{Subscription: uid}
+		found[uid] = &Health{}
 		for at := first; !at.After(last); at = at.Add(time.Hour) {
 			found[uid].Hours = append(found[uid].Hours, Hour{Start: at})
 		}
@@ -161,8 +158,7 @@ func (s *Service) readErrors(
 		SELECT subscription_uid, error_class, http_status,
 		       sum(attempts) AS attempts,
 		       min(first_seen) AS first_seen,
-		       max(last_seen) AS last_seen,
-		       (array_agg(error ORDER BY last_seen DESC))[1] AS error
+		       max(last_seen) AS last_seen
 		  FROM subscription_errors
 		 WHERE subscription_uid = ANY ($1::uuid[])
 		   AND hour BETWEEN $2 AND $3

@@ -28,8 +28,6 @@ type StateChange struct {
 	LastError string
 	// AlertEmail is who else wants to hear of it, empty for nobody.
 	AlertEmail string
-	// At is the time of the change.
-	At time.Time
 }
 
 // rule is what counts as failing for one subscription.
@@ -136,7 +134,7 @@ func (s *Service) Judge(
 	if to == row.State {
 		return StateChange{}, false, nil
 	}
-	change = file.change(row, to, tx.Now)
+	change = file.change(row, to)
 	row.State, row.UpdatedAt = to, tx.Now
 	row.Version++
 	edit := subscription.Edit{By: System, What: changeNames[to]}
@@ -201,13 +199,13 @@ func (f caseFile) rule() rule {
 	}
 }
 
-func (f caseFile) change(row subscription.Row, to subscription.State, at time.Time) StateChange {
+func (f caseFile) change(row subscription.Row, to subscription.State) StateChange {
 	change := StateChange{
 		Subscription: row.UID, PartnerName: f.PartnerName,
 		Endpoint: subscription.Endpoint{SubscriptionName: row.Options.Name, URL: row.URL},
 		From:     row.State, To: to,
 		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
-		AlertEmail: f.AlertEmail, At: at,
+		AlertEmail: f.AlertEmail,
 	}
 	if to == subscription.StateActive {
 		change.Since, change.Failures = postgres.OrZero(f.FormerSince), f.FormerFailures

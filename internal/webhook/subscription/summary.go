@@ -11,18 +11,15 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook/sender"
 )
 
 // Summary is a subscription as a list shows it, without secrets.
 type Summary struct {
-	UID         uuid.UUID   `db:"subscription_uid"`
-	PartnerUID  uuid.UUID   `db:"partner_uid"`
-	PartnerName string      `db:"partner_name"`
-	URL         string      `db:"url"`
-	Options     Options     `db:"options"`
-	State       State       `db:"state"`
-	Auth        sender.Auth `db:"auth"`
+	UID         uuid.UUID `db:"subscription_uid"`
+	PartnerName string    `db:"partner_name"`
+	URL         string    `db:"url"`
+	Options     Options   `db:"options"`
+	State       State     `db:"state"`
 	// Events holds kinds, or AllEvents and kinds that only a name chooses.
 	Events pq.StringArray `db:"events"`
 	// Merchants is how many are covered, 0 for all of the partner's.
@@ -32,9 +29,6 @@ type Summary struct {
 
 // Endpoint is what a row shows of it.
 func (s Summary) Endpoint() Endpoint { return Endpoint{s.Options.Name, s.URL} }
-
-// Label names the subscription to people.
-func (s Summary) Label() string { return s.Options.Label(s.URL) }
 
 // SummaryFilter narrows a list of subscriptions; a zero field does not. Deleted
 // ones are listed only when State asks for them.
@@ -79,8 +73,8 @@ func (s *Service) Summaries(
 	c := filter.conditions()
 	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
 	text := `
-		SELECT s.subscription_uid, s.partner_uid, p.name AS partner_name, s.url, s.state, s.auth,
-		       s.events, s.name AS "options.name", s.retry AS "options.retry",
+		SELECT s.subscription_uid, p.name AS partner_name, s.url, s.state, s.events,
+		       s.name AS "options.name", s.retry AS "options.retry",
 		       s.standard AS "options.standard",
 		       (SELECT count(*)
 		          FROM subscription_merchants m

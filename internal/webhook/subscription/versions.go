@@ -169,9 +169,8 @@ func (s *Service) CompareVersions(
 type StaleError struct {
 	// Since compares the base with what is in force.
 	Since VersionDiff
-	// By and At are who made the version in force, and when.
+	// By is who made the version in force.
 	By string
-	At time.Time
 }
 
 // Error says what to do.
@@ -211,7 +210,7 @@ func (s *Service) checkBase(
 	last := slices.IndexFunc(versions, func(v Version) bool {
 		return !slices.Contains(states, State(v.Change)) // it changed a setting
 	})
-	return &StaleError{Since: diff, By: versions[last].ChangedBy, At: versions[last].ChangedAt}
+	return &StaleError{Since: diff, By: versions[last].ChangedBy}
 }
 
 // Choice names the version to restore.
