@@ -13,9 +13,7 @@ import (
 	"drawbridge/internal/seed"
 )
 
-type demoCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type demoCmd struct{ jsonFlag }
 
 // Run loads the demo data and prints it.
 func (cmd demoCmd) Run(env *environment) error {

@@ -99,9 +99,7 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	return found
 }
 
-type configCmd struct {
-	JSON bool `help:"Print one JSON document."`
-}
+type configCmd struct{ jsonFlag }
 
 // Help says what the command leaves out.
 func (configCmd) Help() string {

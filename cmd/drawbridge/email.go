@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
@@ -43,11 +43,7 @@ func (f emailFlags) filter(env *environment) email.Filter {
 // oneOf reads one of some names, or none.
 func oneOf[T ~string](env *environment, flag, text string, names []T) T {
 	if text != "" && !slices.Contains(names, T(text)) {
-		words := make([]string, 0, len(names))
-		for _, name := range names {
-			words = append(words, string(name))
-		}
-		env.refusef("%s is %q; it must be one of %s", flag, text, strings.Join(words, ", "))
+		env.refusef("%s is %q; it must be one of %s", flag, text, lending.JoinNames(names))
 	}
 	return T(text)
 }

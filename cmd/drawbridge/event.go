@@ -125,18 +125,7 @@ type eventJSON struct {
 	Timestamp     string            `json:"timestamp"`
 	Test          bool              `json:"test"`
 	BodyRemovedAt *time.Time        `json:"body_removed_at"`
-	FanOut        fanOutJSON        `json:"deliveries"`
-}
-
-// fanOutJSON counts what became of an event.
-type fanOutJSON struct {
-	Delivered  int `json:"delivered"`
-	MadeGood   int `json:"made_good"`
-	Failed     int `json:"failed"`
-	Open       int `json:"open"`
-	Cancelled  int `json:"cancelled"`
-	Resends    int `json:"resends"`
-	PassedOver int `json:"passed_over"`
+	FanOut        delivery.FanOut   `json:"deliveries"`
 }
 
 func newEventJSON(e delivery.EventRecord) eventJSON {
@@ -144,12 +133,7 @@ func newEventJSON(e delivery.EventRecord) eventJSON {
 		UID: e.UID, Event: e.Kind, Partner: e.PartnerUID, Merchant: e.MerchantUID,
 		Application: e.ApplicationUID, Status: e.Status,
 		Timestamp: lending.FormatTimestamp(e.OccurredAt), Test: e.Test,
-		BodyRemovedAt: utc(e.BodyRemovedAt),
-		FanOut: fanOutJSON{
-			Delivered: e.FanOut.Delivered, MadeGood: e.FanOut.MadeGood, Failed: e.FanOut.Failed,
-			Open: e.FanOut.Open, Cancelled: e.FanOut.Cancelled, Resends: e.FanOut.Resends,
-			PassedOver: e.FanOut.PassedOver,
-		},
+		BodyRemovedAt: utc(e.BodyRemovedAt), FanOut: e.FanOut,
 	}
 }
 

@@ -147,11 +147,16 @@ func following(node *kong.Node, before *kong.Flag, flags bool) []string {
 	return words
 }
 
+// jsonFlag asks for a document in place of text for people.
+type jsonFlag struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
+
 // listFlags page a list.
 type listFlags struct {
 	Limit  int    `default:"50" help:"How many, at most 500."`
 	Cursor string `help:"Where to go on, as the last page said." placeholder:"CURSOR"`
-	JSON   bool   `name:"json" help:"Print one JSON document."`
+	jsonFlag
 }
 
 // refuse keeps the first error of the command line. With one, the command ends before

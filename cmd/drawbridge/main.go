@@ -196,9 +196,7 @@ func find(node *kong.Node, names []string) *kong.Node {
 	return node
 }
 
-type versionCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type versionCmd struct{ jsonFlag }
 
 // Run prints the version.
 func (cmd versionCmd) Run(env *environment) error {

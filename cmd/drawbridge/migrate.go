@@ -21,9 +21,7 @@ type migrateUpCmd struct{ migrateStatusCmd }
 
 type migrateDownCmd struct{ migrateStatusCmd }
 
-type migrateStatusCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type migrateStatusCmd struct{ jsonFlag }
 
 // Run migrates up and prints the resulting status.
 func (cmd migrateUpCmd) Run(env *environment) error { return cmd.after(env, migrations.Up) }

@@ -237,13 +237,7 @@ func utc(at *time.Time) *time.Time {
 	return &moment
 }
 
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
+func orNull[T comparable](value T) *T { return postgres.OrNull(value) }
 
 // style colours what people read on a terminal, and leaves everything else as it is.
 type style bool

@@ -17,9 +17,7 @@ type queueCmd struct {
 	Resume queueResumeCmd `cmd:"" help:"Let a paused queue go on."`
 }
 
-type queueListCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type queueListCmd struct{ jsonFlag }
 
 // queueJSON is a queue as commands print it.
 type queueJSON struct {

@@ -24,9 +24,7 @@ func (restoreCmd) Help() string {
 		"somebody decides: see Back up and restore in the operations manual."
 }
 
-type restoreShowCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type restoreShowCmd struct{ jsonFlag }
 
 // Run shows the state.
 func (cmd restoreShowCmd) Run(env *environment) error {
@@ -116,9 +114,7 @@ func (environmentCmd) Help() string {
 		"environment refuses to start, so that no sandbox takes production's mails for its own."
 }
 
-type environmentShowCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type environmentShowCmd struct{ jsonFlag }
 
 // environmentJSON is null before the first serve.
 type environmentJSON struct {
@@ -172,9 +168,7 @@ func (backupCmd) Help() string {
 		"drawbridge doctor go by."
 }
 
-type backupRecordCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type backupRecordCmd struct{ jsonFlag }
 
 // Run records a backup.
 func (cmd backupRecordCmd) Run(env *environment) error {

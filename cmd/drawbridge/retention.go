@@ -22,9 +22,7 @@ type retentionCmd struct {
 	Run  retentionRunCmd  `cmd:"" help:"Remove what is due now, as the workers do every hour."`
 }
 
-type retentionShowCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type retentionShowCmd struct{ jsonFlag }
 
 // Run shows the settings.
 func (cmd retentionShowCmd) Run(env *environment) error {

@@ -37,9 +37,7 @@ type statementJSON struct {
 type statementListCmd struct {
 	Merchant string `help:"Only those of this merchant." placeholder:"UID"`
 	Date     string `help:"Only those of this business day, such as 2026-11-20." placeholder:"DAY"`
-	Limit    int    `default:"50" help:"How many, at most 500."`
-	Cursor   string `help:"Where to go on, as the last page said." placeholder:"CURSOR"`
-	JSON     bool   `name:"json" help:"Print one JSON document."`
+	listFlags
 }
 
 // Run lists statements.
@@ -109,9 +107,7 @@ func (cmd statementShowCmd) Run(env *environment) error {
 	})
 }
 
-type statementKeysCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type statementKeysCmd struct{ jsonFlag }
 
 func printKey(w io.Writer, key statement.Key) {
 	until := "signs"
@@ -127,9 +123,7 @@ func (cmd statementKeysCmd) Run(env *environment) error {
 		func(s *app.Services) ([]statement.Key, error) { return s.Statements.PublicKeys(env.ctx) })
 }
 
-type statementRotateKeyCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type statementRotateKeyCmd struct{ jsonFlag }
 
 // Run makes a new key.
 func (cmd statementRotateKeyCmd) Run(env *environment) error {

@@ -187,9 +187,7 @@ type auditListCmd struct {
 	Subject string `help:"Only what was done to this subject." placeholder:"ID"`
 	Since   string `help:"At or after, such as 2026-11-21T09:30:00Z." placeholder:"TIME"`
 	Until   string `help:"Before." placeholder:"TIME"`
-	Limit   int    `default:"50" help:"How many, at most 500."`
-	Cursor  string `help:"Where to go on, as the last page said." placeholder:"CURSOR"`
-	JSON    bool   `name:"json" help:"Print one JSON document."`
+	listFlags
 }
 
 // Run lists the audit log.

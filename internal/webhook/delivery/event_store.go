@@ -15,7 +15,13 @@ import (
 // FanOut counts what became of an event: the first deliveries by state, those that failed
 // and were made good apart, the subscriptions that were passed over, and the re-sends.
 type FanOut struct {
-	Delivered, MadeGood, Failed, Open, Cancelled, PassedOver, Resends int
+	Delivered  int `json:"delivered"`
+	MadeGood   int `json:"made_good"`
+	Failed     int `json:"failed"`
+	Open       int `json:"open"`
+	Cancelled  int `json:"cancelled"`
+	Resends    int `json:"resends"`
+	PassedOver int `json:"passed_over"`
 }
 
 // EventRecord is an event as the log keeps it.
