@@ -81,8 +81,8 @@ func TestMisnamedFilesAreToldOf(t *testing.T) {
 		for _, path := range []string{"/request-draw", "/completion-cert-upload"} {
 			answer := s.Do(apptest.Call{
 				Method: http.MethodPost, Path: loan + path,
-				JSON: "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"; filename=\"a.pdf\"\r\n\r\n" +
-					string(apptest.PDF()) + "\r\n--b--\r\n",
+				JSON: fmt.Sprintf("--b\r\nContent-Disposition: form-data; name=%q; filename=%q\r\n\r\n"+
+					"%s\r\n--b--\r\n", name, "a.pdf", apptest.PDF()),
 				Header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"},
 			})
 			fault := answer.Result.Error
