@@ -59,6 +59,7 @@ var notPages = map[string]string{
 	docs.Prefix + "/lender/openapi.json": "a download",
 	docs.Prefix + "/samples/*":           "a download",
 	docs.Prefix + "/assets/:name":        "files of pages",
+	docs.Prefix + "/*":                   "what is not there, and slashes too many",
 }
 
 // rows finds the row that a part of an address names, by the path up to it.
