@@ -131,7 +131,8 @@ func TestDeliveriesShown(t *testing.T) {
 	if fmt.Sprint(delivery["attempt_count"]) != fmt.Sprint(len(attempts)) {
 		t.Errorf("%v attempts, of which %d are shown", delivery["attempt_count"], len(attempts))
 	}
-	failure := fmt.Sprint(sender.CauseStatus.Text(), " 503 ", http.StatusText(503))
+	const away = http.StatusServiceUnavailable
+	failure := fmt.Sprintf("%s %d %s", sender.CauseStatus.Text(), away, http.StatusText(away))
 	for _, one := range attempts {
 		if said := one.(map[string]any)["error"]; said != failure {
 			t.Errorf("an attempt says %q, really it says %q", said, failure)

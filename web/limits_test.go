@@ -96,10 +96,16 @@ func TestDocumentedNumbersHold(t *testing.T) {
 		field, value string
 		status       int
 	}{
-		{"term", "1", 200}, {"term", "600", 200}, {"term", "0", 400}, {"term", "601", 400},
-		{"interest_rate", "0", 200}, {"interest_rate", "100", 200},
-		{"interest_rate", "7.1234", 200}, {"interest_rate", "7.12345", 400},
-		{"interest_rate", "100.0001", 400}, {"merchant_fee_percentage", "100.0001", 400},
+		{"term", "1", 200},
+		{"term", "600", 200},
+		{"term", "0", 400},
+		{"term", "601", 400},
+		{"interest_rate", "0", 200},
+		{"interest_rate", "100", 200},
+		{"interest_rate", "7.1234", 200},
+		{"interest_rate", "7.12345", 400},
+		{"interest_rate", "100.0001", 400},
+		{"merchant_fee_percentage", "100.0001", 400},
 	} {
 		answer := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: terms, JSON: map[string]string{test.field: test.value},

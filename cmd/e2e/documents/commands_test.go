@@ -75,7 +75,7 @@ func TestReadmeNamesEveryCommand(t *testing.T) {
 		}
 	}
 	help := e2etest.NewWithoutDatabase(t, nil).Run("", "--help").Stdout
-	commands := regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(help, -1)
+	commands := regexp.MustCompile(`(?m)^ {2}([a-z]+) `).FindAllStringSubmatch(help, -1)
 	if len(commands) < 25 {
 		t.Errorf("only %d commands were found in:\n%s", len(commands), help)
 	}
