@@ -119,7 +119,7 @@ func (f Errors) Error() string { return strings.Join(f, "; ") }
 // names every wrong variable, and those of ours that do not exist.
 func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
-	errs := unknown(names)
+	errs := unknown(names, getenv)
 	var err error
 	if c.Env, err = ParseEnv(valueOf(getenv, "DRAWBRIDGE_ENV", Development)); err != nil {
 		errs = append(errs, "DRAWBRIDGE_ENV "+err.Error())

@@ -268,14 +268,25 @@ func TestLoadNamesEveryErrorAtOnceAndNoPassword(t *testing.T) {
 // A misspelt setting would have no effect, and nobody would be told.
 func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
 	t.Parallel()
-	_, err := Load(from(nil), "HOME", "DRAWBRIDGE_LISTN", "DRAWBRIDGE_TEST_DATABASE_URL",
-		"DRAWBRIDGE_ENV", "DRAWBRIDGE_FLUX_CAPACITOR")
+	_, err := Load(from(map[string]string{"DRAWBRIDGE_PORT": "8080"}), "HOME", "DRAWBRIDGE_LISTN",
+		"DRAWBRIDGE_TEST_DATABASE_URL", "DRAWBRIDGE_ENV", "DRAWBRIDGE_FLUX_CAPACITOR",
+		"DRAWBRIDGE_PORT", "DRAWBRIDGE_SERVICE_NAME")
 	want := Errors{
 		"DRAWBRIDGE_LISTN is no setting; did you mean DRAWBRIDGE_LISTEN?",
 		"DRAWBRIDGE_FLUX_CAPACITOR is no setting; drawbridge serve --help lists them",
+		"DRAWBRIDGE_PORT is no setting; drawbridge serve --help lists them",
+		"DRAWBRIDGE_SERVICE_NAME is no setting; drawbridge serve --help lists them",
 	}
 	if diff := cmp.Diff(error(want), err); diff != "" {
 		t.Error(diff)
+	}
+	// What Kubernetes tells each container of a Service that is named drawbridge.
+	service := from(map[string]string{"DRAWBRIDGE_PORT": "tcp://10.96.0.7:80"})
+	if _, err := Load(service, "DRAWBRIDGE_SERVICE_HOST", "DRAWBRIDGE_SERVICE_PORT",
+		"DRAWBRIDGE_SERVICE_PORT_HTTP", "DRAWBRIDGE_PORT", "DRAWBRIDGE_PORT_80_TCP",
+		"DRAWBRIDGE_PORT_80_TCP_PROTO", "DRAWBRIDGE_PORT_80_TCP_PORT",
+		"DRAWBRIDGE_PORT_80_TCP_ADDR"); err != nil {
+		t.Errorf("beside a Service: %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func Effective(environ, getenv func(string) string) []Setting {
 			Value:   variable.show(valueOf(getenv, variable.Name, env)),
 			Source:  FromDefault,
 			Meaning: variable.Meaning,
-			Error:   errs.of(variable.Name),
+			Error:   errs.Of(variable.Name),
 		}
 		switch {
 		case strings.TrimSpace(environ(variable.Name)) != "":
@@ -58,14 +58,25 @@ func Effective(environ, getenv func(string) string) []Setting {
 	return settings
 }
 
-// of returns what is wrong with one variable.
-func (f Errors) of(name string) string {
+// Of returns what is wrong with one variable.
+func (f Errors) Of(name string) string {
 	for _, problem := range f {
 		if rest, found := strings.CutPrefix(problem, name+" "); found {
 			return rest
 		}
 	}
 	return ""
+}
+
+// behindHost is what follows the host of a URL. An @ in it means that a password was not encoded
+// and that the host ended within it, so that a part of it stands there.
+func behindHost(value string) string {
+	_, rest, _ := strings.Cut(value, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		return ""
+	}
+	return rest[end:]
 }
 
 // show masks the value of a secret. Of a URL the scheme, the host and the path
@@ -75,7 +86,8 @@ func (v Variable) show(value string) string {
 		return value
 	}
 	parsed, err := url.Parse(value)
-	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" || parsed.Scheme == "base64key" {
+	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" || parsed.Scheme == "base64key" ||
+		strings.Contains(behindHost(value), "@") {
 		return masked
 	}
 	shown := parsed.Scheme + "://"

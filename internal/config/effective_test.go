@@ -84,6 +84,41 @@ func TestEffectiveMasksSecrets(t *testing.T) {
 	}
 }
 
+// A password that is not encoded ends the host of its URL, and its rest reads as a path or a
+// parameter.
+func TestNoPartOfAPasswordShows(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][]string{
+		"DATABASE_URL": {
+			"postgres://svc:p@Secr/etTail@host:5432/bridge", "postgres://svc:12/etTail@host/bridge",
+			"postgres://svc:12?etTail@host/bridge", "postgres://svc:12#etTail@host/bridge",
+			"postgres://svc:p@h?a=b#etTail@host/bridge", "postgres://a,b/etTail@host/bridge",
+		},
+		"DRAWBRIDGE_DATABASE_READ_URL": {"postgres://svc:p@Secr/etTail@host:5432/bridge"},
+		"DRAWBRIDGE_SMTP_URL": {
+			"smtp://u:p@Secr/etTail@host:587", "smtps://u:12?etTail@host", "smtp://u:12#etTail@host",
+		},
+		"DRAWBRIDGE_OTLP_URL": {"https://u:p@Secr/etTail@host"},
+		"DRAWBRIDGE_BLOB_URL": {"s3://k:p@Secr/etTail@documents"},
+	} {
+		for _, value := range values {
+			environ := from(map[string]string{name: value})
+			shown := setting(t, Effective(environ, environ), name)
+			_, err := Load(environ)
+			if shown.Value != "****" || err == nil || !strings.HasPrefix(err.Error(), name+" holds an @") ||
+				strings.Contains(err.Error(), "etTail") || strings.Contains(shown.Error, "etTail") {
+				t.Errorf("%s=%s shows as %q: %v", name, value, shown.Value, err)
+			}
+		}
+	}
+	azure := from(map[string]string{
+		"DATABASE_URL": "postgres:///bridge?host=db&user=svc@server&password=p@ss",
+	})
+	if _, err := Load(azure); err != nil {
+		t.Errorf("values of parameters may hold an @: %v", err)
+	}
+}
+
 func TestEffectiveReportsProductionsErrors(t *testing.T) {
 	t.Parallel()
 	environ := from(map[string]string{"DRAWBRIDGE_ENV": "production"})

@@ -179,6 +179,9 @@ var rules = map[string]rule{
 		return value, nil
 	},
 	"bucket": func(value string, _ reflect.StructTag) (any, error) {
+		if strings.Contains(behindHost(value), "@") {
+			return value, errUnencoded
+		}
 		parsed, err := url.Parse(value)
 		if err != nil || (parsed.Scheme != "file" && parsed.Scheme != "s3") {
 			return value, errors.New("must begin with file:// or s3://")
@@ -225,6 +228,13 @@ var rules = map[string]rule{
 	"collector": server("http://collector.internal:4318", "http", "https"),
 }
 
+// errUnencoded is about a URL whose password ends its host. It quotes nothing of it.
+var errUnencoded = errors.New("holds an @ behind its host; encode / ? # @ in the password as " +
+	"%2F %3F %23 %40")
+
+// parameterValue is the value of a parameter of a URL.
+var parameterValue = regexp.MustCompile(`=[^&#]*`)
+
 // readPostgres reads the URL of a server, or of several of which one can be written:
 // postgres://a:5432,b:5433/name, or postgres:///name?host=a,b&port=5432,5433, which is the
 // form that both drivers take. Of several, the one that can be written is wanted unless
@@ -236,10 +246,13 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	if !found || (scheme != "postgres" && scheme != "postgresql") {
 		return value, wrong
 	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
+	tail := behindHost(value)
+	// The values of parameters may hold one, such as that of user.
+	path, parameters, _ := strings.Cut(tail, "?")
+	if strings.Contains(path+parameterValue.ReplaceAllString(parameters, ""), "@") {
+		return value, errUnencoded
 	}
+	end := len(rest) - len(tail)
 	at := strings.LastIndexByte(rest[:end], '@') + 1
 	named := rest[at:end]
 	several := strings.Contains(named, ",")
@@ -306,6 +319,9 @@ func splitHosts(list string) (hosts, ports string, err error) {
 // server is the rule for the URL of a server with one of the schemes.
 func server(example string, schemes ...string) rule {
 	return func(value string, _ reflect.StructTag) (any, error) {
+		if strings.Contains(behindHost(value), "@") {
+			return value, errUnencoded
+		}
 		parsed, err := url.Parse(value)
 		if err != nil || parsed.Host == "" || !slices.Contains(schemes, parsed.Scheme) {
 			return value, errors.New("must look like " + example)

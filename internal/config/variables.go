@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,11 +50,20 @@ func tableOf(of reflect.Type, within []int) []Variable {
 // Variables lists every setting in the order of the documentation.
 func Variables() []Variable { return append([]Variable(nil), table...) }
 
+// injected are the variables that Kubernetes gives each container for a Service with the name
+// of the program. Of these, only DRAWBRIDGE_PORT might be meant as a setting: by a number.
+var injected = regexp.MustCompile(`^DRAWBRIDGE_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
+	`PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
 // unknown lists the names that look like settings of ours and are none: a misspelt
 // setting would have no effect, and nobody would be told. Tests have a prefix of their own.
-func unknown(names []string) Errors {
+func unknown(names []string, getenv func(string) string) Errors {
 	var errs Errors
 	for _, name := range names {
+		if injected.MatchString(name) && (name != "DRAWBRIDGE_PORT" ||
+			strings.Contains(getenv(name), "://")) {
+			continue
+		}
 		known := slices.ContainsFunc(table, func(v Variable) bool { return v.Name == name })
 		if known || !strings.HasPrefix(name, "DRAWBRIDGE_") ||
 			strings.HasPrefix(name, "DRAWBRIDGE_TEST_") {
