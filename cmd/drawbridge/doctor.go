@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -61,17 +62,19 @@ func (cmd doctorCmd) Run(env *environment) error {
 
 // examine checks the settings and the database, and over them the rest.
 func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
+	const remedy = "Fix the named variables; drawbridge config lists all of them."
 	settings, err := env.config()
 	if err != nil {
-		return []doctor.Checkup{{
-			Name: "settings", Finding: doctor.Failed, Detail: err.Error(),
-			Remedy: "Fix the named variables; drawbridge config lists all of them.",
-		}}
+		return []doctor.Checkup{doctor.Failure("settings", err, remedy)}
 	}
 	found := []doctor.Checkup{{
 		Name: "settings", Finding: doctor.OK,
 		Detail: fmt.Sprintf("The settings can be used for %s.", settings.Env),
 	}}
+	wrong := check(settings)
+	if wrong != nil {
+		found[0] = doctor.Failure("settings", wrong, remedy)
+	}
 	for _, warning := range settings.Warnings() {
 		found = append(found, doctor.Checkup{
 			Name: "settings", Finding: doctor.Warning, Detail: warning + ".",
@@ -83,7 +86,11 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
-	if _, err := keyring(settings); err != nil {
+	if wrong != nil {
+		found = append(found, doctor.Checkup{
+			Name: "services", Finding: doctor.Skipped, Detail: "The settings have to be right first.",
+		})
+	} else if _, err := keyring(settings); err != nil {
 		found = append(found, doctor.Failure("keys", err,
 			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with."))
 	} else if s, err := env.services(settings, db.DB); err != nil {
@@ -114,6 +121,14 @@ func (cmd configCmd) Run(env *environment) error {
 		return err
 	}
 	settings := config.Effective(env.getenv, getenv)
+	read, wrong := config.Load(getenv, append(names, env.names...)...)
+	if wrong == nil {
+		wrong = check(read)
+	}
+	errs, _ := errors.AsType[config.Errors](wrong)
+	for i := range settings {
+		settings[i].Error = errs.Of(settings[i].Name)
+	}
 	if err := env.print(cmd.JSON, output{
 		map[string]any{"settings": settings}, func(w io.Writer) {
 			var lines strings.Builder
@@ -129,6 +144,5 @@ func (cmd configCmd) Run(env *environment) error {
 	}); err != nil {
 		return err
 	}
-	_, err = config.Load(getenv, append(names, env.names...)...)
-	return err
+	return wrong
 }

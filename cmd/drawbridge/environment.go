@@ -227,6 +227,26 @@ func (env *environment) services(
 	})
 }
 
+// check finds what keeps serve from starting with settings that have their form. It makes
+// nothing.
+func check(settings config.Config) error {
+	var errs config.Errors
+	if settings.SecretsKey != "" {
+		if _, err := keyring(settings); err != nil {
+			wrong, _ := errors.AsType[config.Errors](err) // nothing is read or made for one that is set
+			errs = append(errs, wrong...)
+		}
+	}
+	if err := app.CheckSettings(settings); err != nil {
+		wrong, _ := errors.AsType[config.Errors](err) // nothing else, it says
+		errs = append(errs, wrong...)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
 // keyring reads the keys for secrets at rest. Development makes one the first
 // time and keeps it.
 func keyring(settings config.Config) (*secret.Keyring, error) {

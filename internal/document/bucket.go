@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/url"
 	"os"
@@ -52,16 +53,12 @@ type Object struct {
 // credentials=iam they come from the machine's role. OpenBucket does not reach
 // out to S3; Probe does.
 func OpenBucket(rawURL string) (Bucket, error) {
-	parsed, err := url.Parse(rawURL)
+	parsed, err := parseBucket(rawURL)
 	if err != nil {
-		// The error of url.Parse quotes the URL, which may hold a secret.
-		return nil, errors.New("bucket URL: not a URL")
+		return nil, err
 	}
 	switch parsed.Scheme {
 	case "file":
-		if parsed.Host != "" || !filepath.IsAbs(parsed.Path) || parsed.RawQuery != "" {
-			return nil, errors.New("bucket URL: a folder is written file:///absolute/path")
-		}
 		if err := os.MkdirAll(parsed.Path, 0o700); err != nil {
 			return nil, fmt.Errorf("creating bucket folder: %w", err)
 		}
@@ -75,6 +72,41 @@ func OpenBucket(rawURL string) (Bucket, error) {
 	}
 	return nil, fmt.Errorf("bucket URL: scheme %q is not supported, use file:///folder or s3://bucket",
 		parsed.Scheme)
+}
+
+// CheckBucket tells whether OpenBucket would take the URL, and makes no folder.
+func CheckBucket(rawURL string) error {
+	parsed, err := parseBucket(rawURL)
+	if err != nil {
+		return err
+	}
+	if parsed.Scheme != "file" {
+		_, err = OpenBucket(rawURL)
+		return err
+	}
+	info, err := os.Stat(parsed.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // OpenBucket makes it
+	case err != nil:
+		return fmt.Errorf("opening bucket folder: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("opening bucket folder: %s is a file", parsed.Path)
+	}
+	return nil
+}
+
+func parseBucket(rawURL string) (*url.URL, error) {
+	parsed, err := url.Parse(rawURL)
+	if err != nil {
+		// The error of url.Parse quotes the URL, which may hold a secret.
+		return nil, errors.New("bucket URL: not a URL")
+	}
+	if parsed.Scheme == "file" &&
+		(parsed.Host != "" || !filepath.IsAbs(parsed.Path) || parsed.RawQuery != "") {
+		return nil, errors.New("bucket URL: a folder is written file:///absolute/path")
+	}
+	return parsed, nil
 }
 
 // Probe writes, reads and removes a small object, and so tells whether the

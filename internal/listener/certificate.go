@@ -92,7 +92,7 @@ func (f *certificateFiles) reload() error {
 	for _, path := range []string{f.cert, f.key} {
 		info, err := os.Stat(path)
 		if err != nil {
-			return fmt.Errorf("names a file that cannot be read: %w", err)
+			return fmt.Errorf("and DRAWBRIDGE_TLS_KEY must name files that can be read: %w", err)
 		}
 		if info.ModTime().After(newest) {
 			newest = info.ModTime()

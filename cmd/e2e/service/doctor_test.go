@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -220,5 +221,50 @@ func TestAnUnnamedProxyIsDoubtful(t *testing.T) {
 	w.Env[name] = "10.0.0.0/8"
 	if found := e2etest.Doctor(t, w, 0)["settings"]; found.Finding != e2etest.FindingOK {
 		t.Errorf("with the proxy named: %+v", found)
+	}
+}
+
+// TestConfigEndsAsServeDoes: what keeps a process from starting is seen before it is started,
+// also where it takes more than the form of a setting.
+func TestConfigEndsAsServeDoes(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	cert, key, _ := e2etest.WritePair(t, w.Folder)
+	_, other, _ := e2etest.WritePair(t, t.TempDir())
+	for name, wrong := range map[string]map[string]string{
+		"DRAWBRIDGE_SECRETS_KEY": {"DRAWBRIDGE_SECRETS_KEY": "base64key://short"},
+		"DRAWBRIDGE_BLOB_URL":    {"DRAWBRIDGE_BLOB_URL": "file://relative/x"},
+		"a bucket in a file":     {"DRAWBRIDGE_BLOB_URL": "file://" + cert},
+		"another certificate":    {"DRAWBRIDGE_TLS_CERT": cert, "DRAWBRIDGE_TLS_KEY": other},
+		"no key":                 {"DRAWBRIDGE_TLS_CERT": cert, "DRAWBRIDGE_TLS_KEY": key + ".none"},
+		"a password as it is":    {"DRAWBRIDGE_SMTP_URL": "smtp://sam:12/hunter2@mail.internal"},
+		"a parameter":            {"DRAWBRIDGE_SMTP_URL": "smtp://mail.internal?x=hunter2"},
+		"nothing":                nil,
+	} {
+		run := *w
+		run.Env = maps.Clone(w.Env)
+		maps.Copy(run.Env, wrong)
+		var served e2etest.Result
+		if wrong != nil {
+			served = run.Run("", "serve")
+		}
+		got := run.Run("", "config")
+		if got.Status != served.Status || wrong != nil && got.Status != e2etest.ExitUsage {
+			t.Errorf("%s: config ended with %d: %s; serve with %d: %s",
+				name, got.Status, got.Stderr, served.Status, served.Stderr)
+		}
+		examined := run.Run("", "doctor")
+		failed := strings.Contains(examined.Stderr, "something is wrong with: settings")
+		if failed != (wrong != nil) {
+			t.Errorf("%s: doctor said %s%s", name, examined.Stdout, examined.Stderr)
+		}
+		for variable := range wrong {
+			if !strings.Contains(got.Stderr, variable) || !strings.Contains(examined.Stdout, variable) {
+				t.Errorf("%s: it is not named: %s%s", name, got.Stderr, examined.Stdout)
+			}
+		}
+		if said := got.Stdout + got.Stderr + examined.Stdout; strings.Contains(said, "hunter2") {
+			t.Errorf("%s: a password shows: %s", name, said)
+		}
 	}
 }

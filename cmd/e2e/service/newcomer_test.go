@@ -168,8 +168,15 @@ func TestCommandsMakeNoDatabaseToAnswerFor(t *testing.T) {
 	w, folder := withEmbedded(t)
 	hold := []string{"restore", "hold", "--reason", "recovered to 09:30"}
 	for _, args := range [][]string{
-		hold, {"restore", "show"}, {"backup", "record"}, {"queue", "list"}, {"environment", "show"},
-		{"retention", "run"}, {"email", "list"}, {"bulk", "list"}, {"audit", "list"},
+		hold,
+		{"restore", "show"},
+		{"backup", "record"},
+		{"queue", "list"},
+		{"environment", "show"},
+		{"retention", "run"},
+		{"email", "list"},
+		{"bulk", "list"},
+		{"audit", "list"},
 	} {
 		got := w.Run("", args...)
 		if got.Status != e2etest.ExitUsage || got.Stdout != "" ||
