@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 )
 
@@ -219,6 +221,7 @@ func TestComposeFileFits(t *testing.T) {
 			Volumes     []string
 			DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
 			Healthcheck struct{ Test []string }
+			Grace       string `yaml:"stop_grace_period"`
 		}
 		Volumes map[string]any
 	}
@@ -229,6 +232,10 @@ func TestComposeFileFits(t *testing.T) {
 	service := file.Services["drawbridge"]
 	if service.Build != "." || len(file.Services) != 2 {
 		t.Fatalf("the services are %+v", file.Services)
+	}
+	if grace, err := time.ParseDuration(service.Grace); err != nil ||
+		grace < app.DrainTimeout+5*time.Second {
+		t.Errorf("it is killed after %s (%v), and may need %s to end", grace, err, app.DrainTimeout)
 	}
 	settings, err := config.Load(func(name string) string { return service.Environment[name] })
 	if err != nil {
