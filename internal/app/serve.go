@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"drawbridge/internal/config"
 	"drawbridge/internal/listener"
+	"drawbridge/internal/reencrypt"
 	"drawbridge/migrations"
 	"drawbridge/web"
 )
@@ -48,7 +50,30 @@ func (s *Services) Prepare(ctx context.Context) error {
 	if _, err := s.Restored.Check(ctx); err != nil {
 		return err
 	}
+	s.warnOfMissingKeys(ctx)
 	return s.ensurePartitions(ctx)
+}
+
+// warnOfMissingKeys says in the log which keys stored values name that this process does not have:
+// what they seal opens nowhere, and subscriptions stop one by one as they meet that.
+func (s *Services) warnOfMissingKeys(ctx context.Context) {
+	report, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Check(ctx)
+	if err != nil {
+		slog.WarnContext(ctx, "looking for missing keys", "error", err) // nothing depends on it
+		return
+	}
+	missing := map[string]int{}
+	for _, column := range report.Columns {
+		for key, count := range column.Keys {
+			if !slices.Contains(report.Known, key) {
+				missing[key] += count
+			}
+		}
+	}
+	if len(missing) > 0 {
+		slog.WarnContext(ctx, "sealed values name keys that DRAWBRIDGE_SECRETS_KEY does not hold; "+
+			"put those keys behind the first one and restart every process", "values_by_key", missing)
+	}
 }
 
 // ensureEnvironment keeps a process from serving the database of another environment:

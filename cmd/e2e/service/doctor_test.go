@@ -147,6 +147,10 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 		!strings.Contains(got.Remedy, "back behind the first") {
 		t.Errorf("another key: %+v", got)
 	}
+	s := w.Serve() // says so once, before the first subscription meets it
+	s.WaitForLog("sealed values name keys")
+	s.WaitForLog(ids[0])
+	s.Stop()
 	if got := keys(0, fresh+","+old); got.Finding != e2etest.FindingWarning ||
 		!strings.Contains(got.Remedy, "drawbridge secrets rotate-key") {
 		t.Errorf("halfway through the replacement: %+v", got)

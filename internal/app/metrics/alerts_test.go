@@ -127,6 +127,10 @@ var alertCases = map[string]struct{ fires, quiet series }{
 		series{`drawbridge_subscriptions{state="failing"}`: "1" + always},
 		series{`drawbridge_subscriptions{state="failing"}`: "0" + always},
 	},
+	"SubscriptionsStopped": {
+		series{`drawbridge_subscriptions{state="stopped"}`: "1" + always},
+		series{`drawbridge_subscriptions{state="stopped"}`: "0x119 1 0x119"},
+	},
 	"JobErrors": {
 		series{`drawbridge_job_runs_total{kind="retain",outcome="error"}`: "0x110 8x130"},
 		series{`drawbridge_job_runs_total{kind="retain",outcome="done"}`: "0x110 8x130"},

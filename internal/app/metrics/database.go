@@ -16,8 +16,11 @@ const (
 	// scrapeEvery is how old an answer of the database may be: however many
 	// scrapers ask, it is asked no more often.
 	scrapeEvery = 5 * time.Second
-	// scrapeTimeout bounds what a scrape may ask of the database.
-	scrapeTimeout = 3 * time.Second
+	// scrapeTimeout bounds what a scrape may ask of the database, well below the ten seconds
+	// after which Prometheus gives up.
+	scrapeTimeout = 5 * time.Second
+	// statementTimeout bounds one statement of it, so that a locked table costs its own gauges.
+	statementTimeout = time.Second
 )
 
 // databaseCollector tells what all processes on one database share. Every
@@ -124,20 +127,27 @@ var databaseCounts = []databaseCount{
 			  FROM installation`,
 	},
 	{
-		count: describe("subscriptions", "Webhook subscriptions, by state.", "state"),
+		count: describe("subscriptions",
+			"Webhook subscriptions, by state. Nothing is sent to stopped ones: no key opens their secret or "+
+				"headers, or those are damaged.", "state"),
 		query: `
 			SELECT state AS label, '' AS sublabel, count(known.state) AS count, NULL::float8 AS age
-			  FROM unnest(ARRAY['active', 'failing', 'paused']) AS state
-			  LEFT JOIN subscriptions AS known USING (state)
+			  FROM unnest(ARRAY['active', 'failing', 'paused', 'stopped']) AS state
+			  LEFT JOIN (SELECT CASE WHEN stopped_at IS NOT NULL AND state IN ('active', 'failing')
+			                         THEN 'stopped' ELSE state END AS state
+			               FROM subscriptions) AS known USING (state)
 			 GROUP BY state`,
 	},
 	{
-		count: describe("database_connections", "Connections to this database, by state.", "state"),
+		count: describe("database_connections",
+			"Connections to the server, of all its databases, by state; other where that is not for us "+
+				"to see.", "state"),
 		query: `
 			SELECT coalesce(state, 'other') AS label, '' AS sublabel, count(*) AS count,
 			       NULL::float8 AS age
 			  FROM pg_stat_activity
-			 WHERE datname = current_database()
+			 WHERE datid IS NOT NULL
+			   AND coalesce(backend_type, 'client backend') = 'client backend'
 			 GROUP BY state`,
 	},
 	{
@@ -218,21 +228,26 @@ func (c *databaseCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (c *databaseCollector) ask() []prometheus.Metric {
-	ctx, cancel := context.WithTimeout(context.Background(), min(scrapeTimeout, c.db.Timeout()/2))
+	whole := min(scrapeTimeout, c.db.Timeout()/2)
+	each := min(statementTimeout, whole/3)
+	ctx, cancel := context.WithTimeout(context.Background(), whole)
 	defer cancel()
 	var metrics []prometheus.Metric
 	for _, count := range databaseCounts {
-		found, err := count.metrics(ctx, c.db)
+		found, err := count.metrics(ctx, each, c.db)
 		if err != nil {
 			slog.WarnContext(ctx, "scraping the database", "error", err)
-			if c.db.PingContext(ctx) == nil {
-				continue // a table that a migration has yet to bring; the rest can be told
+			if !c.answers(each) {
+				return []prometheus.Metric{prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 0)}
 			}
-			return []prometheus.Metric{prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 0)}
+			// A table that a migration has yet to bring, or that somebody keeps locked; the rest
+			// can be told.
 		}
 		metrics = append(metrics, found...)
 	}
-	condition, err := (&processes.Service{DB: c.db}).Condition(ctx)
+	within, stop := context.WithTimeout(ctx, each)
+	defer stop()
+	condition, err := (&processes.Service{DB: c.db}).Condition(within)
 	if err != nil {
 		slog.WarnContext(ctx, "scraping the condition of the database", "error", err)
 	} else {
@@ -244,10 +259,20 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 	return append(metrics, prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 1))
 }
 
+// answers asks the database for a sign of life, in a time of its own and over the engine's
+// connections: neither what the scrape has used up nor calls that wait for a lock count.
+func (c *databaseCollector) answers(within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return c.db.Engine().PingContext(ctx) == nil
+}
+
 // metrics runs the statement and turns its rows into metrics.
 func (c databaseCount) metrics(
-	ctx context.Context, db *postgres.DB,
+	ctx context.Context, within time.Duration, db *postgres.DB,
 ) ([]prometheus.Metric, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	var rows []struct {
 		Label    string   `db:"label"`
 		Sublabel string   `db:"sublabel"`

@@ -16,13 +16,15 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/processes"
+	"drawbridge/internal/webhook/webhooktest"
 )
 
 // gauge reads a metric of a fresh scrape.
-func gauge(t *testing.T, h *apptest.Harness, name string) float64 {
+func gauge(t *testing.T, db *postgres.DB, name string) float64 {
 	t.Helper()
-	other := apptest.On(t, h.DB) // whose answer of the database is not kept from before
+	other := apptest.On(t, db) // whose answer of the database is not kept from before
 	answer := httptest.NewRecorder()
 	other.Metrics.Handler().ServeHTTP(
 		answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
@@ -72,8 +74,8 @@ func TestOverdueLeavesOutWhatWaitsOnPurpose(t *testing.T) {
 		if one.change != "" {
 			exec(t, h.DB, one.change)
 		}
-		age := gauge(t, h, `drawbridge_deliveries_overdue_seconds{state="pending"}`) +
-			gauge(t, h, `drawbridge_deliveries_overdue_seconds{state="retrying"}`)
+		age := gauge(t, h.DB, `drawbridge_deliveries_overdue_seconds{state="pending"}`) +
+			gauge(t, h.DB, `drawbridge_deliveries_overdue_seconds{state="retrying"}`)
 		if (age > 3500) != one.overdue || !one.overdue && age != 0 {
 			t.Errorf("%s: overdue for %g s", one.name, age)
 		}
@@ -89,8 +91,8 @@ func TestScrapeTellsTheOldestDraw(t *testing.T) {
 	h.Draw(t, h.Loan(t, product).UID, loan.DrawInput{})
 	want := func(when, state string, count, hours float64) {
 		t.Helper()
-		pending := gauge(t, h, `drawbridge_draws_pending{state="`+state+`"}`)
-		age := gauge(t, h, `drawbridge_draw_oldest_seconds{state="`+state+`"}`)
+		pending := gauge(t, h.DB, `drawbridge_draws_pending{state="`+state+`"}`)
+		age := gauge(t, h.DB, `drawbridge_draw_oldest_seconds{state="`+state+`"}`)
 		if pending != count || age < hours*3600 || age > hours*3600+600 {
 			t.Errorf("%s: %g draws are %s, the oldest for %g s", when, pending, state, age)
 		}
@@ -118,7 +120,7 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 	h := apptest.New(t)
 	want := func(name string, least, most float64) {
 		t.Helper()
-		if got := gauge(t, h, "drawbridge_"+name); got < least || got > most {
+		if got := gauge(t, h.DB, "drawbridge_"+name); got < least || got > most {
 			t.Errorf("%s is %g, want %g to %g", name, got, least, most)
 		}
 	}
@@ -163,5 +165,77 @@ func exec(t *testing.T, db *postgres.DB, statement string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestScrapeBesideALockedTable: the others can be told, and the database is up.
+func TestScrapeBesideALockedTable(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	locking, err := db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locking.Rollback() }() // the test's end, which nothing follows
+	if _, err := locking.ExecContext(t.Context(),
+		`LOCK TABLE emails IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	other := apptest.On(t, db)
+	answer := httptest.NewRecorder()
+	other.Metrics.Handler().ServeHTTP(
+		answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	text := answer.Body.String()
+	for name, wanted := range map[string]bool{
+		"database_up 1": true, "outbox_events 0": true, "restore_held 0": true, "workers 0": true,
+		`subscriptions{state="active"} 0`: true, "mails_queued": false,
+	} {
+		if strings.Contains(text, "\ndrawbridge_"+name) != wanted {
+			t.Errorf("%s is told: %t, want %t", name, !wanted, wanted)
+		}
+	}
+}
+
+// TestScrapeTellsOfStoppedSubscriptions is what the alert SubscriptionsStopped stands on.
+func TestScrapeTellsOfStoppedSubscriptions(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(200))
+	made, _ := h.Subscribe(t, endpoint.URL, nil)
+	want := func(when string, active, stopped float64) {
+		t.Helper()
+		for state, count := range map[string]float64{"active": active, "stopped": stopped} {
+			if got := gauge(t, h.DB, `drawbridge_subscriptions{state="`+state+`"}`); got != count {
+				t.Errorf("%s: %g are %s, want %g", when, got, state, count)
+			}
+		}
+	}
+	want("before a delivery", 1, 0)
+	keys := h.Subscriptions.Keys
+	h.Subscriptions.Keys = webhooktest.OtherKeys(t)
+	h.Publish(t)
+	if err := h.Deliveries.Deliver(t.Context(), h.Job(t), webhooktest.First); err != nil {
+		t.Fatal(err)
+	}
+	want("after one under a wrong key", 0, 1)
+	h.Subscriptions.Keys = keys
+	h.Reopen(t, made)
+	want("with the key back", 1, 0)
+}
+
+// TestScrapeCountsTheServersConnections: the limit is that of all databases together.
+func TestScrapeCountsTheServersConnections(t *testing.T) {
+	t.Parallel()
+	db, neighbour := pgtest.New(t), pgtest.New(t)
+	const sessions = 12
+	for range sessions {
+		held, err := neighbour.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+	}
+	if got := gauge(t, db, `drawbridge_database_connections{state="idle"}`); got < sessions {
+		t.Errorf("%g connections are idle, want %d at least", got, sessions)
 	}
 }
