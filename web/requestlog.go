@@ -80,6 +80,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				options.Observe(Answered{
 					Method: methodOf(c.Request()), Route: c.Path(), Status: c.Response().Status,
 					Took: now().Sub(started) - api.Waited(c), InternalError: c.Get(internalErrorKey) != nil,
+					Client: api.CallerID(c),
 				})
 			}
 			return nil

@@ -127,6 +127,8 @@ type Answered struct {
 	Took time.Duration
 	// InternalError tells that the answer hides an error of our own.
 	InternalError bool
+	// Client is whose credentials the request had, empty for none that are valid.
+	Client string
 }
 
 // New returns the server's handler.

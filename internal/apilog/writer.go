@@ -113,8 +113,10 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain stores what is left. Nobody records any more.
+// drain stores what is left, in the time of one batch: the process ends. Nobody records any more.
 func (w *Writer) drain(ctx context.Context, batch []Entry) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
 	for _, left := range []chan Entry{w.entries, w.samples} {
 		for len(left) > 0 {
 			if batch = append(batch, (<-left).clean()); len(batch) == batchSize {
@@ -141,7 +143,8 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 		}
 		// A try that ran out of time may not even have got one of the pool's connections.
 		isAway := postgres.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)
-		if tries >= storeTries && (!isAway || ending == nil) {
+		if tries >= storeTries && (!isAway || ending == nil) ||
+			errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			break
 		}
 		if isAway {
@@ -159,7 +162,11 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 
 func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	// The end of the process does not cut a batch off; its deadline does.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.timeout)
+	limit := w.timeout
+	if until, ends := ctx.Deadline(); ends {
+		limit = min(limit, time.Until(until))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	last := batch[len(batch)-1].At.UTC()
 	for day := batch[0].At.UTC(); !last.Before(w.covered); { // once a day

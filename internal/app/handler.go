@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -156,12 +157,8 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	if err != nil {
 		return metrics.DatabaseAway, []string{"the schema version cannot be read"}
 	}
-	found := make([]string, 0, len(missing))
-	for _, name := range missing {
-		found = append(found, "migration "+name+" is missing; run drawbridge migrate up")
-	}
-	if len(found) > 0 {
-		return metrics.SchemaBehind, found
+	if len(missing) > 0 {
+		return metrics.SchemaBehind, []string{behind(missing) + "; run drawbridge migrate up"}
 	}
 	if err := s.ensureEnvironment(ctx); err != nil {
 		return metrics.EnvironmentOther, []string{err.Error()}
@@ -173,4 +170,12 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 		}
 	}
 	return metrics.Serves, nil
+}
+
+// behind says which migrations are missing: the first, and how many beside it.
+func behind(missing []string) string {
+	if len(missing) == 1 {
+		return "migration " + missing[0] + " is missing"
+	}
+	return fmt.Sprintf("migration %s and %d later ones are missing", missing[0], len(missing)-1)
 }

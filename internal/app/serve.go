@@ -194,12 +194,14 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}
-	defer s.Services.Close()                  // after the last job
-	defer inBackground(ctx, s.Recorder.Run)() // after the last request was answered
+	defer s.Services.Close() // after the last job
+	stopRecorder := inBackground(ctx, s.Recorder.Run)
+	defer stopRecorder() // after the last request was answered
 	if s.Settings.Has(config.RoleAPI) {
 		defer inBackground(ctx, s.Feed.Run)()
 	}
-	defer s.Appear(ctx)()
+	leave := s.Appear(ctx)
+	defer leave()
 	defer inBackground(ctx, s.watchReady)()
 	if s.DB.MostLag() > 0 {
 		defer inBackground(ctx, s.DB.WatchReplica)()
@@ -225,7 +227,12 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	shutdownErr := s.stop(ctx, server, unserved, err != nil)
 	if err == nil {
 		workers.Wait()
-		s.publishLast(ctx)
+		// Each is given up after a few seconds; beside each other they take no longer than one.
+		var last sync.WaitGroup
+		last.Go(func() { s.publishLast(ctx) })
+		last.Go(leave)
+		last.Go(stopRecorder)
+		last.Wait()
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil

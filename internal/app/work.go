@@ -172,7 +172,11 @@ func (s *Services) waitForSchema(ctx context.Context) error {
 		if err == nil && len(missing) == 0 {
 			return nil
 		}
-		slog.WarnContext(ctx, "waiting for the schema", "missing", missing, "error", err)
+		said := ""
+		if len(missing) > 0 {
+			said = behind(missing)
+		}
+		slog.WarnContext(ctx, "waiting for the schema", "missing", said, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -33,7 +33,7 @@ func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Co
 			cert: settings.TLSCert, key: settings.TLSKey, every: certificateCheck,
 		}
 		if err := files.load(); err != nil {
-			return nil, config.Errors{"DRAWBRIDGE_TLS_CERT " + err.Error()}
+			return nil, config.Errors{err.Error()}
 		}
 		return &tls.Config{
 			MinVersion: tls.VersionTLS12, GetCertificate: files.get,
@@ -92,7 +92,8 @@ func (f *certificateFiles) reload() error {
 	for _, path := range []string{f.cert, f.key} {
 		info, err := os.Stat(path)
 		if err != nil {
-			return fmt.Errorf("and DRAWBRIDGE_TLS_KEY must name files that can be read: %w", err)
+			return fmt.Errorf(
+				"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must name files that can be read: %w", err)
 		}
 		if info.ModTime().After(newest) {
 			newest = info.ModTime()
@@ -103,7 +104,7 @@ func (f *certificateFiles) reload() error {
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return fmt.Errorf("and DRAWBRIDGE_TLS_KEY are no pair of PEM files: %w", err)
+		return fmt.Errorf("DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY are no pair of PEM files: %w", err)
 	}
 	f.current, f.modified = &pair, newest
 	return nil

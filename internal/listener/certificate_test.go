@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -71,5 +72,15 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 	}
 	if current() != second {
 		t.Error("a broken file replaced a good certificate")
+	}
+	const named = "DRAWBRIDGE_TLS_CERT "
+	if err := files.load(); err == nil || !strings.HasPrefix(err.Error(), named) {
+		t.Errorf("of a broken file it says %v", err)
+	}
+	if err := os.Remove(cert); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.load(); err == nil || !strings.HasPrefix(err.Error(), named) {
+		t.Errorf("of one that is gone it says %v", err)
 	}
 }

@@ -81,7 +81,13 @@ func (s *Server) Kill() {
 // Stop asks the service to end and returns its exit status.
 func (s *Server) Stop() int {
 	s.T.Helper()
-	if err := s.Command.Process.Signal(syscall.SIGTERM); err != nil {
+	return s.StopBy(syscall.SIGTERM)
+}
+
+// StopBy does so by a signal.
+func (s *Server) StopBy(signal syscall.Signal) int {
+	s.T.Helper()
+	if err := s.Command.Process.Signal(signal); err != nil {
 		s.T.Fatal(err)
 	}
 	select {

@@ -201,7 +201,7 @@ func (m *Meters) countRequests(factory promauto.Factory) {
 	m.Ready(Serves)
 	m.rateLimited = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_rate_limited_total",
-		Help: "Requests refused with 429 because their client was over its rate.",
+		Help: "Requests refused with 429 whose credentials were right: their client asked too often.",
 	})
 	m.internalErrors = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_internal_errors_total",
@@ -257,7 +257,7 @@ func (m *Meters) Request(r web.Answered) {
 	}
 	m.requests.WithLabelValues(r.Method, r.Route, strconv.Itoa(r.Status)).Inc()
 	m.requestDuration.WithLabelValues(r.Method, r.Route).Observe(r.Took.Seconds())
-	if r.Status == http.StatusTooManyRequests {
+	if r.Status == http.StatusTooManyRequests && r.Client != "" { // no guesses of credentials
 		m.rateLimited.Inc()
 	}
 	if r.InternalError {

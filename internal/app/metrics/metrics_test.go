@@ -167,7 +167,10 @@ func TestMetersCount(t *testing.T) {
 		}
 	}
 	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
-	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
+	m.Request(web.Answered{
+		Method: "POST", Route: "/api/v2/application", Status: 429, Client: "client-a",
+	})
+	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429}) // a stranger's
 	m.Request(web.Answered{Method: "BREW", Status: 404})
 	m.Request(web.Answered{Method: "GET", Route: "/console", Status: 500, InternalError: true})
 	m.Attempt(delivery.Observation{State: delivery.StateDelivered, Lag: time.Second})
