@@ -172,10 +172,10 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	return metrics.Serves, nil
 }
 
-// behind says which migrations are missing: the first, and how many beside it.
+// behind says which migrations are missing: how many, and the first.
 func behind(missing []string) string {
 	if len(missing) == 1 {
 		return "migration " + missing[0] + " is missing"
 	}
-	return fmt.Sprintf("migration %s and %d later ones are missing", missing[0], len(missing)-1)
+	return fmt.Sprintf("%d migrations are missing, the first is %s", len(missing), missing[0])
 }

@@ -233,6 +233,32 @@ func TestHungDatabase(t *testing.T) {
 	}
 }
 
+// TestStopBesideAFrozenDatabase: what cannot be written any more is given up in time.
+func TestStopBesideAFrozenDatabase(t *testing.T) {
+	t.Parallel()
+	pg := newOwnPostgres(t)
+	w := e2etest.NewOn(t, pg.url())
+	s := w.Serve()
+	waittest.Within(t, time.Minute, "the service works", func() bool {
+		answer, err := http.Get(s.URL + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(text), "\ndrawbridge_workers 1\n")
+	})
+	defer pg.freeze()()
+	began := time.Now()
+	if err := s.Command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Within(t, 40*time.Second, "the service has ended", func() bool {
+		return errors.Is(s.Command.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+	})
+	t.Logf("ended after %s", time.Since(began).Round(time.Millisecond))
+}
+
 // TestLockedDatabase makes calls and opens pages that need what somebody holds
 // locked, on a server without TLS by a URL that does not say so.
 func TestLockedDatabase(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"net/mail"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,6 +146,16 @@ func TestKilledBetweenCommitAndDelivery(t *testing.T) {
 
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			stopInFlight(t, signal)
+		})
+	}
+}
+
+func stopInFlight(t *testing.T, signal syscall.Signal) {
+	t.Helper()
 	w := e2etest.New(t)
 	data := w.DemoData()
 	s := w.Serve()
@@ -176,7 +187,7 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped := make(chan int, 1)
-	go func() { stopped <- s.Stop() }()
+	go func() { stopped <- s.StopBy(signal) }()
 	// The listener closes first; the request under way goes on.
 	for {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))

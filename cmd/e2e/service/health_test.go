@@ -29,6 +29,13 @@ func TestHealthAsksTheProcess(t *testing.T) {
 	if got.Status != 1 || !strings.Contains(got.Stderr, "migrate up") {
 		t.Errorf("a process without its schema: %d %s", got.Status, got.Stderr)
 	}
+	if got := w.Run("", "migrate", "down"); got.Status != 0 {
+		t.Fatalf("migrate down ended with %d: %s", got.Status, got.Stderr)
+	}
+	got = w.Run("", "health", "--ready")
+	if got.Status != 1 || !strings.Contains(got.Stderr, "2 migrations are missing, the first is") {
+		t.Errorf("a process that lacks two migrations: %d %s", got.Status, got.Stderr)
+	}
 	s.Stop()
 	if got := w.Run("", "health"); got.Status != 1 || strings.Count(got.Stderr, "\n") != 1 {
 		t.Errorf("no process: %d %s", got.Status, got.Stderr)
