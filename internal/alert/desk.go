@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,8 +25,12 @@ type LateDraw struct {
 // listedDraws is how many draws an alert names.
 const listedDraws = 10
 
+// deskBatch is how many items one transaction opens at most. One mail tells of all of them, so that
+// who finds hundreds of days at once, as after an import, is not sent hundreds of mails.
+const deskBatch = 100
+
 // watchDraws looks for draws whose money nobody moves on. Those that became overdue on
-// one business day are one item, so that each day has one mail, and another only if more
+// one business day are one item, of which one mail tells, and another only if more
 // draws became overdue after somebody closed the item.
 func (s *Service) watchDraws(ctx context.Context) error {
 	draws, err := s.OverdueDraws(ctx)
@@ -39,7 +44,7 @@ func (s *Service) watchDraws(ctx context.Context) error {
 	}
 	var found []desked
 	for day, draws := range days {
-		first, last, names := draws[0].Due, draws[0].Due, make([]string, 0, listedDraws+1)
+		first, last, names := draws[0].Due, draws[0].Due, make([]string, 0, listedDraws)
 		for _, draw := range draws {
 			if draw.Due.Before(first) {
 				first = draw.Due
@@ -51,22 +56,28 @@ func (s *Service) watchDraws(ctx context.Context) error {
 				names = append(names, "#"+strconv.FormatInt(draw.ID, 10))
 			}
 		}
-		if more := len(draws) - len(names); more > 0 {
-			names = append(names, fmt.Sprintf("and %d more", more))
-		}
-		which := strings.Join(names, ", ")
 		found = append(found, desked{
 			finding: finding{
 				subject: day.String(), severity: Problem, count: len(draws), since: first,
-				detail: "In one state for longer than their products allow: " + which +
-					". The draw desk says what to do about each.",
+				detail: "In one state for longer than their products allow: " +
+					listed(names, len(draws)) + ". The draw desk says what to do about each.",
 			},
-			newest: last,
-			mail:   map[string]string{email.ParamDay: day.String(), email.ParamDraws: which},
+			newest: last, day: day.String(), names: names,
 		})
 	}
+	// Every process and every round in one order, since two may open the same ones.
+	slices.SortFunc(found, func(a, b desked) int { return strings.Compare(a.day, b.day) })
 	return s.keepDesk(ctx, KindDrawOverdue, email.KindDrawsOverdue, found,
 		"The money of every draw has moved on.")
+}
+
+// listed names the first of count draws.
+func listed(names []string, count int) string {
+	text := strings.Join(names[:min(len(names), listedDraws)], ", ")
+	if more := count - listedDraws; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
 }
 
 // The days after which an application without a decision is told of, and after which the
@@ -120,8 +131,7 @@ func (s *Service) watchDecisions(ctx context.Context) error {
 				detail: "Complete and not decided. Regulation B wants the applicants to have notice by " +
 					due + ".",
 			},
-			newest: day.Last.AddDate(0, 0, undecidedDays),
-			mail:   map[string]string{email.ParamDay: due},
+			newest: day.Last.AddDate(0, 0, undecidedDays), day: due,
 		}
 		if day.Urgent != nil {
 			one.subject += ", urgent"
@@ -139,64 +149,108 @@ type desked struct {
 	finding
 	// newest is when the last of what it counts was added.
 	newest time.Time
-	mail   map[string]string
+	day    string
+	// names are those of draws, the first of them if there are many.
+	names []string
 }
 
-// keepDesk opens items for what was found, mails about those that are new, and closes the
-// others of the kind. What a person closed stays closed until more is added to it.
+// keepDesk closes the items of the kind whose cause is gone, opens items for what was found, and
+// mails about those that are new. Each batch commits with its mails, so that a round which
+// runs out of time has done a part, and the next one goes on there.
 func (s *Service) keepDesk(
 	ctx context.Context, kind Kind, mail email.Kind, found []desked, gone string,
 ) error {
-	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		subjects := make([]string, 0, len(found))
-		for _, one := range found {
-			subjects = append(subjects, one.subject)
-		}
-		var closed []struct {
-			Subject string    `db:"subject"`
-			At      time.Time `db:"at"`
-		}
-		err := tx.SelectContext(ctx, &closed, `
-			SELECT subject, max(closed_at) AS at
-			  FROM attention_items
-			 WHERE kind = $1 AND subject = ANY ($2) AND closed_by NOT IN ('', 'system')
-			 GROUP BY subject`,
-			string(kind), pq.Array(subjects))
-		if err != nil {
-			return fmt.Errorf("reading what was closed of %s: %w", kind, err)
-		}
-		done := make(map[string]time.Time, len(closed))
-		for _, item := range closed {
-			done[item.Subject] = item.At
-		}
-		for _, one := range found {
-			if at, known := done[one.subject]; known && !one.newest.After(at) {
-				continue
-			}
-			one.kind, one.total, one.seen = kind, true, tx.Now
-			opened, err := raise(ctx, tx, one.finding)
-			if err != nil {
-				return err
-			}
-			if !opened {
-				continue
-			}
-			one.mail[email.ParamCount] = strconv.Itoa(one.count)
-			if err := s.Emails.ScheduleAlert(ctx, tx, mail, one.mail); err != nil {
-				return err
-			}
-		}
-		_, err = tx.ExecContext(ctx, `
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `
 			UPDATE attention_items
 			   SET closed_at = $3,
 			       closed_by = 'system',
 			       note = $4
 			 WHERE kind = $1
 			   AND subject <> ALL ($2)
-			   AND closed_at IS NULL`, string(kind), pq.Array(subjects), tx.Now, gone)
-		if err != nil {
-			return fmt.Errorf("closing what is done of %s: %w", kind, err)
-		}
-		return nil
+			   AND closed_at IS NULL`,
+			string(kind), pq.Array(subjectsOf(found)), tx.Now, gone)
+		return err
 	})
+	if err != nil {
+		return fmt.Errorf("closing what is done of %s: %w", kind, err)
+	}
+	for batch := range slices.Chunk(found, deskBatch) {
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			opened, err := openDesk(ctx, tx, kind, batch)
+			if err != nil || len(opened) == 0 {
+				return err
+			}
+			return s.Emails.ScheduleAlert(ctx, tx, mail, mailOf(opened))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func subjectsOf(found []desked) []string {
+	subjects := make([]string, 0, len(found))
+	for _, one := range found {
+		subjects = append(subjects, one.subject)
+	}
+	return subjects
+}
+
+// openDesk opens items or brings them up to date, and returns those that are new. What a person
+// closed stays closed until more is added to it.
+func openDesk(
+	ctx context.Context, tx *postgres.Tx, kind Kind, found []desked,
+) ([]desked, error) {
+	var closed []struct {
+		Subject string    `db:"subject"`
+		At      time.Time `db:"at"`
+	}
+	err := tx.SelectContext(ctx, &closed, `
+		SELECT subject, max(closed_at) AS at
+		  FROM attention_items
+		 WHERE kind = $1 AND subject = ANY ($2) AND closed_by NOT IN ('', 'system')
+		 GROUP BY subject`,
+		string(kind), pq.Array(subjectsOf(found)))
+	if err != nil {
+		return nil, fmt.Errorf("reading what was closed of %s: %w", kind, err)
+	}
+	done := make(map[string]time.Time, len(closed))
+	for _, item := range closed {
+		done[item.Subject] = item.At
+	}
+	var fresh []desked
+	for _, one := range found {
+		if at, known := done[one.subject]; known && !one.newest.After(at) {
+			continue
+		}
+		one.kind, one.total, one.seen = kind, true, tx.Now
+		opened, err := raise(ctx, tx, one.finding)
+		if err != nil {
+			return nil, err
+		}
+		if opened {
+			fresh = append(fresh, one)
+		}
+	}
+	return fresh, nil
+}
+
+// mailOf is what the mail about new items says.
+func mailOf(opened []desked) map[string]string {
+	var days, names []string
+	count := 0
+	for _, one := range opened {
+		count += one.count
+		days = append(days, one.day)
+		names = append(names, one.names...)
+	}
+	facts := map[string]string{
+		email.ParamCount: strconv.Itoa(count), email.ParamDay: strings.Join(days, ", "),
+	}
+	if len(names) > 0 {
+		facts[email.ParamDraws] = listed(names, count)
+	}
+	return facts
 }

@@ -2,6 +2,7 @@ package alert_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
 
 // A draw that waits for too long is told of once, by whichever process sees it first, and
@@ -165,6 +168,17 @@ func TestNoDayOfUndecidedApplicationsIsLeftOut(t *testing.T) {
 	h := newHarness(t)
 	// Far from midnight, where the change to winter time would put two of them on one day.
 	h.clock.Set(time.Date(2026, 11, 25, 15, 0, 0, 0, time.UTC))
+	h.undecided(370)
+	h.look()
+	h.look()
+	if open := h.undecidedDays(); open != 370 {
+		t.Errorf("%d of 370 days are open", open)
+	}
+}
+
+// undecided adds an application without a decision for each of so many days.
+func (h *harness) undecided(days int) {
+	h.Helper()
 	h.exec(`
 		INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
 		                          communications, requested_amount, borrower_first_name,
@@ -172,15 +186,94 @@ func TestNoDayOfUndecidedApplicationsIsLeftOut(t *testing.T) {
 		                          created_at, updated_at)
 		SELECT gen_random_uuid(), $1, $2, 'partner', 'Pending Review', 'enabled', 1, 'Ana', 'Lima',
 		       'ana@example.com', 'Roof', at, at
-		  FROM generate_series(1, 370) AS n
+		  FROM generate_series(1, $4) AS n
 		 CROSS JOIN LATERAL (SELECT $3::timestamptz - make_interval(days => 20 + n) AS at) AS made`,
-		h.Merchant, h.Partner, h.clock.Now())
-	h.look()
-	h.look()
-	if open := h.count(`
+		h.Merchant, h.Partner, h.clock.Now(), days)
+}
+
+// undecidedDays counts the days whose item is open.
+func (h *harness) undecidedDays() int {
+	h.Helper()
+	return h.count(`
 		SELECT count(*) FROM attention_items WHERE closed_at IS NULL AND kind = $1`,
-		alert.KindUndecided); open != 370 {
-		t.Errorf("%d of 370 days are open", open)
+		alert.KindUndecided)
+}
+
+// A round that ends before every day is told of has told of a part, and the next one goes on there.
+// Nobody hears of a day twice, nor by a mail for each.
+func TestManyDaysAreToldOfInParts(t *testing.T) {
+	t.Parallel()
+	const days, people, part = 150, 200, 100
+	h := newHarness(t)
+	h.clock.Set(time.Date(2026, 11, 25, 15, 0, 0, 0, time.UTC))
+	h.exec(`UPDATE mail_settings SET alert_to = '{}'`)
+	h.exec(`
+		INSERT INTO users (user_uid, email, name, role, password_hash, created_at)
+		SELECT gen_random_uuid(), 'op' || n || '@lender.example', 'N. N.', 'operator', '', now()
+		  FROM generate_series(1, $1) AS n`, people)
+	h.undecided(days)
+	round, end := context.WithCancel(t.Context())
+	ended, back := make(chan error, 1), errors.New("taken back")
+	err := h.Try(h, func(ctx context.Context, tx *postgres.Tx) error {
+		// The newest day, for which the round waits.
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
+			                             last_seen_at)
+			VALUES (gen_random_uuid(), $1, '2026-12-04', 'warning', '', 1, now(), now())`,
+			alert.KindUndecided)
+		if err != nil {
+			return err
+		}
+		go func() { ended <- h.Watch(round) }()
+		pgtest.WaitForLock(t, h.DB)
+		end()
+		if err := waittest.Receive(t, "the end of the round", ended); err == nil {
+			t.Error("the round knows of nothing that it left out")
+		}
+		return back
+	})
+	if !errors.Is(err, back) {
+		t.Fatal(err)
+	}
+	if open, mails := h.undecidedDays(), h.mails(email.KindUndecided); open != part ||
+		mails != people {
+		t.Errorf("the first round opened %d items and made %d mails", open, mails)
+	}
+	h.look()
+	h.look()
+	told := h.count(`
+		SELECT count(*)
+		  FROM (SELECT
+		          FROM emails, unnest(string_to_array(params ->> 'day', ', ')) AS day
+		         WHERE kind = $1
+		         GROUP BY to_address, day
+		        HAVING count(*) = 1) AS once`, email.KindUndecided)
+	if open, mails := h.undecidedDays(), h.mails(email.KindUndecided); open != days ||
+		mails != 2*people || told != days*people || h.Queued(t, email.Queue) != mails {
+		t.Errorf("%d items are open; %d mails, %d of them in the queue, told %d times of a day",
+			open, mails, h.Queued(t, email.Queue), told)
+	}
+}
+
+// The desk may use up the time of a round; what else it does was done by then.
+func TestADeskThatTakesTooLongHoldsUpNoReview(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.exec(`
+		INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
+		                             count, opened_at, last_seen_at)
+		VALUES (gen_random_uuid(), $1, $2::text, $2::uuid, 'problem', '', 1, now(), now())`,
+		alert.KindFailing, h.subscription)
+	round, end := context.WithCancel(t.Context())
+	h.OverdueDraws = func(ctx context.Context) ([]alert.LateDraw, error) {
+		end()
+		return nil, ctx.Err()
+	}
+	if err := h.Watch(round); !errors.Is(err, context.Canceled) {
+		t.Errorf("the round ended with %v", err)
+	}
+	if item, ok := h.open(alert.KindFailing); ok {
+		t.Errorf("still open: %+v", item)
 	}
 }
 

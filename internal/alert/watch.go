@@ -99,7 +99,8 @@ func also(address string) []string {
 
 // Watch changes the states of subscriptions as their health calls for, opens
 // items for what is missing, and closes those whose cause is gone. Every check
-// is made, also when another one fails.
+// is made, also when another one fails; those come last that may take all of the time, since
+// what they find goes out to many.
 func (s *Service) Watch(ctx context.Context) error {
 	candidates, err := s.Webhooks.Health.Candidates(ctx)
 	errs := []error{err}
@@ -108,8 +109,8 @@ func (s *Service) Watch(ctx context.Context) error {
 	}
 	return errors.Join(append(errs,
 		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx),
-		s.watchMailServer(ctx), s.watchDraws(ctx), s.watchDecisions(ctx), s.review(ctx),
-		s.Webhooks.Health.PruneHealth(ctx))...)
+		s.watchMailServer(ctx), s.review(ctx), s.Webhooks.Health.PruneHealth(ctx),
+		s.watchDraws(ctx), s.watchDecisions(ctx))...)
 }
 
 // judge changes one subscription's state, with its version, audit entry, mails

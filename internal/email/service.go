@@ -43,11 +43,14 @@ func (SendArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Queue, MaxAttempts: jobTries}
 }
 
-// Inserter adds a job in a transaction of the database/sql driver.
+// Inserter adds jobs in a transaction of the database/sql driver.
 type Inserter interface {
 	InsertTx(
 		ctx context.Context, tx *sql.Tx, args river.JobArgs, opts *river.InsertOpts,
 	) (*rivertype.JobInsertResult, error)
+	InsertManyFastTx(
+		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
+	) (int, error)
 }
 
 // Service writes the e-mail log.
@@ -85,16 +88,19 @@ func (s *Service) ScheduleAlert(
 	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string, also ...string,
 ) error {
 	recipients, err := alertRecipients(ctx, tx, also)
+	if err != nil || len(recipients) == 0 {
+		return err
+	}
+	uids, err := insertAlert(ctx, tx, kind, params, recipients)
 	if err != nil {
 		return err
 	}
-	for _, to := range recipients {
-		err := s.Schedule(ctx, tx, Message{
-			Kind: kind, ToName: to.Name, ToAddress: to.Address, Params: params,
-		})
-		if err != nil {
-			return fmt.Errorf("scheduling the alert %s: %w", kind, err)
-		}
+	jobs := make([]river.InsertManyParams, 0, len(uids))
+	for _, uid := range uids {
+		jobs = append(jobs, river.InsertManyParams{Args: SendArgs{EmailUID: uid, Attempt: 1}})
+	}
+	if _, err := s.jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs); err != nil {
+		return fmt.Errorf("queueing the alert %s: %w", kind, err)
 	}
 	return nil
 }

@@ -276,14 +276,9 @@ func notFound(err error, uid uuid.UUID) error {
 func insertEmail(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, message Message,
 ) (bool, error) {
-	// Never null, so that reading it back needs no special case.
-	facts := make(map[string]string, len(message.Params))
-	for name, value := range message.Params {
-		facts[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
-	}
-	params, err := json.Marshal(facts)
+	params, err := encodeFacts(message.Params)
 	if err != nil {
-		return false, fmt.Errorf("encoding the facts of an e-mail: %w", err)
+		return false, err
 	}
 	state, reason := StateQueued, ""
 	if message.Paused {
@@ -309,6 +304,46 @@ func insertEmail(
 		return false, fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
 	}
 	return rows == 1, nil
+}
+
+func encodeFacts(params map[string]string) ([]byte, error) {
+	// Never null, so that reading it back needs no special case.
+	facts := make(map[string]string, len(params))
+	for name, value := range params {
+		facts[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
+	}
+	encoded, err := json.Marshal(facts)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the facts of an e-mail: %w", err)
+	}
+	return encoded, nil
+}
+
+// insertAlert logs one mail to each recipient.
+func insertAlert(
+	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string,
+	recipients []recipient,
+) ([]uuid.UUID, error) {
+	facts, err := encodeFacts(params)
+	if err != nil {
+		return nil, err
+	}
+	var uids []uuid.UUID
+	var names, addresses []string
+	for _, to := range recipients {
+		uids = append(uids, postgres.NewUID(tx.Now))
+		names, addresses = append(names, cleanName(to.Name)), append(addresses, to.Address)
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
+		                    next_attempt_at)
+		SELECT uid, $4, name, address, $5, 'queued', $6, $6
+		  FROM unnest($1::uuid[], $2::text[], $3::text[]) AS recipient (uid, name, address)`,
+		pq.Array(uids), pq.Array(names), pq.Array(addresses), kind, facts, tx.Now)
+	if err != nil {
+		return nil, fmt.Errorf("logging the alert %s: %w", kind, err)
+	}
+	return uids, nil
 }
 
 // insertResend copies the facts and the text of the mail that again re-sends.

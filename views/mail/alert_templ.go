@@ -8,7 +8,11 @@ package mail
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import "drawbridge/internal/lending"
+import (
+	"strings"
+
+	"drawbridge/internal/lending"
+)
 
 // Alert tells operators what needs them: a webhook subscription, or work of the lender's own.
 type Alert struct {
@@ -27,7 +31,8 @@ type Alert struct {
 	// Paused tells that the subscription paused itself when it failed.
 	Paused bool
 	// Count, Day and Draws belong to AlertDrawsOverdue and AlertUndecided: how many there are,
-	// the day that they are about, YYYY-MM-DD, and the numbers of the draws.
+	// the days that they are about, YYYY-MM-DD and the earliest first, with commas between them, and
+	// the numbers of the draws.
 	Count, Day, Draws string
 	// ConsoleURL leads to the page to look at next.
 	ConsoleURL string
@@ -71,7 +76,7 @@ func (a Alert) wording() wording {
 		}
 	case AlertUndecided:
 		return wording{
-			subject: "Applications wait for a decision: " + a.Count + ", notice due on " + a.Day,
+			subject: "Applications wait for a decision: " + a.Count + ", notice due " + a.when(),
 			title:   "Applications wait for a decision",
 			lead: "They were complete weeks ago and are not decided. Regulation B wants the applicants " +
 				"to have notice of the decision within 30 days.",
@@ -107,6 +112,14 @@ func (a Alert) wording() wording {
 			"it recovers.",
 		button: "Open the subscription",
 	}
+}
+
+// when names its day, or the first of many.
+func (a Alert) when() string {
+	if first, _, several := strings.Cut(a.Day, ","); several {
+		return "from " + first + " on"
+	}
+	return "on " + a.Day
 }
 
 func (a Alert) facts() []Fact {
@@ -202,7 +215,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(words.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 152, Col: 16}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 165, Col: 16}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -233,7 +246,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(words.lead)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 155, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 168, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -272,7 +285,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(words.next)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 159, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 172, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {
