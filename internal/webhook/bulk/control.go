@@ -74,6 +74,9 @@ func (s *Service) Confirm(
 	if err != nil {
 		return 0, fmt.Errorf("confirming bulk re-send %s: %w", uid, err)
 	}
+	if err := row.checkSize(ctx, tx); err != nil {
+		return 0, err
+	}
 	counts, err := freeze(ctx, tx, row.Resend)
 	if err != nil {
 		return 0, err
@@ -116,7 +119,7 @@ func (c Consent) check(counts Counts) error {
 
 // freeze writes the set down, in one statement and so as of one moment.
 func freeze(ctx context.Context, tx *postgres.Tx, bulk Resend) (Counts, error) {
-	chosen, args := bulk.chosen()
+	chosen, args := bulk.chosen(false)
 	c := postgres.Conditions{Args: args}
 	uid, partner, now := c.Bind(bulk.UID), c.Bind(bulk.Scope.PartnerUID), c.Bind(tx.Now)
 	text := chosen + `, target AS (

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
@@ -93,7 +94,10 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	if row.State != StateDraft {
 		return Plan{}, errState(row, "planned", "look at")
 	}
-	chosen, args := row.chosen()
+	if err := row.checkSize(ctx, s.DB); err != nil {
+		return Plan{}, err
+	}
+	chosen, args := row.chosen(true)
 	var rows []planRow
 	err = s.DB.SelectContext(ctx, &rows, chosen+`
 		SELECT j.subscription_uid, `+subscription.EndpointColumns+`, j.subscription_state, j.event,
@@ -164,90 +168,134 @@ func (p *Plan) target(row planRow) {
 	target.Events[row.Event] += row.Count
 }
 
+// checkSize refuses what is too much before anything is looked up for each of so many.
+func (b Resend) checkSize(ctx context.Context, db sqlx.QueryerContext) error {
+	matched, args := b.Scope.matched()
+	var count int
+	err := sqlx.GetContext(ctx, db, &count,
+		`SELECT count(*) FROM (`+matched+fmt.Sprintf(` LIMIT %d`, MaxItems+1)+`) AS matching`, args...)
+	if err != nil {
+		return fmt.Errorf("counting what a bulk re-send holds: %w", err)
+	}
+	if count > MaxItems {
+		return errTooLarge()
+	}
+	return nil
+}
+
 func errTooLarge() error {
 	return lending.NewError(lending.CodeValidation,
 		"more than %d deliveries match; narrow the time range or the filter", MaxItems)
 }
 
-// findings are what may speak against a delivery that matched.
-const findings = `, sibling AS (
-			SELECT d.event_uid,
-			       d.subscription_uid,
-			       bool_or(d.state = 'delivered') AS delivered,
-			       bool_or(d.state IN ('pending', 'retrying')) AS under_way
-			  FROM deliveries d
-			 WHERE d.event_uid IN (SELECT event_uid FROM matched)
-			 GROUP BY 1, 2
-		), promised AS (
-			SELECT DISTINCT i.event_uid, i.subscription_uid
-			  FROM bulk_resends b
-			  JOIN bulk_resend_items i USING (bulk_uid)
-			 WHERE b.partner_uid = $1
-			   AND b.state IN ('running', 'paused')
-			   AND i.state = 'waiting'
-		), tried AS (
-			SELECT a.delivery_uid,
-			       bool_or(a.error_class = 'unknown') AS unknown,
-			       max(a.subscription_version) AS tried_version
-			  FROM attempts a
-			  JOIN matched m ON m.delivery_uid = a.delivery_uid
-			                AND m.created_at = a.delivery_created_at
-			 GROUP BY 1
-		), latest AS (
-			SELECT d.application_uid,
-			       d.subscription_uid,
-			       max(d.event_at) AS newest_at
-			  FROM deliveries d
-			 WHERE d.state = 'delivered'
-			   AND (d.application_uid, d.subscription_uid) IN (
-			           SELECT application_uid, subscription_uid FROM matched)
-			 GROUP BY 1, 2
+// placed puts beside each delivery that matched its place among those of its event to its
+// subscription, the newest first; whether another bulk re-send is about to send that event; and
+// its rank among those of its application, the oldest first.
+//
+// What others are about to send comes in as rows of its own and is told by a window. The planner
+// takes what matches for a handful of rows, so a join would compare each with each.
+const placed = `, placed AS (
+			SELECT ` + matchedColumns + `, promised,
+			       row_number() OVER (PARTITION BY event_uid, subscription_uid
+			                          ORDER BY promised, created_at DESC, delivery_uid DESC) AS place,
+			       bool_or(promised) OVER (PARTITION BY event_uid, subscription_uid) AS waits,
+			       row_number() OVER (PARTITION BY application_uid, subscription_uid
+			                          ORDER BY event_at) AS nth
+			  FROM (SELECT ` + matchedColumns + `, false AS promised
+			          FROM matched
+			         UNION ALL
+			        SELECT NULL, NULL, i.subscription_uid, i.event_uid, NULL, NULL, NULL, NULL, NULL,
+			               NULL, NULL, NULL, true
+			          FROM bulk_resends b
+			          JOIN bulk_resend_items i USING (bulk_uid)
+			         WHERE b.partner_uid = $1
+			           AND b.state IN ('running', 'paused')
+			           AND i.state = 'waiting') AS known
 		)`
 
-// chosen renders, as the beginning of a statement, everything that the scope
-// means now, each with what speaks against it (the relation judged). Planning
-// and freezing share it, so that they cannot disagree.
-func (b Resend) chosen() (string, []any) {
+// flagged renders what may speak against each delivery that matched, looked up for each by
+// itself, and for all of an application at once. What is only a risk is looked up if the
+// condition risks holds, what was overtaken if newer does. A place behind the first is left out
+// whatever is found.
+//
+// The indexes are those of the event and of the application: a condition on the subscription
+// could lead through everything that it got.
+func flagged(risks, newer string) string {
+	return `, flagged AS (
+			SELECT ` + matchedColumns + `, place,
+			       coalesce(b.delivered, false) AS delivered,
+			       coalesce(b.under_way, false) OR waits AS under_way,
+			       coalesce(t.unknown, false) AS unknown,
+			       coalesce(t.tried_version < version, false) AS changed,
+			       coalesce(max(l.newest_at) OVER (PARTITION BY application_uid, subscription_uid)
+			                > event_at, false) AS newer
+			  FROM placed m
+			 CROSS JOIN LATERAL (
+			           SELECT bool_or(d.state = 'delivered')
+			                      FILTER (WHERE d.subscription_uid = m.subscription_uid) AS delivered,
+			                  bool_or(d.state IN ('pending', 'retrying'))
+			                      FILTER (WHERE d.subscription_uid = m.subscription_uid) AS under_way
+			             FROM deliveries d
+			            WHERE m.place = 1
+			              AND d.event_uid = m.event_uid
+			              AND d.created_at >= m.event_at - ` + aheadInterval + `) b
+			 CROSS JOIN LATERAL (
+			           SELECT bool_or(a.error_class = 'unknown') AS unknown,
+			                  max(a.subscription_version) AS tried_version
+			             FROM attempts a
+			            WHERE ` + risks + `
+			              AND m.place = 1
+			              AND a.delivery_uid = m.delivery_uid
+			              AND a.delivery_created_at = m.created_at) t
+			 CROSS JOIN LATERAL (
+			           SELECT max(d.event_at)
+			                      FILTER (WHERE d.state = 'delivered'
+			                                AND d.subscription_uid = m.subscription_uid) AS newest_at
+			             FROM deliveries d
+			            WHERE (` + newer + `)
+			              AND m.nth = 1
+			              AND d.application_uid = m.application_uid
+			              AND d.created_at >= m.event_at - ` + aheadInterval + `) l
+			 WHERE NOT promised
+		)`
+}
+
+// chosen renders, as the beginning of a statement, everything that the scope means now, each
+// with what speaks against it (the relation judged). Planning and freezing share it, so that
+// they cannot disagree; only planning asks for the risks.
+func (b Resend) chosen(risks bool) (string, []any) {
 	matched, args := b.Scope.matched()
-	args = append(args, b.Options.SkipDelivered || b.Scope.Kind == KindRecover, b.Options.SkipNewer)
+	c := postgres.Conditions{Args: args}
+	skipDelivered := c.Bind(b.Options.SkipDelivered || b.Scope.Kind == KindRecover)
+	skipNewer, asked := c.Bind(b.Options.SkipNewer), c.Bind(risks)
 	return `
 		WITH matched AS MATERIALIZED (` + matched + fmt.Sprintf(` LIMIT %d`, MaxItems+1) + `
-		)` + findings + `, flagged AS (
-			SELECT ` + matchedColumns + `,
-			       row_number() OVER (PARTITION BY event_uid, subscription_uid
-			                          ORDER BY created_at DESC, delivery_uid DESC) AS place,
-			       coalesce(b.delivered, false) AS delivered,
-			       coalesce(b.under_way, false) OR p.event_uid IS NOT NULL AS under_way,
-			       coalesce(t.unknown, false) AS unknown,
-			       coalesce(t.tried_version < m.version, false) AS changed,
-			       coalesce(l.newest_at > m.event_at, false) AS newer
-			  FROM matched m
-			  LEFT JOIN sibling b USING (event_uid, subscription_uid)
-			  LEFT JOIN promised p USING (event_uid, subscription_uid)
-			  LEFT JOIN tried t USING (delivery_uid)
-			  LEFT JOIN latest l USING (application_uid, subscription_uid)
-		), judged AS MATERIALIZED (
+		)` + placed + flagged(asked, asked+` OR `+skipNewer) + `, judged AS MATERIALIZED (
 			SELECT ` + matchedColumns + `,
 			       delivered, unknown, changed, newer,
 			       CASE WHEN f.subscription_state = 'deleted' THEN 'subscription_deleted'
 			            WHEN f.body_gone THEN 'body_removed'
 			            WHEN f.place > 1 THEN 'duplicate'
 			            WHEN f.under_way THEN 'under_way'
-			            WHEN f.delivered AND ` + fmt.Sprintf(`$%d`, len(args)-1) + `
+			            WHEN f.delivered AND ` + skipDelivered + `
 			                THEN 'delivered_already'
-			            WHEN f.newer AND ` + fmt.Sprintf(`$%d`, len(args)) + `
+			            WHEN f.newer AND ` + skipNewer + `
 			                THEN 'newer_delivered'
 			       END AS skip_reason
 			  FROM flagged f
-		)`, args
+		)`, c.Args
 }
 
 // matchedColumns are what matched renders.
 const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
 			       application_uid, status, test, subscription_state, version, body_gone`
 
-// eventAhead is by how much more an event is never later than its deliveries.
-const eventAhead = 24 * time.Hour
+// eventAhead is by how much more an event is never later than its deliveries; aheadInterval
+// is the same for a statement.
+const (
+	eventAhead    = 24 * time.Hour
+	aheadInterval = `interval '24 hours'`
+)
 
 // matched renders what the scope means before anything is left out. Its first
 // argument is the partner, and every table that it looks at is held to it.
@@ -307,12 +355,13 @@ func (b Scope) missed() (string, []any) {
 			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + missing, c.Args
 }
 
-// missing tells whether a subscription s neither got an event e nor is about to.
+// missing tells whether a subscription s neither got an event e nor is about to. It is looked
+// up for each event: joined, all deliveries there are would be read.
 const missing = `
-			   AND NOT EXISTS (SELECT 1
-			                     FROM deliveries d
-			                    WHERE d.event_uid = e.event_uid
-			                      AND d.subscription_uid = s.subscription_uid)
+			   AND (SELECT bool_or(d.subscription_uid = s.subscription_uid)
+			          FROM deliveries d
+			         WHERE d.event_uid = e.event_uid
+			           AND d.created_at >= e.occurred_at - ` + aheadInterval + `) IS NOT TRUE
 			   AND NOT EXISTS (SELECT 1
 			                     FROM outbox o
 			                    WHERE o.event_uid = e.event_uid

@@ -1,0 +1,112 @@
+package bulk_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+// The work of planning grows with what matches and not with its square, whatever the planner
+// takes that for: by its statistics, there is nothing.
+func TestPlanningGrowsWithWhatMatches(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, 10)
+	h.Exec(t, `UPDATE deliveries SET state = 'delivered'`)
+	h.Exec(t, `ANALYZE`)
+	began := h.Clock.Now()
+	h.ManyFailed(t, 1000)
+	recorder := pgtest.Record(t, h.DB)
+	recovery := bulk.Scope{
+		PartnerUID: h.Partner, Kind: bulk.KindRecover, Since: began, ByEvent: true,
+		Subscriptions: []uuid.UUID{subscribed.UID}, Merchants: []uuid.UUID{h.Merchant},
+	}
+	measure := func(scope bulk.Scope, found int) float64 {
+		uid := h.Draft(t, scope, nil)
+		recorder.Take()
+		plan := h.Plan(t, uid)
+		if all := plan.Total + plan.Skips(); all != found {
+			t.Fatalf("a %s finds %d, want %d", scope.Kind, all, found)
+		}
+		for _, query := range recorder.Take() {
+			if strings.Contains(query.Text, "judged") {
+				return workOf(t, h, query)
+			}
+		}
+		t.Fatal("nothing was planned")
+		return 0
+	}
+	failed := h.Everything()
+	failed.Filter.SubscriptionUID, failed.Filter.State = subscribed.UID, delivery.StateFailed
+	works := func(count int) map[string]float64 {
+		late, _ := h.Subscribe(t, "https://hooks.example.com/late", nil)
+		replay := bulk.Scope{
+			PartnerUID: h.Partner, Kind: bulk.KindReplay, Since: began,
+			Subscriptions: []uuid.UUID{late.UID},
+		}
+		found := map[string]float64{
+			"recover": measure(recovery, count),
+			"filter":  measure(failed, count),
+			"replay":  measure(replay, count),
+		}
+		h.Delete(t, late.UID)
+		other := h.Begin(t, h.Everything(), nil)
+		found["beside another"] = measure(recovery, count)
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Bulk.Cancel(ctx, tx, other)
+			return err
+		})
+		return found
+	}
+	few := works(1000)
+	h.ManyFailed(t, 3000)
+	for name, work := range works(4000) {
+		if work > 5*few[name] {
+			t.Errorf("%s: %.0f steps for four times as many as took %.0f", name, work, few[name])
+		}
+	}
+}
+
+// workOf is how many rows a query reads, compares and passes on.
+func workOf(t *testing.T, h *webhooktest.Harness, query pgtest.Query) float64 {
+	t.Helper()
+	var text []byte
+	err := h.DB.QueryRowContext(t.Context(),
+		`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) `+query.Text, query.Args...).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan planStep }
+	if err := json.Unmarshal(text, &plans); err != nil || len(plans) != 1 {
+		t.Fatalf("reading a plan: %v", err)
+	}
+	return plans[0].Plan.work()
+}
+
+// planStep is a step of a plan. Rows are those of each loop.
+type planStep struct {
+	Rows    float64 `json:"Actual Rows"`
+	Loops   float64 `json:"Actual Loops"`
+	Removed float64 `json:"Rows Removed by Filter"`
+	Unequal float64 `json:"Rows Removed by Join Filter"`
+	Recheck float64 `json:"Rows Removed by Index Recheck"`
+	Plans   []planStep
+}
+
+func (s planStep) work() float64 {
+	sum := s.Loops * (1 + s.Rows + s.Removed + s.Unequal + s.Recheck)
+	for _, part := range s.Plans {
+		sum += part.work()
+	}
+	return sum
+}
