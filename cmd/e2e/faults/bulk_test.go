@@ -15,7 +15,7 @@ import (
 // under one number, and the progress that is shown agrees with what came of them.
 func TestFaultBulkUnderKills(t *testing.T) {
 	t.Parallel()
-	total, kills := int(scaled(400, 100_000)), int(scaled(3, 20))
+	total, kills := int(scaled(400, 50_000)), int(scaled(3, 20))
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 3))

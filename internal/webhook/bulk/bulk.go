@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// MaxItems bounds what one bulk re-send may hold, so that freezing its set
-	// stays one transaction of seconds.
-	MaxItems = 200_000
+	// MaxItems bounds what one bulk re-send may hold, so that planning it and freezing its
+	// set take a part of what a request may take for the database, on a busy server too.
+	MaxItems = 50_000
 	// MaxChoice bounds the deliveries, subscriptions or events that one
 	// bulk re-send may name one by one.
 	MaxChoice = 1000
