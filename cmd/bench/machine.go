@@ -165,15 +165,14 @@ func (m meter) clock(n int) (stop func() (timing, error), err error) {
 		}
 		took.processor = after - before
 		stat, err := kernel.Stat()
-		took.busy = seconds(busyTime(stat.CPUTotal) - busyTime(statBefore.CPUTotal))
+		busy := busyTime(stat.CPUTotal) - busyTime(statBefore.CPUTotal)
+		took.busy = time.Duration(busy * float64(time.Second))
 		return took, err
 	}, nil
 }
 
 // busyTime is the part of the whole in which a processor had something to do.
 func busyTime(c procfs.CPUStat) float64 { return wholeTime(c) - c.Idle - c.Iowait }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // clock measures this process beside the server.
 func (b *bench) clock(n int) (stop func() (timing, error), err error) {

@@ -39,7 +39,7 @@ func (h Hours) String() string { return h.Opens.String() + "-" + h.Closes.String
 
 // IsBusiness tells whether the lender works on the day.
 func (c Calendar) IsBusiness(day Date) bool {
-	switch day.Weekday() {
+	switch day.midnight().Weekday() {
 	case time.Saturday, time.Sunday:
 		return false
 	default:

@@ -29,9 +29,6 @@ func ParseDate(text string) (Date, error) {
 // String writes 2026-12-25.
 func (d Date) String() string { return d.midnight().Format(time.DateOnly) }
 
-// Weekday returns which day of the week it is.
-func (d Date) Weekday() time.Weekday { return d.midnight().Weekday() }
-
 // Compare orders days by time.
 func (d Date) Compare(other Date) int {
 	return cmp.Or(d.Year-other.Year, int(d.Month-other.Month), d.Day-other.Day)

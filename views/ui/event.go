@@ -2,9 +2,6 @@ package ui
 
 import "drawbridge/internal/lending"
 
-// EventName is what a kind of event is called, the code itself for one that does not exist.
-func EventName(code string) string { return lending.EventKind(code).Title() }
-
 // EventWord is the name of a kind of event with the code beside, for a sentence.
 func EventWord(code string) string { return lending.EventKind(code).Named() }
 
@@ -14,7 +11,7 @@ func EventsWord(codes []string) string {
 		if codes[0] == lending.AllEvents {
 			return "All events"
 		}
-		return EventName(codes[0])
+		return lending.EventKind(codes[0]).Title()
 	}
 	return Plural(len(codes), "event", "events")
 }

@@ -110,8 +110,10 @@ func moveOut(ctx context.Context, dir, outside string, options Options) (home, e
 	if err := os.WriteFile(path, []byte(outside+"\n"), 0o644); err != nil {
 		return home{}, fmt.Errorf("recording where the data is: %w", err)
 	}
-	options.progress("Postgres runs as user %s, who may not enter %s: its data is in %s",
-		settled.account.name, dir, outside)
+	if options.Progress != nil {
+		options.Progress(fmt.Sprintf("Postgres runs as user %s, who may not enter %s: its data is in %s",
+			settled.account.name, dir, outside))
+	}
 	return settled, nil
 }
 

@@ -1,7 +1,5 @@
 package pgserver
 
-import "fmt"
-
 // Options says where a server keeps its data, and how.
 type Options struct {
 	// Dir is the folder of the server; it is created as needed. Where the user
@@ -13,12 +11,6 @@ type Options struct {
 	Volatile bool
 	// Progress is told, one line each, what takes long. Nil is silent.
 	Progress func(line string)
-}
-
-func (o Options) progress(format string, args ...any) {
-	if o.Progress != nil {
-		o.Progress(fmt.Sprintf(format, args...))
-	}
 }
 
 // settings are the server parameters that differ from PostgreSQL's defaults.

@@ -39,11 +39,6 @@ type Run struct {
 	ClaimedAt time.Time
 }
 
-// died tells that an earlier run of the same job began and never wrote an outcome:
-// the queue counts a run before it starts it, and one that died before it began
-// the attempt is taken off again.
-func (r Run) died() bool { return r.Number > 1 }
-
 // Deliver makes the attempt that a job asks for, and writes down how it ended
 // and what follows; the job ends with that, in the same transaction. Whether the
 // partner got the request of a run that died cannot be known, so it counts, as
@@ -193,8 +188,10 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 	}
 }
 
-// died tells that another run began the attempt and does not live to record it.
-func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
+// died tells that another run began the attempt and does not live to record it: the queue
+// counts a run before it starts it, and one that died before it began the attempt is taken
+// off again.
+func (a assignment) died(run Run) bool { return run.Number > 1 || a.BegunAt != nil }
 
 // request builds the attempt from the subscription as it is now. Its errors are all
 // of *unopenedError.
