@@ -17,7 +17,7 @@ import (
 	loans "drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 func TestCredentials(t *testing.T) {
@@ -547,7 +547,7 @@ func TestExamplesOfTheContractWork(t *testing.T) {
 	system := s.NewSystem("everything", partner.Scopes()...)
 	for _, list := range []struct {
 		as       apptest.Account
-		examples func() ([]contract.Example, error)
+		examples func() ([]contracttest.Example, error)
 	}{{s.Home, s.Contract.Examples}, {system, s.Contract.LenderExamples}} {
 		examples, err := list.examples()
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // lender is a stand-in that keeps one loan. Each of its answers is held against
@@ -26,7 +26,7 @@ type lender struct {
 	refusing bool
 }
 
-const uid = contract.ApplicationUID
+const uid = contracttest.ApplicationUID
 
 func cents(amount int) string { return fmt.Sprintf("%d.%02d", amount/100, amount%100) }
 
@@ -70,7 +70,7 @@ func (l *lender) application(status string, offers int) map[string]any {
 	made := []map[string]any{}
 	for i := range offers {
 		made = append(made, map[string]any{
-			"product_uid":  strings.Replace(contract.ProductUID, "4c", fmt.Sprintf("%d0", i), 1),
+			"product_uid":  strings.Replace(contracttest.ProductUID, "4c", fmt.Sprintf("%d0", i), 1),
 			"product_code": fmt.Sprintf("P%d", i), "product_name": "Staged", "term": "120",
 			"interest_rate": "7.99", "borrower_max_approved_amount": "25000.00",
 			"project_max_approved_amount": "25000.00", "max_amount": "25000.00",
@@ -78,7 +78,7 @@ func (l *lender) application(status string, offers int) map[string]any {
 		})
 	}
 	return map[string]any{
-		"thrive_application_uid": uid, "merchant_uid": contract.MerchantUID,
+		"thrive_application_uid": uid, "merchant_uid": contracttest.MerchantUID,
 		"external_reference": nil, "status": status, "communications": "paused",
 		"source": "partner", "requested_amount": "25000.00",
 		"borrower": map[string]any{"first_name": "A", "last_name": "B", "email": "a@example.com"},
@@ -100,8 +100,8 @@ func (l *lender) loan() map[string]any {
 		})
 	}
 	return map[string]any{
-		"loan_application_uid": uid, "merchant_uid": contract.MerchantUID,
-		"application_status": "Approved", "product_uid": contract.ProductUID,
+		"loan_application_uid": uid, "merchant_uid": contracttest.MerchantUID,
+		"application_status": "Approved", "product_uid": contracttest.ProductUID,
 		"product_code": "P0", "original_amount": cents(total), "loan_amount": cents(total),
 		"drawn_amount": cents(drawn), "balance": cents(total - drawn), "schedule": schedule,
 		"disbursements": l.disbursements(),
@@ -139,7 +139,7 @@ func (l *lender) draw(r *http.Request) map[string]any {
 	}
 	amount := cents(l.stages[len(l.draws)])
 	drawn := map[string]any{
-		"merchantDisbursementId": 100 + len(l.draws), "merchantUid": contract.MerchantUID,
+		"merchantDisbursementId": 100 + len(l.draws), "merchantUid": contracttest.MerchantUID,
 		"loanApplicationUid": uid, "grossDisbursedAmount": amount,
 		"netDisbursedAmount": amount, "disbursementNumber": len(l.draws) + 1,
 		"amountFunded": amount,
@@ -167,7 +167,7 @@ func (l *lender) fund(r *http.Request) map[string]any {
 func TestARunPaysTheLoanOut(t *testing.T) {
 	t.Parallel()
 	const address = "http://lender.test/api" // every lender here is dialled by it
-	published, err := contract.Load(address)
+	published, err := contracttest.Load(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestARunPaysTheLoanOut(t *testing.T) {
 		{
 			"one stage, a chosen product",
 			lender{stages: []int{2500000}, offers: 2},
-			strings.Replace(contract.ProductUID, "4c", "10", 1),
+			strings.Replace(contracttest.ProductUID, "4c", "10", 1),
 			[]string{"accepted P1", "draw 1 (final)", "paid out: 25000.00 in 1 draws"},
 			"",
 		},

@@ -19,6 +19,16 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
+// sampleLender is whose mails the tests render.
+func sampleLender() mail.Lender {
+	return mail.Lender{
+		Name:         "Meadow Lending",
+		PrimaryColor: "#1d3f72",
+		AccentColor:  "#b84f14",
+		ReplyTo:      "help@meadow.example",
+	}
+}
+
 func render(t *testing.T, lender mail.Lender, message mail.Message) mail.Content {
 	t.Helper()
 	content, err := mail.Render(t.Context(), lender, message)
@@ -43,7 +53,7 @@ func TestGolden(t *testing.T) {
 	for _, sample := range mail.Samples() {
 		t.Run(sample.Name, func(t *testing.T) {
 			t.Parallel()
-			content := render(t, mail.SampleLender(), sample.Message)
+			content := render(t, sampleLender(), sample.Message)
 			for name, got := range map[string]string{
 				// Elements on lines of their own make differences readable.
 				sample.Name + ".html": strings.ReplaceAll(content.HTML, "><", ">\n<"),
@@ -89,7 +99,7 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 func TestNothingIsLoaded(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
-		html := render(t, mail.SampleLender(), sample.Message).HTML
+		html := render(t, sampleLender(), sample.Message).HTML
 		document := parse(t, html)
 		for _, selector := range []string{
 			"img", "script", "link", "iframe", "object", "form", "input", "svg", "video",
@@ -114,7 +124,7 @@ func TestReadableEverywhere(t *testing.T) {
 	for _, sample := range mail.Samples() {
 		t.Run(sample.Name, func(t *testing.T) {
 			t.Parallel()
-			content := render(t, mail.SampleLender(), sample.Message)
+			content := render(t, sampleLender(), sample.Message)
 			document := parse(t, content.HTML)
 			if lang, _ := document.Find("html").Attr("lang"); lang != "en" {
 				t.Errorf("the document's language is %q", lang)
@@ -147,7 +157,7 @@ func TestReadableEverywhere(t *testing.T) {
 func TestPartsAgree(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
-		content := render(t, mail.SampleLender(), sample.Message)
+		content := render(t, sampleLender(), sample.Message)
 		document := parse(t, content.HTML)
 		flat := strings.Join(strings.Fields(content.Text), " ")
 		document.Find("th, td.line, td.callout, h1, p a.link").Each(func(_ int, cell *goquery.Selection) {
@@ -222,7 +232,7 @@ func TestForeignText(t *testing.T) {
 
 func TestLinksAreSafe(t *testing.T) {
 	t.Parallel()
-	content := render(t, mail.SampleLender(), mail.Alert{
+	content := render(t, sampleLender(), mail.Alert{
 		Kind: mail.AlertRecovered, URL: "https://hooks.example", ConsoleURL: "javascript:alert(1)",
 	})
 	parse(t, content.HTML).Find("a").Each(func(_ int, link *goquery.Selection) {
@@ -234,7 +244,7 @@ func TestLinksAreSafe(t *testing.T) {
 
 func TestSubjects(t *testing.T) {
 	t.Parallel()
-	lender := mail.SampleLender()
+	lender := sampleLender()
 	for _, test := range []struct {
 		name    string
 		message mail.Message
@@ -317,7 +327,7 @@ func TestRenderStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if content, err := mail.Render(ctx, mail.SampleLender(), mail.Welcome{}); err == nil {
+	if content, err := mail.Render(ctx, sampleLender(), mail.Welcome{}); err == nil {
 		t.Errorf("rendered %d bytes for a request that has ended", len(content.HTML))
 	}
 }

@@ -78,13 +78,3 @@ func Samples() []Sample {
 		}},
 	}
 }
-
-// SampleLender is a lender for previews before any settings are made.
-func SampleLender() Lender {
-	return Lender{
-		Name:         "Meadow Lending",
-		PrimaryColor: "#1d3f72",
-		AccentColor:  "#b84f14",
-		ReplyTo:      "help@meadow.example",
-	}
-}

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"drawbridge/cmd/e2e/e2etest"
-	"drawbridge/web/docs"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // TestQuickStartWorksAsPrinted runs the very commands of the quick start page against the
@@ -18,10 +17,10 @@ func TestQuickStartWorksAsPrinted(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	client := data.Partners[0].Clients[0]
-	script, err := docs.Script(s.URL+"/api", map[string]string{
-		docs.PlaceholderClientID:     client.ID,
-		docs.PlaceholderClientSecret: client.Secret,
-		docs.PlaceholderProductUID:   data.Products[0].UID,
+	script, err := contracttest.Script(s.URL+"/api", map[string]string{
+		contracttest.PlaceholderClientID:     client.ID,
+		contracttest.PlaceholderClientSecret: client.Secret,
+		contracttest.PlaceholderProductUID:   data.Products[0].UID,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +32,7 @@ func TestQuickStartWorksAsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the script ended with %v:\n%s", err, output)
 	}
-	if err := contract.CheckQuickStart(string(output)); err != nil {
+	if err := contracttest.CheckQuickStart(string(output)); err != nil {
 		t.Errorf("the script printed something else: %v\n%s", err, output)
 	}
 }

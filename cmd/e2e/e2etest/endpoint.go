@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"drawbridge/internal/waittest"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // RawRequest is one request as it came over the socket.
@@ -139,8 +139,8 @@ func (e *Endpoint) Next(t *testing.T) RawRequest {
 }
 
 // theContract is what partners were promised.
-var theContract = sync.OnceValues(func() (*contract.Contract, error) {
-	return contract.Load("http://127.0.0.1:8080/api")
+var theContract = sync.OnceValues(func() (*contracttest.Contract, error) {
+	return contracttest.Load("http://127.0.0.1:8080/api")
 })
 
 // CheckPayload holds the body of a webhook against the schema of its kind.

@@ -25,6 +25,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/waittest"
 	"drawbridge/web/docs"
 )
@@ -348,10 +349,7 @@ func TestWebhooks(t *testing.T) {
 		all = append(all, one)
 	}))
 	t.Cleanup(partner.Close)
-	kinds, err := docs.Kinds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kinds := lending.AllEventKinds()
 	var made e2etest.Subscription
 	create := []string{
 		"subscription", "create", "--partner", s.data.Partners[0].UID.String(), "--url", partner.URL,
@@ -360,9 +358,10 @@ func TestWebhooks(t *testing.T) {
 	}
 	s.JSON(&made, create...)
 	for _, kind := range kinds {
-		s.fetch("/schemas/"+kind+".json", kind+".json")
+		file := string(kind) + ".json"
+		s.fetch("/schemas/"+file, file)
 		var sent map[string]any
-		s.JSON(&sent, "subscription", "test", made.UID.String(), "--event", kind)
+		s.JSON(&sent, "subscription", "test", made.UID.String(), "--event", string(kind))
 	}
 	client := s.data.Partners[0].Clients[0]
 	scenario, err := http.NewRequestWithContext(t.Context(), http.MethodPost,

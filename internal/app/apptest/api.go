@@ -18,7 +18,7 @@ import (
 	"drawbridge/internal/waittest"
 	"drawbridge/web"
 	"drawbridge/web/api"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // BasePath is the path before /v2 of a test server.
@@ -39,7 +39,7 @@ type Server struct {
 	Folder string
 
 	API      *api.API
-	Contract *contract.Contract
+	Contract *contracttest.Contract
 
 	// Home is the partner of most tests.
 	Home Account
@@ -90,7 +90,7 @@ func StartServer(t testing.TB, db *postgres.DB, variables ...string) *Server {
 		following.Wait()
 	})
 	s.URL = listener.URL + BasePath
-	s.Contract, err = contract.Load(s.URL)
+	s.Contract, err = contracttest.Load(s.URL)
 	s.must(err)
 	s.bare = &http.Client{Transport: listener.Client().Transport, Timeout: time.Minute}
 	s.client = &http.Client{

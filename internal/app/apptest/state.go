@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // Borrow is the body that creates an application over 25000.00.
@@ -176,10 +176,10 @@ func (s *Server) SetRate(account Account, perSecond, burst int) {
 func (s *Server) Supply(needs string) map[string]string {
 	s.T.Helper()
 	identifiers := map[string]string{
-		contract.ProductUID:    s.Products["P404020"].String(),
-		contract.MerchantUID:   s.Home.MerchantUID.String(),
-		contract.SiblingUID:    s.Offered().String(),
-		contract.StatementDate: s.Statements.Calendar.DayOf(s.DB.Now()).String(),
+		contracttest.ProductUID:    s.Products["P404020"].String(),
+		contracttest.MerchantUID:   s.Home.MerchantUID.String(),
+		contracttest.SiblingUID:    s.Offered().String(),
+		contracttest.StatementDate: s.Statements.Calendar.DayOf(s.DB.Now()).String(),
 	}
 	uid := uuid.Nil
 	// A sibling is always there; what stands before it is the subject.
@@ -205,38 +205,39 @@ func (s *Server) Supply(needs string) map[string]string {
 			Method: http.MethodPost, Path: "/v2/sandbox/application/" + uid.String() + "/task",
 			JSON: map[string]any{"title": "Proof of income"},
 		})
-		identifiers[contract.TaskUID] = task.Text("task_uid")
+		identifiers[contracttest.TaskUID] = task.Text("task_uid")
 	case "disbursement.requested", "disbursement.processing":
 		uid = s.Loan("P404020")
 		id := DisbursementID(s.Draw(uid, nil))
 		if needs == "disbursement.processing" {
 			s.Fund(id, "FUNDING_PROCESSING")
 		}
-		identifiers[contract.DisbursementID] = strconv.FormatInt(id, 10)
+		identifiers[contracttest.DisbursementID] = strconv.FormatInt(id, 10)
 	case "subscription", "fault":
 		to := s.SubscribeHome().UID
-		identifiers[contract.SubscriptionUID] = to.String()
+		identifiers[contracttest.SubscriptionUID] = to.String()
 		if needs == "fault" {
 			ordered := s.ok(Call{Method: http.MethodPost, Path: "/v2/sandbox/faults", JSON: map[string]any{
 				"subscription_uid": to, "fault": "duplicate",
 			}})
-			identifiers[contract.FaultUID] = ordered.Text("fault_uid")
+			identifiers[contracttest.FaultUID] = ordered.Text("fault_uid")
 		}
 	case "delivery.failed", "recovery":
 		made := s.Undelivered(s.Create())
-		identifiers[contract.DeliveryUID] = made.UID.String()
-		identifiers[contract.SubscriptionUID] = made.SubscriptionUID.String()
-		identifiers[contract.RecoverySince] = made.CreatedAt.Add(-time.Minute).UTC().Format(time.RFC3339)
+		identifiers[contracttest.DeliveryUID] = made.UID.String()
+		identifiers[contracttest.SubscriptionUID] = made.SubscriptionUID.String()
+		since := made.CreatedAt.Add(-time.Minute).UTC().Format(time.RFC3339)
+		identifiers[contracttest.RecoverySince] = since
 		if needs == "recovery" {
 			begun := s.ok(Call{Method: http.MethodPost, Path: "/v2/recoveries", JSON: map[string]any{
 				"subscription_uid": made.SubscriptionUID,
-				"since":            identifiers[contract.RecoverySince],
+				"since":            since,
 			}})
-			identifiers[contract.RecoveryUID] = begun.Text("recovery_uid")
+			identifiers[contracttest.RecoveryUID] = begun.Text("recovery_uid")
 		}
 	default:
 		s.T.Fatalf("the document needs %q, which no test supplies", needs)
 	}
-	identifiers[contract.ApplicationUID] = uid.String()
+	identifiers[contracttest.ApplicationUID] = uid.String()
 	return identifiers
 }

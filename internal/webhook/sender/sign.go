@@ -3,21 +3,10 @@ package sender
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 
 	"drawbridge/internal/secret"
 )
-
-// signatureVectors are published with the documentation: partners check their
-// own code by them.
-//
-//go:embed testdata/signature_vectors.json
-var signatureVectors []byte
-
-// SignatureVectors returns the published test vectors as a JSON document: an
-// object whose "vectors" are {name, secret, body, signature}.
-func SignatureVectors() []byte { return signatureVectors }
 
 // Sign returns the value of x-hmac-signature: the HMAC-SHA256 of the raw body
 // under the signing secret, in lower-case hex (specification section 5).

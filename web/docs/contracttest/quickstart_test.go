@@ -1,4 +1,4 @@
-package contract
+package contracttest
 
 import (
 	"strings"
@@ -16,7 +16,7 @@ func kept(t *testing.T) string {
 	}
 	var output strings.Builder
 	for _, step := range steps {
-		output.WriteString(docs.StepMark + step.ID + "\n")
+		output.WriteString(stepMark + step.ID + "\n")
 		output.WriteString(strings.Join(step.Expect, " ") + "\n")
 	}
 	return output.String()
@@ -25,7 +25,7 @@ func kept(t *testing.T) string {
 func TestPromisesOfTheQuickStart(t *testing.T) {
 	t.Parallel()
 	output := kept(t)
-	early, _, _ := strings.Cut(output, docs.StepMark+"done")
+	early, _, _ := strings.Cut(output, stepMark+"done")
 	cases := []struct{ name, output, fault string }{
 		{"kept", output, ""},
 		{

@@ -1,4 +1,4 @@
-package contract
+package contracttest
 
 import (
 	"bytes"
@@ -95,10 +95,10 @@ func run(t *testing.T, script string) string {
 func TestQuickStartFollowsTheDocument(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
-	script, err := docs.Script(m.URL+"/api", map[string]string{
-		docs.PlaceholderClientID:     "client",
-		docs.PlaceholderClientSecret: "secret",
-		docs.PlaceholderProductUID:   ProductUID,
+	script, err := Script(m.URL+"/api", map[string]string{
+		PlaceholderClientID:     "client",
+		PlaceholderClientSecret: "secret",
+		PlaceholderProductUID:   ProductUID,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestQuickStartFollowsTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range steps {
-		mark := docs.StepMark + step.ID + "\n"
+		mark := stepMark + step.ID + "\n"
 		if !strings.Contains(output, mark) {
 			t.Errorf("step %s did not begin", step.ID)
 		}

@@ -1,10 +1,10 @@
-// Package contract holds requests and answers of a running server against the
+// Package contracttest holds requests and answers of a running server against the
 // OpenAPI document of package docs, so that neither can drift from the other.
 //
 // It is for tests. Wrap a client's transport with Transport, and every exchange
 // of a test suite is checked; Examples gives each example request of the
 // document, ready to be sent.
-package contract
+package contracttest
 
 import (
 	"bytes"
