@@ -152,12 +152,7 @@ func parseDecimal(text string, integerDigits, places int) (decimal.Decimal, erro
 
 // isDigits reports whether s is one or more ASCII digits.
 func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // scanDecimal reads what a driver returns for a numeric column. A float is
