@@ -36,9 +36,7 @@ func (s *Services) Appear(ctx context.Context) (stop func()) {
 // Work runs the queues until ctx ends and the jobs in flight with it. It calls started once
 // it takes jobs. While somebody holds everything, it takes none.
 func (s *Services) Work(ctx context.Context, started func()) error {
-	if err := s.waitForSchema(ctx); err != nil {
-		return err
-	}
+	s.waitForSchema(ctx)
 	pool, err := queue.Connect(ctx, s.DB)
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
@@ -164,13 +162,13 @@ func (s *Services) QueueConfig() *river.Config {
 }
 
 // waitForSchema lets a worker start before its migrations were run.
-func (s *Services) waitForSchema(ctx context.Context) error {
+func (s *Services) waitForSchema(ctx context.Context) {
 	ticker := time.NewTicker(schemaPoll)
 	defer ticker.Stop()
 	for {
 		missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 		if err == nil && len(missing) == 0 {
-			return nil
+			return
 		}
 		said := ""
 		if len(missing) > 0 {
@@ -179,7 +177,7 @@ func (s *Services) waitForSchema(ctx context.Context) error {
 		slog.WarnContext(ctx, "waiting for the schema", "missing", said, "error", err)
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}

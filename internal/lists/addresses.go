@@ -107,14 +107,14 @@ func pairs(one, other filter, turn, most int) []url.Values {
 	return picked
 }
 
-// choicesNamed are some of the values that a page's list of that name offers.
-func choicesNamed(page, name string) []string {
+// merchantChoices are some of the merchants that a page offers.
+func merchantChoices(page string) []string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		return nil
 	}
 	for field := range root.Descendants() {
-		if field.DataAtom == atom.Select && attribute(field, "name") == name {
+		if field.DataAtom == atom.Select && attribute(field, "name") == "merchant" {
 			return spread(choicesOf(field))
 		}
 	}

@@ -47,7 +47,7 @@ func Pages(ctx context.Context, v *Visitor, now time.Time) ([]Page, error) {
 			return nil, err
 		}
 		if each.pattern == "" {
-			*each.into = choicesNamed(page, "merchant")
+			*each.into = merchantChoices(page)
 		}
 		for _, match := range regexp.MustCompile(each.pattern).FindAllStringSubmatch(page, 2) {
 			if each.pattern != "" {

@@ -16,9 +16,6 @@ const (
 	late, veryLate = 2 * time.Second, time.Minute
 	// recent is how many places may be given within that time, by far.
 	recent = 10_000
-	// lookEvery is the least time between two looks behind that, for what transactions
-	// recorded that took longer.
-	lookEvery = time.Second
 )
 
 // horizon is where rounds begin: behind what was taken. While somebody's transaction is open,

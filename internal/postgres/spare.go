@@ -92,13 +92,14 @@ func (p *Pace) Rest(took time.Duration) time.Duration {
 	return spareShare * dear
 }
 
-// Sparingly looks every so often until ctx ends, and in a fiftieth of the time at most: beside an
+// lookEvery is the least time between two looks.
+const lookEvery = time.Second
+
+// Sparingly looks every second until ctx ends, and in a fiftieth of the time at most: beside an
 // open transaction a look may pass by all that was there since it began. It logs that a look for
 // what failed, and rests for as long as that took: it may be that the database is away, or that
 // looking takes longer than it may.
-func Sparingly(
-	ctx context.Context, every time.Duration, what string, look func(context.Context) error,
-) {
+func Sparingly(ctx context.Context, what string, look func(context.Context) error) {
 	var pace Pace
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -112,7 +113,7 @@ func Sparingly(
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(every, rest)):
+		case <-time.After(max(lookEvery, rest)):
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestSparingly(t *testing.T) {
 				var rests []time.Duration
 				var ended time.Time
 				looks := 0
-				postgres.Sparingly(ctx, time.Second, "what is lost", func(context.Context) error {
+				postgres.Sparingly(ctx, "what is lost", func(context.Context) error {
 					if looks > 0 {
 						rests = append(rests, time.Since(ended))
 					}

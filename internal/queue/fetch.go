@@ -58,9 +58,8 @@ const (
 	// headSlack is how much later than its time a job may be seen: as long as the
 	// transaction takes that inserts it. One that takes longer is found behind the head.
 	headSlack = 2 * time.Second
-	// lookEvery is the least time between two looks behind the heads, and lookTime how long one
-	// may take.
-	lookEvery, lookTime = time.Second, time.Minute
+	// lookTime is how long a look behind the heads may take.
+	lookTime = time.Minute
 	// nearBehind is how far behind the heads the look goes that is quick, so that what took longer
 	// than usual to insert, or was handed back for a process that died, waits for a second.
 	nearBehind = 2 * time.Minute
@@ -292,7 +291,7 @@ func (d *Driver) LookBehind(ctx context.Context) {
 	var looking sync.WaitGroup
 	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
 		looking.Go(func() {
-			postgres.Sparingly(ctx, lookEvery, "older jobs", func(ctx context.Context) error {
+			postgres.Sparingly(ctx, "older jobs", func(ctx context.Context) error {
 				return d.lookBehind(ctx, far)
 			})
 		})

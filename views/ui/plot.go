@@ -82,19 +82,19 @@ const (
 
 func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
 
-// stack lays stacked bars into a box. What is there is at least visible.
-// The value top reaches the top of the box.
-func stack(bars []Bar, classes []string, width, height float64, top int) []plotBar {
+// stack lays stacked bars into the plot. What is there is at least visible.
+// The value top reaches the top of the plot.
+func stack(bars []Bar, classes []string, top int) []plotBar {
 	highest := float64(top)
-	step := width / float64(max(len(bars), 1))
+	step := plotWidth / float64(max(len(bars), 1))
 	var parts []plotBar
 	for i, bar := range bars {
-		floor := height
+		floor := plotHeight
 		for s, value := range bar.Values {
 			if value <= 0 {
 				continue
 			}
-			tall := max(float64(value)*(height-2)/highest, 1.5)
+			tall := max(float64(value)*(plotHeight-2)/highest, 1.5)
 			floor -= tall
 			parts = append(parts, plotBar{
 				class: classes[s], x: units(float64(i)*step + step/8), y: units(max(floor, 0)),
@@ -119,7 +119,7 @@ func (p BarPlotProps) parts() []plotBar {
 	for _, one := range p.Series {
 		classes = append(classes, "plot-"+string(one.Tone))
 	}
-	return stack(p.Bars, classes, plotWidth, plotHeight, p.axis())
+	return stack(p.Bars, classes, p.axis())
 }
 
 // summary says the plot in one sentence.

@@ -115,7 +115,7 @@ func TestBarsStayInTheirBox(t *testing.T) {
 				want += min(value, 1)
 			}
 		}
-		parts := stack(bars, []string{"a", "b"}, plotWidth, plotHeight, busiest(bars))
+		parts := stack(bars, []string{"a", "b"}, busiest(bars))
 		if len(parts) != want {
 			t.Fatalf("%d parts, want %d", len(parts), want)
 		}

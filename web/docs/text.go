@@ -96,7 +96,7 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 	}
 	var walk func(node *html.Node, id string)
 	walk = func(node *html.Node, id string) {
-		if own := attribute(node, "id"); own != "" {
+		if own := idOf(node); own != "" {
 			id = own
 		}
 		switch {
@@ -124,9 +124,9 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 // within are the elements that stand within words.
 var within = []string{"wbr", "span", "code", "b", "strong", "em", "bdi", "a"}
 
-func attribute(node *html.Node, name string) string {
+func idOf(node *html.Node) string {
 	for _, one := range node.Attr {
-		if one.Key == name {
+		if one.Key == "id" {
 			return one.Val
 		}
 	}

@@ -116,13 +116,12 @@ const newestFirst = ` ORDER BY d.created_at DESC, d.delivery_uid DESC`
 // Newest renders the statement that selects columns of the limit newest
 // deliveries that match.
 func (f Filter) Newest(columns string, limit int) (string, []any) {
-	return f.newestFrom(f.spread(false), columns, newestFirst, limit)
+	return f.newestFrom(f.spread(false), columns, limit)
 }
 
 // newestFrom renders the statement that selects columns of the limit newest
-// deliveries that match, taken from where the spread says; any of them without
-// an order.
-func (f Filter) newestFrom(from spread, columns, order string, limit int) (string, []any) {
+// deliveries that match, taken from where the spread says.
+func (f Filter) newestFrom(from spread, columns string, limit int) (string, []any) {
 	if from.table == "" {
 		c := f.conditions()
 		most := c.Bind(limit)
@@ -131,7 +130,7 @@ func (f Filter) newestFrom(from spread, columns, order string, limit int) (strin
 			of = `(` + f.ofState(StatePending, most) + ` UNION ALL ` +
 				f.ofState(StateRetrying, most) + `) d`
 		}
-		return `SELECT ` + columns + ` FROM ` + of + order + ` LIMIT ` + most, c.Args
+		return `SELECT ` + columns + ` FROM ` + of + newestFirst + ` LIMIT ` + most, c.Args
 	}
 	var c postgres.Conditions
 	c.Add(`d.` + from.key + ` = o.` + from.key)
@@ -145,7 +144,7 @@ func (f Filter) newestFrom(from spread, columns, order string, limit int) (strin
 		  FROM ` + from.table + ` o
 		 CROSS JOIN LATERAL (
 		       SELECT d.* FROM ` + f.source(from.key) + c.Where() + newestFirst + ` LIMIT ` + most + `) d
-		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.Args
+		 WHERE o.` + from.owner + ` = ` + owner + newestFirst + ` LIMIT ` + most, c.Args
 }
 
 // ofState renders those of one state instead: the index of states has each of them in order.
@@ -185,7 +184,7 @@ type scope struct {
 
 // query renders the statement of a page, with one row more than the limit.
 func (s scope) query() (string, []any) {
-	rows, args := s.newestFrom(s.spread(s.few), `d.*`, newestFirst, s.Limit+1)
+	rows, args := s.newestFrom(s.spread(s.few), `d.*`, s.Limit+1)
 	return `SELECT ` + deliveryColumns + `
 		  FROM (` + rows + `) d
 		  JOIN subscriptions s USING (subscription_uid)
@@ -200,7 +199,7 @@ func (s scope) query() (string, []any) {
 func (s scope) countQuery(limit int) (string, []any) {
 	s.Cursor = postgres.Cursor{}
 	if s.MerchantUID == uuid.Nil || s.ApplicationUID != uuid.Nil || !s.few && s.isRare() {
-		rows, args := s.newestFrom(s.spread(false), `1`, newestFirst, limit)
+		rows, args := s.newestFrom(s.spread(false), `1`, limit)
 		return `SELECT count(*) FROM (` + rows + `) matching`, args
 	}
 	var c postgres.Conditions
