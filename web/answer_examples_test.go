@@ -13,7 +13,7 @@ import (
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/webhook/sender"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // shownAnswer is the data of the first successful answer that the document shows at an operation.
@@ -79,7 +79,7 @@ func TestAnswersShownFollowTheRequestsShown(t *testing.T) {
 		"sandboxApplicationAmount/lower", "sandboxApplicationTerms/rate",
 		"uploadCompletionCertificate/both",
 	} {
-		at := slices.IndexFunc(examples, func(one contract.Example) bool {
+		at := slices.IndexFunc(examples, func(one contracttest.Example) bool {
 			return one.Operation+"/"+one.Name == name
 		})
 		request, err := examples[at].Replace(s.Supply(examples[at].Needs)).Request(s.URL)
@@ -110,7 +110,7 @@ func TestStatementShown(t *testing.T) {
 	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P404020")
 	s.DrawSettled(loan)
-	today := s.Supply("")[contract.StatementDate]
+	today := s.Supply("")[contracttest.StatementDate]
 	got, shown := s.Get("/v2/statements/"+today).Data(), shownAnswer(s, "getStatement")
 	for _, part := range []string{"totals", "disbursements", "events"} {
 		only(got, "events", "event", "disbursement.")

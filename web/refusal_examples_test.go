@@ -19,7 +19,7 @@ import (
 	loans "drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/web/docs/contract"
+	"drawbridge/web/docs/contracttest"
 )
 
 // provoker makes a server refuse what its document shows refused.
@@ -32,13 +32,13 @@ type provoker struct {
 }
 
 // ready is an operation's example with real identifiers for what it acts on.
-func (p *provoker) ready(example contract.Example) apptest.Call {
+func (p *provoker) ready(example contracttest.Example) apptest.Call {
 	p.T.Helper()
 	return asCall(example.Replace(p.Supply(example.Needs)))
 }
 
 // asCall is the example as it stands.
-func asCall(example contract.Example) apptest.Call {
+func asCall(example contracttest.Example) apptest.Call {
 	call := apptest.Call{Method: example.Method, Path: example.Path, Header: map[string]string{}}
 	if example.Body != nil {
 		call.JSON = string(example.Body)
@@ -48,11 +48,11 @@ func asCall(example contract.Example) apptest.Call {
 }
 
 // provocation provokes an example, given what the operation does when all is well.
-type provocation func(p *provoker, well contract.Example) apptest.Answer
+type provocation func(p *provoker, well contracttest.Example) apptest.Answer
 
 // changed changes what would have succeeded.
 func changed(change func(p *provoker, call *apptest.Call)) provocation {
-	return func(p *provoker, well contract.Example) apptest.Answer {
+	return func(p *provoker, well contracttest.Example) apptest.Answer {
 		call := p.ready(well)
 		change(p, &call)
 		return p.Do(call)
@@ -66,7 +66,7 @@ func saying(body string) provocation {
 
 // with replaces the body by a form, on a loan that needs names.
 func with(needs string, form map[string]string, files map[string][]byte) provocation {
-	return func(p *provoker, well contract.Example) apptest.Answer {
+	return func(p *provoker, well contracttest.Example) apptest.Answer {
 		well.Needs, well.Body = needs, nil
 		call := p.ready(well)
 		call.Form, call.Files = form, files
@@ -75,13 +75,13 @@ func with(needs string, form map[string]string, files map[string][]byte) provoca
 }
 
 // unknown asks for the identifiers of the document, which nothing has.
-func unknown(p *provoker, well contract.Example) apptest.Answer { return p.Do(asCall(well)) }
+func unknown(p *provoker, well contracttest.Example) apptest.Answer { return p.Do(asCall(well)) }
 
 // malformed puts a word in the place of the path's identifier.
-func malformed(p *provoker, well contract.Example) apptest.Answer {
+func malformed(p *provoker, well contracttest.Example) apptest.Answer {
 	for _, uid := range []string{
-		contract.ApplicationUID, contract.DeliveryUID, contract.RecoveryUID, contract.FaultUID,
-		contract.StatementDate,
+		contracttest.ApplicationUID, contracttest.DeliveryUID, contracttest.RecoveryUID, contracttest.FaultUID,
+		contracttest.StatementDate,
 	} {
 		well.Path = strings.ReplaceAll(well.Path, uid, "today")
 	}
@@ -95,10 +95,10 @@ var ofText = changed(func(_ *provoker, call *apptest.Call) {
 
 // on sends the operation's body to an application that a test has led somewhere.
 func on(lead func(p *provoker) uuid.UUID) provocation {
-	return func(p *provoker, well contract.Example) apptest.Answer {
+	return func(p *provoker, well contracttest.Example) apptest.Answer {
 		return p.Do(asCall(well.Replace(map[string]string{
-			contract.ApplicationUID: lead(p).String(),
-			contract.ProductUID:     p.Products["P404020"].String(),
+			contracttest.ApplicationUID: lead(p).String(),
+			contracttest.ProductUID:     p.Products["P404020"].String(),
 		})))
 	}
 }
@@ -139,7 +139,7 @@ var everywhere = map[string]provocation{
 	}),
 	"rateLimited": changed(func(p *provoker, call *apptest.Call) { call.As = &p.slow }),
 	"internal":    unknown,
-	"wrongLimit": func(p *provoker, well contract.Example) apptest.Answer {
+	"wrongLimit": func(p *provoker, well contracttest.Example) apptest.Answer {
 		path, _, _ := strings.Cut(well.Path, "?")
 		well.Path = path + "?limit=1000"
 		return p.Do(asCall(well))
@@ -149,14 +149,14 @@ var everywhere = map[string]provocation{
 	"wrongFaultUid": malformed,
 	"noApplication": unknown, "noLoan": unknown, "noDelivery": unknown, "noRecovery": unknown,
 	"noTask": unknown, "noDisbursement": unknown, "noFault": unknown, "applicationNotFound": unknown,
-	"noStatement": func(p *provoker, well contract.Example) apptest.Answer {
-		return p.Do(asCall(well.Replace(map[string]string{contract.StatementDate: "2999-11-27"})))
+	"noStatement": func(p *provoker, well contracttest.Example) apptest.Answer {
+		return p.Do(asCall(well.Replace(map[string]string{contracttest.StatementDate: "2999-11-27"})))
 	},
 	"missingStatus": saying(`{}`), "missingAmount": saying(`{}`), "missingTerms": saying(`{}`),
 	"missingTitle": saying(`{}`),
 	"wrongFields": saying(`{"borrower":{"first_name":"Ada","last_name":"Moreno"},` +
 		`"project":{"name":"Heat pump"}}`),
-	"missingField": saying(`{"selected_product_uid":"` + contract.ProductUID + `"}`),
+	"missingField": saying(`{"selected_product_uid":"` + contracttest.ProductUID + `"}`),
 	"wrongBooks": saying(`{"disbursements":[` +
 		`{"merchantDisbursementId":1042,"net":9625}]}`),
 	"wrongScenario":           saying(`{"name":"rich"}`),
@@ -164,7 +164,7 @@ var everywhere = map[string]provocation{
 	"runDecision/decided":     on(func(p *provoker) uuid.UUID { return p.Loan("P404020") }),
 	"loanNotOpen":             on(moved("Approved")),
 	"notApproved":             on((*provoker).Offered),
-	"requestDraw/notApproved": func(p *provoker, well contract.Example) apptest.Answer {
+	"requestDraw/notApproved": func(p *provoker, well contracttest.Example) apptest.Answer {
 		well.Needs = "application.offered"
 		call := p.ready(well)
 		call.JSON, call.Header, call.Form = nil, nil, documents
@@ -178,8 +178,8 @@ var everywhere = map[string]provocation{
 	"exceedsBalance":      with("loan.first", reduce, nil),
 	"combined":            with("loan.middle", merge(early, reduce), nil),
 	"fileType":            with("loan.final", nil, renamed),
-	"acceptOffer/productNotFound": func(p *provoker, well contract.Example) apptest.Answer {
-		application := map[string]string{contract.ApplicationUID: p.Offered().String()}
+	"acceptOffer/productNotFound": func(p *provoker, well contracttest.Example) apptest.Answer {
+		application := map[string]string{contracttest.ApplicationUID: p.Offered().String()}
 		return p.Do(asCall(well.Replace(application)))
 	},
 	"createApplication/productNotFound": changed(func(_ *provoker, call *apptest.Call) {
@@ -187,14 +187,14 @@ var everywhere = map[string]provocation{
 		body["product_uid"] = uuid.New()
 		call.JSON = body
 	}),
-	"cursorExpired": func(p *provoker, _ contract.Example) apptest.Answer {
+	"cursorExpired": func(p *provoker, _ contracttest.Example) apptest.Answer {
 		start := events(p.Server, p.Home, "after=latest").NextCursor
 		happen(p.Server, p.Home, "a")
 		publish(p.Server)
 		p.Exec(p.T, `DELETE FROM feed`)
 		return p.Get("/v2/events?after=" + start)
 	},
-	"pending": func(p *provoker, well contract.Example) apptest.Answer {
+	"pending": func(p *provoker, well contracttest.Example) apptest.Answer {
 		return on(func(p *provoker) uuid.UUID {
 			uid := p.Loan("P404020")
 			p.Draw(uid, nil)
@@ -210,25 +210,25 @@ var everywhere = map[string]provocation{
 	"taskDone": after(`{"status":"Completed"}`, `{"status":"cancelled"}`),
 	"alreadySettled": after(`{"status":"FUNDING_PROCESSING"}`, `{"status":"FUNDING_SETTLED"}`,
 		`{"status":"CANCELLED"}`),
-	"deliveryUnderWay": func(p *provoker, well contract.Example) apptest.Answer {
+	"deliveryUnderWay": func(p *provoker, well contracttest.Example) apptest.Answer {
 		to := p.SubscribeHome().UID
 		happen(p.Server, p.Home, "b")
 		publish(p.Server)
 		answer := p.Get("/v2/deliveries?subscription_uid=" + to.String())
 		uid := regexp.MustCompile(`"delivery_uid":"([^"]+)"`).FindSubmatch(answer.Raw)
-		return p.Do(asCall(well.Replace(map[string]string{contract.DeliveryUID: string(uid[1])})))
+		return p.Do(asCall(well.Replace(map[string]string{contracttest.DeliveryUID: string(uid[1])})))
 	},
-	"recoveryTooOld": func(p *provoker, well contract.Example) apptest.Answer {
+	"recoveryTooOld": func(p *provoker, well contracttest.Example) apptest.Answer {
 		identifiers := p.Supply(well.Needs)
-		identifiers[contract.RecoverySince] = "2020-01-06T09:30:00Z"
+		identifiers[contracttest.RecoverySince] = "2020-01-06T09:30:00Z"
 		return p.Do(asCall(well.Replace(identifiers)))
 	},
-	"recoveryUnderWay": func(p *provoker, well contract.Example) apptest.Answer {
+	"recoveryUnderWay": func(p *provoker, well contracttest.Example) apptest.Answer {
 		call := p.ready(well)
 		p.Do(call)
 		return p.Do(call)
 	},
-	"noProductFits": func(p *provoker, _ contract.Example) apptest.Answer {
+	"noProductFits": func(p *provoker, _ contracttest.Example) apptest.Answer {
 		p.Exec(p.T, `UPDATE products SET active = false`)
 		defer p.Exec(p.T, `UPDATE products SET active = true`)
 		return p.Do(apptest.Call{
@@ -239,13 +239,13 @@ var everywhere = map[string]provocation{
 	"wrongFault": changed(func(_ *provoker, call *apptest.Call) {
 		call.JSON = strings.Replace(fmt.Sprint(call.JSON), `"delay_seconds":60`, `"x":1`, 1)
 	}),
-	"subscriptionDeleted": func(p *provoker, well contract.Example) apptest.Answer {
+	"subscriptionDeleted": func(p *provoker, well contracttest.Example) apptest.Answer {
 		call := p.ready(well)
 		p.Exec(p.T, `UPDATE subscriptions SET state = 'deleted'`)
 		defer p.Exec(p.T, `UPDATE subscriptions SET state = 'active'`)
 		return p.Do(call)
 	},
-	"idempotencyConflict": func(p *provoker, well contract.Example) apptest.Answer {
+	"idempotencyConflict": func(p *provoker, well contracttest.Example) apptest.Answer {
 		call, answers := p.ready(well), make(chan apptest.Answer, 1)
 		call.Header["Idempotency-Key"] = uuid.NewString()
 		var second apptest.Answer
@@ -271,7 +271,7 @@ var everywhere = map[string]provocation{
 
 // after sends bodies one after another.
 func after(bodies ...string) provocation {
-	return func(p *provoker, well contract.Example) (answer apptest.Answer) {
+	return func(p *provoker, well contracttest.Example) (answer apptest.Answer) {
 		call := p.ready(well)
 		for _, body := range bodies {
 			call.JSON = body
@@ -397,7 +397,7 @@ func TestErrorExamplesAreWhatIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	well := map[string]contract.Example{}
+	well := map[string]contracttest.Example{}
 	for _, example := range slices.Backward(examples) {
 		if example.Expect < http.StatusMultipleChoices && example.Body != nil ||
 			well[example.Operation].Method == "" {
