@@ -282,6 +282,11 @@ func TestSubjects(t *testing.T) {
 			mail.Alert{Kind: mail.AlertAttemptsUsedUp, URL: "https://a.example"},
 			"Webhook not delivered: a.example",
 		},
+		{
+			"undecided of several days",
+			mail.Alert{Kind: mail.AlertUndecided, Count: "5", Day: "2026-11-24, 2026-11-25"},
+			"Applications wait for a decision: 5, notice due from 2026-11-24 on",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
