@@ -38,8 +38,8 @@ func TestSendingDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestMailsWithoutAJobAreFoundInOneLook: thousands of mails wait, each with its job, and the planner
-// knows both as they were when none did. Each list is read once.
+// TestMailsWithoutAJobAreFoundInOneLook: thousands of mails wait, each with its job, and the
+// planner knows both as they were when none did. Each list is read once.
 func TestMailsWithoutAJobAreFoundInOneLook(t *testing.T) {
 	t.Parallel()
 	const waiting = 5_000
