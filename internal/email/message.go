@@ -62,7 +62,7 @@ const (
 	ParamDeliveryUID     = "delivery_uid"
 
 	ParamCount          = "count"           // of draws or applications
-	ParamDay            = "day"             // days since which draws are overdue, or by which notice is due
+	ParamDay            = "day"             // since which draws are overdue, or notice is due
 	ParamDraws          = "draws"           // their numbers
 	ParamEvent          = "event"           // the event kind of the delivery
 	ParamApplicationUID = "application_uid" // whose event it was

@@ -306,7 +306,7 @@ func (m *MailSender) RequeueOrphans(
 			  FROM (SELECT uid, attempt_count, next_attempt_at, created_at
 			          FROM overdue
 			         UNION ALL
-			        SELECT args ->> 'email_uid', NULL, NULL, NULL
+			        SELECT args ->> 'email_uid', 0, $1, NULL
 			          FROM river_job
 			         WHERE EXISTS (SELECT FROM overdue)
 			           AND kind = $3

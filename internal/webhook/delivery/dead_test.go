@@ -152,9 +152,9 @@ func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 	}
 }
 
-// TestOrphansAreFoundInOneLookAtTheQueue: what was released after a long pause is overdue at once, all
-// of it with a job, and the planner knows the queue as it was when nothing waited. Each list is read
-// once, not the one for each of the other.
+// TestOrphansAreFoundInOneLookAtTheQueue: what was released after a long pause is overdue at
+// once, all of it with a job, and the planner knows the queue as it was when nothing waited. Each
+// list is read once, not the one for each of the other.
 func TestOrphansAreFoundInOneLookAtTheQueue(t *testing.T) {
 	t.Parallel()
 	const waiting = 5_000
