@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/webhooktest"
@@ -149,6 +150,70 @@ func TestConfirmBulkIsRefused(t *testing.T) {
 	}
 	if state := h.LoadBulk(t, large).State; state != bulk.StateDraft {
 		t.Errorf("a refused one is %s", state)
+	}
+}
+
+// More than one bulk re-send may hold is refused at once, before anything is looked up for each
+// of them. In parts they can be recovered.
+func TestTooManyAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	began := h.Clock.Now()
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		// Else every foreign key is checked for each of them, as planned for an empty table.
+		_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `
+			WITH event AS (
+				INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+				                    application_uid, status, body)
+				SELECT drawbridge_uid($1), $1::timestamptz + n * interval '1 microsecond',
+				       'task.created', $2, $3, $4, 'Pending', '{}'
+				  FROM generate_series(1, $5) AS n
+				RETURNING *
+			)
+			INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+			                        event, application_uid, status, state, attempt_count, queued)
+			SELECT drawbridge_uid($1), $1, $6, event_uid, occurred_at, kind,
+			       application_uid, status, 'failed', 3, false
+			  FROM event`, began, h.Partner, h.Merchant, h.Application, bulk.MaxItems+1,
+			subscribed.UID)
+		return err
+	})
+	h.Clock.Move(time.Second)
+	draft := h.Draft(t, h.Everything(), nil)
+	ask := func(until time.Time) (begun bulk.Resend, err error) {
+		err = h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+			begun, err = h.Bulk.Recover(ctx, tx, bulk.Recovery{
+				PartnerUID: h.Partner, SubscriptionUID: subscribed.UID, Since: began, Until: until,
+				By: "client",
+			})
+			return err
+		})
+		return begun, err
+	}
+	recorder := pgtest.Record(t, h.DB)
+	_, err := h.Bulk.Plan(t.Context(), draft)
+	webhooktest.WantRefusal(t, err, lending.CodeValidation)
+	err = h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Bulk.Confirm(ctx, tx, draft, bulk.Consent{Reason: "r", Count: bulk.MaxItems + 1})
+		return err
+	})
+	webhooktest.WantRefusal(t, err, lending.CodeValidation)
+	_, err = ask(time.Time{})
+	webhooktest.WantRefusal(t, err, lending.CodeValidation, "since")
+	for _, query := range recorder.Take() {
+		if strings.Contains(query.Text, "judged") {
+			t.Errorf("what is too much was looked up: %s", query.Text)
+		}
+	}
+	const part = 1500
+	begun, err := ask(began.Add((part + 1) * time.Microsecond))
+	if err != nil || begun.Counts.Waiting != part {
+		t.Errorf("a part of them: %+v, %v", begun.Counts, err)
 	}
 }
 
