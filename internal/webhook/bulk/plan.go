@@ -192,8 +192,9 @@ func errTooLarge() error {
 // subscription, the newest first; whether another bulk re-send is about to send that event; and
 // its rank among those of its application, the oldest first.
 //
-// What others are about to send comes in as rows of its own and is told by a window. The planner
-// takes what matches for a handful of rows, so a join would compare each with each.
+// What others are about to send comes in as rows of its own, of no application, and is told by a
+// window. The planner takes what matches for a handful of rows, so a join would compare each
+// with each.
 const placed = `, placed AS (
 			SELECT ` + matchedColumns + `, promised,
 			       row_number() OVER (PARTITION BY event_uid, subscription_uid
@@ -204,8 +205,8 @@ const placed = `, placed AS (
 			  FROM (SELECT ` + matchedColumns + `, false AS promised
 			          FROM matched
 			         UNION ALL
-			        SELECT NULL, NULL, i.subscription_uid, i.event_uid, NULL, NULL, NULL, NULL, NULL,
-			               NULL, NULL, NULL, true
+			        SELECT i.delivery_uid, i.delivery_created_at, i.subscription_uid, i.event_uid,
+			               i.event_at, i.event, NULL, i.status, i.test, NULL, 0, false, true
 			          FROM bulk_resends b
 			          JOIN bulk_resend_items i USING (bulk_uid)
 			         WHERE b.partner_uid = $1
