@@ -124,16 +124,16 @@ func withoutPanic(ctx context.Context, work func(context.Context) error) (err er
 
 // logFailure says once why a run failed: the library says it at INFO.
 func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
-	message := "job failed"
 	attrs := []slog.Attr{
 		slog.String("kind", job.Kind), slog.Int64("job_id", job.ID),
 		slog.Int("attempt", job.Attempt), slog.Any("error", err),
 	}
 	if p, ok := errors.AsType[*panicked](err); ok {
-		message = "job panicked"
 		attrs = append(attrs, slog.String("trace", p.trace))
+		slog.LogAttrs(ctx, slog.LevelError, "job panicked", attrs...)
+		return
 	}
-	slog.LogAttrs(ctx, slog.LevelError, message, attrs...)
+	slog.LogAttrs(ctx, slog.LevelError, "job failed", attrs...)
 }
 
 // voucher keeps the roster of the jobs that this process works.

@@ -249,6 +249,11 @@ func TestStopBesideAFrozenDatabase(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "\ndrawbridge_workers 1\n")
 	})
 	defer pg.freeze()()
+	answer, err := http.Get(s.URL + "/api/v2/loan/x") // of which the log of requests is to know
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close() // its content is of no interest
 	began := time.Now()
 	if err := s.Command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

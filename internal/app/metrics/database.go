@@ -128,8 +128,8 @@ var databaseCounts = []databaseCount{
 	},
 	{
 		count: describe("subscriptions",
-			"Webhook subscriptions, by state. Nothing is sent to stopped ones: no key opens their secret or "+
-				"headers, or those are damaged.", "state"),
+			"Webhook subscriptions, by state. Nothing is sent to stopped ones: no key opens their secret "+
+				"or headers, or those are damaged.", "state"),
 		query: `
 			SELECT state AS label, '' AS sublabel, count(known.state) AS count, NULL::float8 AS age
 			  FROM unnest(ARRAY['active', 'failing', 'paused', 'stopped']) AS state
