@@ -80,7 +80,8 @@ func unknown(p *provoker, well contracttest.Example) apptest.Answer { return p.D
 // malformed puts a word in the place of the path's identifier.
 func malformed(p *provoker, well contracttest.Example) apptest.Answer {
 	for _, uid := range []string{
-		contracttest.ApplicationUID, contracttest.DeliveryUID, contracttest.RecoveryUID, contracttest.FaultUID,
+		contracttest.ApplicationUID, contracttest.DeliveryUID, contracttest.RecoveryUID,
+		contracttest.FaultUID,
 		contracttest.StatementDate,
 	} {
 		well.Path = strings.ReplaceAll(well.Path, uid, "today")

@@ -103,8 +103,8 @@ func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, urgent)
 }
 
-// EnterPatient is Enter for a call that asks for a late answer. A thousand of them wait, each behind
-// all others of its client.
+// EnterPatient is Enter for a call that asks for a late answer. A thousand of them wait, each
+// behind all others of its client.
 func (l *Limiter) EnterPatient(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, patient)
 }

@@ -30,9 +30,9 @@ type activitySpan struct {
 	until  time.Time
 }
 
-// Activity counts applications and draws that were made, and mails, from the minute of since
-// on, as their lists begin (but for mails that wait), until before until. Each count goes up to MaxActivity. Where they are dear to read, they may
-// be some seconds old.
+// Activity counts applications and draws that were made, and mails, from the minute of since on,
+// as their lists begin (but for mails that wait), until before until. Each count goes up to
+// MaxActivity. Where they are dear to read, they may be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
 	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
 		var activity Activity

@@ -118,7 +118,7 @@ func List(p ListProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(p.Tabs) > 0 {
-				templ_7745c5c3_Err = StateTabs(p.Tabs).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Segments("State", "segments", p.Tabs).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
