@@ -55,6 +55,7 @@ func documentedWays(d documentedData) []way {
 			"MERCHANT": d.Merchant, "DAY": d.today,
 		}},
 		{line: "backup record"},
+		{line: "help"},
 		{line: "delivery list --state pending"},
 		{line: "user create", more: []string{
 			"--email", "new@lender.example", "--name", "Noor", "--role", "admin",
