@@ -133,7 +133,11 @@ func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
 		slog.LogAttrs(ctx, slog.LevelError, "job panicked", attrs...)
 		return
 	}
-	slog.LogAttrs(ctx, slog.LevelError, "job failed", attrs...)
+	level := slog.LevelError
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		level = slog.LevelWarn // the process stops, and another one goes on with it
+	}
+	slog.LogAttrs(ctx, level, "job failed", attrs...)
 }
 
 // voucher keeps the roster of the jobs that this process works.

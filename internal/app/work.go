@@ -116,8 +116,15 @@ func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	if client.Stop(drain) == nil {
 		return nil
 	}
-	if ctx.Err() == nil {
-		return client.StopAndCancel(ctx)
+	// In a process that goes on, a job that does not heed its end is waited for.
+	for ctx.Err() == nil {
+		hard, cancel := context.WithTimeout(ctx, quarantineReminder)
+		err := client.StopAndCancel(hard)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		slog.WarnContext(ctx, "everything is held, but jobs that began before do not end")
 	}
 	hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -68,15 +68,22 @@ func (f Errors) Of(name string) string {
 	return ""
 }
 
-// behindHost is what follows the host of a URL. An @ in it means that a password was not encoded
-// and that the host ended within it, so that a part of it stands there.
+// behindHost is what follows the host of a URL, nothing where it has none. An @ in it means that a
+// password was not encoded and that the host ended within it, so that a part of it stands there.
 func behindHost(value string) string {
 	_, rest, _ := strings.Cut(value, "://")
 	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
+	if end <= 0 {
 		return ""
 	}
 	return rest[end:]
+}
+
+// endsEarly tells that the host of a URL ended within its password. The values of parameters may
+// hold an @, such as that of user.
+func endsEarly(value string) bool {
+	path, parameters, _ := strings.Cut(behindHost(value), "?")
+	return strings.Contains(path+parameterValue.ReplaceAllString(parameters, ""), "@")
 }
 
 // show masks the value of a secret. Of a URL the scheme, the host and the path

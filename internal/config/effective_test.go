@@ -111,11 +111,14 @@ func TestNoPartOfAPasswordShows(t *testing.T) {
 			}
 		}
 	}
-	azure := from(map[string]string{
-		"DATABASE_URL": "postgres:///bridge?host=db&user=svc@server&password=p@ss",
-	})
-	if _, err := Load(azure); err != nil {
-		t.Errorf("values of parameters may hold an @: %v", err)
+	for name, value := range map[string]string{
+		"DATABASE_URL":        "postgres:///bridge?host=db&user=svc@server&password=p@ss",
+		"DRAWBRIDGE_BLOB_URL": "file:///volume1/@appdata/drawbridge",
+		"DRAWBRIDGE_OTLP_URL": "http://collector:4318?tenant=a@b",
+	} {
+		if _, err := Load(from(map[string]string{name: value})); err != nil {
+			t.Errorf("values of parameters and folders may hold an @: %v", err)
+		}
 	}
 }
 

@@ -179,7 +179,7 @@ var rules = map[string]rule{
 		return value, nil
 	},
 	"bucket": func(value string, _ reflect.StructTag) (any, error) {
-		if strings.Contains(behindHost(value), "@") {
+		if endsEarly(value) {
 			return value, errUnencoded
 		}
 		parsed, err := url.Parse(value)
@@ -230,7 +230,7 @@ var rules = map[string]rule{
 
 // errUnencoded is about a URL whose password ends its host. It quotes nothing of it.
 var errUnencoded = errors.New("holds an @ behind its host; encode / ? # @ in the password as " +
-	"%2F %3F %23 %40")
+	"%2F %3F %23 %40, and an @ of a path as %40")
 
 // parameterValue is the value of a parameter of a URL.
 var parameterValue = regexp.MustCompile(`=[^&#]*`)
@@ -246,13 +246,10 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	if !found || (scheme != "postgres" && scheme != "postgresql") {
 		return value, wrong
 	}
-	tail := behindHost(value)
-	// The values of parameters may hold one, such as that of user.
-	path, parameters, _ := strings.Cut(tail, "?")
-	if strings.Contains(path+parameterValue.ReplaceAllString(parameters, ""), "@") {
+	if endsEarly(value) {
 		return value, errUnencoded
 	}
-	end := len(rest) - len(tail)
+	end := len(rest) - len(behindHost(value))
 	at := strings.LastIndexByte(rest[:end], '@') + 1
 	named := rest[at:end]
 	several := strings.Contains(named, ",")
@@ -319,7 +316,7 @@ func splitHosts(list string) (hosts, ports string, err error) {
 // server is the rule for the URL of a server with one of the schemes.
 func server(example string, schemes ...string) rule {
 	return func(value string, _ reflect.StructTag) (any, error) {
-		if strings.Contains(behindHost(value), "@") {
+		if endsEarly(value) {
 			return value, errUnencoded
 		}
 		parsed, err := url.Parse(value)

@@ -11,8 +11,8 @@ import (
 
 // Why an amount was not understood. The texts follow the name of a field.
 var (
-	ErrMoneySyntax = errors.New("must be a decimal number with up to 2 decimal places and " +
-		"without a sign or commas, such as 24999.99")
+	ErrMoneySyntax = errors.New("must be a decimal number without a sign, with up to 2 decimal " +
+		"places and without commas, such as 24999.99")
 	ErrMoneyRange = errors.New("must be at most 999999999999.99")
 )
 

@@ -224,8 +224,8 @@ func TestErrorsNameTheField(t *testing.T) {
 	if got := strings.Join(wrongFields(err), " "); got != "requested_amount rate term" {
 		t.Errorf("faults name %q", got)
 	}
-	want := `"requested_amount" must be a decimal number with up to 2 decimal places and ` +
-		`without a sign or commas, such as 24999.99`
+	want := `"requested_amount" must be a decimal number without a sign, with up to 2 ` +
+		`decimal places and without commas, such as 24999.99`
 	if err.Error() != want {
 		t.Errorf("message %q, want %q", err, want)
 	}

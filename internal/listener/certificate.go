@@ -93,7 +93,7 @@ func (f *certificateFiles) reload() error {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf(
-				"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must name files that can be read: %w", err)
+				"DRAWBRIDGE_TLS_CERT must, with DRAWBRIDGE_TLS_KEY, name files that can be read: %w", err)
 		}
 		if info.ModTime().After(newest) {
 			newest = info.ModTime()

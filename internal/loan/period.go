@@ -22,7 +22,7 @@ const lastChange = `greatest(
 func (s *Service) ChangedWithin(
 	ctx context.Context, tx *postgres.Tx, merchants []uuid.UUID, from, until time.Time,
 ) ([]Disbursement, error) {
-	of, err := pq.Array(merchants).Value()
+	of, err := pq.Array(append([]uuid.UUID{}, merchants...)).Value()
 	if err != nil {
 		return nil, fmt.Errorf("writing the merchants' ids: %w", err)
 	}

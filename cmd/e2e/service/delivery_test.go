@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"net/mail"
 	"strconv"
 	"strings"
@@ -146,15 +148,20 @@ func TestKilledBetweenCommitAndDelivery(t *testing.T) {
 
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(signal.String(), func(t *testing.T) {
+	// Where the tests run by nohup, the program would inherit that a hang-up is ignored; one that is
+	// caught here is not.
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
+	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(end.String(), func(t *testing.T) {
 			t.Parallel()
-			stopInFlight(t, signal)
+			stopInFlight(t, end)
 		})
 	}
 }
 
-func stopInFlight(t *testing.T, signal syscall.Signal) {
+func stopInFlight(t *testing.T, end syscall.Signal) {
 	t.Helper()
 	w := e2etest.New(t)
 	data := w.DemoData()
@@ -187,7 +194,7 @@ func stopInFlight(t *testing.T, signal syscall.Signal) {
 		t.Fatal(err)
 	}
 	stopped := make(chan int, 1)
-	go func() { stopped <- s.StopBy(signal) }()
+	go func() { stopped <- s.StopBy(end) }()
 	// The listener closes first; the request under way goes on.
 	for {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))

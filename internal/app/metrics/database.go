@@ -20,7 +20,7 @@ const (
 	// after which Prometheus gives up.
 	scrapeTimeout = 5 * time.Second
 	// statementTimeout bounds one statement of it, so that a locked table costs its own gauges.
-	statementTimeout = time.Second
+	statementTimeout = 2 * time.Second
 )
 
 // databaseCollector tells what all processes on one database share. Every
@@ -229,7 +229,7 @@ func (c *databaseCollector) Collect(out chan<- prometheus.Metric) {
 
 func (c *databaseCollector) ask() []prometheus.Metric {
 	whole := min(scrapeTimeout, c.db.Timeout()/2)
-	each := min(statementTimeout, whole/3)
+	each := min(statementTimeout, whole/2)
 	ctx, cancel := context.WithTimeout(context.Background(), whole)
 	defer cancel()
 	var metrics []prometheus.Metric
