@@ -121,8 +121,8 @@ func isCopy(ctx context.Context, db postgres.Querier) (bool, error) {
 }
 
 // Quarantine begins a quarantine by hand: workers that start from now on wait, and those that
-// run take nothing more within seconds. It is for a database that was taken back in time where it stands.
-// Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
+// run take nothing more within seconds. It is for a database that was taken back in time where
+// it stands. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
 func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
 	var errs lending.FieldErrors
 	reason = errs.Text("reason", reason, maxReason)
