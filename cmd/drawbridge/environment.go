@@ -237,11 +237,7 @@ func check(settings config.Config) error {
 			errs = append(errs, wrong...)
 		}
 	}
-	if err := app.CheckSettings(settings); err != nil {
-		wrong, _ := errors.AsType[config.Errors](err) // nothing else, it says
-		errs = append(errs, wrong...)
-	}
-	if len(errs) > 0 {
+	if errs = append(errs, app.CheckSettings(settings)...); len(errs) > 0 {
 		return errs
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // CheckSettings finds, without a database and without making anything, what keeps a process
-// from serving though each setting has its form. The error is of type config.Errors.
-func CheckSettings(settings config.Config) error {
+// from serving though each setting has its form; nil for nothing.
+func CheckSettings(settings config.Config) config.Errors {
 	var errs config.Errors
 	if err := document.CheckBucket(blobURL(settings)); err != nil {
 		errs = append(errs, "DRAWBRIDGE_BLOB_URL "+err.Error())
@@ -28,8 +28,5 @@ func CheckSettings(settings config.Config) error {
 			errs = append(errs, "DRAWBRIDGE_SMTP_URL "+err.Error())
 		}
 	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return nil
+	return errs
 }
