@@ -38,7 +38,7 @@ test: test-tools verify ## Run all tests with the race detector on a Postgres of
 	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
 	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all of cmd/e2e
 	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' GORACE="atexit_sleep_ms=50 $$GORACE" \
-		./bin/withpostgres ./bin/testcount -apart ./cmd/bench,./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
+		./bin/withpostgres ./bin/testcount -apart ./cmd/bench -apart ./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
 # to run the documented commands, what tests the alert rules, and the console's files. The clients must be of the server's version, so

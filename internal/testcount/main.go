@@ -1,16 +1,16 @@
 // Command testcount runs `go test` and counts:
 //
 //	testcount -race ./...
-//	testcount -apart ./slow/... -race ./...
+//	testcount -apart ./slow/... -apart ./waits -race ./...
 //
 // It prints one line for each package, the whole output of each test that
 // failed, and as its last line "N passed, N failed, N skipped", in which each
 // test and subtest counts once, and so does each package that failed outside
 // of its tests. Its exit status is that of `go test`.
 //
-// Packages that match a pattern after -apart (several are parted by commas) run one at a time
-// beside all the others: they wait more than they compute, and so the others leave the
-// processors to them.
+// Packages that match the pattern after an -apart run one at a time, beside those of every other
+// -apart and beside all the others: they wait more than they compute, and so the others leave
+// the processors to them.
 package main
 
 import (
@@ -38,13 +38,13 @@ func main() {
 
 // run tests and prints to writer. It returns the exit status.
 func run(ctx context.Context, arguments []string, writer io.Writer) (int, error) {
-	runs := [][]string{arguments}
-	if len(arguments) > 1 && arguments[0] == "-apart" {
-		var err error
-		runs, err = split(ctx, strings.Split(arguments[1], ","), arguments[2:])
-		if err != nil {
-			return 1, err
-		}
+	var apart []string
+	for len(arguments) > 1 && arguments[0] == "-apart" {
+		apart, arguments = append(apart, arguments[1]), arguments[2:]
+	}
+	runs, err := split(ctx, apart, arguments)
+	if err != nil {
+		return 1, err
 	}
 	result := newTally(writer)
 	defer result.close()
@@ -52,52 +52,55 @@ func run(ctx context.Context, arguments []string, writer io.Writer) (int, error)
 	var running sync.WaitGroup
 	for i, arguments := range runs {
 		running.Go(func() {
-			yields := i == 0 && len(runs) > 1
-			statuses[i], errs[i] = test(ctx, result, yields, arguments)
+			statuses[i], errs[i] = test(ctx, result, arguments)
 		})
 	}
 	running.Wait()
 	return slices.Max(statuses), errors.Join(errs...)
 }
 
-// split returns the arguments of the runs in which the packages are tested: those from the first
-// that is named by its folder on, and one run where none is. Of two the second is apart.
+// split returns the commands that test the packages which the arguments name, from the first
+// folder on: one for each pattern apart, and one for the others, which yields to those. Where no
+// folder is named, all is one command.
 func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
-	var flags, patterns []string
-	for _, argument := range arguments {
-		if len(patterns) > 0 || strings.HasPrefix(argument, "./") {
-			patterns = append(patterns, argument)
-		} else {
-			flags = append(flags, argument)
-		}
+	command := []string{"go", "test", "-json"}
+	first := slices.IndexFunc(arguments, func(argument string) bool {
+		return strings.HasPrefix(argument, "./")
+	})
+	if first < 0 || len(apart) == 0 {
+		return [][]string{slices.Concat(command, arguments)}, nil
 	}
-	if len(patterns) == 0 {
-		return [][]string{arguments}, nil
-	}
-	wanted, err := list(ctx, patterns)
+	flags := arguments[:first]
+	beside, err := list(ctx, arguments[first:])
 	if err != nil {
 		return nil, err
-	}
-	alone, err := list(ctx, apart)
-	if err != nil {
-		return nil, err
-	}
-	var beside, waiting []string
-	for _, name := range wanted {
-		if slices.Contains(alone, name) {
-			waiting = append(waiting, name)
-		} else {
-			beside = append(beside, name)
-		}
 	}
 	var runs [][]string
-	if len(beside) > 0 {
-		runs = append(runs, slices.Concat(flags, beside))
+	for _, pattern := range apart {
+		matching, err := list(ctx, []string{pattern})
+		if err != nil {
+			return nil, err
+		}
+		alone := slices.Concat(command, flags, []string{"-p=1"})
+		without := len(alone)
+		beside = slices.DeleteFunc(beside, func(name string) bool {
+			matches := slices.Contains(matching, name)
+			if matches {
+				alone = append(alone, name)
+			}
+			return matches
+		})
+		if len(alone) > without {
+			runs = append(runs, alone)
+		}
 	}
-	if len(waiting) > 0 {
-		runs = append(runs, slices.Concat(flags, []string{"-p=1"}, waiting))
+	if len(beside) == 0 {
+		return runs, nil
 	}
-	return runs, nil
+	if len(runs) > 0 {
+		command = append([]string{"nice", "-n", niceness}, command...)
+	}
+	return append(runs, slices.Concat(command, flags, beside)), nil
 }
 
 // list returns the packages that match patterns.
@@ -111,16 +114,12 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// niceness is how far a run yields to the one apart. It gets half of what the other does then; with
+// niceness is how far a run yields to those apart. It gets half of what another does then; with
 // more it would hardly get on while strangers keep the processors busy.
 const niceness = "3"
 
-// test runs `go test`, at a low priority if it yields, and returns its exit status.
-func test(ctx context.Context, result *tally, yields bool, arguments []string) (int, error) {
-	line := append([]string{"go", "test", "-json"}, arguments...)
-	if yields {
-		line = append([]string{"nice", "-n", niceness}, line...)
-	}
+// test runs a command of `go test` and returns its exit status.
+func test(ctx context.Context, result *tally, line []string) (int, error) {
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Stderr = os.Stderr

@@ -162,21 +162,33 @@ func TestExitStatusIsThatOfGoTest(t *testing.T) {
 func TestEachPackageIsTestedOnce(t *testing.T) {
 	t.Chdir(writeModule(t))
 	for _, test := range []struct {
-		apart    string
+		apart    []string
 		packages []string
 		want     string
 		status   int
 	}{
-		{"./good", []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
-		{"./good,./bad/...", []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
-		{"./bad", []string{"-run", "TestOne", "./good"}, "1 passed, 0 failed, 0 skipped", 0},
-		{"./bad", []string{"sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
-		{"./good", []string{"./empty", "sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
-		{"./good", []string{"-run=TestOne", "./good", "./empty"}, "1 passed, 0 failed, 0 skipped", 0},
+		{[]string{"./good"}, []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
+		{[]string{"./good", "./bad/..."}, []string{"./..."}, "4 passed, 5 failed, 1 skipped", 1},
+		{[]string{"./bad"}, []string{"-run", "TestOne", "./good"}, "1 passed, 0 failed, 0 skipped", 0},
+		{
+			[]string{"./good", "./bad", "./..."},
+			[]string{"./good", "./bad"},
+			"4 passed, 2 failed, 1 skipped", 1,
+		},
+		{[]string{"./bad"}, []string{"sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
+		{[]string{"./good"}, []string{"./empty", "sample/good"}, "3 passed, 0 failed, 0 skipped", 0},
+		{
+			[]string{"./good"},
+			[]string{"-run=TestOne", "./good", "./empty"},
+			"1 passed, 0 failed, 0 skipped", 0,
+		},
 	} {
+		var arguments []string
+		for _, pattern := range test.apart {
+			arguments = append(arguments, "-apart", pattern)
+		}
 		var printed strings.Builder
-		status, err := run(t.Context(),
-			append([]string{"-apart", test.apart}, test.packages...), &printed)
+		status, err := run(t.Context(), append(arguments, test.packages...), &printed)
 		if err != nil || status != test.status || !strings.HasSuffix(printed.String(), test.want+"\n") {
 			t.Errorf("%q apart from %q: status %d, %v, and printed\n%s",
 				test.apart, test.packages, status, err, &printed)
