@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -33,11 +32,16 @@ type Contract struct {
 	// to the code alone is found.
 	Document *openapi3.T
 	// Lender is the document of the lender's own systems, likewise.
-	Lender *openapi3.T
-	router routers.Router
-	lender routers.Router
+	Lender            *openapi3.T
+	partners, lenders part
 	// base is the address of the server, for which requests are found as for anywhere.
 	base string
+}
+
+// part is what a document is compared by.
+type part struct {
+	router routers.Router
+	bodies *bodies
 }
 
 // anywhere is the address that the documents are loaded for. That takes long, and is done
@@ -66,36 +70,36 @@ var readOnce = sync.OnceValues(func() (c Contract, err error) {
 	for _, fileType := range fileTypes { // in a table that all goroutines share
 		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
 	}
-	if c.Document, c.router, err = loadDocument(docs.Document(anywhere)); err != nil {
+	if c.Document, c.partners, err = loadDocument(docs.Document(anywhere)); err != nil {
 		return c, err
 	}
 	source, err := docs.LenderDocument(anywhere)
 	if err != nil {
 		return c, fmt.Errorf("making the lender's document: %w", err)
 	}
-	c.Lender, c.lender, err = loadDocument(source)
+	c.Lender, c.lenders, err = loadDocument(source)
 	return c, err
 })
 
 // documents are the partners' and the lender's.
 func (c *Contract) documents() []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
 
-func loadDocument(source []byte) (*openapi3.T, routers.Router, error) {
-	document, err := openapi3.NewLoader().LoadFromData(source)
+func loadDocument(source []byte) (document *openapi3.T, by part, err error) {
+	document, err = openapi3.NewLoader().LoadFromData(source)
 	if err != nil {
-		return nil, nil, fmt.Errorf("loading openapi.yaml: %w", err)
+		return nil, part{}, fmt.Errorf("loading openapi.yaml: %w", err)
 	}
 	if err := document.Validate(context.Background(),
 		openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation(),
 		openapi3.EnableSchemaFormatValidation(), openapi3.EnableMultiError()); err != nil {
-		return nil, nil, fmt.Errorf("validating openapi.yaml: %w", err)
+		return nil, part{}, fmt.Errorf("validating openapi.yaml: %w", err)
 	}
 	closeAnswers(document)
-	router, err := legacy.NewRouter(document)
-	if err != nil {
-		return nil, nil, fmt.Errorf("routing openapi.yaml: %w", err)
+	if by.router, err = legacy.NewRouter(document); err != nil {
+		return nil, part{}, fmt.Errorf("routing openapi.yaml: %w", err)
 	}
-	return document, router, nil
+	by.bodies, err = newBodies(document)
+	return document, by, err
 }
 
 // closeAnswers forbids undocumented fields in every answer and event, to which partners are told
@@ -139,42 +143,48 @@ var ErrUndocumented = errors.New("not in openapi.yaml")
 
 // find returns the route of a request. The workflow operations answer without
 // the version segment too and are documented once.
-func (c *Contract) find(request *http.Request) (*openapi3filter.RequestValidationInput, error) {
-	versioned, router := request.Clone(request.Context()), c.router
+func (c *Contract) find(
+	request *http.Request,
+) (*openapi3filter.RequestValidationInput, *bodies, error) {
+	versioned, by := request.Clone(request.Context()), c.partners
 	below, ok := strings.CutPrefix(request.URL.String(), c.base+"/")
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", request.URL, ErrUndocumented)
+		return nil, nil, fmt.Errorf("%s: %w", request.URL, ErrUndocumented)
 	}
 	switch {
 	case strings.HasPrefix(below, "lender/"):
-		router = c.lender
+		by = c.lenders
 	case !strings.HasPrefix(below, "v2/"):
 		below = "v2/" + below
 	}
 	var err error
 	if versioned.URL, err = request.URL.Parse(anywhere + "/" + below); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", request.URL, err)
+		return nil, nil, fmt.Errorf("reading %s: %w", request.URL, err)
 	}
-	route, parameters, err := router.FindRoute(versioned)
+	route, parameters, err := by.router.FindRoute(versioned)
 	// The router overlooks a slash at the end, which makes another address of a path.
 	if err != nil || strings.HasSuffix(versioned.URL.Path, "/") {
-		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
+		return nil, nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
 	}
+	// Parameters and headers are plain values, for which the library compiles nothing in a document
+	// of the former version.
+	plain, former := *route, *route.Spec
+	plain.Spec, former.OpenAPI = &former, "3.0.3"
 	return &openapi3filter.RequestValidationInput{
-		Request: versioned, PathParams: parameters, Route: route,
+		Request: versioned, PathParams: parameters, Route: &plain,
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus:             true,
 			RejectWhenRequestBodyNotSpecified: true,
 			MultiError:                        true,
 			AuthenticationFunc:                openapi3filter.NoopAuthenticationFunc,
 		},
-	}, nil
+	}, by.bodies, nil
 }
 
 // CheckRequest says how a request departs from the document. Body is what was
 // sent. A request without credentials departs too.
 func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
-	input, err := c.find(request)
+	input, bodies, err := c.find(request)
 	if err != nil {
 		return err
 	}
@@ -188,7 +198,16 @@ func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
 		input.Request.Body = io.NopCloser(bytes.NewReader(body))
 		input.Request.ContentLength = int64(len(body))
 	}
-	if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
+	var schema *openapi3.Schema
+	if wanted := input.Route.Operation.RequestBody; wanted != nil && len(body) > 0 {
+		schema = jsonSchema(wanted.Value.Content, request.Header.Get("Content-Type"))
+	}
+	input.Options.ExcludeRequestBody = schema != nil
+	err = openapi3filter.ValidateRequest(request.Context(), input)
+	if err == nil && schema != nil {
+		err = bodies.check(schema, body)
+	}
+	if err != nil {
 		return fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, err)
 	}
 	return nil
@@ -200,7 +219,7 @@ func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
 func (c *Contract) CheckResponse(
 	request *http.Request, response *http.Response, body []byte,
 ) error {
-	input, err := c.find(request)
+	input, bodies, err := c.find(request)
 	if errors.Is(err, ErrUndocumented) || response.StatusCode == http.StatusMethodNotAllowed {
 		return c.checkEnvelope(response, body)
 	}
@@ -212,12 +231,21 @@ func (c *Contract) CheckResponse(
 		Options: input.Options,
 	}
 	answer.SetBodyBytes(body)
-	if err := openapi3filter.ValidateResponse(request.Context(), answer); err != nil {
+	var schema *openapi3.Schema
+	documented := input.Route.Operation.Responses.Status(response.StatusCode)
+	if documented != nil && request.Method != http.MethodHead {
+		schema = jsonSchema(documented.Value.Content, response.Header.Get("Content-Type"))
+	}
+	input.Options.ExcludeResponseBody = schema != nil
+	err = openapi3filter.ValidateResponse(request.Context(), answer)
+	if err == nil && schema != nil {
+		err = bodies.check(schema, body)
+	}
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s %s answered %d: %w",
 			request.Method, request.URL.Path, response.StatusCode, err)
-	}
-	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType !=
-		"application/json" {
+	case schema == nil:
 		return nil // a file has no envelope
 	}
 	return checkStatusCode(response.StatusCode, body)
@@ -241,12 +269,8 @@ func (c *Contract) checkEnvelope(response *http.Response, body []byte) error {
 	if response.Header.Get("X-Request-Id") == "" {
 		return errors.New("no X-Request-Id")
 	}
-	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
-		return fmt.Errorf("reading JSON: %w", err)
-	}
 	schema := c.Document.Components.Schemas["ErrorEnvelope"].Value
-	if err := schema.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+	if err := c.partners.bodies.check(schema, body); err != nil {
 		return fmt.Errorf("not a ErrorEnvelope: %w", err)
 	}
 	return checkStatusCode(response.StatusCode, body)
@@ -258,12 +282,8 @@ func (c *Contract) CheckEvent(kind string, body []byte) error {
 	if hook == nil {
 		return fmt.Errorf("%s: %w", kind, ErrUndocumented)
 	}
-	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
-		return fmt.Errorf("reading a %s event: %w", kind, err)
-	}
-	media := hook.Post.RequestBody.Value.Content["application/json"]
-	if err := media.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+	media := hook.Post.RequestBody.Value.Content[jsonType]
+	if err := c.partners.bodies.check(media.Schema.Value, body); err != nil {
 		return fmt.Errorf("not a %s event: %w", kind, err)
 	}
 	return nil

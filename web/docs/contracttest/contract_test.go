@@ -271,6 +271,10 @@ func TestDriftIsFound(t *testing.T) {
 			body: strings.Replace(drawn, `"disbursementNumber":1,`, ``, 1),
 		},
 		{
+			name: "an identifier that is none", path: loan, status: 200,
+			body: strings.Replace(drawn, MerchantUID, "home", 1),
+		},
+		{
 			name: "a number for an amount", path: loan, status: 200,
 			body: strings.Replace(drawn, `"grossDisbursedAmount":"1.00"`,
 				`"grossDisbursedAmount":1.00`, 1),

@@ -57,7 +57,7 @@ func (m *mirror) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusTeapot)
 		return
 	}
-	input, _ := m.contract.find(r)
+	input, _, _ := m.contract.find(r)
 	m.seen[input.Route.Operation.OperationID]++
 	for status, response := range input.Route.Operation.Responses.Map() {
 		if status[0] != '2' {
