@@ -20,7 +20,9 @@ func TestHelpIsOneWordAway(t *testing.T) {
 	}{
 		{"bare", "", exitOK, []string{"Webhooks and e-mails\n", "  delivery  ", "  completion  "}},
 		{"help", "help", exitOK, []string{"Run the service\n"}},
-		{"of a group", "help delivery", exitOK, []string{"  delivery resend  "}},
+		{"of a group", "help delivery", exitOK, []string{
+			"\nCommands:\n  delivery list  ", "  delivery resend  ",
+		}},
 		{"of a command", "help delivery resend", exitOK, []string{
 			"Usage: drawbridge delivery resend", "Examples:", "--state failed --since", "--reason=TEXT",
 		}},

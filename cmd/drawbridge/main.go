@@ -185,6 +185,11 @@ func newParser(env environment) *kong.Kong {
 			node.Detail = strings.TrimSpace(node.Detail + "\n\nExamples:\n\n" + text)
 		}
 	}
+	for _, command := range parser.Model.Children {
+		for _, child := range command.Children {
+			child.Group = &kong.Group{} // or they stand under the title of the command's group
+		}
+	}
 	return parser
 }
 

@@ -23,7 +23,7 @@ type serveCmd struct {
 // Help lists every setting.
 func (serveCmd) Help() string {
 	var text strings.Builder
-	text.WriteString("Run the API, the console and the workers.\n\n" +
+	text.WriteString(
 		"Settings come from the environment, and the same names from an optional file .env:\n")
 	for _, variable := range config.Variables() {
 		value := cmp.Or(variable.Default, "empty")
