@@ -34,7 +34,7 @@ func (d *Deps) tallyOutcomes(ctx context.Context) error {
 }
 
 // WatchHealthArgs asks for a look at what fails or is missing, which changes the
-// states of subscriptions and raises alarms.
+// states of subscriptions and raises alerts.
 type WatchHealthArgs struct{}
 
 // Kind names the job in the queue.

@@ -195,5 +195,5 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Item, error) {
 }
 
 func errNoItem(uid uuid.UUID) error {
-	return lending.NewError(lending.CodeNotFound, "There is no item %s.", uid)
+	return lending.NewError(lending.CodeNotFound, "There is no alert %s.", uid)
 }

@@ -175,7 +175,7 @@ var choreWords = map[string]string{
 	"housekeep":       "Makes partitions ahead, clears what expired",
 	"probe_endpoints": "Probes endpoints", "retain": "Removes what is kept no longer",
 	"send_email": "Sends an e-mail", "tally_outcomes": "Adds attempts up",
-	"watch_health": "Follows health, raises alarms", "webhook_bulk_resend": "Runs a bulk re-send",
+	"watch_health": "Follows health, raises alerts", "webhook_bulk_resend": "Runs a bulk re-send",
 	"webhook_deliver": "Sends a delivery",
 }
 

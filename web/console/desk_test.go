@@ -46,8 +46,12 @@ func TestDrawDesk(t *testing.T) {
 	row := func(d loan.Disbursement) string { return fmt.Sprintf("#draw-%d", d.ID) }
 
 	const cutoff = "The next cut-off for transfers is on "
-	if intro := b.get(paths.Desk).text("main"); !strings.Contains(intro, cutoff) {
+	desk := b.get(paths.Desk)
+	if intro := desk.text("main"); !strings.Contains(intro, cutoff) {
 		t.Errorf("the desk says %q", intro)
+	}
+	if ages := desk.text("select[name=age]"); !strings.Contains(ages, "1 business hour or more") {
+		t.Errorf("the ages are %q", ages)
 	}
 	for query, want := range map[string][]loan.Disbursement{
 		"":                         {asked, sent},

@@ -150,7 +150,7 @@ func filterTasks() []task {
 				w.downloads("Export CSV", 1, list.word)
 			}
 			w.goes("/console/audit")
-			w.downloads("CSV", 10, "partner")
+			w.downloads("Export CSV", 10, "partner")
 		},
 	})
 }

@@ -139,7 +139,7 @@ func bulkTasks() []task {
 		},
 	}, {
 		name: "taking the results along",
-		do:   func(w *walker) { w.downloads("CSV", 100, "cancelled") },
+		do:   func(w *walker) { w.downloads("Export CSV", 100, "cancelled") },
 	}, {
 		name: "recovering what failed", start: "/console/subscriptions/{subscription}",
 		do: func(w *walker) {

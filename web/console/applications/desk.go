@@ -25,6 +25,9 @@ var deskAges = []string{"1", "4", "8", "16", "40"}
 func (f *Feature) desk() list.Spec[loan.Waiting] {
 	tabs := list.Options("Under way", lending.AllFundingStatuses(), applications.DrawWord)
 	ages := list.Options("Any age", deskAges, func(hours string) string {
+		if hours == "1" {
+			return "1 business hour or more"
+		}
 		return hours + " business hours or more"
 	})
 	return list.Spec[loan.Waiting]{
@@ -33,7 +36,7 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 		IntroOf: func(context.Context) (string, error) {
 			cutoff := f.Loans.Calendar.NextCutoff(f.DB.Now())
 			return "Draws whose money is under way, and what has to be done about each. The next " +
-				"cut-off for transfers is on " + cutoff.Format("Monday, 2 January, at 15:04 MST") + ".", nil
+				"cut-off for transfers is on " + cutoff.Format("Monday, 2 January at 15:04 MST") + ".", nil
 		},
 		One: "draw", Many: "draws", Order: "Oldest request first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},

@@ -113,7 +113,7 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 			line("borrower.annual_income", "Annual income",
 				"Optional. It limits how much can be offered. "+ui.AmountHint(f.Currency), 20),
 			{Kind: ui.ControlHeading, Label: "Project"},
-			line("project.name", "Name", "", text),
+			line("project.name", "Project name", "", text),
 			line("project.description", "Description", "Optional.", application.MaxText),
 			line("project.address", "Address", "Optional.", text),
 		},

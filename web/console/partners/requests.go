@@ -23,7 +23,7 @@ var requestsPlace = page.Place{Section: ui.SectionRequests, Title: "API requests
 
 // requests lists what partners asked of the API.
 func (f *Feature) requests() list.Spec[apilog.Request] {
-	codes := list.Options("Any, or none", lending.Codes(), nil)
+	codes := list.Options("Any or none", lending.Codes(), nil)
 	methods := list.Options("Any", []string{http.MethodGet, http.MethodPost, http.MethodPut}, nil)
 	text := func(name, label string) list.Filter {
 		return list.Filter{Name: name, Label: label, Max: 255}
