@@ -25,9 +25,13 @@ type Page struct {
 	// LegalHold keeps all of it, nil without one.
 	LegalHold *retention.LegalHold
 	// Loan is nil until it opens.
-	Loan         *loan.Loan
-	Certificates []loan.StoredCertificate
-	Tasks        []application.TaskEntry
+	Loan *loan.Loan
+	// Draws and Certificates are those on this page, of which the pagers lead to the others.
+	Draws             []loan.Disbursement
+	DrawsPager        ui.PagerProps
+	Certificates      []loan.StoredCertificate
+	CertificatesPager ui.PagerProps
+	Tasks             []application.TaskEntry
 	// Actions are what an operator may do now.
 	Actions  []ActionGroup
 	Timeline Timeline

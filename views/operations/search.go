@@ -3,8 +3,8 @@ package operations
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drawbridge/internal/lending"
@@ -159,7 +159,7 @@ func HitHref(hit search.Hit) string {
 	href := paths.To(hitKinds[hit.Kind].pattern, hit.ID)
 	switch hit.Kind {
 	case search.Disbursement:
-		return fmt.Sprintf("%s#draw-%d", href, hit.Number)
+		return paths.Within(hit.ID, "draw", strconv.FormatInt(hit.Number, 10))
 	case search.Product:
 		return href + "#product-" + hit.ID
 	default:

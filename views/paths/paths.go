@@ -231,6 +231,11 @@ func Where(path string, pairs ...string) string {
 	return With(path, query)
 }
 
+// Within is where an application's page shows a thing, such as a draw, by its number or id.
+func Within(application, thing, key string) string {
+	return Where(To(Application, application), thing, key) + "#" + thing + "-" + key
+}
+
 // SubscriptionTab is one tab of a subscription's page.
 func SubscriptionTab(uid, tab string) string { return Where(To(Subscription, uid), "tab", tab) }
 

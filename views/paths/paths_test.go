@@ -18,6 +18,7 @@ func TestPathsEscape(t *testing.T) {
 		paths.With(paths.Deliveries, url.Values{"state": {"x y"}}): "/console/deliveries?state=x+y",
 		paths.Where(paths.Deliveries, "application",
 			"a&b=c"): "/console/deliveries?application=a%26b%3Dc",
+		paths.Within("u", "draw", "7"):       "/console/applications/u?draw=7#draw-7",
 		paths.SubscriptionTab("u", "health"): "/console/subscriptions/u?tab=health",
 		paths.JobsOf("", "webhook"):          "/console/queues/river/jobs?queue=webhook",
 		paths.JobsOf("", ""):                 "/console/queues/river/jobs",

@@ -191,6 +191,80 @@ func TestApplicationPage(t *testing.T) {
 	}
 }
 
+// However often draws were cancelled and asked for again, the page stays light: it shows the newest,
+// and leads to all the others and to what may be done about any.
+func TestManyDraws(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	uid := r.borrowed(r.file("roof.pdf", "application/pdf", "%PDF-1.4 roof"))
+	settled := r.GetLoan(t, uid).History[0].ID
+	const more = 400
+	r.Exec(t, `
+		WITH stored AS (
+		     INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
+		     SELECT gen_random_uuid(), $1, '{"inspector": "Alexandra Konstantinidou-Petersen"}',
+		            now() + n * interval '1 second'
+		       FROM generate_series(1, $2) AS n
+		     RETURNING certificate_uid, created_at)
+		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
+		            gross_amount, fee_amount, net_amount, fee_percentage, certificate_uid, requested_by,
+		            requested_at, cancelled_at)
+		SELECT $1, 2 + row_number() OVER (ORDER BY created_at), 2, 'final', 'CANCELLED', 5000, 50, 4950,
+		       1, certificate_uid, 'partner', created_at, created_at
+		  FROM stored`, uid, more)
+	r.Exec(t, `
+		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reason, changed_at,
+		            changed_by)
+		SELECT merchant_disbursement_id, 'CANCELLED', 'the roof is too small', cancelled_at, 'ada'
+		  FROM disbursements
+		 WHERE status = 'CANCELLED'`)
+	b, path := r.asOperator(), paths.To(paths.Application, uid.String())
+	page := b.get(path).wantStatus(t, http.StatusOK)
+	if len(page.Raw) > 150_000 {
+		t.Errorf("with %d draws the page weighs %d bytes", more+2, len(page.Raw))
+	}
+	old := fmt.Sprintf("draw-%d", settled)
+	if act := fmt.Sprintf("draw=%d&to=RETURNED", settled); page.find("#actions a[href*='" + act + "']").
+		Length() != 1 || page.find("#"+old).Length() != 0 {
+		t.Errorf("%s is shown, or the return of its money cannot be noted", old)
+	}
+	for part, want := range map[string]int{"draw": more + 2, "certificate": more + 1} {
+		shown := map[string]bool{}
+		for at, older := page, true; older; {
+			at.find(fmt.Sprintf("tr[id^=%[1]s-], .%[1]s", part)).Each(func(_ int, one *goquery.Selection) {
+				shown[one.AttrOr("id", "")] = true
+			})
+			var next string
+			next, older = at.find("a[rel=next][href*='?" + part + "=']").Attr("href")
+			if older {
+				at = b.get(next).wantStatus(t, http.StatusOK)
+			}
+		}
+		if len(shown) != want {
+			t.Errorf("%d of %ss are reached, want %d", len(shown), part, want)
+		}
+	}
+	href := b.get(paths.With(paths.Search, url.Values{"q": {fmt.Sprint(settled)}})).Location
+	found := b.get(href)
+	if found.find("#"+old).Length() != 1 {
+		t.Errorf("the search for %s leads to %q, which does not show it", old, href)
+	}
+	entries := found.find(".moment h3 a[href*='#draw-'], .moment h3 a[href*='#certificate-']")
+	if entries.Length() == 0 {
+		t.Error("the timeline has neither draws nor certificates")
+	}
+	entries.Slice(0, min(entries.Length(), 4)).Each(func(_ int, entry *goquery.Selection) {
+		href, at := entry.AttrOr("href", ""), found
+		address, anchor, _ := strings.Cut(href, "#")
+		if address != "" {
+			at = b.get(address).wantStatus(t, http.StatusOK)
+		}
+		if at.find("#"+anchor).Length() != 1 {
+			t.Errorf("the timeline leads to %s, which does not show it", href)
+		}
+	})
+}
+
 // From the timeline each thing leads to its own page, and chips narrow it.
 func TestApplicationTimeline(t *testing.T) {
 	t.Parallel()
@@ -431,7 +505,7 @@ func TestFindApplication(t *testing.T) {
 		uid.String():          paths.To(paths.Application, uid.String()),
 		"SV-2026-17":          paths.To(paths.Application, uid.String()),
 		"Bo@Example.com\n":    paths.To(paths.Application, uid.String()),
-		fmt.Sprint(draw):      paths.To(paths.Application, uid.String()) + fmt.Sprintf("#draw-%d", draw),
+		fmt.Sprint(draw):      paths.Within(uid.String(), "draw", fmt.Sprint(draw)),
 		delivery.UID.String(): paths.To(paths.Delivery, delivery.UID.String()),
 		"999999":              "",
 	} {

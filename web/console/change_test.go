@@ -229,7 +229,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		t.Errorf("the timeline does not say by whom: %q", entry)
 	}
 	found := b.get(paths.With(paths.Search, url.Values{"q": {"ACH-4711"}}))
-	if found.Location != created.Location+"#draw-"+first {
+	if found.Location != paths.Within(uid.String(), "draw", first) {
 		t.Errorf("the search for a payment's reference leads to %q", found.Location)
 	}
 	second := fmt.Sprint(w.Draw(t, uid, apptest.Documented()).ID)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/loan"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
@@ -43,10 +46,12 @@ func (f *Feature) application(ctx echo.Context) error {
 		if err != nil {
 			return err
 		}
-		shown.Loan = &open
-		if shown.Certificates, err = f.Loans.Certificates(request, uid); err != nil {
+		certificates, err := f.Loans.Certificates(request, uid)
+		if err != nil {
 			return err
 		}
+		shown.Loan = &open
+		showParts(&shown, ctx.Request().URL, certificates)
 	}
 	if shown.Actions, err = f.actions(request, shown); err != nil {
 		return err
@@ -54,10 +59,46 @@ func (f *Feature) application(ctx echo.Context) error {
 	if shown.Timeline, err = f.timeline(request, uid, ctx.QueryParams()); err != nil {
 		return err
 	}
+	leadToParts(shown)
 	if shown.Undelivered, err = f.undelivered(request, uid); err != nil {
 		return err
 	}
 	return f.Show(ctx, http.StatusOK, placeOf(shown.Summary), applications.Detail(shown))
+}
+
+// showParts puts those draws and certificates on the page that stand at its address: draws are
+// cancelled and asked for again without bound.
+func showParts(
+	shown *applications.Page, at *url.URL, certificates []loan.StoredCertificate,
+) {
+	newest := slices.Clone(shown.Loan.History)
+	slices.Reverse(newest)
+	shown.Draws, shown.DrawsPager = page.Part(at, "draw", "loan-title", newest, drawKey)
+	slices.Reverse(shown.Draws)
+	shown.Certificates, shown.CertificatesPager = page.Part(at, "certificate", "certificates-title",
+		certificates, certificateKey)
+}
+
+func drawKey(draw loan.Disbursement) string { return strconv.FormatInt(draw.ID, 10) }
+
+func certificateKey(stored loan.StoredCertificate) string { return stored.UID.String() }
+
+// leadToParts turns links of the timeline to draws and certificates that are not on the page into
+// such to the page that they are on.
+func leadToParts(shown applications.Page) {
+	here := map[string]bool{}
+	for _, draw := range shown.Draws {
+		here["#draw-"+drawKey(draw)] = true
+	}
+	for _, certificate := range shown.Certificates {
+		here["#certificate-"+certificateKey(certificate)] = true
+	}
+	for i, entry := range shown.Timeline.Entries {
+		if anchor, within := strings.CutPrefix(entry.Href, "#"); within && !here[entry.Href] {
+			name, key, _ := strings.Cut(anchor, "-")
+			shown.Timeline.Entries[i].Href = paths.Within(shown.Summary.UID.String(), name, key)
+		}
+	}
 }
 
 // placeOf is where an application's page stands.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,14 +32,16 @@ func (f *Feature) timeline(
 ) (shown applications.Timeline, err error) {
 	path, kinds := paths.To(paths.Application, uid.String()), application.EntryKinds()
 	under := func(kinds []application.EntryKind, before string) string {
-		query := url.Values{}
+		at := maps.Clone(query) // which draws and certificates are shown stays
+		at.Del("show")
+		at.Del("before")
 		for _, kind := range kinds {
-			query.Add("show", string(kind))
+			at.Add("show", string(kind))
 		}
 		if before != "" {
-			query.Set("before", before)
+			at.Set("before", before)
 		}
-		return paths.With(path, query) + "#timeline"
+		return paths.With(path, at) + "#timeline"
 	}
 	filter := application.TimelineFilter{Limit: timelinePage}
 	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind application.EntryKind) bool {
