@@ -235,8 +235,7 @@ func (s *Service) List(ctx context.Context, filter Filter) ([]Summary, postgres.
 // Count counts the statements that match up to a limit.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
-	var count int
-	err := s.DB.GetContext(ctx, &count, `
+	count, err := s.DB.Count(ctx, `
 		SELECT count(*) FROM (SELECT FROM statements s`+c.Where()+` LIMIT `+c.Bind(limit)+`) AS found`,
 		c.Args...)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -331,5 +332,26 @@ func TestCompare(t *testing.T) {
 	}
 	if found := compare(); len(found.Missing) != 3 {
 		t.Errorf("empty books lack %v", found.Missing)
+	}
+}
+
+// A count that takes too long is given up as such, and the list comes without it.
+func TestCountIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	statements := &statement.Service{DB: w.DB}
+	busy, err := w.DB.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = busy.Rollback() }() // it only locks
+	if _, err := busy.ExecContext(t.Context(), `LOCK TABLE statements`); err != nil {
+		t.Fatal(err)
+	}
+	hasty, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = statements.Count(hasty, statement.Filter{}, 1)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the count ended with %v", err)
 	}
 }
