@@ -13,6 +13,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -128,6 +129,8 @@ type Console struct {
 	Changes *action.Engine
 	Lists   *list.Engine
 	routes  []page.Route
+	// failing and alerts stand beside links of the rail.
+	failing, alerts badge
 }
 
 // New returns a console. It fails when the public URL is not an origin.
@@ -135,18 +138,7 @@ func New(options Options) (*Console, error) {
 	c := &Console{Options: options}
 	site, err := page.NewSite(page.Options{
 		DB: options.DB, Operators: options.Operators,
-		// Deliveries that failed within a day and were not made good, and open alerts.
-		Badges: func(ctx context.Context) (failing, alerts int, err error) {
-			failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
-				State: delivery.StateFailed, Open: true, Test: new(false),
-				Since: options.DB.Now().Add(-recent),
-			}, maxBadge)
-			if err != nil {
-				return 0, 0, err
-			}
-			alerts, err = c.Alerts.Count(ctx, alert.Filter{State: alert.Waiting}, maxBadge)
-			return failing, alerts, err
-		},
+		Badges:    c.badges,
 		PublicURL: options.PublicURL, Environment: options.Environment, Version: options.Version,
 		Currency:    options.Currency,
 		Development: options.Development != nil, Status: options.Status, LiveEvery: options.LiveEvery,
@@ -169,6 +161,36 @@ const (
 	// maxBadge is the highest number that the rail's badge counts to.
 	maxBadge = 999
 )
+
+// badge is a number of the rail. Where counting takes too long, it stays what it was.
+type badge struct{ last atomic.Int64 }
+
+func (b *badge) count(
+	ctx context.Context, lists *list.Engine, count func(ctx context.Context) (int, error),
+) (int, error) {
+	found, err := lists.CountSoon(ctx, int(b.last.Load()), count)
+	if err == nil {
+		b.last.Store(int64(found))
+	}
+	return found, err
+}
+
+// badges counts the deliveries that failed within a day and were not made good, and open alerts.
+func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
+	failing, err = c.failing.count(ctx, c.Lists, func(ctx context.Context) (int, error) {
+		return c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
+			State: delivery.StateFailed, Open: true, Test: new(false),
+			Since: c.Options.DB.Now().Add(-recent),
+		}, maxBadge)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	alerts, err = c.alerts.count(ctx, c.Lists, func(ctx context.Context) (int, error) {
+		return c.Alerts.Count(ctx, alert.Filter{State: alert.Waiting}, maxBadge)
+	})
+	return failing, alerts, err
+}
 
 // shownOnce is what the second arrival of a form is told where the first showed a
 // secret.

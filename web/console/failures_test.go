@@ -227,3 +227,32 @@ func TestFirstWebhookIsGuided(t *testing.T) {
 		t.Error("the guide stays when all is done")
 	}
 }
+
+// The rail's numbers and the guide of a partner's page stand beside what a reader came for: while
+// they cannot be counted, the page comes with the numbers that were known last.
+func TestPagesWaitForNoCount(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	r.Console.Lists.CountPatience = 2 * time.Second
+	deliverAll(r)
+	r.Exec(t, `
+		UPDATE deliveries
+		   SET state = 'failed', next_attempt_at = NULL, queued = false, finished_at = now()
+		 WHERE state = 'retrying'`)
+	r.Exec(t, `UPDATE subscription_health SET last_success_at = NULL`)
+	b := r.asOperator()
+	path := paths.To(paths.Partner, r.Partner.String())
+	before := b.get(path).wantStatus(t, http.StatusOK)
+	if before.text(".rail-count") == "" {
+		t.Fatal("the rail has no number")
+	}
+	busy, err := r.DB.Beginx()
+	r.must(err)
+	defer func() { r.must(busy.Rollback()) }()
+	_, err = busy.ExecContext(t.Context(), `LOCK TABLE deliveries, attention_items`)
+	r.must(err)
+	after := b.get(path).wantStatus(t, http.StatusOK)
+	if got, want := after.text(".rail-count"), before.text(".rail-count"); got != want {
+		t.Errorf("the rail says %q, want %q as before", got, want)
+	}
+}

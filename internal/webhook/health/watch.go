@@ -142,6 +142,20 @@ func (s *Service) NeverSucceeded(ctx context.Context) ([]NeverSucceeded, error) 
 	return found, nil
 }
 
+// HasSucceeded tells whether an attempt for a subscription of a partner ever succeeded, as far as
+// outcomes are summed up.
+func (s *Service) HasSucceeded(ctx context.Context, partnerUID uuid.UUID) (found bool, err error) {
+	err = s.DB.GetContext(ctx, &found, `
+		SELECT EXISTS (SELECT FROM subscriptions
+		                 JOIN subscription_health h USING (subscription_uid)
+		                WHERE partner_uid = $1
+		                  AND h.last_success_at IS NOT NULL)`, partnerUID)
+	if err != nil {
+		return false, fmt.Errorf("looking for a success of partner %s: %w", partnerUID, err)
+	}
+	return found, nil
+}
+
 // StillUsedUp tells whether a delivery of the subscription that failed for good
 // since a time is still not made good by another delivery of the same event.
 func (s *Service) StillUsedUp(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {

@@ -51,21 +51,43 @@ func (e *Engine) startCount(
 	if count == nil {
 		return counting{answer}
 	}
+	go func() {
+		count, err := e.countSoon(ctx, func(ctx context.Context) (int, error) {
+			return count(ctx, maxCount+1)
+		})
+		answer <- countAnswer{count, err}
+	}()
+	return counting{answer}
+}
+
+// countSoon counts for as long as a list waits for its count. Error: errSlowCount.
+func (e *Engine) countSoon(
+	ctx context.Context, count func(ctx context.Context) (int, error),
+) (int, error) {
 	patience := e.CountPatience
 	if patience == 0 {
 		patience = countPatience
 	}
-	go func() {
-		patient, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		count, err := count(patient, maxCount+1)
-		// The server's clock may end it a moment before ours.
-		if err != nil && (patient.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
-			err = errSlowCount
-		}
-		answer <- countAnswer{count, err}
-	}()
-	return counting{answer}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := count(patient)
+	// The server's clock may end it a moment before ours.
+	if err != nil && (patient.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
+		err = errSlowCount
+	}
+	return found, err
+}
+
+// CountSoon counts beside what a reader came for, for as long as a list waits for its count: what
+// took longer is some other number, such as the last that is known.
+func (e *Engine) CountSoon(
+	ctx context.Context, other int, count func(ctx context.Context) (int, error),
+) (int, error) {
+	found, err := e.countSoon(ctx, count)
+	if errors.Is(err, errSlowCount) {
+		return other, nil
+	}
+	return found, err
 }
 
 // with returns the total of a list of which shown rows are on this page, all of

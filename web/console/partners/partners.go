@@ -144,18 +144,30 @@ func (f *Feature) partner(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	arrived, err := f.Webhooks.Deliveries.List(request, delivery.Filter{
-		PartnerUID: found.UID, State: delivery.StateDelivered, Limit: 1,
-	})
-	if err != nil {
+	if detail.Arrived, err = f.hasArrived(request, found.UID); err != nil {
 		return err
 	}
-	detail.Arrived = len(arrived.Deliveries) > 0
 	detail.Traffic, err = f.traffic(request, apilog.Scope{PartnerUID: found.UID})
 	if err != nil {
 		return err
 	}
 	return f.Show(ctx, http.StatusOK, placeOf(found), view.Detail(detail))
+}
+
+// hasArrived tells whether anything ever arrived at a partner's endpoints. The health of
+// subscriptions knows it within minutes; what is newer is looked for no longer than a list counts,
+// since all of a large partner's deliveries may have failed.
+func (f *Feature) hasArrived(ctx context.Context, partnerUID uuid.UUID) (bool, error) {
+	known, err := f.Webhooks.Health.HasSucceeded(ctx, partnerUID)
+	if known || err != nil {
+		return known, err
+	}
+	arrived, err := f.CountSoon(ctx, 0, func(ctx context.Context) (int, error) {
+		return f.Webhooks.Deliveries.Count(ctx, delivery.Filter{
+			PartnerUID: partnerUID, State: delivery.StateDelivered,
+		}, 1)
+	})
+	return arrived > 0, err
 }
 
 // owner is the partner that the path names. Error: NOT_FOUND.
