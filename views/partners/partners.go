@@ -137,12 +137,14 @@ type MerchantDetail struct {
 	Applications []application.Summary
 }
 
-// ClientDetail is a client with whom it acts for.
+// ClientDetail is a client with those it acts for that are on this page, of which the pager leads
+// to the others.
 type ClientDetail struct {
 	Client
 
-	Owner   partner.Partner
-	Traffic []Traffic
+	Owner          partner.Partner
+	Traffic        []Traffic
+	MerchantsPager ui.PagerProps
 }
 
 // merchants are those that the client acts for.

@@ -224,7 +224,7 @@ func TestManyDraws(t *testing.T) {
 		t.Errorf("with %d draws the page weighs %d bytes", more+2, len(page.Raw))
 	}
 	old := fmt.Sprintf("draw-%d", settled)
-	if act := fmt.Sprintf("draw=%d&to=RETURNED", settled); page.find("#actions a[href*='" + act + "']").
+	if act := fmt.Sprintf("draw=%d&to=RETURNED", settled); page.find("#actions a[href*='"+act+"']").
 		Length() != 1 || page.find("#"+old).Length() != 0 {
 		t.Errorf("%s is shown, or the return of its money cannot be noted", old)
 	}

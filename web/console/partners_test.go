@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/views/paths"
 	viewpaths "drawbridge/views/paths"
 )
 
@@ -303,6 +304,36 @@ func (r *harness) issue(group bool) partner.Issued {
 		return err
 	})
 	return issued
+}
+
+// The page of a client that acts for hundreds of merchants shows some, and leads to all.
+func TestClientOfManyMerchants(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	const more = 300
+	r.Exec(t, `
+		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
+		SELECT gen_random_uuid(), $1, 'Merchant ' || n, now() + n * interval '1 second'
+		  FROM generate_series(1, $2) AS n`, r.Partner, more)
+	issued := r.issue(true)
+	r.Exec(t, `
+		INSERT INTO client_merchants (client_id, partner_uid, merchant_uid)
+		SELECT $1, partner_uid, merchant_uid FROM merchants WHERE partner_uid = $2
+		    ON CONFLICT DO NOTHING`, issued.ClientID, r.Partner)
+	b, shown := r.signedIn(), map[string]bool{}
+	for at, older := paths.To(paths.Client, issued.ClientID), true; older; {
+		page := b.get(at).wantStatus(t, http.StatusOK)
+		if len(page.Raw) > 60_000 {
+			t.Errorf("%s weighs %d bytes", at, len(page.Raw))
+		}
+		page.find("tr[id^=m-]").Each(func(_ int, row *goquery.Selection) {
+			shown[row.Find("a").Text()] = true
+		})
+		at, older = page.find("a[rel=next]").Attr("href")
+	}
+	if len(shown) != more+1 || !shown["Merchant 7"] {
+		t.Errorf("%d merchants are reached, want %d", len(shown), more+1)
+	}
 }
 
 // issueLender gives one of the lender's systems a client.

@@ -63,17 +63,21 @@ func (f *Feature) showClient(ctx echo.Context, k kind) error {
 	if err != nil {
 		return err
 	}
-	named, err := f.named(request, []partner.Client{found})
+	detail := view.ClientDetail{Owner: owner}
+	newest, shown := slices.Clone(found.MerchantUIDs), found
+	slices.Reverse(newest)
+	shown.MerchantUIDs, detail.MerchantsPager = page.Part(ctx.Request().URL, "merchant",
+		"merchants-title", newest, uuid.UUID.String)
+	named, err := f.named(request, []partner.Client{shown})
 	if err != nil {
 		return err
 	}
-	traffic, err := f.traffic(request, apilog.Scope{ClientID: found.ID})
+	detail.Client = named[0]
+	detail.Traffic, err = f.traffic(request, apilog.Scope{ClientID: found.ID})
 	if err != nil {
 		return err
 	}
-	place := clientPlace(found, owner)
-	return f.Show(ctx, http.StatusOK, place,
-		view.ClientPage(view.ClientDetail{Client: named[0], Owner: owner, Traffic: traffic}))
+	return f.Show(ctx, http.StatusOK, clientPlace(found, owner), view.ClientPage(detail))
 }
 
 // ownedClient is the client that the path names, and its partner. Error: NOT_FOUND, also for
