@@ -191,8 +191,8 @@ func TestApplicationPage(t *testing.T) {
 	}
 }
 
-// However often draws were cancelled and asked for again, the page stays light: it shows the newest,
-// and leads to all the others and to what may be done about any.
+// However often draws were cancelled and asked for again, the page stays light: it shows the
+// newest, and leads to all the others and to what may be done about any.
 func TestManyDraws(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
