@@ -80,6 +80,17 @@ func errCursor() error {
 		`"cursor" is not one that a list returned; leave it out to start from the beginning`)
 }
 
+// Paging says which page of a list is wanted.
+type Paging struct {
+	// From is where the page begins, zero for the first one.
+	From Cursor
+	// Limit is how many rows it holds, 1 to MaxPage.
+	Limit int
+}
+
+// Check answers VALIDATION_ERROR for a limit that no page can have.
+func (p Paging) Check() error { return CheckLimit(p.Limit) }
+
 // Page cuts rows, which were fetched with one more than limit, to the limit
 // and returns the cursor of the next page, zero on the last one.
 func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {

@@ -113,9 +113,9 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 		v.Wrong["q"] = "This cannot be searched for: it is too long."
 	}
 	return list.Filtered(filter, func(
-		ctx context.Context, filter application.Filter, from postgres.Cursor, limit int,
+		ctx context.Context, filter application.Filter, page postgres.Paging,
 	) ([]application.Summary, postgres.Cursor, error) {
-		filter.Cursor, filter.Limit = from, limit
+		filter.Cursor, filter.Limit = page.From, page.Limit
 		found, err := f.Applications.List(ctx, filter)
 		return found.Applications, found.Next, err
 	}, f.Applications.Count)

@@ -93,9 +93,9 @@ func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
 	}
 	filter.Since, filter.Until = v.Span()
 	return list.Filtered(filter, func(
-		ctx context.Context, filter loan.DeskFilter, from postgres.Cursor, limit int,
+		ctx context.Context, filter loan.DeskFilter, page postgres.Paging,
 	) ([]loan.Waiting, postgres.Cursor, error) {
-		filter.Cursor, filter.Limit = from, limit
+		filter.Cursor, filter.Limit = page.From, page.Limit
 		return f.Loans.Desk(ctx, filter)
 	}, f.Loans.CountDesk)
 }

@@ -40,9 +40,9 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
 				Draw: list.OneOf(v, "draw", lending.AllFundingStatuses()),
 			}, func(
-				ctx context.Context, filter loan.ListFilter, from postgres.Cursor, limit int,
+				ctx context.Context, filter loan.ListFilter, page postgres.Paging,
 			) ([]loan.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				return f.Loans.List(ctx, filter)
 			}, f.Loans.Count)
 		},

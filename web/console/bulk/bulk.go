@@ -66,9 +66,9 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Read: func(v *list.Values) list.Source[resend.Resend] {
 			return list.Filtered(resend.Filter{State: resend.State(v.Text("state"))}, func(
-				ctx context.Context, filter resend.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter resend.Filter, page postgres.Paging,
 			) ([]resend.Resend, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				return f.Webhooks.Bulk.List(ctx, filter)
 			}, f.Webhooks.Bulk.Count)
 		},

@@ -85,16 +85,16 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 		Read: func(v *list.Values) list.Source[delivery.Delivery] {
 			filter := readFilter(v)
 			source := list.Filtered(filter, func(
-				ctx context.Context, filter delivery.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter delivery.Filter, page postgres.Paging,
 			) ([]delivery.Delivery, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				found, err := f.Webhooks.Deliveries.List(ctx, filter)
 				return found.Deliveries, found.Next, err
 			}, f.Webhooks.Deliveries.Count)
-			source.Newer = func(ctx context.Context, from postgres.Cursor, limit int) (int, error) {
+			source.Newer = func(ctx context.Context, page postgres.Paging) (int, error) {
 				newer := filter
-				newer.Cursor = from
-				return f.Webhooks.Deliveries.CountNewer(ctx, newer, limit)
+				newer.Cursor = page.From
+				return f.Webhooks.Deliveries.CountNewer(ctx, newer, page.Limit)
 			}
 			return source
 		},

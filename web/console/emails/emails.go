@@ -69,9 +69,9 @@ func (f *Feature) list() list.Spec[email.Email] {
 		},
 		Read: func(v *list.Values) list.Source[email.Email] {
 			return list.Filtered(readFilter(v), func(
-				ctx context.Context, filter email.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter email.Filter, page postgres.Paging,
 			) ([]email.Email, postgres.Cursor, error) {
-				return email.List(ctx, f.DB, filter, from, limit)
+				return email.List(ctx, f.DB, filter, page.From, page.Limit)
 			}, func(ctx context.Context, filter email.Filter, limit int) (int, error) {
 				return email.Count(ctx, f.DB, filter, limit)
 			})

@@ -63,9 +63,9 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 			}
 			filter.Since, filter.Until = v.Span()
 			return list.Filtered(filter, func(
-				ctx context.Context, filter delivery.EventFilter, from postgres.Cursor, limit int,
+				ctx context.Context, filter delivery.EventFilter, page postgres.Paging,
 			) ([]delivery.EventRecord, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				found, err := f.Webhooks.Deliveries.Events(ctx, filter)
 				return found.Events, found.Next, err
 			}, f.Webhooks.Deliveries.CountEvents)

@@ -97,36 +97,34 @@ type Source[R any] struct {
 	Load func(ctx context.Context, from string, limit int) (rows []R, next string, err error)
 	// Count counts all up to a limit, nil where nobody counts.
 	Count func(ctx context.Context, limit int) (int, error)
-	// Newer counts up to a limit what came before a place; only for live lists.
-	Newer func(ctx context.Context, from postgres.Cursor, limit int) (int, error)
+	// Newer counts up to a page's limit what came before it; only for live lists.
+	Newer func(ctx context.Context, page postgres.Paging) (int, error)
 }
 
 // Keyset is a source's Load over rows that are sorted by time and identifier.
 func Keyset[R any](
-	load func(context.Context, postgres.Cursor, int) ([]R, postgres.Cursor, error),
+	load func(context.Context, postgres.Paging) ([]R, postgres.Cursor, error),
 ) func(context.Context, string, int) ([]R, string, error) {
 	return func(ctx context.Context, from string, limit int) ([]R, string, error) {
 		place, err := postgres.ParseCursor(from)
 		if err != nil {
 			return nil, "", err
 		}
-		rows, next, err := load(ctx, place, limit)
+		rows, next, err := load(ctx, postgres.Paging{From: place, Limit: limit})
 		return rows, next.String(), err
 	}
 }
 
-// Filtered is the source of the rows that match a filter: load gets it with a place and a
-// limit.
+// Filtered is the source of the rows that match a filter: load gets it with the
+// page that is wanted.
 func Filtered[F, R any](
 	filter F,
-	load func(context.Context, F, postgres.Cursor, int) ([]R, postgres.Cursor, error),
+	load func(context.Context, F, postgres.Paging) ([]R, postgres.Cursor, error),
 	count func(context.Context, F, int) (int, error),
 ) Source[R] {
 	return Source[R]{
-		Load: Keyset(func(
-			ctx context.Context, from postgres.Cursor, limit int,
-		) ([]R, postgres.Cursor, error) {
-			return load(ctx, filter, from, limit)
+		Load: Keyset(func(ctx context.Context, page postgres.Paging) ([]R, postgres.Cursor, error) {
+			return load(ctx, filter, page)
 		}),
 		Count: func(ctx context.Context, limit int) (int, error) { return count(ctx, filter, limit) },
 	}

@@ -46,7 +46,7 @@ func (l lister[R]) live(
 		return nil, err
 	}
 	if v.mode == modeNews {
-		news, err := source.Newer(ctx, place, maxNews)
+		news, err := source.Newer(ctx, postgres.Paging{From: place, Limit: maxNews})
 		if err != nil {
 			return nil, err
 		}

@@ -59,9 +59,9 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 				filter.Unowned = true
 			}
 			return list.Filtered(filter, func(
-				ctx context.Context, filter alert.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter alert.Filter, page postgres.Paging,
 			) ([]alert.Item, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				return f.Alerts.List(ctx, filter)
 			}, f.Alerts.Count)
 		},

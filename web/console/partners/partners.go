@@ -102,9 +102,9 @@ func (f *Feature) partners() list.Spec[partner.Summary] {
 				v.Wrong["name"] = "This cannot be searched for: it is too long."
 			}
 			return list.Filtered(filter, func(
-				ctx context.Context, filter partner.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter partner.Filter, page postgres.Paging,
 			) ([]partner.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				return f.Partners.Summaries(ctx, filter)
 			}, f.Partners.CountPartners)
 		},

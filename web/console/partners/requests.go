@@ -66,9 +66,9 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 			}
 			filter.Since, filter.Until = v.Span()
 			return list.Filtered(filter, func(
-				ctx context.Context, filter apilog.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter apilog.Filter, page postgres.Paging,
 			) ([]apilog.Request, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				found, err := f.Requests.List(ctx, filter)
 				return found.Requests, found.Next, err
 			}, f.Requests.Count)

@@ -48,9 +48,9 @@ func (f *Feature) statements() list.Spec[statement.Summary] {
 				filter.Date = ""
 			}
 			return list.Filtered(filter, func(
-				ctx context.Context, filter statement.Filter, from postgres.Cursor, limit int,
+				ctx context.Context, filter statement.Filter, page postgres.Paging,
 			) ([]statement.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				return f.Statements.List(ctx, filter)
 			}, f.Statements.Count)
 		},

@@ -28,10 +28,10 @@ func (f *Feature) systems() list.Spec[partner.Client] {
 		Read: func(*list.Values) list.Source[partner.Client] {
 			return list.Source[partner.Client]{
 				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
+					ctx context.Context, page postgres.Paging,
 				) ([]partner.Client, postgres.Cursor, error) {
 					return f.Partners.ListClients(ctx,
-						partner.ClientFilter{Lender: true, Cursor: from, Limit: limit})
+						partner.ClientFilter{Lender: true, Cursor: page.From, Limit: page.Limit})
 				}),
 				Count: f.Partners.CountSystems,
 			}

@@ -46,9 +46,9 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 				State: list.OneOf(v, "state", states), PartnerUID: v.UID("partner"),
 				Event: list.OneOf(v, "event", lending.AllEventKinds()), Host: v.Text("host"),
 			}, func(
-				ctx context.Context, filter subscription.SummaryFilter, from postgres.Cursor, limit int,
+				ctx context.Context, filter subscription.SummaryFilter, page postgres.Paging,
 			) (rows []subscriptions.Listed, next postgres.Cursor, err error) {
-				filter.Cursor, filter.Limit = from, limit
+				filter.Cursor, filter.Limit = page.From, page.Limit
 				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter)
 				if err != nil {
 					return nil, next, err
