@@ -92,7 +92,8 @@ func (m *mailHarness) schedule(t *testing.T, messages ...email.Message) {
 // list returns the mails in a state, all for an empty one.
 func (m *mailHarness) list(t *testing.T, state email.State) []email.Email {
 	t.Helper()
-	rows, _, err := email.List(t.Context(), m.db, email.Filter{State: state}, postgres.Cursor{}, 5000)
+	rows, _, err := email.List(t.Context(), m.db, email.Filter{State: state},
+		postgres.Paging{Limit: 5000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func (cmd bulkListCmd) Run(env *environment) error {
 	filter := bulk.Filter{
 		State: bulk.State(cmd.State), PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	page := env.page(cmd.listFlags)
 	switch filter.State {
 	case "", bulk.StateDraft, bulk.StateRunning, bulk.StatePaused, bulk.StateCancelled,
 		bulk.StateFinished:
@@ -155,7 +155,7 @@ func (cmd bulkListCmd) Run(env *environment) error {
 	return rowsOf("bulk_resends", newBulkJSON,
 		"BULK RE-SEND\tCREATED\tSTATE\tSCOPE\tDELIVERIES", printBulkLine).page(env, cmd.JSON,
 		func(s *app.Services) ([]bulk.Resend, postgres.Cursor, error) {
-			return s.Webhooks.Bulk.List(env.ctx, filter)
+			return s.Webhooks.Bulk.List(env.ctx, filter, page)
 		})
 }
 

@@ -193,11 +193,11 @@ func (cmd clientListCmd) Run(env *environment) error {
 	filter := partner.ClientFilter{
 		WithoutRevoked: cmd.Active, PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	page := env.page(cmd.listFlags)
 	return rowsOf("clients", newClientJSON,
 		"CLIENT\tSTATE\tKIND\tRATE\tPARTNER", printClient).page(env, cmd.JSON,
 		func(s *app.Services) ([]partner.Client, postgres.Cursor, error) {
-			return s.Partners.ListClients(env.ctx, filter)
+			return s.Partners.ListClients(env.ctx, filter, page)
 		})
 }
 

@@ -100,7 +100,7 @@ func (cmd eventListCmd) Run(env *environment) error {
 		ApplicationUID: env.optionalUID("--application", cmd.Application),
 		Since:          env.time("--since", cmd.Since), Until: env.time("--until", cmd.Until),
 	}
-	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	page := env.page(cmd.listFlags)
 	return rowsOf("events", newEventJSON,
 		"EVENT\tTIME\tKIND\tAPPLICATION\tDELIVERIES",
 		func(w io.Writer, e delivery.EventRecord) {
@@ -109,8 +109,7 @@ func (cmd eventListCmd) Run(env *environment) error {
 				e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
 				e.FanOut.Delivered, e.FanOut.MadeGood, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
 		}).page(env, cmd.JSON, func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
-		page, err := s.Webhooks.Deliveries.Events(env.ctx, filter)
-		return page.Events, page.Next, err
+		return s.Webhooks.Deliveries.Events(env.ctx, filter, page)
 	})
 }
 

@@ -169,7 +169,7 @@ func (env *environment) refuse(err error) {
 
 func (env *environment) refusef(format string, args ...any) { env.refuse(usagef(format, args...)) }
 
-func (env *environment) page(f listFlags) (int, postgres.Cursor) {
+func (env *environment) page(f listFlags) postgres.Paging {
 	if f.Limit < 1 || f.Limit > postgres.MaxPage {
 		env.refusef("--limit must be from 1 to %d", postgres.MaxPage)
 	}
@@ -177,7 +177,7 @@ func (env *environment) page(f listFlags) (int, postgres.Cursor) {
 	if err != nil {
 		env.refuse(err)
 	}
-	return f.Limit, cursor
+	return postgres.Paging{From: cursor, Limit: f.Limit}
 }
 
 func (env *environment) uid(what, text string) uuid.UUID {

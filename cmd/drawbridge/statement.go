@@ -42,7 +42,7 @@ type statementListCmd struct {
 
 // Run lists statements.
 func (cmd statementListCmd) Run(env *environment) error {
-	filter := statement.Filter{Limit: cmd.Limit}
+	filter := statement.Filter{}
 	if cmd.Merchant != "" {
 		filter.Merchants = []uuid.UUID{env.uid("--merchant", cmd.Merchant)}
 	}
@@ -53,7 +53,7 @@ func (cmd statementListCmd) Run(env *environment) error {
 	if err != nil {
 		return byFlags(err)
 	}
-	filter.Cursor = from
+	page := postgres.Paging{From: from, Limit: cmd.Limit}
 	item := func(s statement.Summary) statementJSON {
 		return statementJSON{
 			MerchantUID: s.MerchantUID, Date: s.Date(), Version: s.Version, FrozenAt: s.FrozenAt.UTC(),
@@ -66,7 +66,7 @@ func (cmd statementListCmd) Run(env *environment) error {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", s.MerchantUID, s.Date(), s.Version,
 				s.Disbursements, s.Events, s.Net, s.FrozenAt.UTC().Format(time.RFC3339))
 		}).page(env, cmd.JSON, func(s *app.Services) ([]statement.Summary, postgres.Cursor, error) {
-		rows, next, err := s.Statements.List(env.ctx, filter)
+		rows, next, err := s.Statements.List(env.ctx, filter, page)
 		return rows, next, byFlags(err)
 	})
 }

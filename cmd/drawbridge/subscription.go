@@ -286,14 +286,14 @@ type subscriptionListCmd struct {
 // Run lists subscriptions.
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
-	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	page := env.page(cmd.listFlags)
 	return rowsOf("subscriptions", newSubscriptionJSON,
 		"SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
 		func(w io.Writer, s subscription.Subscription) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.Name, s.URL)
 		}).page(env, cmd.JSON,
 		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
-			return s.Webhooks.Subscriptions.List(env.ctx, filter)
+			return s.Webhooks.Subscriptions.List(env.ctx, filter, page)
 		})
 }
 

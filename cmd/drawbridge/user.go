@@ -76,10 +76,10 @@ type userListCmd struct{ listFlags }
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	limit, cursor := env.page(cmd.listFlags)
+	page := env.page(cmd.listFlags)
 	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).page(env, cmd.JSON,
 		func(s *app.Services) ([]operator.User, postgres.Cursor, error) {
-			return s.Operators.NewestUsers(env.ctx, limit, cursor)
+			return s.Operators.NewestUsers(env.ctx, page)
 		})
 }
 

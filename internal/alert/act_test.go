@@ -129,14 +129,14 @@ func TestListPages(t *testing.T) {
 			uuid.New(), i, h.clock.Now().Add(-time.Duration(i/2)*time.Minute))
 	}
 	var seen []string
-	filter := alert.Filter{State: alert.Waiting, Limit: 3}
+	page := postgres.Paging{Limit: 3}
 	for {
-		items, next, err := h.List(t.Context(), filter)
+		items, next, err := h.List(t.Context(), alert.Filter{State: alert.Waiting}, page)
 		h.must(err)
 		for _, item := range items {
 			seen = append(seen, item.UID.String())
 		}
-		if filter.Cursor = next; next.IsZero() {
+		if page.From = next; next.IsZero() {
 			break
 		}
 	}
@@ -147,8 +147,8 @@ func TestListPages(t *testing.T) {
 	if len(seen) != 7 || len(distinct) != 7 {
 		t.Errorf("the pages hold %d items, %d of them distinct", len(seen), len(distinct))
 	}
-	if _, _, err := h.List(t.Context(), alert.Filter{}); lending.ErrorCode(err) !=
-		lending.CodeValidation {
+	_, _, err := h.List(t.Context(), alert.Filter{}, postgres.Paging{})
+	if lending.ErrorCode(err) != lending.CodeValidation {
 		t.Errorf("a page without a limit: %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func (h *harness) mails(kind email.Kind) int {
 func (h *harness) open(kind alert.Kind) (alert.Item, bool) {
 	h.Helper()
 	items, _, err := h.List(h.Context(),
-		alert.Filter{State: alert.Waiting, Kind: kind, Limit: 10})
+		alert.Filter{State: alert.Waiting, Kind: kind}, postgres.Paging{Limit: 10})
 	h.must(err)
 	if len(items) > 1 {
 		h.Fatalf("%d open items of kind %s", len(items), kind)

@@ -82,9 +82,6 @@ type Filter struct {
 	Owner        string
 	Unowned      bool
 	Subscription uuid.UUID
-	Cursor       postgres.Cursor
-	// Limit is the length of a page, 1 to 500.
-	Limit int
 }
 
 const itemColumns = `
@@ -111,8 +108,8 @@ const itemTables = `
 	  LEFT JOIN subscriptions s USING (subscription_uid)
 	  LEFT JOIN partners p USING (partner_uid)`
 
-// where renders the filter as a WHERE clause and its arguments.
-func (f Filter) where(now time.Time) (string, []any) {
+// conditions are those of the filter over items i.
+func (f Filter) conditions(now time.Time) postgres.Conditions {
 	var c postgres.Conditions
 	switch f.State {
 	case Waiting:
@@ -122,44 +119,33 @@ func (f Filter) where(now time.Time) (string, []any) {
 	case Closed:
 		c.Add(`i.closed_at IS NOT NULL`)
 	}
-	if f.Kind != "" {
-		c.Add(`i.kind = ?`, string(f.Kind))
-	}
+	c.When(f.Kind != "", `i.kind = ?`, string(f.Kind))
 	if f.Unowned {
 		c.Add(`i.owner = ''`)
 	} else if f.Owner != "" {
 		c.Add(`i.owner = ?`, f.Owner)
 	}
-	if f.Subscription != uuid.Nil {
-		c.Add(`i.subscription_uid = ?`, f.Subscription)
-	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(i.opened_at, i.item_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
-	return c.Where(), c.Args
+	c.When(f.Subscription != uuid.Nil, `i.subscription_uid = ?`, f.Subscription)
+	return c
 }
-
-// maxPage is the largest limit of a list.
-const maxPage = 500
 
 // List returns one page of items, newest first, and the cursor of the next.
 // Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
-	ctx context.Context, filter Filter,
+	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Item, postgres.Cursor, error) {
-	if filter.Limit < 1 || filter.Limit > maxPage {
-		return nil, postgres.Cursor{}, lending.Invalid("limit",
-			`"limit" must be from 1 to %d`, maxPage)
+	if err := page.Check(); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
-	where, args := filter.where(s.DB.Now().UTC())
-	args = append(args, filter.Limit+1)
+	c := filter.conditions(s.DB.Now().UTC())
+	c.OlderThan(page.From, `i.opened_at`, `i.item_uid`)
 	var items []Item
-	err := s.DB.SelectContext(ctx, &items, `SELECT `+itemColumns+itemTables+where+fmt.Sprintf(
-		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d`, len(args)), args...)
+	err := s.DB.SelectContext(ctx, &items, `SELECT `+itemColumns+itemTables+c.Where()+
+		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing alerts: %w", err)
 	}
-	items, next := postgres.Page(items, filter.Limit, func(item Item) postgres.Cursor {
+	items, next := postgres.Page(items, page.Limit, func(item Item) postgres.Cursor {
 		return postgres.Cursor{At: item.OpenedAt, UID: item.UID}
 	})
 	return items, next, nil
@@ -167,13 +153,9 @@ func (s *Service) List(
 
 // Count counts the items that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	where, args := filter.where(s.DB.Now().UTC())
-	args = append(args, limit)
-	count, err := s.DB.Count(ctx, fmt.Sprintf(
-		`SELECT count(*) FROM (SELECT FROM attention_items i%s
-			ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d) AS matching`,
-		where, len(args)), args...)
+	c := filter.conditions(s.DB.Now().UTC())
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT FROM attention_items i`+c.Where()+
+		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting alerts: %w", err)
 	}

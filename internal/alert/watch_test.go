@@ -192,9 +192,10 @@ func TestUsedUpDeliveries(t *testing.T) {
 		t.Errorf("%d mails", mails)
 	}
 	h.status.Store(http.StatusOK)
-	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 10})
+	found, _, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{},
+		postgres.Paging{Limit: 10})
 	h.must(err)
-	for i, sent := range page.Deliveries {
+	for i, sent := range found {
 		if _, ok := h.open(alert.KindUsedUp); !ok {
 			t.Errorf("the item is closed although %d deliveries are not made good", 3-i)
 		}
@@ -219,9 +220,10 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.publish()
-	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 1})
+	found, _, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{},
+		postgres.Paging{Limit: 1})
 	h.must(err)
-	sent := page.Deliveries[0]
+	sent := found[0]
 	h.exec(`DELETE FROM river_job`)
 	h.must(h.Webhooks.Deliveries.Deliver(t.Context(), delivery.Args{
 		DeliveryUID: sent.UID, CreatedAt: sent.CreatedAt, Number: 1,
@@ -247,12 +249,13 @@ func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 	h.contact("it@sunvolt.example")
 	h.publish()
 	h.work()
-	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 1})
+	found, _, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{},
+		postgres.Paging{Limit: 1})
 	h.must(err)
 	h.look()
 	h.status.Store(http.StatusServiceUnavailable)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		chosen := []uuid.UUID{page.Deliveries[0].UID}
+		chosen := []uuid.UUID{found[0].UID}
 		_, err := h.Webhooks.Deliveries.Resend(ctx, tx, chosen, "sam", "again")
 		return err
 	})
@@ -310,11 +313,12 @@ func TestFailuresAfterALongPauseStayOpen(t *testing.T) {
 		h.move(time.Hour)
 	}
 	h.status.Store(http.StatusOK)
-	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 10})
+	found, _, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{},
+		postgres.Paging{Limit: 10})
 	h.must(err)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		var uids []uuid.UUID
-		for _, failed := range page.Deliveries {
+		for _, failed := range found {
 			uids = append(uids, failed.UID)
 		}
 		_, err := h.Webhooks.Deliveries.Resend(ctx, tx, uids, "sam", "it is up again")

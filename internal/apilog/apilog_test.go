@@ -50,14 +50,12 @@ func write(t *testing.T, db *postgres.DB, entries ...apilog.Entry) *apilog.Write
 
 func list(t *testing.T, db *postgres.DB, filter apilog.Filter) []apilog.Request {
 	t.Helper()
-	if filter.Limit == 0 {
-		filter.Limit = postgres.MaxPage
-	}
-	page, err := (&apilog.Service{DB: db}).List(t.Context(), filter)
+	found, _, err := (&apilog.Service{DB: db}).List(t.Context(), filter,
+		postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page.Requests
+	return found
 }
 
 func TestWhatIsRecordedIsStored(t *testing.T) {
@@ -214,11 +212,7 @@ func TestFilters(t *testing.T) {
 		"key":      {apilog.Filter{IdempotencyKey: "key-9"}, []apilog.Entry{ours}},
 		"since":    {apilog.Filter{Since: now.Add(-time.Hour)}, []apilog.Entry{ours, refused}},
 		"until":    {apilog.Filter{Until: now.Add(-time.Hour)}, []apilog.Entry{failed}},
-		"page": {
-			apilog.Filter{Cursor: postgres.Cursor{At: ours.At, UID: ours.UID}, Limit: 1},
-			[]apilog.Entry{refused},
-		},
-		"both": {apilog.Filter{Method: "PUT", Outcome: apilog.OutcomeOK}, nil},
+		"both":     {apilog.Filter{Method: "PUT", Outcome: apilog.OutcomeOK}, nil},
 	} {
 		var got, want []uuid.UUID
 		for _, found := range list(t, db, test.filter) {
@@ -232,6 +226,11 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	s := &apilog.Service{DB: db}
+	second := postgres.Paging{From: postgres.Cursor{At: ours.At, UID: ours.UID}, Limit: 1}
+	page, next, err := s.List(t.Context(), apilog.Filter{}, second)
+	if err != nil || len(page) != 1 || page[0].UID != refused.UID || next.IsZero() {
+		t.Errorf("the second page: %+v, next at %v, %v", page, next, err)
+	}
 	if count, err := s.Count(t.Context(), apilog.Filter{}, 2); err != nil || count != 2 {
 		t.Errorf("count up to two: %d, %v", count, err)
 	}
@@ -245,7 +244,7 @@ func TestFilters(t *testing.T) {
 	if err != nil || all != (apilog.Traffic{Requests: 3, Refused: 1, Failed: 1}) {
 		t.Errorf("all traffic: %+v, %v", all, err)
 	}
-	_, err = s.List(t.Context(), apilog.Filter{})
+	_, _, err = s.List(t.Context(), apilog.Filter{}, postgres.Paging{})
 	if lending.ErrorCode(err) != lending.CodeValidation {
 		t.Errorf("a list without a limit: %v", err)
 	}
@@ -336,8 +335,7 @@ func TestFiltersUseIndexes(t *testing.T) {
 		"since":              {Since: time.Now().Add(-time.Second)},
 		"partner":            {PartnerUID: uuid.New()},
 	} {
-		filter.Limit = 50
-		query, args := filter.Query()
+		query, args := filter.Query(postgres.Paging{Limit: 50})
 		var plan []string
 		if err := db.SelectContext(t.Context(), &plan, `EXPLAIN `+query, args...); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,9 @@ import (
 const BufferSize = bufferSize
 
 // Query is the statement of a page, for tests of its plan.
-func (f Filter) Query() (string, []any) { return f.newest(`r.*`, f.Limit+1) }
+func (f Filter) Query(page postgres.Paging) (string, []any) {
+	return f.newest(`r.*`, page.OneMore())
+}
 
 // Store writes a batch as the writer does.
 func Store(ctx context.Context, db *postgres.DB, batch []Entry) error {

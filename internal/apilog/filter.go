@@ -36,27 +36,27 @@ type Filter struct {
 	RequestID      string
 	IdempotencyKey string
 	Since, Until   time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // newestFirst is the order of the list, which every index of it shares.
 const newestFirst = ` ORDER BY r.at DESC, r.request_uid DESC`
 
-// newest renders the statement that selects columns of the limit newest requests
-// that match: client by client, and then merged, where those of a partner or a
+// newest renders the statement that selects columns of the newest requests that match,
+// up to a page: client by client, and then merged, where those of a partner or a
 // merchant are asked for and no rarer thing.
-func (f Filter) newest(columns string, limit int) (string, []any) {
+func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
 	owner, uid := f.owner()
 	f.narrow(&c, owner != "")
+	// The first condition alone lets later partitions be left out.
+	c.When(!page.From.IsZero(), `r.at <= ?`, page.From.At)
+	c.OlderThan(page.From, `r.at`, `r.request_uid`)
 	if owner == "" {
 		return `SELECT ` + columns + ` FROM api_requests r` + c.Where() + newestFirst +
-			` LIMIT ` + c.Bind(limit), c.Args
+			` LIMIT ` + c.Bind(page.Limit), c.Args
 	}
 	c.Add(`r.client_id = o.client_id`)
-	most := c.Bind(limit)
+	most := c.Bind(page.Limit)
 	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
 	return `SELECT ` + columns + `
 		  FROM (SELECT client_id FROM ` + owner + ` = ` + c.Bind(uid) + `) o
@@ -121,10 +121,5 @@ func (f Filter) narrow(c *postgres.Conditions, byClient bool) {
 	}
 	if !f.Until.IsZero() {
 		c.Add(`r.at < ?`, f.Until.UTC())
-	}
-	if !f.Cursor.IsZero() {
-		// The first condition alone lets later partitions be left out.
-		c.Add(`r.at <= ? AND (r.at, r.request_uid) < (?, ?)`,
-			f.Cursor.At, f.Cursor.At, f.Cursor.UID)
 	}
 }

@@ -22,13 +22,6 @@ type Request struct {
 	DurationUS   int64          `db:"duration_us"`
 }
 
-// Page is one page of a list.
-type Page struct {
-	Requests []Request
-	// Next is where the following page begins, zero on the last one.
-	Next postgres.Cursor
-}
-
 const requestColumns = `
 	SELECT r.request_uid, r.at, r.request_id, r.method, r.route, r.path,
 	       coalesce(r.client_id, '') AS client_id, r.authenticated,
@@ -44,33 +37,33 @@ const requestOwners = `
 	  LEFT JOIN partners p ON p.partner_uid = r.partner_uid
 	  LEFT JOIN merchants m ON m.merchant_uid = r.merchant_uid`
 
-// List returns one page of the requests that match, newest first. Error:
-// VALIDATION_ERROR for the limit.
-func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
-		return Page{}, err
+// List returns one page of the requests that match, newest first, and the cursor of the
+// next. Error: VALIDATION_ERROR for the limit.
+func (s *Service) List(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) ([]Request, postgres.Cursor, error) {
+	if err := page.Check(); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
-	newest, args := filter.newest(`r.*`, filter.Limit+1)
+	newest, args := filter.newest(`r.*`, page.OneMore())
 	var rows []Request
 	err := s.DB.SelectContext(ctx, &rows, requestColumns+` FROM (`+newest+`) r`+
 		requestOwners+newestFirst, args...)
 	if err != nil {
-		return Page{}, fmt.Errorf("listing API requests: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing API requests: %w", err)
 	}
 	for i := range rows {
 		rows[i].complete()
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(r Request) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(r Request) postgres.Cursor {
 		return postgres.Cursor{At: r.At, UID: r.UID}
 	})
-	return Page{Requests: rows, Next: next}, nil
+	return rows, next, nil
 }
 
-// Count counts the requests that match, at most limit of them. The filter's
-// cursor and limit do not count.
+// Count counts the requests that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	newest, args := filter.newest(`1`, limit)
+	newest, args := filter.newest(`1`, postgres.Paging{Limit: limit})
 	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (`+newest+`) AS matching`, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting API requests: %w", err)

@@ -198,9 +198,9 @@ func New(
 // overdueDraws are the draws that are overdue, for the alerts.
 func (s *Services) overdueDraws(ctx context.Context) ([]alert.LateDraw, error) {
 	var late []alert.LateDraw
-	filter := loan.DeskFilter{Overdue: true, Limit: postgres.MaxPage}
+	page := postgres.Paging{Limit: postgres.MaxPage}
 	for {
-		draws, next, err := s.Loans.Desk(ctx, filter)
+		draws, next, err := s.Loans.Desk(ctx, loan.DeskFilter{Overdue: true}, page)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (s *Services) overdueDraws(ctx context.Context) ([]alert.LateDraw, error) {
 		if next.IsZero() {
 			return late, nil
 		}
-		filter.Cursor = next
+		page.From = next
 	}
 }
 

@@ -22,30 +22,27 @@ type Wanted struct {
 	Reference *string
 	// CreatedSince is the earliest time of creation.
 	CreatedSince time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // Find returns one page of the applications that are wanted, whole, newest first and all
 // of one moment, and where the next page begins, zero on the last one. Error:
 // VALIDATION_ERROR for the limit.
 func (s *Service) Find(
-	ctx context.Context, wanted Wanted,
-) (page []Application, next postgres.Cursor, err error) {
-	if err := postgres.CheckLimit(wanted.Limit); err != nil {
+	ctx context.Context, wanted Wanted, page postgres.Paging,
+) (found []Application, next postgres.Cursor, err error) {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	query, args := wanted.query()
+	query, args := wanted.query(page)
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		var uids []uuid.UUID
-		if uids, next, err = pageOf(ctx, tx, wanted.Limit, query, args); err != nil {
+		if uids, next, err = pageOf(ctx, tx, page.Limit, query, args); err != nil {
 			return err
 		}
-		page, err = loadInOrder(ctx, tx, uids)
+		found, err = loadInOrder(ctx, tx, uids)
 		return err
 	})
-	return page, next, err
+	return found, next, err
 }
 
 // pageOf runs a statement that selects uids and times with one row more than the limit,
@@ -95,7 +92,7 @@ func loadInOrder(
 // query renders the statement of a page, with one row more than the limit. Each
 // merchant's newest are read by the index that holds them in order, so that a page
 // costs the same however many others there are.
-func (w Wanted) query() (string, []any) {
+func (w Wanted) query(page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
 	merchants := c.Bind(pq.Array(w.MerchantUIDs))
 	c.Add(`a.merchant_uid = m.merchant_uid`)
@@ -104,10 +101,8 @@ func (w Wanted) query() (string, []any) {
 	if w.Reference != nil {
 		c.Add(`a.external_reference = ?`, *w.Reference)
 	}
-	if !w.Cursor.IsZero() {
-		c.Add(`(a.created_at, a.application_uid) < (?, ?)`, w.Cursor.At, w.Cursor.UID)
-	}
-	newest := ` ORDER BY created_at DESC, application_uid DESC LIMIT ` + c.Bind(w.Limit+1)
+	c.OlderThan(page.From, `a.created_at`, `a.application_uid`)
+	newest := ` ORDER BY created_at DESC, application_uid DESC LIMIT ` + c.Bind(page.Limit+1)
 	return `
 		SELECT newest.application_uid, newest.created_at AS at
 		  FROM unnest(` + merchants + `::uuid[]) AS m (merchant_uid)

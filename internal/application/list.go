@@ -31,9 +31,6 @@ type Filter struct {
 	// e-mail address in any case, or the number of one of its disbursements. It
 	// matches as a whole.
 	Search string
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // Summary is an application in a list.
@@ -61,12 +58,8 @@ func (s Summary) Borrower() string { return strings.TrimSpace(s.FirstName + " " 
 // Name is what an application is called: its borrower, or else their e-mail address.
 func (s Summary) Name() string { return cmp.Or(s.Borrower(), s.Email) }
 
-// Page is one page of a list.
-type Page struct {
-	Applications []Summary
-	// Next is where the following page begins, zero on the last one.
-	Next postgres.Cursor
-}
+// newestFirst is the order of the list.
+const newestFirst = ` ORDER BY a.created_at DESC, a.application_uid DESC`
 
 const summarySelect = `
 	SELECT a.application_uid,
@@ -88,22 +81,24 @@ const summarySelect = `
 	  JOIN partners p ON p.partner_uid = a.partner_uid
 	  LEFT JOIN loans l ON l.application_uid = a.application_uid`
 
-// List returns one page of the applications that match, newest first. Error:
-// VALIDATION_ERROR for the limit and for a search that is no text.
-func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
-		return Page{}, err
+// List returns one page of the applications that match, newest first, and the cursor of the
+// next. Error: VALIDATION_ERROR for the limit and for a search that is no text.
+func (s *Service) List(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) ([]Summary, postgres.Cursor, error) {
+	if err := page.Check(); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
 	if err := CheckSearch(filter.Search); err != nil {
-		return Page{}, err
+		return nil, postgres.Cursor{}, err
 	}
-	query, args := filter.query()
+	query, args := filter.query(page)
 	var rows []Summary
 	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
-		return Page{}, fmt.Errorf("listing applications: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing applications: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, Summary.place)
-	return Page{Applications: rows, Next: next}, nil
+	rows, next := postgres.Page(rows, page.Limit, Summary.place)
+	return rows, next, nil
 }
 
 // CheckSearch answers VALIDATION_ERROR for a search that can match nothing
@@ -118,18 +113,14 @@ func CheckSearch(text string) error {
 	return nil
 }
 
-// Count counts the applications that match, at most limit of them. The filter's
-// cursor and limit do not count.
+// Count counts the applications that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	if err := CheckSearch(filter.Search); err != nil {
 		return 0, err
 	}
-	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	args = append(args, limit)
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM applications a`+
-		conditions+fmt.Sprintf(` ORDER BY a.created_at DESC, a.application_uid DESC LIMIT $%d)
-			AS matching`, len(args)), args...)
+	c := filter.conditions()
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM applications a`+c.Where()+
+		newestFirst+` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting applications: %w", err)
 	}
@@ -154,15 +145,14 @@ func (s Summary) place() postgres.Cursor {
 }
 
 // query renders the statement of a page, with one row more than the limit.
-func (f Filter) query() (string, []any) {
-	conditions, args := f.where()
-	args = append(args, f.Limit+1)
-	return summarySelect + conditions +
-		fmt.Sprintf(` ORDER BY a.created_at DESC, a.application_uid DESC LIMIT $%d`, len(args)), args
+func (f Filter) query(page postgres.Paging) (string, []any) {
+	c := f.conditions()
+	c.OlderThan(page.From, `a.created_at`, `a.application_uid`)
+	return summarySelect + c.Where() + newestFirst + ` LIMIT ` + c.Bind(page.Limit+1), c.Args
 }
 
-// where renders the filter as a WHERE clause and its arguments.
-func (f Filter) where() (string, []any) {
+// conditions are those of the filter over applications a.
+func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.Status != "", `a.status = ?`, string(f.Status))
 	c.When(f.PartnerUID != uuid.Nil, `a.partner_uid = ?`, f.PartnerUID)
@@ -173,9 +163,7 @@ func (f Filter) where() (string, []any) {
 		condition, values := f.search()
 		c.Add(condition, values...)
 	}
-	c.When(!f.Cursor.IsZero(), `(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At,
-		f.Cursor.UID)
-	return c.Where(), c.Args
+	return c
 }
 
 // search renders what a search may mean, each reading by an index of its own.

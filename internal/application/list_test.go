@@ -28,8 +28,8 @@ func listed(
 	t *testing.T, w *apptest.Harness, filter application.Filter,
 ) []uuid.UUID {
 	t.Helper()
-	filter.Limit = postgres.MaxPage
-	page, err := w.Applications.List(t.Context(), filter)
+	found, _, err := w.Applications.List(t.Context(), filter,
+		postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +37,11 @@ func listed(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if count != len(page.Applications) {
-		t.Errorf("filter %+v counts %d, but lists %d", filter, count, len(page.Applications))
+	if count != len(found) {
+		t.Errorf("filter %+v counts %d, but lists %d", filter, count, len(found))
 	}
-	uids := make([]uuid.UUID, 0, len(page.Applications))
-	for _, summary := range page.Applications {
+	uids := make([]uuid.UUID, 0, len(found))
+	for _, summary := range found {
 		uids = append(uids, summary.UID)
 	}
 	return uids
@@ -123,16 +123,16 @@ func TestListPages(t *testing.T) {
 	}
 	want := listed(t, w, application.Filter{})
 	var got []uuid.UUID
-	filter := application.Filter{Limit: 2}
+	page := postgres.Paging{Limit: 2}
 	for pages := 1; ; pages++ {
-		page, err := w.Applications.List(t.Context(), filter)
+		found, next, err := w.Applications.List(t.Context(), application.Filter{}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, summary := range page.Applications {
+		for _, summary := range found {
 			got = append(got, summary.UID)
 		}
-		if filter.Cursor = page.Next; filter.Cursor.IsZero() {
+		if page.From = next; next.IsZero() {
 			if pages != 3 {
 				t.Errorf("%d pages, want 3", pages)
 			}
@@ -147,14 +147,18 @@ func TestListPages(t *testing.T) {
 func TestListRefusals(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
-	for name, filter := range map[string]application.Filter{
+	for name, asked := range map[string]struct {
+		search string
+		limit  int
+	}{
 		"no limit":      {},
-		"large limit":   {Limit: postgres.MaxPage + 1},
-		"NUL":           {Limit: 1, Search: "a\x00b"},
-		"invalid UTF-8": {Limit: 1, Search: "a\xff"},
-		"long":          {Limit: 1, Search: strings.Repeat("a", 1000)},
+		"large limit":   {limit: postgres.MaxPage + 1},
+		"NUL":           {"a\x00b", 1},
+		"invalid UTF-8": {"a\xff", 1},
+		"long":          {strings.Repeat("a", 1000), 1},
 	} {
-		_, err := w.Applications.List(t.Context(), filter)
+		_, _, err := w.Applications.List(t.Context(), application.Filter{Search: asked.search},
+			postgres.Paging{Limit: asked.limit})
 		if got := codeOf(t, err); got != lending.CodeValidation {
 			t.Errorf("%s: code %q", name, got)
 		}
@@ -244,8 +248,7 @@ func TestListsUseAnIndex(t *testing.T) {
 		"number":            {Search: "1001"},
 	} {
 		for _, cursor := range []postgres.Cursor{{}, middle} {
-			filter.Limit, filter.Cursor = 50, cursor
-			query, args := filter.Query()
+			query, args := filter.Query(postgres.Paging{From: cursor, Limit: 50})
 			t.Run(fmt.Sprintf("%s (cursor %t)", name, !cursor.IsZero()), func(t *testing.T) {
 				checkPlan(t, w, "applications", query, args)
 			})

@@ -164,8 +164,8 @@ func TestReadsAreOfOneMoment(t *testing.T) {
 		// Finds it by its status, then loads it.
 		"products": func(uid uuid.UUID) (application.Application, error) {
 			found, _, err := w.Applications.Find(t.Context(), application.Wanted{
-				MerchantUIDs: []uuid.UUID{w.Merchant}, Status: lending.StatusApproved, Limit: 1,
-			})
+				MerchantUIDs: []uuid.UUID{w.Merchant}, Status: lending.StatusApproved,
+			}, postgres.Paging{Limit: 1})
 			if err != nil || len(found) != 1 || found[0].UID != uid {
 				return application.Application{}, fmt.Errorf("found %+v: %w", found, err)
 			}

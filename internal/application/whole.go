@@ -26,38 +26,33 @@ type UpdatedFilter struct {
 	MerchantUID uuid.UUID
 	// Since is the earliest time of the last change.
 	Since time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // Updated returns one page of the applications that match, the longest unchanged first,
 // and where the next page begins, zero on the last one. Draws, tasks and certificates
 // count as changes. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Updated(
-	ctx context.Context, filter UpdatedFilter,
-) (page []Whole, next postgres.Cursor, err error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	ctx context.Context, filter UpdatedFilter, page postgres.Paging,
+) (found []Whole, next postgres.Cursor, err error) {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	var c postgres.Conditions
 	c.When(filter.Status != "", `status = ?`, string(filter.Status))
 	c.When(filter.MerchantUID != uuid.Nil, `merchant_uid = ?`, filter.MerchantUID)
 	c.When(!filter.Since.IsZero(), `updated_at >= ?`, filter.Since)
-	if !filter.Cursor.IsZero() {
-		c.Add(`(updated_at, application_uid) > (?, ?)`, filter.Cursor.At, filter.Cursor.UID)
-	}
+	c.When(!page.From.IsZero(), `(updated_at, application_uid) > (?, ?)`, page.From.At, page.From.UID)
 	query := `SELECT application_uid, updated_at AS at FROM applications` + c.Where() +
-		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(filter.Limit+1)
+		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(page.Limit+1)
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		var uids []uuid.UUID
-		if uids, next, err = pageOf(ctx, tx, filter.Limit, query, c.Args); err != nil {
+		if uids, next, err = pageOf(ctx, tx, page.Limit, query, c.Args); err != nil {
 			return err
 		}
-		page, err = s.wholes(ctx, tx, uids)
+		found, err = s.wholes(ctx, tx, uids)
 		return err
 	})
-	return page, next, err
+	return found, next, err
 }
 
 // Whole returns one application with all that hangs on it. Error: NOT_FOUND.

@@ -210,21 +210,20 @@ func (s *Service) List(ctx context.Context) ([]Product, error) {
 	return products, nil
 }
 
-// Newest returns a page of the products, newest first, and the cursor of the next page. The
-// limit is from 1 to postgres.MaxPage.
+// Newest returns a page of the products, newest first, and the cursor of the next page.
 func (s *Service) Newest(
-	ctx context.Context, limit int, after postgres.Cursor,
+	ctx context.Context, page postgres.Paging,
 ) ([]Product, postgres.Cursor, error) {
 	var c postgres.Conditions
-	c.When(!after.IsZero(), `(created_at, product_uid) < (?, ?)`, after.At, after.UID)
+	c.OlderThan(page.From, `created_at`, `product_uid`)
 	products := []Product{}
 	err := s.DB.SelectContext(ctx, &products, selectProducts+c.Where()+`
 		 ORDER BY created_at DESC, product_uid DESC
-		 LIMIT `+c.Bind(limit+1), c.Args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing the newest products: %w", err)
 	}
-	products, next := postgres.Page(products, limit, func(p Product) postgres.Cursor {
+	products, next := postgres.Page(products, page.Limit, func(p Product) postgres.Cursor {
 		return postgres.Cursor{At: p.CreatedAt, UID: uuid.MustParse(p.UID)}
 	})
 	return products, next, nil

@@ -413,7 +413,7 @@ func Subscribe(ctx context.Context, s *app.Services, data Data) error {
 	url := s.Settings.PublicURL + receiver.Path
 	partnerUID := data.Partners[0].UID
 	subscriptions, _, err := s.Webhooks.Subscriptions.List(ctx,
-		subscription.Filter{PartnerUID: partnerUID, Limit: postgres.MaxPage})
+		subscription.Filter{PartnerUID: partnerUID}, postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		return err
 	}

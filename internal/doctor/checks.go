@@ -140,7 +140,7 @@ func probeTemporary() error {
 func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
 	if len(targets) == 0 { // the newest subscriptions, one for each host
 		page, _, err := s.Webhooks.Subscriptions.List(ctx,
-			subscription.Filter{Limit: postgres.MaxPage})
+			subscription.Filter{}, postgres.Paging{Limit: postgres.MaxPage})
 		if err != nil {
 			return []Checkup{Failure("https", fmt.Errorf("listing subscriptions: %w", err), "")}
 		}

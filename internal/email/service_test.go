@@ -303,7 +303,7 @@ func TestListFilters(t *testing.T) {
 		"nothing":        {email.Filter{State: email.StateSent}, nil},
 		"hostile filter": {email.Filter{ToAddress: "' OR 1=1 --"}, nil},
 	} {
-		rows, next, err := email.List(t.Context(), b.db, test.filter, postgres.Cursor{}, 50)
+		rows, next, err := email.List(t.Context(), b.db, test.filter, postgres.Paging{Limit: 50})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -327,9 +327,9 @@ func TestListPages(t *testing.T) {
 		b.schedule(t, b.task("same moment"))
 	}
 	seen := make(map[uuid.UUID]bool)
-	var cursor postgres.Cursor
+	page := postgres.Paging{Limit: 3}
 	for pages := 1; ; pages++ {
-		rows, next, err := email.List(t.Context(), b.db, email.Filter{Kind: email.KindTask}, cursor, 3)
+		rows, next, err := email.List(t.Context(), b.db, email.Filter{Kind: email.KindTask}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +345,7 @@ func TestListPages(t *testing.T) {
 			}
 			break
 		}
-		cursor = next
+		page.From = next
 	}
 	if len(seen) != 7 {
 		t.Errorf("the pages hold %d of 7 mails", len(seen))

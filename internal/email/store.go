@@ -52,8 +52,8 @@ type Filter struct {
 	Until time.Time
 }
 
-// where returns the condition and its arguments.
-func (f Filter) where(after postgres.Cursor) (string, []any) {
+// conditions are those of the filter.
+func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	if f.ApplicationUID != uuid.Nil {
 		c.Add("application_uid = ?", f.ApplicationUID)
@@ -76,27 +76,23 @@ func (f Filter) where(after postgres.Cursor) (string, []any) {
 	if !f.Until.IsZero() {
 		c.Add("created_at < ?", f.Until)
 	}
-	if !after.IsZero() {
-		c.Add("(created_at, email_uid) < (?, ?)", after.At, after.UID)
-	}
-	return c.Where(), c.Args
+	return c
 }
 
 // List returns one page of mails, newest first, and the cursor of the next
 // page. db is a pool or a transaction.
 func List(
-	ctx context.Context, db sqlx.QueryerContext, filter Filter, after postgres.Cursor, limit int,
+	ctx context.Context, db sqlx.QueryerContext, filter Filter, page postgres.Paging,
 ) ([]Email, postgres.Cursor, error) {
-	where, args := filter.where(after)
-	args = append(args, limit+1)
+	c := filter.conditions()
+	c.OlderThan(page.From, `created_at`, `email_uid`)
 	var rows []Email
-	err := sqlx.SelectContext(ctx, db, &rows, fmt.Sprintf(
-		`SELECT %s FROM emails %s ORDER BY created_at DESC, email_uid DESC LIMIT $%d`,
-		columns, where, len(args)), args...)
+	err := sqlx.SelectContext(ctx, db, &rows, `SELECT `+columns+` FROM emails`+c.Where()+
+		` ORDER BY created_at DESC, email_uid DESC LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing e-mails: %w", err)
 	}
-	rows, next := postgres.Page(rows, limit, func(row Email) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row Email) postgres.Cursor {
 		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
 	})
 	return rows, next, nil
@@ -109,21 +105,15 @@ func List(
 func FindResendable(
 	ctx context.Context, db sqlx.QueryerContext, filter Filter, limit int,
 ) ([]uuid.UUID, error) {
-	where, args := filter.where(postgres.Cursor{})
-	if where == "" {
-		where = " WHERE true"
-	}
-	args = append(args, filter.State == StateSent, filter.OutcomeUnknown, limit)
+	c := filter.conditions()
+	c.Add(`state IN ('failed', 'not_sent') OR ? AND state = 'sent'`, filter.State == StateSent)
+	c.Add(`content_removed_at IS NULL`)
+	c.Add(`? OR NOT outcome_unknown`, filter.OutcomeUnknown)
+	c.Add(`NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)`)
 	var uids []uuid.UUID
-	err := sqlx.SelectContext(ctx, db, &uids, fmt.Sprintf(`
-		SELECT email_uid
-		  FROM emails %s
-		   AND (state IN ('failed', 'not_sent') OR $%d AND state = 'sent')
-		   AND content_removed_at IS NULL
-		   AND ($%d OR NOT outcome_unknown)
-		   AND NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)
+	err := sqlx.SelectContext(ctx, db, &uids, `SELECT email_uid FROM emails`+c.Where()+`
 		 ORDER BY created_at, email_uid
-		 LIMIT $%d`, where, len(args)-2, len(args)-1, len(args)), args...)
+		 LIMIT `+c.Bind(limit), c.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("choosing e-mails to re-send: %w", err)
 	}

@@ -240,7 +240,7 @@ func TestMailsSayWhatIsKnown(t *testing.T) {
 		"task queued " + with(offered, "task_title=Sign"):                         true,
 	}
 	filter := email.Filter{ApplicationUID: app.UID}
-	mails, _, err := email.List(t.Context(), w.DB, filter, postgres.Cursor{}, 10)
+	mails, _, err := email.List(t.Context(), w.DB, filter, postgres.Paging{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,6 @@ type DeskFilter struct {
 	Age time.Duration
 	// Overdue keeps those that have been for longer than their product allows.
 	Overdue bool
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // Waiting is a draw as who pays it looks at it.
@@ -74,9 +71,9 @@ const (
 // and where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the
 // limit.
 func (s *Service) Desk(
-	ctx context.Context, filter DeskFilter,
+	ctx context.Context, filter DeskFilter, page postgres.Paging,
 ) ([]Waiting, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	now := s.DB.Now()
@@ -84,10 +81,7 @@ func (s *Service) Desk(
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	if !filter.Cursor.IsZero() {
-		c.Add(`(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, filter.Cursor.At,
-			numberOf(filter.Cursor))
-	}
+	youngerThan(&c, page.From)
 	var rows []waitingRow
 	err = s.DB.SelectContext(ctx, &rows, `
 		SELECT d.stage,`+drawColumns+`,
@@ -100,7 +94,7 @@ func (s *Service) Desk(
 		  JOIN partners p ON p.partner_uid = a.partner_uid
 		  JOIN merchants m ON m.merchant_uid = a.merchant_uid`+c.Where()+`
 		 ORDER BY d.requested_at, d.merchant_disbursement_id
-		 LIMIT `+c.Bind(filter.Limit+1), c.Args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing draws: %w", err)
 	}
@@ -108,7 +102,7 @@ func (s *Service) Desk(
 	for _, row := range rows {
 		draws = append(draws, s.waiting(row, now))
 	}
-	draws, next := postgres.Page(draws, filter.Limit,
+	draws, next := postgres.Page(draws, page.Limit,
 		func(w Waiting) postgres.Cursor { return w.place() })
 	return draws, next, nil
 }

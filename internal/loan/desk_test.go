@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
 )
 
 // at is a time in New York, where the desk stands.
@@ -45,9 +46,9 @@ func TestDesk(t *testing.T) {
 
 	list := func(filter loan.DeskFilter) (ids []int64, found []loan.Waiting) {
 		t.Helper()
-		filter.Limit = 1
+		asked := postgres.Paging{Limit: 1}
 		for {
-			page, next, err := w.Loans.Desk(t.Context(), filter)
+			page, next, err := w.Loans.Desk(t.Context(), filter, asked)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestDesk(t *testing.T) {
 			if next.IsZero() {
 				break
 			}
-			filter.Cursor = next
+			asked.From = next
 		}
 		if count, err := w.Loans.CountDesk(t.Context(), filter, 10); err != nil || count != len(ids) {
 			t.Errorf("%+v: lists %d, counts %d, %v", filter, len(ids), count, err)

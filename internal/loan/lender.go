@@ -18,9 +18,6 @@ type DrawFilter struct {
 	MerchantUID uuid.UUID
 	// RequestedBefore bounds the time of the request, and is outside.
 	RequestedBefore time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // ownedDraw is a disbursement with what it needs to know of its application.
@@ -37,23 +34,20 @@ const selectDraws = `
 // Draws returns one page of the disbursements that match, the oldest request first, and
 // where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Draws(
-	ctx context.Context, filter DrawFilter,
+	ctx context.Context, filter DrawFilter, page postgres.Paging,
 ) ([]Disbursement, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	var c postgres.Conditions
 	c.When(filter.Status != "", `d.status = ?`, string(filter.Status))
 	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
 	c.When(!filter.RequestedBefore.IsZero(), `d.requested_at < ?`, filter.RequestedBefore)
-	if !filter.Cursor.IsZero() {
-		c.Add(`(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, filter.Cursor.At,
-			numberOf(filter.Cursor))
-	}
+	youngerThan(&c, page.From)
 	var rows []ownedDraw
 	err := s.DB.SelectContext(ctx, &rows, selectDraws+c.Where()+`
 		 ORDER BY d.requested_at, d.merchant_disbursement_id
-		 LIMIT `+c.Bind(filter.Limit+1), c.Args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing disbursements: %w", err)
 	}
@@ -61,7 +55,7 @@ func (s *Service) Draws(
 	for _, row := range rows {
 		draws = append(draws, row.disbursement(row.account))
 	}
-	draws, next := postgres.Page(draws, filter.Limit, Disbursement.place)
+	draws, next := postgres.Page(draws, page.Limit, Disbursement.place)
 	return draws, next, nil
 }
 
@@ -72,8 +66,10 @@ func (d Disbursement) place() postgres.Cursor {
 	return place
 }
 
-func numberOf(place postgres.Cursor) int64 {
-	return int64(binary.BigEndian.Uint64(place.UID[8:]))
+// youngerThan keeps the disbursements d after a place in such a list.
+func youngerThan(c *postgres.Conditions, place postgres.Cursor) {
+	c.When(!place.IsZero(), `(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, place.At,
+		int64(binary.BigEndian.Uint64(place.UID[8:])))
 }
 
 // Draw returns one disbursement. Error: NOT_FOUND.

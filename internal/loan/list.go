@@ -35,9 +35,6 @@ type ListFilter struct {
 	ProductUID uuid.UUID
 	// Draw keeps loans with a draw in this state.
 	Draw lending.FundingStatus
-	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
 }
 
 // Summary is a loan in a list.
@@ -94,13 +91,13 @@ const (
 // List returns one page of the loans that match, the newest opened first, and
 // the cursor of the next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
-	ctx context.Context, filter ListFilter,
+	ctx context.Context, filter ListFilter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	conditions, args := filter.where()
-	args = append(args, filter.Limit+1)
+	c := filter.conditions()
+	c.OlderThan(page.From, `l.opened_at`, `l.application_uid`)
 	var rows []Summary
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT l.application_uid, a.status, a.borrower_first_name, a.borrower_last_name,
@@ -130,16 +127,16 @@ func (s *Service) List(
 		                             AND d.stage = s.stage
 		                             AND d.status NOT IN ('CANCELLED', 'RETURNED'))
 		        ORDER BY s.stage
-		        LIMIT 1) AS next ON true`+conditions+fmt.Sprintf(`
+		        LIMIT 1) AS next ON true`+c.Where()+`
 		 ORDER BY l.opened_at DESC, l.application_uid DESC
-		 LIMIT $%d`, len(args)), args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing loans: %w", err)
 	}
 	for i := range rows {
 		rows[i].weighNext()
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(row Summary) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
 		return postgres.Cursor{At: row.OpenedAt, UID: row.UID}
 	})
 	return rows, next, nil
@@ -147,22 +144,20 @@ func (s *Service) List(
 
 // Count counts the loans that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	args = append(args, limit)
+	c := filter.conditions()
 	count, err := s.DB.Count(ctx, `
 		SELECT count(*)
-		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+conditions+
-		fmt.Sprintf(` ORDER BY l.opened_at DESC, l.application_uid DESC LIMIT $%d)
-			AS matching`, len(args)), args...)
+		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+c.Where()+
+		` ORDER BY l.opened_at DESC, l.application_uid DESC LIMIT `+c.Bind(limit)+`) AS matching`,
+		c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting loans: %w", err)
 	}
 	return count, nil
 }
 
-// where renders the filter as a WHERE clause and its arguments.
-func (f ListFilter) where() (string, []any) {
+// conditions are those of the filter over loans l and applications a.
+func (f ListFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	switch f.State {
 	case ListPending:
@@ -174,12 +169,8 @@ func (f ListFilter) where() (string, []any) {
 	case ListReady:
 		c.Add(`a.status = 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
 	}
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`a.partner_uid = ?`, f.PartnerUID)
-	}
-	if f.ProductUID != uuid.Nil {
-		c.Add(`l.product_uid = ?`, f.ProductUID)
-	}
+	c.When(f.PartnerUID != uuid.Nil, `a.partner_uid = ?`, f.PartnerUID)
+	c.When(f.ProductUID != uuid.Nil, `l.product_uid = ?`, f.ProductUID)
 	if f.Draw != "" {
 		// The state stands in the text, where the planner sees how rare it is.
 		c.Add(`EXISTS (SELECT 1 FROM disbursements d
@@ -189,8 +180,5 @@ func (f ListFilter) where() (string, []any) {
 	if f.Draw.IsPending() && f.State != "" && f.State != ListPending {
 		c.Add(`false`) // a loan with a draw under way is pending and nothing else
 	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
-	return c.Where(), c.Args
+	return c
 }

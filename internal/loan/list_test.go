@@ -47,7 +47,7 @@ func TestListForetellsTheDraw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, _, err := w.Loans.List(t.Context(), loan.ListFilter{Limit: 1})
+		page, _, err := w.Loans.List(t.Context(), loan.ListFilter{}, postgres.Paging{Limit: 1})
 		if err != nil || len(page) != 1 || page[0].UID != uid {
 			t.Fatalf("%s: listed %+v, %v", test.name, page, err)
 		}
@@ -56,7 +56,8 @@ func TestListForetellsTheDraw(t *testing.T) {
 		if test.want == "" {
 			state = loan.ListCompleted
 		}
-		filtered, _, err := w.Loans.List(t.Context(), loan.ListFilter{State: state, Limit: 1})
+		filtered, _, err := w.Loans.List(t.Context(), loan.ListFilter{State: state},
+			postgres.Paging{Limit: 1})
 		if err != nil || len(filtered) != 1 || filtered[0].UID != uid || got.State() != state {
 			t.Errorf("%s: state %s, want %s, of which are %+v, %v",
 				test.name, got.State(), state, filtered, err)

@@ -59,22 +59,21 @@ func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, e
 	return users, false, nil
 }
 
-// NewestUsers returns a page of all users, newest first, and the cursor of the next page. The
-// limit is from 1 to postgres.MaxPage.
+// NewestUsers returns a page of all users, newest first, and the cursor of the next page.
 func (s *Service) NewestUsers(
-	ctx context.Context, limit int, after postgres.Cursor,
+	ctx context.Context, page postgres.Paging,
 ) ([]User, postgres.Cursor, error) {
 	var c postgres.Conditions
-	c.When(!after.IsZero(), `(created_at, user_uid) < (?, ?)`, after.At, after.UID)
+	c.OlderThan(page.From, `created_at`, `user_uid`)
 	users := []User{}
 	err := s.DB.SelectContext(ctx, &users, `SELECT `+userColumns+`
 		  FROM users`+c.Where()+`
 		 ORDER BY created_at DESC, user_uid DESC
-		 LIMIT `+c.Bind(limit+1), c.Args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing the newest users: %w", err)
 	}
-	users, next := postgres.Page(users, limit, func(u User) postgres.Cursor {
+	users, next := postgres.Page(users, page.Limit, func(u User) postgres.Cursor {
 		return postgres.Cursor{At: u.CreatedAt, UID: u.UID}
 	})
 	return users, next, nil

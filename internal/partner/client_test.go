@@ -338,7 +338,7 @@ func TestListClientsFilters(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			rows, _, err := h.ListClients(t.Context(), test.filter)
+			rows, _, err := h.ListClients(t.Context(), test.filter, postgres.Paging{Limit: 50})
 			if err != nil {
 				t.Fatal(err)
 			}

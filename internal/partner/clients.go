@@ -56,9 +56,6 @@ type ClientFilter struct {
 	Lender bool
 	// WithoutRevoked leaves out clients that were revoked.
 	WithoutRevoked bool
-	Cursor         postgres.Cursor
-	// Limit is the size of a page: 1 to 500, 0 means 50.
-	Limit int
 }
 
 const selectClients = `
@@ -90,14 +87,13 @@ func (s *Service) Client(ctx context.Context, id string) (Client, error) {
 // ListClients returns a page of clients, newest first, and the cursor of the
 // next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) ListClients(
-	ctx context.Context, filter ClientFilter,
+	ctx context.Context, filter ClientFilter, page postgres.Paging,
 ) ([]Client, postgres.Cursor, error) {
-	limit, err := pageLimit(filter.Limit)
-	if err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	rows := []Client{}
-	err = s.DB.SelectContext(ctx, &rows, selectClients+`
+	err := s.DB.SelectContext(ctx, &rows, selectClients+`
 		 WHERE ($1::uuid IS NULL OR c.partner_uid = $1)
 		   AND (c.revoked_at IS NULL OR NOT $2)
 		   AND (c.partner_uid IS NULL OR NOT $6)
@@ -105,12 +101,11 @@ func (s *Service) ListClients(
 		 ORDER BY c.created_at DESC, c.client_id DESC
 		 LIMIT $5`,
 		postgres.OrNull(filter.PartnerUID), filter.WithoutRevoked,
-		postgres.OrNull(filter.Cursor.At), clientID(filter.Cursor.UID), limit+1,
-		filter.Lender)
+		postgres.OrNull(page.From.At), clientID(page.From.UID), page.Limit+1, filter.Lender)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing clients: %w", err)
 	}
-	rows, next := postgres.Page(rows, limit, func(client Client) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(client Client) postgres.Cursor {
 		uid, _ := clientUID(client.ID) // every stored id was written by clientID
 		return postgres.Cursor{At: client.CreatedAt, UID: uid}
 	})

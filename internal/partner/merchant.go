@@ -23,9 +23,6 @@ type Merchant struct {
 type MerchantFilter struct {
 	// PartnerUID is the nil UUID for the merchants of all partners.
 	PartnerUID uuid.UUID
-	Cursor     postgres.Cursor
-	// Limit is the size of a page: 1 to 500, 0 means 50.
-	Limit int
 }
 
 // CreateMerchant adds a merchant to a partner. Errors: VALIDATION_ERROR for its
@@ -72,25 +69,24 @@ func (s *Service) Merchant(ctx context.Context, uid uuid.UUID) (Merchant, error)
 // ListMerchants returns a page of merchants, newest first, and the cursor of
 // the next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) ListMerchants(
-	ctx context.Context, filter MerchantFilter,
+	ctx context.Context, filter MerchantFilter, page postgres.Paging,
 ) ([]Merchant, postgres.Cursor, error) {
-	limit, err := pageLimit(filter.Limit)
-	if err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	rows := []Merchant{}
-	err = s.DB.SelectContext(ctx, &rows, `
+	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT merchant_uid, partner_uid, name, created_at
 		  FROM merchants
 		 WHERE ($1::uuid IS NULL OR partner_uid = $1)
 		   AND ($2::timestamptz IS NULL OR (created_at, merchant_uid) < ($2, $3))
 		 ORDER BY created_at DESC, merchant_uid DESC
 		 LIMIT $4`,
-		postgres.OrNull(filter.PartnerUID), postgres.OrNull(filter.Cursor.At), filter.Cursor.UID, limit+1)
+		postgres.OrNull(filter.PartnerUID), postgres.OrNull(page.From.At), page.From.UID, page.Limit+1)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing merchants: %w", err)
 	}
-	rows, next := postgres.Page(rows, limit, func(merchant Merchant) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(merchant Merchant) postgres.Cursor {
 		return postgres.Cursor{At: merchant.CreatedAt, UID: merchant.UID}
 	})
 	return rows, next, nil

@@ -25,29 +25,28 @@ type Summary struct {
 // Summaries returns a page of partners, newest first, and the cursor of the
 // next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Summaries(
-	ctx context.Context, filter Filter,
+	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	limit, err := pageLimit(filter.Limit)
-	if err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	conditions, args := filter.where()
-	args = append(args, limit+1)
+	c := filter.conditions()
+	c.OlderThan(page.From, `p.created_at`, `p.partner_uid`)
 	rows := []Summary{}
-	err = s.DB.SelectContext(ctx, &rows, `
+	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT p.partner_uid, p.name, p.contact, p.created_at,
 		       (SELECT count(*) FROM merchants m WHERE m.partner_uid = p.partner_uid) AS merchants,
 		       (SELECT count(*) FROM clients c
 		         WHERE c.partner_uid = p.partner_uid AND c.revoked_at IS NULL) AS clients,
 		       (SELECT count(*) FROM subscriptions s
 		         WHERE s.partner_uid = p.partner_uid AND s.state <> 'deleted') AS subscriptions
-		  FROM partners p`+conditions+fmt.Sprintf(`
+		  FROM partners p`+c.Where()+`
 		 ORDER BY p.created_at DESC, p.partner_uid DESC
-		 LIMIT $%d`, len(args)), args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("summing up partners: %w", err)
 	}
-	rows, next := postgres.Page(rows, limit, func(row Summary) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
 		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
 	})
 	return rows, next, nil
@@ -55,27 +54,20 @@ func (s *Service) Summaries(
 
 // CountPartners counts the partners that match, at most limit of them.
 func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	args = append(args, limit)
+	c := filter.conditions()
 	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM partners p`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+		c.Where()+` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting partners: %w", err)
 	}
 	return count, nil
 }
 
-// where renders the filter as a WHERE clause and its arguments.
-func (f Filter) where() (string, []any) {
+// conditions are those of the filter over partners p.
+func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
-	if f.Name != "" {
-		c.Add(`lower(p.name) LIKE lower(?)`, postgres.LikePrefix(f.Name))
-	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(p.created_at, p.partner_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
-	return c.Where(), c.Args
+	c.When(f.Name != "", `lower(p.name) LIKE lower(?)`, postgres.LikePrefix(f.Name))
+	return c
 }
 
 // RenameMerchant gives a merchant another name and returns it as it was.
@@ -114,7 +106,7 @@ func (s *Service) ClientsOf(ctx context.Context, merchantUID uuid.UUID) ([]Clien
 	err := s.DB.SelectContext(ctx, &rows, selectClients+`
 		 WHERE c.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = $1)
 		 ORDER BY c.created_at DESC, c.client_id DESC
-		 LIMIT $2`, merchantUID, maxLimit)
+		 LIMIT $2`, merchantUID, postgres.MaxPage)
 	if err != nil {
 		return nil, fmt.Errorf("listing the clients of merchant %s: %w", merchantUID, err)
 	}

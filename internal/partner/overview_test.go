@@ -32,7 +32,8 @@ func TestSummaries(t *testing.T) {
 		"volt":    nil,
 		"w":       {wind.UID},
 	} {
-		rows, next, err := h.Summaries(t.Context(), partner.Filter{Name: name})
+		rows, next, err := h.Summaries(t.Context(), partner.Filter{Name: name},
+			postgres.Paging{Limit: 50})
 		if err != nil || !next.IsZero() {
 			t.Fatalf("%q: next page %v, %v", name, next, err)
 		}
@@ -48,11 +49,12 @@ func TestSummaries(t *testing.T) {
 			t.Errorf("%q counts %d, %v", name, count, err)
 		}
 	}
-	first, next, err := h.Summaries(t.Context(), partner.Filter{Limit: 1})
+	first, next, err := h.Summaries(t.Context(), partner.Filter{}, postgres.Paging{Limit: 1})
 	if err != nil || len(first) != 1 || next.IsZero() {
 		t.Fatalf("first page %v, next %v, %v", first, next, err)
 	}
-	second, next, err := h.Summaries(t.Context(), partner.Filter{Limit: 1, Cursor: next})
+	second, next, err := h.Summaries(t.Context(), partner.Filter{},
+		postgres.Paging{From: next, Limit: 1})
 	if err != nil || !next.IsZero() || second[0].UID != sun.UID || second[0].Merchants != 2 ||
 		second[0].Clients != 1 {
 		t.Errorf("second page %+v, next %v, %v", second, next, err)

@@ -55,10 +55,7 @@ type Change struct {
 // Filter narrows a list of partners.
 type Filter struct {
 	// Name is the beginning of the name in any case, empty for all.
-	Name   string
-	Cursor postgres.Cursor
-	// Limit is the size of a page: 1 to 500, 0 means 50.
-	Limit int
+	Name string
 }
 
 // CreatePartner adds a partner; contact may be empty. Error: VALIDATION_ERROR that names every
@@ -142,25 +139,24 @@ func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
 // ListPartners returns a page of partners, newest first, and the cursor of the
 // next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) ListPartners(
-	ctx context.Context, filter Filter,
+	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Partner, postgres.Cursor, error) {
-	limit, err := pageLimit(filter.Limit)
-	if err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	rows := []Partner{}
-	err = s.DB.SelectContext(ctx, &rows, `
+	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT `+columns+`
 		  FROM partners
 		 WHERE lower(name) LIKE lower($1)
 		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))
 		 ORDER BY created_at DESC, partner_uid DESC
 		 LIMIT $4`,
-		postgres.LikePrefix(filter.Name), postgres.OrNull(filter.Cursor.At), filter.Cursor.UID, limit+1)
+		postgres.LikePrefix(filter.Name), postgres.OrNull(page.From.At), page.From.UID, page.Limit+1)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing partners: %w", err)
 	}
-	rows, next := postgres.Page(rows, limit, func(partner Partner) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(partner Partner) postgres.Cursor {
 		return postgres.Cursor{At: partner.CreatedAt, UID: partner.UID}
 	})
 	return rows, next, nil
@@ -168,20 +164,4 @@ func (s *Service) ListPartners(
 
 func errNoPartner(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "there is no partner %s", uid)
-}
-
-// Sizes of a page.
-const (
-	defaultLimit = 50
-	maxLimit     = 500
-)
-
-func pageLimit(limit int) (int, error) {
-	switch {
-	case limit == 0:
-		return defaultLimit, nil
-	case limit < 0 || limit > maxLimit:
-		return 0, lending.Invalid("limit", `"limit" must be from 1 to %d`, maxLimit)
-	}
-	return limit, nil
 }

@@ -110,7 +110,7 @@ func TestListsPageNewestFirst(t *testing.T) {
 
 	t.Run("partners", func(t *testing.T) {
 		rows, pages := walk(t, func(c postgres.Cursor) ([]partner.Partner, postgres.Cursor, error) {
-			return h.ListPartners(t.Context(), partner.Filter{Cursor: c, Limit: 3})
+			return h.ListPartners(t.Context(), partner.Filter{}, postgres.Paging{From: c, Limit: 3})
 		})
 		if pages != 3 {
 			t.Errorf("%d pages, want 3", pages)
@@ -121,7 +121,7 @@ func TestListsPageNewestFirst(t *testing.T) {
 	t.Run("merchants of one partner", func(t *testing.T) {
 		rows, pages := walk(t, func(c postgres.Cursor) ([]partner.Merchant, postgres.Cursor, error) {
 			return h.ListMerchants(t.Context(),
-				partner.MerchantFilter{PartnerUID: owner, Cursor: c, Limit: 1})
+				partner.MerchantFilter{PartnerUID: owner}, postgres.Paging{From: c, Limit: 1})
 		})
 		if pages != 3 {
 			t.Errorf("%d pages, want 3", pages)
@@ -131,7 +131,7 @@ func TestListsPageNewestFirst(t *testing.T) {
 	})
 	t.Run("clients made at one time", func(t *testing.T) {
 		rows, pages := walk(t, func(c postgres.Cursor) ([]partner.Client, postgres.Cursor, error) {
-			return h.ListClients(t.Context(), partner.ClientFilter{Cursor: c, Limit: 2})
+			return h.ListClients(t.Context(), partner.ClientFilter{}, postgres.Paging{From: c, Limit: 2})
 		})
 		if pages != 3 {
 			t.Errorf("%d pages, want 3", pages)
@@ -173,7 +173,8 @@ func TestListPartnersByName(t *testing.T) {
 	}
 	tests := map[string]int{"": 4, "ACME": 2, "Best": 1, "50%": 1, "50": 1, "%": 0, "_": 0, "Roofs": 0}
 	for prefix, want := range tests {
-		rows, _, err := h.ListPartners(t.Context(), partner.Filter{Name: prefix})
+		rows, _, err := h.ListPartners(t.Context(), partner.Filter{Name: prefix},
+			postgres.Paging{Limit: 50})
 		if err != nil || len(rows) != want {
 			t.Errorf("%q finds %d partners, %v, want %d", prefix, len(rows), err, want)
 		}
@@ -185,25 +186,26 @@ func TestListLimits(t *testing.T) {
 	h := newHarness(t)
 	lists := map[string]func(limit int) error{
 		"partners": func(limit int) error {
-			_, _, err := h.ListPartners(t.Context(), partner.Filter{Limit: limit})
+			_, _, err := h.ListPartners(t.Context(), partner.Filter{}, postgres.Paging{Limit: limit})
 			return err
 		},
 		"merchants": func(limit int) error {
-			_, _, err := h.ListMerchants(t.Context(), partner.MerchantFilter{Limit: limit})
+			_, _, err := h.ListMerchants(t.Context(), partner.MerchantFilter{},
+				postgres.Paging{Limit: limit})
 			return err
 		},
 		"clients": func(limit int) error {
-			_, _, err := h.ListClients(t.Context(), partner.ClientFilter{Limit: limit})
+			_, _, err := h.ListClients(t.Context(), partner.ClientFilter{}, postgres.Paging{Limit: limit})
 			return err
 		},
 	}
 	for name, list := range lists {
-		for _, limit := range []int{0, 1, 500} {
+		for _, limit := range []int{1, 500} {
 			if err := list(limit); err != nil {
 				t.Errorf("%s with limit %d: %v", name, limit, err)
 			}
 		}
-		for _, limit := range []int{-1, 501} {
+		for _, limit := range []int{-1, 0, 501} {
 			wantRefusal(t, list(limit), lending.CodeValidation, "limit")
 		}
 	}

@@ -36,6 +36,12 @@ func (c *Conditions) Where() string {
 	return ` WHERE (` + strings.Join(c.terms, `) AND (`) + `)`
 }
 
+// OlderThan keeps the rows after a place in a list that is sorted by the two columns of a
+// Cursor, newest first; all of them after the beginning.
+func (c *Conditions) OlderThan(place Cursor, at, uid string) {
+	c.When(!place.IsZero(), `(`+at+`, `+uid+`) < (?, ?)`, place.At, place.UID)
+}
+
 // When appends a condition if it is asked for.
 func (c *Conditions) When(asked bool, condition string, values ...any) {
 	if asked {

@@ -91,6 +91,12 @@ type Paging struct {
 // Check answers VALIDATION_ERROR for a limit that no page can have.
 func (p Paging) Check() error { return CheckLimit(p.Limit) }
 
+// OneMore is the page with one more row, which tells whether there is a next page.
+func (p Paging) OneMore() Paging {
+	p.Limit++
+	return p
+}
+
 // Page cuts rows, which were fetched with one more than limit, to the limit
 // and returns the cursor of the next page, zero on the last one.
 func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {

@@ -69,8 +69,8 @@ func TestDeliveriesThatArriveLaterCorrect(t *testing.T) {
 		t.Errorf("made %+v afterwards", report)
 	}
 	listed, _, err := w.Statements.List(t.Context(), statement.Filter{
-		Date: w.date(0).String(), Limit: 10,
-	})
+		Date: w.date(0).String(),
+	}, postgres.Paging{Limit: 10})
 	if err != nil || len(listed) != 1 || listed[0].Version != 2 {
 		t.Errorf("listed %+v, %v", listed, err)
 	}

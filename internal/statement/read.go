@@ -161,9 +161,6 @@ type Filter struct {
 	Date, Since, Until string
 	// Versions lists every version, not the newest alone.
 	Versions bool
-	Cursor   postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
 }
 
 // Summary is a frozen statement in a list.
@@ -206,13 +203,15 @@ func (f Filter) conditions() postgres.Conditions {
 // List returns one page of the frozen statements that match, newest first, each in its newest
 // version unless all are asked for, and where the next page begins. Error: VALIDATION_ERROR
 // for the limit.
-func (s *Service) List(ctx context.Context, filter Filter) ([]Summary, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+func (s *Service) List(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) ([]Summary, postgres.Cursor, error) {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	c := filter.conditions()
-	c.When(!filter.Cursor.IsZero(), `(s.day, s.merchant_uid) < (?::date, ?)`,
-		filter.Cursor.At.Format(time.DateOnly), filter.Cursor.UID)
+	c.When(!page.From.IsZero(), `(s.day, s.merchant_uid) < (?::date, ?)`,
+		page.From.At.Format(time.DateOnly), page.From.UID)
 	var found []Summary
 	err := s.DB.SelectContext(ctx, &found, `
 		SELECT s.merchant_uid, m.name AS merchant_name, s.day, d.begins, d.ends, s.version,
@@ -222,11 +221,11 @@ func (s *Service) List(ctx context.Context, filter Filter) ([]Summary, postgres.
 		  JOIN statement_days d USING (day)
 		  JOIN merchants m USING (merchant_uid)`+c.Where()+`
 		 ORDER BY s.day DESC, s.merchant_uid DESC, s.version DESC
-		 LIMIT `+c.Bind(filter.Limit+1), c.Args...)
+		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing statements: %w", err)
 	}
-	found, next := postgres.Page(found, filter.Limit, func(s Summary) postgres.Cursor {
+	found, next := postgres.Page(found, page.Limit, func(s Summary) postgres.Cursor {
 		return postgres.Cursor{At: s.Day, UID: s.MerchantUID}
 	})
 	return found, next, nil

@@ -230,9 +230,8 @@ func (a *applications) listApplications(c echo.Context) error {
 		MerchantUIDs: merchantsOf(c),
 		Reference:    query.text("external_reference", maxLine),
 		CreatedSince: query.moment("created_since"),
-		Limit:        query.limit(),
-		Cursor:       query.cursor(applicationList),
 	}
+	page := query.page(applicationList)
 	if status, given := query.one("status"); given {
 		wanted.Status, err = lending.ParseApplicationStatus(status)
 		query.errs.Merge(err)
@@ -240,7 +239,7 @@ func (a *applications) listApplications(c echo.Context) error {
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.service.Find(c.Request().Context(), wanted)
+	found, next, err := a.service.Find(c.Request().Context(), wanted, page)
 	if err != nil {
 		return err
 	}

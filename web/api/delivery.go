@@ -147,8 +147,8 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 		SubscriptionUID: query.uid("subscription_uid"),
 		ApplicationUID:  query.uid("thrive_application_uid"),
 		Since:           query.moment("since"), Until: query.moment("until"),
-		Limit: query.limit(), Cursor: query.cursor(deliveryList),
 	}
+	page := query.page(deliveryList)
 	if event, given := query.one("event"); given {
 		filter.Event = lending.EventKind(event)
 		query.kinds("event")
@@ -156,7 +156,7 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
-	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter)
+	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter, page)
 	if err != nil {
 		return err
 	}

@@ -155,8 +155,8 @@ func (l *lender) lenderApplications(c echo.Context) error {
 	}
 	filter := application.UpdatedFilter{
 		MerchantUID: query.uid("merchant_uid"), Since: query.moment("updated_since"),
-		Limit: query.limit(), Cursor: query.cursor(lenderApplicationList),
 	}
+	page := query.page(lenderApplicationList)
 	if status, given := query.one("status"); given {
 		filter.Status, err = lending.ParseApplicationStatus(status)
 		query.errs.Merge(err)
@@ -164,7 +164,7 @@ func (l *lender) lenderApplications(c echo.Context) error {
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
-	found, next, err := l.applications.Updated(c.Request().Context(), filter)
+	found, next, err := l.applications.Updated(c.Request().Context(), filter, page)
 	if err != nil {
 		return err
 	}
@@ -339,8 +339,8 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 	}
 	filter := loan.DrawFilter{
 		MerchantUID: query.uid("merchant_uid"), RequestedBefore: query.moment("requested_before"),
-		Limit: query.limit(), Cursor: query.cursor(disbursementList),
 	}
+	page := query.page(disbursementList)
 	if status, given := query.one("status"); given {
 		filter.Status, err = lending.ParseFundingStatus(status)
 		query.errs.Merge(err)
@@ -348,7 +348,7 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
-	found, next, err := l.loans.Draws(c.Request().Context(), filter)
+	found, next, err := l.loans.Draws(c.Request().Context(), filter, page)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,11 @@ func readTime(errs *lending.FieldErrors, name, text, hint string) time.Time {
 	return at
 }
 
+// page reads which page of a list is asked for.
+func (q *query) page(list string) postgres.Paging {
+	return postgres.Paging{Limit: q.limit(), From: q.cursor(list)}
+}
+
 // cursor reads where the page of a list begins, as cursorOf wrote it for the same
 // list.
 func (q *query) cursor(list string) postgres.Cursor {

@@ -88,12 +88,12 @@ func (s *statements) list(c echo.Context) error {
 	filter := statement.Filter{
 		Merchants: append([]uuid.UUID{}, merchantsOf(c)...),
 		Since:     query.date("since"), Until: query.date("until"),
-		Limit: query.limit(), Cursor: query.cursor(statementList),
 	}
+	page := query.page(statementList)
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
-	found, next, err := s.service.List(c.Request().Context(), filter)
+	found, next, err := s.service.List(c.Request().Context(), filter, page)
 	if err != nil {
 		return err
 	}

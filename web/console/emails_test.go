@@ -42,7 +42,7 @@ func paused(message *email.Message) { message.Paused = true }
 // mails lists the log, newest first.
 func (r *harness) mails() []email.Email {
 	r.Helper()
-	mails, _, err := email.List(r.Context(), r.DB, email.Filter{}, postgres.Cursor{}, 500)
+	mails, _, err := email.List(r.Context(), r.DB, email.Filter{}, postgres.Paging{Limit: 500})
 	r.must(err)
 	return mails
 }

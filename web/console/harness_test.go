@@ -167,9 +167,10 @@ func (r *harness) publish(status string) []delivery.Delivery {
 // list returns every delivery, newest first.
 func (r *harness) list() []delivery.Delivery {
 	r.Helper()
-	page, err := r.Webhooks.Deliveries.List(r.Context(), delivery.Filter{Limit: postgres.MaxPage})
+	found, _, err := r.Webhooks.Deliveries.List(r.Context(), delivery.Filter{},
+		postgres.Paging{Limit: postgres.MaxPage})
 	r.must(err)
-	return page.Deliveries
+	return found
 }
 
 // work makes the attempts that are in the queue.

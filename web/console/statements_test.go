@@ -38,7 +38,7 @@ func TestStatementsInTheConsole(t *testing.T) {
 	r.publish("Approved") // belongs to a day that is frozen by now
 	freeze(9 * 24 * time.Hour)
 
-	listed, _, err := r.Statements.List(t.Context(), statement.Filter{Limit: 100})
+	listed, _, err := r.Statements.List(t.Context(), statement.Filter{}, postgres.Paging{Limit: 100})
 	r.must(err)
 	first := listed[len(listed)-1]
 	merchant := first.MerchantUID.String()

@@ -25,7 +25,8 @@ import (
 // onlySubscription loads the only subscription.
 func (r *harness) onlySubscription() subscription.Subscription {
 	r.Helper()
-	found, _, err := r.Webhooks.Subscriptions.List(r.Context(), subscription.Filter{Limit: 10})
+	found, _, err := r.Webhooks.Subscriptions.List(r.Context(), subscription.Filter{},
+		postgres.Paging{Limit: 10})
 	r.must(err)
 	if len(found) != 1 {
 		r.Fatalf("%d subscriptions, want one", len(found))
@@ -166,7 +167,7 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 		}
 	}
 	if found, _, _ := r.Webhooks.Subscriptions.List(t.Context(),
-		subscription.Filter{Limit: 1}); len(found) != 0 {
+		subscription.Filter{}, postgres.Paging{Limit: 1}); len(found) != 0 {
 		t.Error("a wrong form created a subscription")
 	}
 }

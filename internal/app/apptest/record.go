@@ -50,20 +50,19 @@ func (h *Harness) Statuses(t testing.TB, uid uuid.UUID) []string {
 // DeliveriesOf returns the deliveries of an application, newest first.
 func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []delivery.Delivery {
 	t.Helper()
-	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{
-		ApplicationUID: uid, Limit: postgres.MaxPage,
-	})
+	found, _, err := h.Webhooks.Deliveries.List(t.Context(),
+		delivery.Filter{ApplicationUID: uid}, postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page.Deliveries
+	return found
 }
 
 // MailsOf returns the mails of an application as "kind: state", oldest first.
 func (h *Harness) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	filter := email.Filter{ApplicationUID: uid}
-	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Cursor{}, postgres.MaxPage)
+	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

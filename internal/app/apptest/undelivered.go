@@ -43,12 +43,11 @@ func (s *Server) Fail(application, to uuid.UUID) delivery.Delivery {
 		return s.Harness.Events.Record(ctx, tx,
 			lending.TaskCreated(application.String(), "Sign", lending.TaskPending))
 	})
-	page, err := s.Webhooks.Deliveries.List(s.T.Context(), delivery.Filter{
-		SubscriptionUID: to, Limit: 1,
-	})
+	found, _, err := s.Webhooks.Deliveries.List(s.T.Context(),
+		delivery.Filter{SubscriptionUID: to}, postgres.Paging{Limit: 1})
 	must(s.T, err)
-	s.End(page.Deliveries[0].UID, delivery.StateFailed)
-	return page.Deliveries[0]
+	s.End(found[0].UID, delivery.StateFailed)
+	return found[0]
 }
 
 // End ends a delivery as its last attempt would have.

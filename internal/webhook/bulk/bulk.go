@@ -111,7 +111,7 @@ type Scope struct {
 	Kind       Kind      `json:"kind"`
 	// Deliveries are those of KindSelection.
 	Deliveries []uuid.UUID `json:"deliveries,omitempty"`
-	// Filter is that of KindFilter; its cursor and limit do not count.
+	// Filter is that of KindFilter.
 	Filter delivery.Filter `json:"filter,omitzero"`
 	// Subscriptions are those of KindRecover and KindReplay.
 	Subscriptions []uuid.UUID `json:"subscriptions,omitempty"`

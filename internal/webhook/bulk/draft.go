@@ -26,7 +26,6 @@ func (s *Service) Draft(
 	if scope.Until.IsZero() {
 		scope.Until = tx.Now
 	}
-	scope.Filter.Cursor, scope.Filter.Limit = postgres.Cursor{}, 0
 	if scope.Kind == KindFilter && scope.Filter.Until.IsZero() {
 		scope.Filter.Until = tx.Now
 	}

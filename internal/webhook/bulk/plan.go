@@ -383,7 +383,6 @@ var wanted = `
 func (s *Service) PartnersOf(
 	ctx context.Context, filter delivery.Filter,
 ) ([]PartnerShare, error) {
-	filter.Cursor = postgres.Cursor{}
 	rows, args := filter.Newest(`d.subscription_uid`, MaxItems)
 	var shares []PartnerShare
 	err := s.DB.SelectContext(ctx, &shares, `

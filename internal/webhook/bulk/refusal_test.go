@@ -279,13 +279,13 @@ func TestBulksAreListedAndCounted(t *testing.T) {
 		h.Clock.Move(time.Second)
 	}
 	h.Confirm(t, made[1])
-	filter := bulk.Filter{PartnerUID: h.Partner, Limit: 2}
-	first, next, err := h.Bulk.List(t.Context(), filter)
+	filter, page := bulk.Filter{PartnerUID: h.Partner}, postgres.Paging{Limit: 2}
+	first, next, err := h.Bulk.List(t.Context(), filter, page)
 	if err != nil || len(first) != 2 || first[0].UID != made[2] || first[1].Counts.Waiting != 2 {
 		t.Fatalf("first page: %+v, %v", first, err)
 	}
-	filter.Cursor = next
-	last, next, err := h.Bulk.List(t.Context(), filter)
+	page.From = next
+	last, next, err := h.Bulk.List(t.Context(), filter, page)
 	if err != nil || len(last) != 1 || last[0].UID != made[0] || !next.IsZero() {
 		t.Errorf("last page: %+v, %v", last, err)
 	}

@@ -104,35 +104,32 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Resend, error) {
 type Filter struct {
 	PartnerUID uuid.UUID
 	State      State
-	Cursor     postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
 }
 
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.PartnerUID != uuid.Nil, `b.partner_uid = ?`, f.PartnerUID)
 	c.When(f.State != "", `b.state = ?`, string(f.State))
-	c.When(!f.Cursor.IsZero(), `(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	return c
 }
 
 // List returns one page of the bulk re-sends that match, newest first, and the
 // cursor of the next. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
-	ctx context.Context, filter Filter,
+	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Resend, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	c := filter.conditions()
+	c.OlderThan(page.From, `b.created_at`, `b.bulk_uid`)
 	rest := c.Where() + ` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` +
-		c.Bind(filter.Limit+1)
+		c.Bind(page.Limit+1)
 	rows, err := fetch(ctx, s.DB, rest, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(row row) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row row) postgres.Cursor {
 		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
 	})
 	bulks := make([]Resend, 0, len(rows))
@@ -142,10 +139,8 @@ func (s *Service) List(
 	return bulks, next, nil
 }
 
-// Count counts the bulk re-sends that match, at most limit of them; the
-// filter's cursor and limit do not count.
+// Count counts the bulk re-sends that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
 	c := filter.conditions()
 	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.Where() +
 		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(limit) + `) AS matching`

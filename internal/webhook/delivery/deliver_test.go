@@ -340,11 +340,11 @@ func TestTestEvent(t *testing.T) {
 	if count := len(endpoint.Requests()); count != len(lending.AllEventKinds()) {
 		t.Errorf("%d requests of %d tests", count, len(lending.AllEventKinds()))
 	}
-	sample, err := h.Deliveries.List(t.Context(), delivery.Filter{
-		ApplicationUID: uuid.MustParse(lending.SampleApplicationUID), Limit: postgres.MaxPage,
-	})
-	if err != nil || len(sample.Deliveries) != len(lending.AllEventKinds()) {
-		t.Errorf("%d deliveries of the sample application (%v)", len(sample.Deliveries), err)
+	sample, _, err := h.Deliveries.List(t.Context(), delivery.Filter{
+		ApplicationUID: uuid.MustParse(lending.SampleApplicationUID),
+	}, postgres.Paging{Limit: postgres.MaxPage})
+	if err != nil || len(sample) != len(lending.AllEventKinds()) {
+		t.Errorf("%d deliveries of the sample application (%v)", len(sample), err)
 	}
 
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {

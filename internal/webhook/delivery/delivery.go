@@ -67,13 +67,6 @@ type Delivery struct {
 	MadeGoodBy *uuid.UUID `db:"made_good_by"`
 }
 
-// Page is one page of deliveries, newest first.
-type Page struct {
-	Deliveries []Delivery
-	// Next is the zero cursor on the last page.
-	Next postgres.Cursor
-}
-
 // Detail is a delivery with what was sent and what came back.
 type Detail struct {
 	Delivery

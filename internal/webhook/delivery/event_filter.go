@@ -20,9 +20,6 @@ type EventFilter struct {
 	ApplicationUID uuid.UUID
 	// Since is inclusive, Until exclusive; both compare when it occurred.
 	Since, Until time.Time
-	Cursor       postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
 }
 
 // latestEvents is the order of the list, which every index of it shares.
@@ -53,17 +50,20 @@ func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventSco
 	return eventScope{EventFilter: f, none: none, few: found.Applications <= fewApplications}, nil
 }
 
-// newest renders the statement that selects columns of the limit newest events
-// that match: application by application where the merchant has few of them.
-func (f eventScope) newest(columns string, limit int) (string, []any) {
+// newest renders the statement that selects columns of the newest events that match, up to
+// a page: application by application where the merchant has few of them.
+func (f eventScope) newest(columns string, page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
+	// The first condition alone lets later months be left out.
+	c.When(!page.From.IsZero(), `e.occurred_at <= ?`, page.From.At)
+	c.OlderThan(page.From, `e.occurred_at`, `e.event_uid`)
 	if !f.few || f.ApplicationUID != uuid.Nil {
 		f.narrow(&c)
 		return `SELECT ` + columns + ` FROM events e` + c.Where() + latestEvents +
-			` LIMIT ` + c.Bind(limit), c.Args
+			` LIMIT ` + c.Bind(page.Limit), c.Args
 	}
 	c.Add(`e.application_uid = o.application_uid`)
-	most, merchant := c.Bind(limit), c.Bind(f.MerchantUID)
+	most, merchant := c.Bind(page.Limit), c.Bind(f.MerchantUID)
 	f.withoutOwner().narrow(&c)
 	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
 	return `SELECT ` + columns + `
@@ -82,9 +82,8 @@ func (f eventScope) withoutOwner() EventFilter {
 // countQuery renders the statement that counts at most limit events that match,
 // in any order where a merchant's applications lead to them.
 func (f eventScope) countQuery(limit int) (string, []any) {
-	f.Cursor = postgres.Cursor{}
 	if f.MerchantUID == uuid.Nil || f.ApplicationUID != uuid.Nil {
-		newest, args := f.newest(`1`, limit)
+		newest, args := f.newest(`1`, postgres.Paging{Limit: limit})
 		return `SELECT count(*) FROM (` + newest + `) AS matching`, args
 	}
 	var c postgres.Conditions
@@ -109,7 +108,4 @@ func (f EventFilter) narrow(c *postgres.Conditions) {
 	narrowApplication(c, `e`, f.ApplicationUID)
 	c.When(!f.Since.IsZero(), `e.occurred_at >= ?`, f.Since)
 	c.When(!f.Until.IsZero(), `e.occurred_at < ?`, f.Until)
-	// The first condition alone lets later months be left out.
-	c.When(!f.Cursor.IsZero(), `e.occurred_at <= ? AND (e.occurred_at, e.event_uid) < (?, ?)`,
-		f.Cursor.At, f.Cursor.At, f.Cursor.UID)
 }

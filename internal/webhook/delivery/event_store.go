@@ -43,13 +43,6 @@ type EventRecord struct {
 	FanOut        FanOut     `db:"-"`
 }
 
-// EventPage is one page of events, newest first.
-type EventPage struct {
-	Events []EventRecord
-	// Next is the zero cursor on the last page.
-	Next postgres.Cursor
-}
-
 // EventDetail is an event with its body and what became of it.
 type EventDetail struct {
 	EventRecord
@@ -76,33 +69,34 @@ const (
 )
 
 // Events returns one page of the events that match, newest first, with what
-// became of each. Error: VALIDATION_ERROR for the limit.
-func (l *Log) Events(ctx context.Context, filter EventFilter) (EventPage, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
-		return EventPage{}, err
+// became of each, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
+func (l *Log) Events(
+	ctx context.Context, filter EventFilter, page postgres.Paging,
+) ([]EventRecord, postgres.Cursor, error) {
+	if err := page.Check(); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
 	scope, err := eventScopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
-		return EventPage{}, err
+		return nil, postgres.Cursor{}, err
 	}
-	newest, args := scope.newest(`e.*`, filter.Limit+1)
+	newest, args := scope.newest(`e.*`, page.OneMore())
 	var rows []EventRecord
 	err = l.DB.SelectContext(ctx, &rows, `SELECT `+eventColumns+` FROM (`+newest+`) e`+
 		eventOwners+latestEvents, args...)
 	if err != nil {
-		return EventPage{}, fmt.Errorf("listing events: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing events: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(e EventRecord) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(e EventRecord) postgres.Cursor {
 		return postgres.Cursor{At: e.OccurredAt, UID: e.UID}
 	})
 	if err := countFanOut(ctx, l.DB, rows); err != nil {
-		return EventPage{}, err
+		return nil, postgres.Cursor{}, err
 	}
-	return EventPage{Events: rows, Next: next}, nil
+	return rows, next, nil
 }
 
-// CountEvents counts the events that match, at most limit of them. The filter's
-// cursor and limit do not count.
+// CountEvents counts the events that match, at most limit of them.
 func (l *Log) CountEvents(ctx context.Context, filter EventFilter, limit int) (int, error) {
 	scope, err := eventScopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {

@@ -33,12 +33,13 @@ func TestEventsAreListedWithWhatBecameOfThem(t *testing.T) {
 			})
 		}
 	}
-	page, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{Limit: 10})
-	if err != nil || len(page.Events) != 1 {
-		t.Fatalf("%d events, %v", len(page.Events), err)
+	found, _, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{},
+		postgres.Paging{Limit: 10})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d events, %v", len(found), err)
 	}
 	want := delivery.FanOut{Delivered: 1, Open: 1, PassedOver: 1, Resends: 1}
-	if got := page.Events[0]; got.UID != event.UID || got.FanOut != want || got.Test ||
+	if got := found[0]; got.UID != event.UID || got.FanOut != want || got.Test ||
 		got.PartnerName != "Solar Partners" || *got.MerchantName != "Sunny Roofs" {
 		t.Errorf("event %+v", got)
 	}
@@ -85,14 +86,13 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 		{"range", delivery.EventFilter{Since: start, Until: events[2].OccurredAt}, 2},
 	} {
 		seen := 0
-		for filter := test.filter; ; {
-			filter.Limit = 1
-			page, err := h.Deliveries.Events(t.Context(), filter)
+		for page := (postgres.Paging{Limit: 1}); ; {
+			found, next, err := h.Deliveries.Events(t.Context(), test.filter, page)
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen += len(page.Events)
-			if filter.Cursor = page.Next; page.Next.IsZero() {
+			seen += len(found)
+			if page.From = next; next.IsZero() {
 				break
 			}
 		}
@@ -101,6 +101,6 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 			t.Errorf("%s: %d listed, %d counted, want %d, %v", test.name, seen, count, test.want, err)
 		}
 	}
-	_, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{})
+	_, _, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{}, postgres.Paging{})
 	webhooktest.WantRefusal(t, err, lending.CodeValidation, "limit")
 }

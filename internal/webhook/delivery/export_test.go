@@ -1,12 +1,18 @@
 package delivery
 
-import "context"
+import (
+	"context"
+
+	"drawbridge/internal/postgres"
+)
 
 // Query is the statement of a page, and CountQuery the one that counts, for
 // tests that look at their plans.
-func (s *Service) Query(ctx context.Context, f Filter) (string, []any, error) {
+func (s *Service) Query(
+	ctx context.Context, f Filter, page postgres.Paging,
+) (string, []any, error) {
 	scope, err := scopeOf(ctx, s.DB, f)
-	query, args := scope.query()
+	query, args := scope.query(page)
 	return query, args, err
 }
 

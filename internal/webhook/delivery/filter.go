@@ -3,6 +3,8 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,9 +45,22 @@ type Filter struct {
 	Since, Until time.Time
 	// Reader keeps what a partner's client may see; nil keeps everything.
 	Reader *Reader `json:"-"`
-	Cursor postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
+}
+
+// ParseAnswer reads which answers a filter is about: a status such as 503, or a class of them
+// such as 5xx. Both are 0 without a text, and ok is false for any other one.
+func ParseAnswer(text string) (status, class int, ok bool) {
+	digits, isClass := strings.CutSuffix(strings.ToLower(text), "xx")
+	number, err := strconv.Atoi(digits)
+	switch {
+	case text == "":
+		return 0, 0, true
+	case err == nil && isClass && number >= 1 && number <= 9:
+		return 0, number, true
+	case err == nil && !isClass && number >= 100 && number <= 999:
+		return number, 0, true
+	}
+	return 0, 0, false
 }
 
 // conditions are those of the filter over deliveries d.
@@ -86,10 +101,13 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	c.When(f.Resend != nil, `d.resend_of IS `+sqlNot(postgres.OrZero(f.Resend))+`NULL`)
 	c.When(!f.Since.IsZero(), `d.created_at >= ?`, f.Since)
 	c.When(!f.Until.IsZero(), `d.created_at < ?`, f.Until)
-	// The first condition says nothing new, except to the planner, which leaves out
-	// the months after the cursor.
-	c.When(!f.Cursor.IsZero(), `d.created_at <= ? AND (d.created_at, d.delivery_uid) < (?, ?)`,
-		f.Cursor.At, f.Cursor.At, f.Cursor.UID)
+}
+
+// olderThan keeps the deliveries d after a place in the list. The first condition says nothing
+// new, except to the planner, which leaves out the months after the place.
+func olderThan(c *postgres.Conditions, place postgres.Cursor) {
+	c.When(!place.IsZero(), `d.created_at <= ?`, place.At)
+	c.OlderThan(place, `d.created_at`, `d.delivery_uid`)
 }
 
 // narrowApplication adds the condition on the application, the sample one for tests.
@@ -116,19 +134,20 @@ const newestFirst = ` ORDER BY d.created_at DESC, d.delivery_uid DESC`
 // Newest renders the statement that selects columns of the limit newest
 // deliveries that match.
 func (f Filter) Newest(columns string, limit int) (string, []any) {
-	return f.newestFrom(f.spread(false), columns, limit)
+	return f.newestFrom(f.spread(false), columns, postgres.Paging{Limit: limit})
 }
 
-// newestFrom renders the statement that selects columns of the limit newest
-// deliveries that match, taken from where the spread says.
-func (f Filter) newestFrom(from spread, columns string, limit int) (string, []any) {
+// newestFrom renders the statement that selects columns of the newest deliveries that match,
+// up to a page, taken from where the spread says.
+func (f Filter) newestFrom(from spread, columns string, page postgres.Paging) (string, []any) {
 	if from.table == "" {
 		c := f.conditions()
-		most := c.Bind(limit)
+		olderThan(&c, page.From)
+		most := c.Bind(page.Limit)
 		of := `deliveries d` + c.Where()
 		if f.Waiting {
-			of = `(` + f.ofState(StatePending, most) + ` UNION ALL ` +
-				f.ofState(StateRetrying, most) + `) d`
+			of = `(` + f.ofState(StatePending, page.From, most) + ` UNION ALL ` +
+				f.ofState(StateRetrying, page.From, most) + `) d`
 		}
 		return `SELECT ` + columns + ` FROM ` + of + newestFirst + ` LIMIT ` + most, c.Args
 	}
@@ -138,7 +157,8 @@ func (f Filter) newestFrom(from spread, columns string, limit int) (string, []an
 		f.MerchantUID = uuid.Nil // the spread says it
 	}
 	f.Narrow(&c)
-	most, owner := c.Bind(limit), c.Bind(from.uid)
+	olderThan(&c, page.From)
+	most, owner := c.Bind(page.Limit), c.Bind(from.uid)
 	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
 	return `SELECT ` + columns + `
 		  FROM ` + from.table + ` o
@@ -148,9 +168,10 @@ func (f Filter) newestFrom(from spread, columns string, limit int) (string, []an
 }
 
 // ofState renders those of one state instead: the index of states has each of them in order.
-func (f Filter) ofState(state State, most string) string {
+func (f Filter) ofState(state State, after postgres.Cursor, most string) string {
 	f.State, f.Waiting = state, false
 	c := f.conditions() // with the same arguments, for a state has none
+	olderThan(&c, after)
 	//nolint:unqueryvet // as in newestFrom
 	return `(SELECT d.* FROM deliveries d` + c.Where() + newestFirst + ` LIMIT ` + most + `)`
 }
@@ -183,8 +204,8 @@ type scope struct {
 }
 
 // query renders the statement of a page, with one row more than the limit.
-func (s scope) query() (string, []any) {
-	rows, args := s.newestFrom(s.spread(s.few), `d.*`, s.Limit+1)
+func (s scope) query(page postgres.Paging) (string, []any) {
+	rows, args := s.newestFrom(s.spread(s.few), `d.*`, page.OneMore())
 	return `SELECT ` + deliveryColumns + `
 		  FROM (` + rows + `) d
 		  JOIN subscriptions s USING (subscription_uid)
@@ -197,9 +218,8 @@ func (s scope) query() (string, []any) {
 // limit keeps the planner from reading all deliveries and looking which of them are
 // the merchant's.
 func (s scope) countQuery(limit int) (string, []any) {
-	s.Cursor = postgres.Cursor{}
 	if s.MerchantUID == uuid.Nil || s.ApplicationUID != uuid.Nil || !s.few && s.isRare() {
-		rows, args := s.newestFrom(s.spread(false), `1`, limit)
+		rows, args := s.newestFrom(s.spread(false), `1`, postgres.Paging{Limit: limit})
 		return `SELECT count(*) FROM (` + rows + `) matching`, args
 	}
 	var c postgres.Conditions

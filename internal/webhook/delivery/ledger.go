@@ -74,17 +74,17 @@ func (l *Log) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLi
 // Ledger is a page of the ledger of an event, in the order of EventVerdicts. Errors: NOT_FOUND,
 // VALIDATION_ERROR for the limit.
 func (l *Log) Ledger(
-	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit int,
+	ctx context.Context, eventUID uuid.UUID, page postgres.Paging,
 ) ([]LedgerLine, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	more := limit + 1
-	lines, err := l.ledger(ctx, eventUID, from, &more)
+	more := page.Limit + 1
+	lines, err := l.ledger(ctx, eventUID, page.From, &more)
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	lines, next := postgres.Page(lines, limit, func(l LedgerLine) postgres.Cursor {
+	lines, next := postgres.Page(lines, page.Limit, func(l LedgerLine) postgres.Cursor {
 		return postgres.Cursor{At: l.Since, UID: l.SubscriptionUID}
 	})
 	return lines, next, nil

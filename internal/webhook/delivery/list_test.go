@@ -139,22 +139,23 @@ func TestPagesAreWhatAFilterMeans(t *testing.T) {
 			}
 		}
 		var got []uuid.UUID
+		page := postgres.Paging{Limit: rapid.IntRange(1, 60).Draw(r, "limit")}
 		for {
-			page, err := c.Deliveries.List(t.Context(), filter)
+			rows, next, err := c.Deliveries.List(t.Context(), filter, page)
 			if err != nil {
 				r.Fatal(err)
 			}
-			if len(page.Deliveries) > filter.Limit || len(page.Deliveries) == 0 && len(got) > 0 {
-				r.Fatalf("a page of %d after %d rows", len(page.Deliveries), len(got))
+			if len(rows) > page.Limit || len(rows) == 0 && len(got) > 0 {
+				r.Fatalf("a page of %d after %d rows", len(rows), len(got))
 			}
-			for _, found := range page.Deliveries {
+			for _, found := range rows {
 				got = append(got, found.UID)
 			}
-			if page.Next.IsZero() {
+			if next.IsZero() {
 				break
 			}
 			// A cursor travels as text.
-			if filter.Cursor, err = postgres.ParseCursor(page.Next.String()); err != nil {
+			if page.From, err = postgres.ParseCursor(next.String()); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -165,7 +166,7 @@ func TestPagesAreWhatAFilterMeans(t *testing.T) {
 }
 
 func (c *crowd) anyFilter(r *rapid.T) delivery.Filter {
-	filter := delivery.Filter{Limit: rapid.IntRange(1, 60).Draw(r, "limit")}
+	var filter delivery.Filter
 	sometimes := func(label string) bool { return rapid.IntRange(0, 3).Draw(r, label) == 0 }
 	if sometimes("by subscription") {
 		filter.SubscriptionUID = rapid.SampledFrom(c.subscriptions).Draw(r, "subscription")
@@ -214,9 +215,10 @@ func TestListRefusesALimitThatNoPageHas(t *testing.T) {
 	h.Subscribe(t, "https://hooks.example.com", nil)
 	h.Publish(t)
 	for _, limit := range []int{-1, 0, postgres.MaxPage + 1} {
-		_, err := h.Deliveries.List(t.Context(), delivery.Filter{Limit: limit})
+		page := postgres.Paging{Limit: limit}
+		_, _, err := h.Deliveries.List(t.Context(), delivery.Filter{}, page)
 		webhooktest.WantRefusal(t, err, lending.CodeValidation, "limit")
-		_, _, err = h.Subscriptions.List(t.Context(), subscription.Filter{Limit: limit})
+		_, _, err = h.Subscriptions.List(t.Context(), subscription.Filter{}, page)
 		webhooktest.WantRefusal(t, err, lending.CodeValidation, "limit")
 	}
 	_, err := h.Deliveries.Get(t.Context(), uuid.New())
@@ -261,16 +263,15 @@ func TestSubscriptionPages(t *testing.T) {
 	}
 	for _, test := range tests {
 		for _, limit := range []int{1, 2, 500} {
-			filter := test.filter
-			filter.Limit = limit
+			asked := postgres.Paging{Limit: limit}
 			var got []subscription.Subscription
 			for {
-				page, next, err := h.Subscriptions.List(t.Context(), filter)
+				page, next, err := h.Subscriptions.List(t.Context(), test.filter, asked)
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, page...)
-				if filter.Cursor = next; next.IsZero() {
+				if asked.From = next; next.IsZero() {
 					break
 				}
 			}
@@ -335,12 +336,13 @@ func TestReadersOfAllMerchants(t *testing.T) {
 		{"the other", []uuid.UUID{other}, ofOthers + tests, true},
 	} {
 		reader := delivery.Reader{PartnerUID: c.Partner, Merchants: test.merchants}
-		found, _, err := c.Deliveries.ListFor(t.Context(), reader, delivery.Filter{Limit: 500})
+		found, _, err := c.Deliveries.ListFor(t.Context(), reader, delivery.Filter{},
+			postgres.Paging{Limit: 500})
 		if err != nil || len(found) != test.want {
 			t.Errorf("%s: %d deliveries, %v; want %d", test.name, len(found), err, test.want)
 		}
 		query, args, err := c.Deliveries.Query(t.Context(),
-			delivery.Filter{PartnerUID: c.Partner, Reader: &reader, Limit: 500})
+			delivery.Filter{PartnerUID: c.Partner, Reader: &reader}, postgres.Paging{Limit: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,11 +362,18 @@ func TestReadersOfAllMerchants(t *testing.T) {
 
 type namedFilter struct {
 	name string
-	set  func(*delivery.Filter)
+	set  func(*asked)
+}
+
+// asked is what a list is asked for.
+type asked struct {
+	delivery.Filter
+
+	from postgres.Cursor
 }
 
 func (c *crowd) everyFilter() []namedFilter {
-	type filter = delivery.Filter
+	type filter = asked
 	middle := c.rows[len(c.rows)/2]
 	sample := uuid.MustParse(lending.SampleApplicationUID)
 	return []namedFilter{
@@ -388,24 +397,25 @@ func (c *crowd) everyFilter() []namedFilter {
 		{"since", func(f *filter) { f.Since = middle.CreatedAt }},
 		{"until", func(f *filter) { f.Until = middle.CreatedAt }},
 		{"cursor", func(f *filter) {
-			f.Cursor = postgres.Cursor{At: middle.CreatedAt, UID: middle.UID}
+			f.from = postgres.Cursor{At: middle.CreatedAt, UID: middle.UID}
 		}},
 	}
 }
 
 // wantIndex fails the test when a page or its count reads a month as a whole.
-func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*delivery.Filter)) {
+func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*asked)) {
 	t.Helper()
-	filter := delivery.Filter{Limit: 50}
+	var filter asked
 	for _, each := range set {
 		each(&filter)
 	}
-	list, listArgs, err := c.Deliveries.Query(t.Context(), filter)
+	list, listArgs, err := c.Deliveries.Query(t.Context(), filter.Filter,
+		postgres.Paging{From: filter.from, Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// As many of these rows as ten thousand are of millions.
-	count, countArgs, err := c.Deliveries.CountQuery(t.Context(), filter, 250)
+	count, countArgs, err := c.Deliveries.CountQuery(t.Context(), filter.Filter, 250)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,10 +54,11 @@ func TestMadeGood(t *testing.T) {
 			t.Errorf("%s is %s, made good by %s; the first that arrived is %s", uid, got.State, by, first)
 		}
 	}
-	page, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{Limit: 1})
+	found, _, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{},
+		postgres.Paging{Limit: 1})
 	want := delivery.FanOut{MadeGood: 1, Resends: 3}
-	if err != nil || page.Events[0].FanOut != want {
-		t.Errorf("of the event became %+v, %v, want %+v", page.Events[0].FanOut, err, want)
+	if err != nil || found[0].FanOut != want {
+		t.Errorf("of the event became %+v, %v, want %+v", found[0].FanOut, err, want)
 	}
 	h.Publish(t)
 	spend(t, h)

@@ -64,15 +64,15 @@ const readTables = deliveryTables + `
 // ListFor returns one page of what the reader sees of the deliveries that match, newest
 // first, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
 func (l *Log) ListFor(
-	ctx context.Context, reader Reader, filter Filter,
+	ctx context.Context, reader Reader, filter Filter, page postgres.Paging,
 ) ([]Read, postgres.Cursor, error) {
 	filter.PartnerUID, filter.Reader = reader.PartnerUID, &reader
-	page, err := l.List(ctx, filter)
-	if err != nil || len(page.Deliveries) == 0 {
+	list, next, err := l.List(ctx, filter, page)
+	if err != nil || len(list) == 0 {
 		return nil, postgres.Cursor{}, err
 	}
-	uids := make([]uuid.UUID, 0, len(page.Deliveries))
-	for _, found := range page.Deliveries {
+	uids := make([]uuid.UUID, 0, len(list))
+	for _, found := range list {
 		uids = append(uids, found.UID)
 	}
 	var rows []Read
@@ -81,7 +81,7 @@ func (l *Log) ListFor(
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("loading a page of deliveries: %w", err)
 	}
-	return rows, page.Next, nil
+	return rows, next, nil
 }
 
 // readFor loads what the reader sees of a delivery, or answers NOT_FOUND.
@@ -148,8 +148,7 @@ func (s *Service) SubscriptionsFor(
 ) ([]subscription.Subscription, error) {
 	found, _, err := s.Subscriptions.List(ctx, subscription.Filter{
 		PartnerUID: reader.PartnerUID, Merchants: append([]uuid.UUID{}, reader.Merchants...),
-		Limit: postgres.MaxPage,
-	})
+	}, postgres.Paging{Limit: postgres.MaxPage})
 	for i := range found {
 		found[i].Merchants = slices.DeleteFunc(found[i].Merchants, func(uid uuid.UUID) bool {
 			return !slices.Contains(reader.Merchants, uid)

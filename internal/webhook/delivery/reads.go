@@ -12,8 +12,7 @@ import (
 )
 
 // Count counts the deliveries that match, at most limit of them: an
-// exact count of a long log is not worth its time. The filter's cursor and
-// limit do not count.
+// exact count of a long log is not worth its time.
 func (l *Log) Count(
 	ctx context.Context, filter Filter, limit int,
 ) (int, error) {
@@ -29,17 +28,17 @@ func (l *Log) Count(
 	return count, nil
 }
 
-// CountNewer counts the deliveries that match and come before the filter's
-// cursor in the list, at most limit of them: what came in since that page.
-func (l *Log) CountNewer(ctx context.Context, filter Filter, limit int) (int, error) {
-	from := filter.Cursor
-	filter.Cursor = postgres.Cursor{}
+// CountNewer counts the deliveries that match and come before a page of the list, at most
+// as many as its limit: what came in since that page.
+func (l *Log) CountNewer(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) (int, error) {
 	// Again the first condition is for the planner alone.
-	filter.Since = latest(filter.Since, from.At)
+	filter.Since = latest(filter.Since, page.From.At)
 	c := filter.conditions()
-	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, from.At, from.UID)
+	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, page.From.At, page.From.UID)
 	text := `SELECT count(*) FROM (SELECT 1 FROM deliveries d` + c.Where() + newestFirst +
-		` LIMIT ` + c.Bind(limit) + `) AS newer`
+		` LIMIT ` + c.Bind(page.Limit) + `) AS newer`
 	var count int
 	err := l.DB.GetContext(ctx, &count, text, c.Args...)
 	if err != nil {
@@ -64,7 +63,6 @@ type FailureGroup struct {
 func (l *Log) FailureGroups(
 	ctx context.Context, filter Filter, limit int,
 ) ([]FailureGroup, error) {
-	filter.Cursor = postgres.Cursor{}
 	rows, args := filter.Newest(`d.last_error_class, d.last_http_status, d.created_at`, limit)
 	var groups []FailureGroup
 	err := l.DB.SelectContext(ctx, &groups, `
@@ -122,20 +120,17 @@ func (l *Log) NewerDelivered(ctx context.Context, delivery Delivery) (bool, erro
 }
 
 // Neighbours returns the deliveries beside one in the list of a filter: the
-// next newer and the next older one, the zero UUID at an end. The filter's
-// cursor and limit do not count.
+// next newer and the next older one, the zero UUID at an end.
 func (l *Log) Neighbours(
 	ctx context.Context, filter Filter, of Delivery,
 ) (newer, older uuid.UUID, err error) {
-	filter.Cursor, filter.Limit = of.Place(), 1
-	page, err := l.List(ctx, filter)
+	next, _, err := l.List(ctx, filter, postgres.Paging{From: of.Place(), Limit: 1})
 	if err != nil {
 		return uuid.Nil, uuid.Nil, err
 	}
-	if len(page.Deliveries) > 0 {
-		older = page.Deliveries[0].UID
+	if len(next) > 0 {
+		older = next[0].UID
 	}
-	filter.Cursor = postgres.Cursor{}
 	filter.Since = latest(filter.Since, of.CreatedAt)
 	c := filter.conditions()
 	c.Add(`(d.created_at, d.delivery_uid) > (?, ?)`, of.CreatedAt, of.UID)

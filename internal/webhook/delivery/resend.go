@@ -79,15 +79,13 @@ func Distinct(uids []uuid.UUID) []uuid.UUID {
 	})
 }
 
-// ResendMatching re-sends every delivery that matches the filter, oldest first;
-// the filter's cursor and limit do not count. Unless the filter names a
-// subscription, those of deleted ones are left out.
+// ResendMatching re-sends every delivery that matches the filter, oldest first.
+// Unless the filter names a subscription, those of deleted ones are left out.
 //
 // Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, by, reason string,
 ) ([]uuid.UUID, error) {
-	filter.Cursor = postgres.Cursor{}
 	if uid := filter.SubscriptionUID; uid != uuid.Nil {
 		var state subscription.State
 		err := tx.GetContext(ctx, &state,

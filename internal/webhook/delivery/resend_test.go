@@ -229,10 +229,9 @@ func TestResendMatching(t *testing.T) {
 			want: times[1:3],
 		},
 		{
-			name: "all that failed, whatever cursor and limit say",
+			name: "all that failed",
 			filter: delivery.Filter{
-				SubscriptionUID: failing.UID, State: delivery.StateFailed, Limit: 1,
-				Cursor: postgres.Cursor{At: times[2]},
+				SubscriptionUID: failing.UID, State: delivery.StateFailed,
 			},
 			want: times,
 		},

@@ -31,23 +31,25 @@ const deliveryTables = `
 	 JOIN subscriptions s USING (subscription_uid)
 	 JOIN partners p USING (partner_uid)`
 
-// List returns one page of the deliveries that match, newest first.
-// Error: VALIDATION_ERROR for the limit.
-func (l *Log) List(ctx context.Context, filter Filter) (Page, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
-		return Page{}, err
+// List returns one page of the deliveries that match, newest first, and the cursor of the
+// next. Error: VALIDATION_ERROR for the limit.
+func (l *Log) List(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) ([]Delivery, postgres.Cursor, error) {
+	if err := page.Check(); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
 	scope, err := scopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
-		return Page{}, err
+		return nil, postgres.Cursor{}, err
 	}
-	query, args := scope.query()
+	query, args := scope.query(page)
 	var rows []Delivery
 	if err := l.DB.SelectContext(ctx, &rows, query, args...); err != nil {
-		return Page{}, fmt.Errorf("listing deliveries: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing deliveries: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, Delivery.Place)
-	return Page{Deliveries: rows, Next: next}, nil
+	rows, next := postgres.Page(rows, page.Limit, Delivery.Place)
+	return rows, next, nil
 }
 
 // Get returns a delivery with its attempts, or NOT_FOUND.

@@ -25,23 +25,17 @@ type Filter struct {
 	State      State
 	// Merchants leaves those that cover one of them; of none, those for all merchants.
 	Merchants []uuid.UUID
-	Cursor    postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
 }
 
-// The order of the lists, and what comes after a cursor in it.
-const (
-	newestFirst = ` ORDER BY s.created_at DESC, s.subscription_uid DESC`
-	olderThan   = `(s.created_at, s.subscription_uid) < (?, ?)`
-)
+// newestFirst is the order of the lists.
+const newestFirst = ` ORDER BY s.created_at DESC, s.subscription_uid DESC`
 
 // List returns one page of the subscriptions that are not deleted,
 // newest first. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
-	ctx context.Context, filter Filter,
+	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Subscription, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	var c postgres.Conditions
@@ -52,15 +46,15 @@ func (s *Service) List(
 	           SELECT FROM subscription_merchants m
 	            WHERE m.subscription_uid = s.subscription_uid AND m.merchant_uid = ANY (?)))`,
 		pq.Array(filter.Merchants))
-	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
+	c.OlderThan(page.From, `s.created_at`, `s.subscription_uid`)
 	var rows []Row
 	text := `SELECT ` + columns + ` FROM subscriptions s` + c.Where() + newestFirst +
-		` LIMIT ` + c.Bind(filter.Limit+1)
+		` LIMIT ` + c.Bind(page.Limit+1)
 	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(row Row) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row Row) postgres.Cursor {
 		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
 	})
 	subscriptions := make([]Subscription, 0, len(rows))

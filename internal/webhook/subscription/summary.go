@@ -38,17 +38,14 @@ type SummaryFilter struct {
 	// Event selects the subscriptions that receive the kind, chosen or among all.
 	Event lending.EventKind
 	// Host is a part of the URL's host and port, in any case.
-	Host   string
-	Cursor postgres.Cursor
-	// Limit is from 1 to postgres.MaxPage.
-	Limit int
+	Host string
 }
 
 // urlHost is the host and port of a subscription's URL. What is saved has
 // neither user info nor a fragment, so the third part is the whole authority.
 const urlHost = `split_part(split_part(s.url, '/', 3), '?', 1)`
 
-// conditions are those of the filter but for the cursor.
+// conditions are those of the filter.
 func (f SummaryFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.State == "", `s.state <> 'deleted'`)
@@ -65,13 +62,13 @@ func (f SummaryFilter) conditions() postgres.Conditions {
 // Summaries returns one page of the subscriptions that match, newest
 // first, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Summaries(
-	ctx context.Context, filter SummaryFilter,
+	ctx context.Context, filter SummaryFilter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	if err := postgres.CheckLimit(filter.Limit); err != nil {
+	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	c := filter.conditions()
-	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
+	c.OlderThan(page.From, `s.created_at`, `s.subscription_uid`)
 	text := `
 		SELECT s.subscription_uid, p.name AS partner_name, s.url, s.state, s.events,
 		       s.name AS "options.name", s.retry AS "options.retry",
@@ -82,13 +79,13 @@ func (s *Service) Summaries(
 		       s.created_at
 		  FROM subscriptions s
 		  JOIN partners p USING (partner_uid)` + c.Where() + newestFirst +
-		` LIMIT ` + c.Bind(filter.Limit+1)
+		` LIMIT ` + c.Bind(page.Limit+1)
 	var rows []Summary
 	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, func(row Summary) postgres.Cursor {
+	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
 		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
 	})
 	return rows, next, nil

@@ -29,12 +29,13 @@ func TestSubscriptionSummaries(t *testing.T) {
 		})
 		made = append(made, subscribed)
 	}
-	first, next, err := h.Subscriptions.Summaries(t.Context(), subscription.SummaryFilter{Limit: 2})
+	first, next, err := h.Subscriptions.Summaries(t.Context(), subscription.SummaryFilter{},
+		postgres.Paging{Limit: 2})
 	if err != nil || len(first) != 2 || first[0].UID != made[2].UID || first[0].Merchants != 0 {
 		t.Fatalf("first page %+v, %v", first, err)
 	}
 	second, end, err := h.Subscriptions.Summaries(t.Context(),
-		subscription.SummaryFilter{Cursor: next, Limit: 2})
+		subscription.SummaryFilter{}, postgres.Paging{From: next, Limit: 2})
 	if err != nil || len(second) != 1 || !end.IsZero() {
 		t.Fatalf("second page %+v, %v", second, err)
 	}
@@ -43,7 +44,7 @@ func TestSubscriptionSummaries(t *testing.T) {
 		got.PartnerName != "Solar Partners" || got.State != subscription.StateActive {
 		t.Errorf("summary %+v", got)
 	}
-	_, _, err = h.Subscriptions.Summaries(t.Context(), subscription.SummaryFilter{})
+	_, _, err = h.Subscriptions.Summaries(t.Context(), subscription.SummaryFilter{}, postgres.Paging{})
 	webhooktest.WantRefusal(t, err, lending.CodeValidation, "limit")
 }
 
@@ -92,8 +93,7 @@ func TestSummaryFilters(t *testing.T) {
 		{"another partner", subscription.SummaryFilter{PartnerUID: other}, nil},
 	}
 	for _, test := range tests {
-		test.filter.Limit = 10
-		rows, _, err := h.Subscriptions.Summaries(t.Context(), test.filter)
+		rows, _, err := h.Subscriptions.Summaries(t.Context(), test.filter, postgres.Paging{Limit: 10})
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}

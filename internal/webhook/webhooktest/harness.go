@@ -234,11 +234,12 @@ func (h *Harness) Publish(t testing.TB) Published {
 // List returns every delivery, newest first.
 func (h *Harness) List(t testing.TB) []delivery.Delivery {
 	t.Helper()
-	page, err := h.Deliveries.List(t.Context(), delivery.Filter{Limit: postgres.MaxPage})
+	found, _, err := h.Deliveries.List(t.Context(), delivery.Filter{},
+		postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page.Deliveries
+	return found
 }
 
 // Newest returns the delivery that was made last.

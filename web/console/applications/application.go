@@ -14,6 +14,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
@@ -121,14 +122,14 @@ const maxUndelivered = 1000
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	first := false
 	filter := delivery.Filter{
-		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first, Limit: 1,
+		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first,
 	}
-	found, err := f.Webhooks.Deliveries.List(ctx, filter)
-	if err != nil || len(found.Deliveries) == 0 {
+	found, _, err := f.Webhooks.Deliveries.List(ctx, filter, postgres.Paging{Limit: 1})
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	count, err := f.Webhooks.Deliveries.Count(ctx, filter, maxUndelivered)
-	newest := found.Deliveries[0]
+	newest := found[0]
 	notice := &ui.Notice{
 		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
 		Text: fmt.Sprintf("“%s” used up its attempts at %s.", newest.Event.Title(),

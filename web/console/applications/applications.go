@@ -3,8 +3,6 @@
 package applications
 
 import (
-	"context"
-
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/document"
@@ -12,7 +10,6 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/applications"
@@ -112,11 +109,5 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 	if application.CheckSearch(filter.Search) != nil {
 		v.Wrong["q"] = "This cannot be searched for: it is too long."
 	}
-	return list.Filtered(filter, func(
-		ctx context.Context, filter application.Filter, page postgres.Paging,
-	) ([]application.Summary, postgres.Cursor, error) {
-		filter.Cursor, filter.Limit = page.From, page.Limit
-		found, err := f.Applications.List(ctx, filter)
-		return found.Applications, found.Next, err
-	}, f.Applications.Count)
+	return list.Filtered(filter, f.Applications.List, f.Applications.Count)
 }

@@ -9,7 +9,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
-	"drawbridge/internal/postgres"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -92,10 +91,5 @@ func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
 		Age: time.Duration(hours) * time.Hour, Overdue: v.Is("overdue"),
 	}
 	filter.Since, filter.Until = v.Span()
-	return list.Filtered(filter, func(
-		ctx context.Context, filter loan.DeskFilter, page postgres.Paging,
-	) ([]loan.Waiting, postgres.Cursor, error) {
-		filter.Cursor, filter.Limit = page.From, page.Limit
-		return f.Loans.Desk(ctx, filter)
-	}, f.Loans.CountDesk)
+	return list.Filtered(filter, f.Loans.Desk, f.Loans.CountDesk)
 }

@@ -1,13 +1,11 @@
 package applications
 
 import (
-	"context"
 	"strings"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
-	"drawbridge/internal/postgres"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -39,12 +37,7 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				State:      list.OneOf(v, "state", loan.ListStates()),
 				PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
 				Draw: list.OneOf(v, "draw", lending.AllFundingStatuses()),
-			}, func(
-				ctx context.Context, filter loan.ListFilter, page postgres.Paging,
-			) ([]loan.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				return f.Loans.List(ctx, filter)
-			}, f.Loans.Count)
+			}, f.Loans.List, f.Loans.Count)
 		},
 		Table: applications.LoanTable,
 		NoMatch: ui.EmptyProps{

@@ -65,12 +65,8 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 		One: "bulk re-send", Many: "bulk re-sends", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Read: func(v *list.Values) list.Source[resend.Resend] {
-			return list.Filtered(resend.Filter{State: resend.State(v.Text("state"))}, func(
-				ctx context.Context, filter resend.Filter, page postgres.Paging,
-			) ([]resend.Resend, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				return f.Webhooks.Bulk.List(ctx, filter)
-			}, f.Webhooks.Bulk.Count)
+			return list.Filtered(resend.Filter{State: resend.State(v.Text("state"))}, f.Webhooks.Bulk.List,
+				f.Webhooks.Bulk.Count)
 		},
 		Table: bulk.Table, Buttons: bulk.StartButton(),
 		NoMatch: ui.EmptyProps{

@@ -64,8 +64,8 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	}
 	detail, subscription := shown.Delivery, shown.Subscription
 	var next postgres.Cursor
-	shown.Ledger, next, err = f.Webhooks.Deliveries.Ledger(ctx, detail.EventUID, postgres.Cursor{},
-		maxLedger)
+	shown.Ledger, next, err = f.Webhooks.Deliveries.Ledger(ctx, detail.EventUID,
+		postgres.Paging{Limit: maxLedger})
 	if err != nil {
 		return shown, err
 	}
@@ -79,8 +79,8 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	if detail.State == delivery.StateFailed && detail.MadeGoodBy == nil && !detail.Test {
 		alerts, _, err := f.Alerts.List(ctx, alert.Filter{
 			State: alert.Waiting, Kind: alert.KindUsedUp,
-			Subscription: detail.SubscriptionUID, Limit: 1,
-		})
+			Subscription: detail.SubscriptionUID,
+		}, postgres.Paging{Limit: 1})
 		if err != nil {
 			return shown, err
 		}
@@ -107,11 +107,9 @@ func (f *Feature) related(ctx context.Context, to delivery.Delivery) ([]delivery
 	if to.Test {
 		return nil, nil
 	}
-	found, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
-		ApplicationUID: to.ApplicationUID, Limit: maxRelated + 1,
-	})
-	others := slices.DeleteFunc(found.Deliveries,
-		func(d delivery.Delivery) bool { return d.UID == to.UID })
+	found, _, err := f.Webhooks.Deliveries.List(ctx,
+		delivery.Filter{ApplicationUID: to.ApplicationUID}, postgres.Paging{Limit: maxRelated + 1})
+	others := slices.DeleteFunc(found, func(d delivery.Delivery) bool { return d.UID == to.UID })
 	return others[:min(len(others), maxRelated)], err
 }
 

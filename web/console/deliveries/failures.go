@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/views/deliveries"
@@ -66,11 +67,10 @@ func (f *Feature) failures(ctx echo.Context) error {
 
 // newest is the newest delivery that matches, with its attempts; nil for none.
 func (f *Feature) newest(ctx context.Context, filter delivery.Filter) (*delivery.Detail, error) {
-	filter.Limit = 1
-	found, err := f.Webhooks.Deliveries.List(ctx, filter)
-	if err != nil || len(found.Deliveries) == 0 {
+	found, _, err := f.Webhooks.Deliveries.List(ctx, filter, postgres.Paging{Limit: 1})
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	detail, err := f.Webhooks.Deliveries.Get(ctx, found.Deliveries[0].UID)
+	detail, err := f.Webhooks.Deliveries.Get(ctx, found[0].UID)
 	return &detail, err
 }

@@ -73,7 +73,7 @@ func (f *Feature) receiver(ctx echo.Context) error {
 
 func (f *Feature) showReceiver(ctx echo.Context, status int, wrong string) error {
 	partners, _, err := f.Partners.ListPartners(ctx.Request().Context(),
-		partner.Filter{Limit: maxPartners})
+		partner.Filter{}, postgres.Paging{Limit: maxPartners})
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (f *Feature) mailbox(ctx echo.Context) error {
 		return err
 	}
 	mails, next, err := email.List(request, f.DB, email.Filter{State: email.StateNotSent},
-		cursor, list.PageSize)
+		postgres.Paging{From: cursor, Limit: list.PageSize})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 			return list.Filtered(readFilter(v), func(
 				ctx context.Context, filter email.Filter, page postgres.Paging,
 			) ([]email.Email, postgres.Cursor, error) {
-				return email.List(ctx, f.DB, filter, page.From, page.Limit)
+				return email.List(ctx, f.DB, filter, page)
 			}, func(ctx context.Context, filter email.Filter, limit int) (int, error) {
 				return email.Count(ctx, f.DB, filter, limit)
 			})

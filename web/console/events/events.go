@@ -2,7 +2,6 @@
 package events
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -62,13 +61,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				ApplicationUID: v.UID("application"),
 			}
 			filter.Since, filter.Until = v.Span()
-			return list.Filtered(filter, func(
-				ctx context.Context, filter delivery.EventFilter, page postgres.Paging,
-			) ([]delivery.EventRecord, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				found, err := f.Webhooks.Deliveries.Events(ctx, filter)
-				return found.Events, found.Next, err
-			}, f.Webhooks.Deliveries.CountEvents)
+			return list.Filtered(filter, f.Webhooks.Deliveries.Events, f.Webhooks.Deliveries.CountEvents)
 		},
 		Table: events.Table,
 		NoMatch: ui.EmptyProps{
@@ -131,17 +124,17 @@ func (f *Feature) event(ctx echo.Context) error {
 		return err
 	}
 	var next postgres.Cursor
-	if shown.Ledger, next, err = log.Ledger(request, uid, from, ledgerLines); err != nil {
+	ledger := postgres.Paging{From: from, Limit: ledgerLines}
+	if shown.Ledger, next, err = log.Ledger(request, uid, ledger); err != nil {
 		return err
 	}
 	shown.Next = next.String()
-	sent, err := log.List(request, delivery.Filter{
-		EventUID: uid, Limit: deliveries,
-	})
+	shown.Deliveries, next, err = log.List(request, delivery.Filter{EventUID: uid},
+		postgres.Paging{Limit: deliveries})
 	if err != nil {
 		return err
 	}
-	shown.Deliveries, shown.More = sent.Deliveries, !sent.Next.IsZero()
+	shown.More = !next.IsZero()
 	if shown.Targets, err = f.Webhooks.Bulk.ReplayTargets(request, uid); err != nil {
 		return err
 	}

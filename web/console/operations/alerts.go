@@ -58,12 +58,7 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 			case "nobody":
 				filter.Unowned = true
 			}
-			return list.Filtered(filter, func(
-				ctx context.Context, filter alert.Filter, page postgres.Paging,
-			) ([]alert.Item, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				return f.Alerts.List(ctx, filter)
-			}, f.Alerts.Count)
+			return list.Filtered(filter, f.Alerts.List, f.Alerts.Count)
 		},
 		Table: func(items []alert.Item) ui.TableProps[alert.Item] {
 			return operations.AlertTable(items, f.DB.Now())

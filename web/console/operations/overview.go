@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/alert"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/processes"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/health"
@@ -109,8 +110,9 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	open := alert.Filter{State: alert.Waiting, Limit: overviewAlerts}
-	if numbers.Alerts, _, err = f.Alerts.List(ctx, open); err != nil {
+	open := alert.Filter{State: alert.Waiting}
+	numbers.Alerts, _, err = f.Alerts.List(ctx, open, postgres.Paging{Limit: overviewAlerts})
+	if err != nil {
 		return numbers, err
 	}
 	waiting, err := f.Alerts.Count(ctx, open, maxBadge)

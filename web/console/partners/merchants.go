@@ -48,12 +48,11 @@ func (f *Feature) merchant(ctx echo.Context) error {
 	if detail.Clients, err = f.named(request, clients); err != nil {
 		return err
 	}
-	latest, err := f.Applications.List(request,
-		application.Filter{MerchantUID: detail.UID, Limit: latestApplications})
+	detail.Applications, _, err = f.Applications.List(request,
+		application.Filter{MerchantUID: detail.UID}, postgres.Paging{Limit: latestApplications})
 	if err != nil {
 		return err
 	}
-	detail.Applications = latest.Applications
 	return f.Show(ctx, http.StatusOK,
 		placeOf(detail.Owner).Under(ownerPath(detail.Owner), detail.Name), view.Merchant(detail))
 }

@@ -101,12 +101,7 @@ func (f *Feature) partners() list.Spec[partner.Summary] {
 			if len(filter.Name) > maxName {
 				v.Wrong["name"] = "This cannot be searched for: it is too long."
 			}
-			return list.Filtered(filter, func(
-				ctx context.Context, filter partner.Filter, page postgres.Paging,
-			) ([]partner.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				return f.Partners.Summaries(ctx, filter)
-			}, f.Partners.CountPartners)
+			return list.Filtered(filter, f.Partners.Summaries, f.Partners.CountPartners)
 		},
 		Table: view.Table, Buttons: view.NewPartner(), EmptyBody: view.NoPartners(),
 		NoMatch: ui.EmptyProps{
@@ -125,13 +120,13 @@ func (f *Feature) partner(ctx echo.Context) error {
 	}
 	detail := view.PartnerDetail{Partner: found}
 	merchants, more, err := f.Partners.ListMerchants(request,
-		partner.MerchantFilter{PartnerUID: found.UID, Limit: shown})
+		partner.MerchantFilter{PartnerUID: found.UID}, postgres.Paging{Limit: shown})
 	if err != nil {
 		return err
 	}
 	detail.Merchants, detail.MoreMerchants = merchants, !more.IsZero()
 	clients, more, err := f.Partners.ListClients(request,
-		partner.ClientFilter{PartnerUID: found.UID, Limit: shown})
+		partner.ClientFilter{PartnerUID: found.UID}, postgres.Paging{Limit: shown})
 	if err != nil {
 		return err
 	}
@@ -140,7 +135,7 @@ func (f *Feature) partner(ctx echo.Context) error {
 		return err
 	}
 	detail.Subscriptions, _, err = f.Webhooks.Subscriptions.List(request,
-		subscription.Filter{PartnerUID: found.UID, Limit: shown})
+		subscription.Filter{PartnerUID: found.UID}, postgres.Paging{Limit: shown})
 	if err != nil {
 		return err
 	}

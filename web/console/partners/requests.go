@@ -11,7 +11,6 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/lending"
-	"drawbridge/internal/postgres"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -65,13 +64,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 				RequestID:      v.Text("request"), IdempotencyKey: v.Text("key"),
 			}
 			filter.Since, filter.Until = v.Span()
-			return list.Filtered(filter, func(
-				ctx context.Context, filter apilog.Filter, page postgres.Paging,
-			) ([]apilog.Request, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				found, err := f.Requests.List(ctx, filter)
-				return found.Requests, found.Next, err
-			}, f.Requests.Count)
+			return list.Filtered(filter, f.Requests.List, f.Requests.Count)
 		},
 		Table: view.RequestTable,
 		NoMatch: ui.EmptyProps{

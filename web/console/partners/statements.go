@@ -2,7 +2,6 @@ package partners
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -47,12 +46,7 @@ func (f *Feature) statements() list.Spec[statement.Summary] {
 				v.Wrong["date"] = "This is not a day; days look like 2026-11-20."
 				filter.Date = ""
 			}
-			return list.Filtered(filter, func(
-				ctx context.Context, filter statement.Filter, page postgres.Paging,
-			) ([]statement.Summary, postgres.Cursor, error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				return f.Statements.List(ctx, filter)
-			}, f.Statements.Count)
+			return list.Filtered(filter, f.Statements.List, f.Statements.Count)
 		},
 		Table: view.StatementTable,
 		NoMatch: ui.EmptyProps{
@@ -83,8 +77,8 @@ func (f *Feature) ownedStatement(ctx echo.Context) (view.StatementDetail, error)
 	request := ctx.Request().Context()
 	var detail view.StatementDetail
 	detail.Versions, _, err = f.Statements.List(request, statement.Filter{
-		Merchants: []uuid.UUID{uid}, Date: date.String(), Versions: true, Limit: maxVersions,
-	})
+		Merchants: []uuid.UUID{uid}, Date: date.String(), Versions: true,
+	}, postgres.Paging{Limit: maxVersions})
 	if err != nil {
 		return detail, err
 	}

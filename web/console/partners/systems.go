@@ -30,8 +30,7 @@ func (f *Feature) systems() list.Spec[partner.Client] {
 				Load: list.Keyset(func(
 					ctx context.Context, page postgres.Paging,
 				) ([]partner.Client, postgres.Cursor, error) {
-					return f.Partners.ListClients(ctx,
-						partner.ClientFilter{Lender: true, Cursor: page.From, Limit: page.Limit})
+					return f.Partners.ListClients(ctx, partner.ClientFilter{Lender: true}, page)
 				}),
 				Count: f.Partners.CountSystems,
 			}

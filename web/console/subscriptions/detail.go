@@ -11,6 +11,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/diagnose"
 	"drawbridge/internal/webhook/sender"
@@ -117,14 +118,13 @@ func (f *Feature) tab(
 		shown.Body = subscriptions.Health(lately[uid], probe, changes, f.DB.Now())
 		return shown, err
 	default:
-		loaded, err := f.Webhooks.Deliveries.List(request, delivery.Filter{
-			SubscriptionUID: uid, Limit: recentRows,
-		})
+		recent, _, err := f.Webhooks.Deliveries.List(request,
+			delivery.Filter{SubscriptionUID: uid}, postgres.Paging{Limit: recentRows})
 		if err != nil {
 			return shown, err
 		}
 		lately, err := f.health(request, errorDays, uid)
-		shown.Body = subscriptions.Activity(s, loaded.Deliveries, lately[uid].Errors)
+		shown.Body = subscriptions.Activity(s, recent, lately[uid].Errors)
 		return shown, err
 	}
 	return shown, err

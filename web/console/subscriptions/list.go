@@ -48,8 +48,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 			}, func(
 				ctx context.Context, filter subscription.SummaryFilter, page postgres.Paging,
 			) (rows []subscriptions.Listed, next postgres.Cursor, err error) {
-				filter.Cursor, filter.Limit = page.From, page.Limit
-				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter)
+				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter, page)
 				if err != nil {
 					return nil, next, err
 				}
