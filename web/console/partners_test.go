@@ -17,7 +17,6 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/views/paths"
 	viewpaths "drawbridge/views/paths"
 )
 
@@ -321,7 +320,7 @@ func TestClientOfManyMerchants(t *testing.T) {
 		SELECT $1, partner_uid, merchant_uid FROM merchants WHERE partner_uid = $2
 		    ON CONFLICT DO NOTHING`, issued.ClientID, r.Partner)
 	b, shown := r.signedIn(), map[string]bool{}
-	for at, older := paths.To(paths.Client, issued.ClientID), true; older; {
+	for at, older := viewpaths.To(viewpaths.Client, issued.ClientID), true; older; {
 		page := b.get(at).wantStatus(t, http.StatusOK)
 		if len(page.Raw) > 60_000 {
 			t.Errorf("%s weighs %d bytes", at, len(page.Raw))
