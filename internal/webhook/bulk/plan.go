@@ -333,9 +333,19 @@ func (b Scope) matched() (string, []any) {
 			       coalesce(e.body_removed_at IS NOT NULL OR e.event_uid IS NULL, true) AS body_gone
 			  FROM deliveries d
 			  JOIN subscriptions s USING (subscription_uid)
-			  LEFT JOIN events e ON e.event_uid = d.event_uid
-			                    AND e.occurred_at = d.event_at
-			                    AND e.partner_uid = s.partner_uid` + c.Where(), c.Args
+			` + eventByKey("d", "e.partner_uid = s.partner_uid") + c.Where(), c.Args
+}
+
+// eventByKey joins the event e of each row of a relation, where the condition holds. It is looked
+// up by its key, and only then held to its partner: without statistics, all events of
+// the partner are the same to the planner, and it would read them for each row.
+func eventByKey(relation, condition string) string {
+	return `LEFT JOIN LATERAL (
+			           SELECT event_uid, partner_uid, merchant_uid, body_removed_at
+			             FROM events
+			            WHERE event_uid = ` + relation + `.event_uid
+			              AND occurred_at = ` + relation + `.event_at
+			            LIMIT 1) e ON ` + condition
 }
 
 // missed renders the events that the subscriptions want and never got.

@@ -238,7 +238,7 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 // What has become pointless since the set was frozen is skipped: an event that a
 // recovery or a replay wants to arrive and that has, or is about to; one that was
 // overtaken, where those are to be left out.
-const sendItems = `
+var sendItems = `
 	WITH claimed AS MATERIALIZED (
 		SELECT position, event_uid, event_at, event, application_uid, status, test,
 		       delivery_uid, drawbridge_uid($4) AS uid
@@ -269,9 +269,7 @@ const sendItems = `
 		                    AND d.state = 'delivered') THEN 'newer_delivered'
 		       END AS skip
 		  FROM claimed c
-		  LEFT JOIN events e ON e.event_uid = c.event_uid
-		                    AND e.occurred_at = c.event_at
-		                    AND e.partner_uid = $5
+		  ` + eventByKey("c", "e.partner_uid = $5") + `
 	), made AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state,
