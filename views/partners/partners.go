@@ -251,7 +251,7 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 				},
 			},
 			{Title: "Name", Header: true, Cell: systemNameCell},
-			{Title: "May", Class: "w-place", Text: scopesOf},
+			{Title: "Scopes", Class: "w-place", Text: scopesOf},
 			{Title: "Calls from", Class: "col-b w-place", Named: true, Text: networksOf},
 			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: systemUsedCell},
 			{

@@ -957,7 +957,7 @@ func ClientPage(p ClientDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.IsLender() {
-				templ_7745c5c3_Err = ui.TextFact("May", scopesOf(p.Client.Client)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.TextFact("Scopes", scopesOf(p.Client.Client)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

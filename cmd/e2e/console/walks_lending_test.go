@@ -82,7 +82,7 @@ func clientTasks() []task {
 		do: func(w *walker) {
 			w.send("Issue credentials")
 			w.fill("Name", "payments of {me}")
-			w.tick("Read applications and disbursements")
+			w.tick("read: see applications and disbursements")
 			issued(w)
 			w.marks("system")
 		},

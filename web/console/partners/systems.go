@@ -47,11 +47,11 @@ func (f *Feature) system(ctx echo.Context) error { return f.showClient(ctx, ofLe
 
 // scopeLabels say what each scope allows.
 var scopeLabels = map[partner.Scope]string{
-	partner.ScopeRead:         "Read applications and disbursements",
-	partner.ScopeApplications: "Move applications, change amounts and terms",
-	partner.ScopeDocuments:    "Record the loan documents, download certificates",
-	partner.ScopeTasks:        "Add, complete and cancel tasks",
-	partner.ScopeFunding:      "Read the work list, and say that money moved",
+	partner.ScopeRead:         "see applications and disbursements",
+	partner.ScopeApplications: "move applications, change amounts and terms",
+	partner.ScopeDocuments:    "record the loan documents, download certificates",
+	partner.ScopeTasks:        "add, complete and cancel tasks",
+	partner.ScopeFunding:      "read the work list, and say that money moved",
 }
 
 // newSystem issues credentials to one of the lender's systems and shows the secret, this once.
@@ -62,7 +62,9 @@ func (f *Feature) newSystem() action.Spec {
 			values, err := ctx.FormParams()
 			var scopes []ui.Option
 			for _, scope := range partner.Scopes() {
-				scopes = append(scopes, ui.Option{Value: string(scope), Label: scopeLabels[scope]})
+				scopes = append(scopes, ui.Option{
+					Value: string(scope), Label: string(scope) + ": " + scopeLabels[scope],
+				})
 			}
 			fields, issued := ui.Confirmation{
 				Title: "Issue credentials for a system", Action: paths.LenderNew, Cancel: paths.Lender,
@@ -77,7 +79,7 @@ func (f *Feature) newSystem() action.Spec {
 						Autofocus: true, Hint: "What the audit log calls it, such as payments.",
 					},
 					{
-						Kind: ui.ControlChecks, Name: "scope", Label: "May", Options: scopes,
+						Kind: ui.ControlChecks, Name: "scope", Label: "Scope", Options: scopes,
 						Hint: "As little as it needs. Who can say that money moved decides what partners " +
 							"are told.",
 					},
