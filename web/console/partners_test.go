@@ -385,7 +385,8 @@ func TestLenderClients(t *testing.T) {
 	}
 	refused, _ := b.fillIn(viewpaths.LenderNew, map[string]string{"name": "x", "from": "here"})
 	refused.wantStatus(t, http.StatusBadRequest)
-	if text := refused.text("[role=alert]"); !containsAll(text, []string{"Scope is required", "here"}) {
+	text := refused.text("[role=alert]")
+	if !containsAll(text, []string{"Scope is required", "here"}) {
 		t.Errorf("the refusal says %q", text)
 	}
 }
