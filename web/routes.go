@@ -8,7 +8,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/feed"
 	"drawbridge/static"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
@@ -167,12 +166,8 @@ func apiRoutes(options Options) []Route {
 	var routes []Route
 	for _, operation := range options.API.Routes() {
 		middleware := []echo.MiddlewareFunc{options.API.Guard(operation)}
-		switch {
-		case operation.Upload:
+		if operation.Upload {
 			middleware = append(middleware, deadline(uploadTimeout))
-		case operation.Waits:
-			// The end of the time for the body would end the request, however idle it is.
-			middleware = append(middleware, deadline(readBodyTimeout+feed.MaxWait))
 		}
 		access := AccessPartner
 		if operation.IsLender() {

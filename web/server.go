@@ -212,6 +212,8 @@ type watchedBody struct {
 
 	begun, ended bool
 	read         int64 // in bytes
+	// arrived is called when the whole body was read, nil for nobody.
+	arrived func()
 }
 
 // watchBody watches the body of a request, or returns what watches it already.
@@ -234,17 +236,25 @@ func (b *watchedBody) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
 	b.read += int64(n)
 	b.ended = b.ended || err != nil
+	if errors.Is(err, io.EOF) && b.arrived != nil {
+		b.arrived()
+	}
 	return n, err
 }
 
-// deadline bounds the time in which the body of a request must arrive. It is
-// taken back before an answer that may outlive it: see endless.
+// deadline bounds the time in which the body of a request must arrive, and no longer: the server
+// goes on reading from the connection while a request is worked, and a deadline that passes
+// then cancels the request and every later one of the connection.
 func deadline(limit time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
+			if c.Request().ContentLength == 0 {
+				return next(c)
+			}
 			controller := http.NewResponseController(c.Response().Writer)
 			// A writer without deadlines is that of a test without a connection.
 			_ = controller.SetReadDeadline(time.Now().Add(limit))
+			watchBody(c).arrived = func() { _ = controller.SetReadDeadline(time.Time{}) }
 			return next(c)
 		}
 	}

@@ -116,6 +116,7 @@ func TestAFullBufferCountsWhatItDrops(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	writer := apilog.NewWriter(db)
+	writer.TryFor(time.Minute)
 	for range apilog.BufferSize + 7 {
 		writer.Record(entry(time.Now(), nil))
 	}

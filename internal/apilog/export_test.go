@@ -23,5 +23,5 @@ func Store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 // Clean is an entry as it is stored.
 func (e Entry) Clean() Entry { return e.clean() }
 
-// HasteTo bounds a try to store a batch.
-func (w *Writer) HasteTo(timeout time.Duration) { w.timeout = timeout }
+// TryFor bounds a try to store a batch.
+func (w *Writer) TryFor(timeout time.Duration) { w.timeout = timeout }

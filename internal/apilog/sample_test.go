@@ -117,7 +117,7 @@ func TestAFullPoolLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer := apilog.NewWriter(db)
-	writer.HasteTo(100 * time.Millisecond)
+	writer.TryFor(100 * time.Millisecond)
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { writer.Run(ctx) })

@@ -176,7 +176,11 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 		w.covered = day.Truncate(24*time.Hour).AddDate(0, 0, 1)
 		day = w.covered
 	}
-	return store(ctx, w.db, batch)
+	if err := store(ctx, w.db, batch); err != nil {
+		// The database says of a statement that ran out of time only that it was cancelled.
+		return errors.Join(err, ctx.Err())
+	}
+	return nil
 }
 
 // days part the log.
