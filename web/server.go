@@ -260,12 +260,9 @@ func deadline(limit time.Duration) echo.MiddlewareFunc {
 	}
 }
 
-// endless takes the deadline back: an answer that goes on for as long as its
-// reader stays would otherwise be cancelled by it.
+// endless lets an answer go on for as long as its reader stays.
 func endless(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		controller := http.NewResponseController(c.Response().Writer)
-		_ = controller.SetReadDeadline(time.Time{}) // as in deadline
 		if bound := findBound(c.Response().Writer); bound != nil {
 			bound.endless = true
 		}

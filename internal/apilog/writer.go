@@ -171,7 +171,7 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 	last := batch[len(batch)-1].At.UTC()
 	for day := batch[0].At.UTC(); !last.Before(w.covered); { // once a day
 		if _, err := w.db.MakeAhead(ctx, days, day); err != nil {
-			return err
+			return errors.Join(err, ctx.Err())
 		}
 		w.covered = day.Truncate(24*time.Hour).AddDate(0, 0, 1)
 		day = w.covered

@@ -141,7 +141,6 @@ func streamCSV(ctx echo.Context, site *page.Site, file CSV, rows [][]string) err
 	for len(batch) > 0 {
 		// The file may take longer than a request; each batch may not. A writer
 		// without deadlines is that of a test without a connection.
-		_ = controller.SetReadDeadline(time.Time{})
 		_ = controller.SetWriteDeadline(time.Now().Add(csvStall))
 		if err := writeBatch(writer, batch); err != nil {
 			return err

@@ -41,9 +41,6 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 	header := out.response.Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // proxies must pass each event on
-	// The deadline for reading a request would end the stream; a writer without
-	// deadlines is that of a test without a connection.
-	_ = out.controller.SetReadDeadline(time.Time{})
 	out.response.WriteHeader(http.StatusOK)
 	ticker := time.NewTicker(s.LiveEvery)
 	defer ticker.Stop()

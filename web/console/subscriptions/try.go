@@ -26,9 +26,6 @@ import (
 func (f editor) try(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
-	// The endpoint has as long to answer as in earnest, which may be longer than
-	// the deadline for reading the form, which has arrived.
-	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
 	trial := subscription.Trial{
 		Kind: lending.EventKind(form.TestEvent), NewSecret: form.SecretMode != secretKeep,
 		Claim: func() error {
