@@ -153,7 +153,7 @@ func working(ctx context.Context, harnesses []*harness, do func() error) error {
 	ended := make(chan error, len(harnesses))
 	for _, h := range harnesses {
 		go func() {
-			leave := h.Appear(ctx)
+			leave := app.InBackground(ctx, h.Appear)
 			err := h.Work(ctx, func() { started <- struct{}{} })
 			leave()
 			ended <- err

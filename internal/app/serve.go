@@ -195,23 +195,12 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 		server.RegisterOnShutdown(pages.Close)
 	}
 	defer s.Services.Close() // after the last job
-	stopRecorder := inBackground(ctx, s.Recorder.Run)
-	defer stopRecorder() // after the last request was answered
-	if s.Settings.Has(config.RoleAPI) {
-		defer inBackground(ctx, s.Feed.Run)()
-	}
-	leave := s.Appear(ctx)
-	defer leave()
-	defer inBackground(ctx, s.watchReady)()
-	if s.DB.MostLag() > 0 {
-		defer inBackground(ctx, s.DB.WatchReplica)()
-	}
+	leave := InBackground(ctx, s.background()...)
+	defer leave() // after the last request was answered, and the last job
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(s.accepting()) }()
 	var workers sync.WaitGroup
-	if !s.Settings.Has(config.RoleWorker) {
-		defer inBackground(ctx, s.Outbox.Relay)()
-	} else {
+	if s.Settings.Has(config.RoleWorker) {
 		workers.Go(func() {
 			// One that is stopped while it starts has not failed.
 			if err := s.Work(ctx, func() {}); err != nil && ctx.Err() == nil {
@@ -231,13 +220,27 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 		var last sync.WaitGroup
 		last.Go(func() { s.publishLast(ctx) })
 		last.Go(leave)
-		last.Go(stopRecorder)
 		last.Wait()
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
 	return errors.Join(err, shutdownErr)
+}
+
+// background is what runs as long as the process does, whoever it serves.
+func (s *Server) background() []func(context.Context) {
+	work := []func(context.Context){s.Recorder.Run, s.Appear, s.watchReady}
+	if s.Settings.Has(config.RoleAPI) {
+		work = append(work, s.Feed.Run)
+	}
+	if s.DB.MostLag() > 0 {
+		work = append(work, s.DB.WatchReplica)
+	}
+	if !s.Settings.Has(config.RoleWorker) {
+		work = append(work, s.Outbox.Relay)
+	}
+	return work
 }
 
 // publishLast publishes what the last calls have recorded, so that a process which ends in
@@ -286,12 +289,14 @@ func (s *Server) accepting() net.Listener {
 	return tls.NewListener(s.listener, s.encryption)
 }
 
-// inBackground runs work until the function that it returns is called, and the
-// work is done: what ends the process ends ctx long before.
-func inBackground(ctx context.Context, work func(context.Context)) (stop func()) {
+// InBackground runs all of the work until the function that it returns is called, and it is
+// done: what ends the process ends ctx long before.
+func InBackground(ctx context.Context, work ...func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { work(ctx) })
+	for _, run := range work {
+		running.Go(func() { run(ctx) })
+	}
 	return func() {
 		cancel()
 		running.Wait()

@@ -25,12 +25,14 @@ const (
 	quarantinePoll = 2 * time.Second
 	// quarantineReminder is how often it says in the log that it waits.
 	quarantineReminder = time.Minute
+	// closeTime is how long the connections of the queues may take to close.
+	closeTime = 2 * time.Second
 )
 
-// Appear shows the other processes that this one lives, until stop is called.
-func (s *Services) Appear(ctx context.Context) (stop func()) {
+// Appear shows the other processes that this one lives, until ctx ends.
+func (s *Services) Appear(ctx context.Context) {
 	s.process.URL = s.Settings.PublicURL
-	return inBackground(ctx, func(ctx context.Context) { s.Processes.Run(ctx, s.process) })
+	s.Processes.Run(ctx, s.process)
 }
 
 // Work runs the queues until ctx ends and the jobs in flight with it. It calls started once
@@ -41,7 +43,7 @@ func (s *Services) Work(ctx context.Context, started func()) error {
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
-	defer pool.Close()
+	defer closePool(pool)
 	for _, step := range []func(context.Context) error{s.ensureEnvironment, s.ensurePartitions} {
 		if err := patiently(ctx, step); err != nil || ctx.Err() != nil {
 			return err
@@ -99,7 +101,8 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 			hold()
 		}
 	})
-	jobs.EnqueueDue(working, s.Webhooks, s.MailSender)
+	beside.Go(func() { jobs.EnqueueDue(working, s.Webhooks, s.MailSender) })
+	<-working.Done()
 	err = stopQueue(ctx, client)
 	beside.Wait()
 	if err == nil && ctx.Err() == nil {
@@ -129,6 +132,20 @@ func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return client.StopAndCancel(hard)
+}
+
+// closePool closes the connections of the queues. One that waits for a frozen database would take
+// until its time is up; the end of the process closes it.
+func closePool(pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime):
+	}
 }
 
 // patiently takes a step of a worker's start, again and again while the database is away or

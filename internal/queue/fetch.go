@@ -3,7 +3,9 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -219,6 +221,19 @@ func (e *executor) endable(ctx context.Context, on interface {
 	return slices.DeleteFunc(there, func(id int64) bool {
 		return e.driver.Works != nil && e.driver.Works(id)
 	}), nil
+}
+
+// LeaderResign gives the leadership back. A database that does not answer in time is not asked
+// again: its lease ends by itself, and the process that stops would wait for nothing.
+func (e *executor) LeaderResign(
+	ctx context.Context, params *riverdriver.LeaderResignParams,
+) (bool, error) {
+	resigned, err := e.Executor.LeaderResign(ctx, params)
+	if errors.Is(err, context.DeadlineExceeded) {
+		slog.WarnContext(ctx, "the leadership of the queues is left to run out", "error", err)
+		return false, nil
+	}
+	return resigned, err
 }
 
 // pick returns the values at some places.
