@@ -218,9 +218,6 @@ const placed = `, placed AS (
 // itself, and for all of an application at once. What is only a risk is looked up if the
 // condition risks holds, what was overtaken if newer does. A place behind the first is left out
 // whatever is found.
-//
-// The indexes are those of the event and of the application: a condition on the subscription
-// could lead through everything that it got.
 func flagged(risks, newer string) string {
 	return `, flagged AS (
 			SELECT ` + matchedColumns + `, place,
@@ -231,15 +228,7 @@ func flagged(risks, newer string) string {
 			       coalesce(max(l.newest_at) OVER (PARTITION BY application_uid, subscription_uid)
 			                > event_at, false) AS newer
 			  FROM placed m
-			 CROSS JOIN LATERAL (
-			           SELECT bool_or(d.state = 'delivered')
-			                      FILTER (WHERE d.subscription_uid = m.subscription_uid) AS delivered,
-			                  bool_or(d.state IN ('pending', 'retrying'))
-			                      FILTER (WHERE d.subscription_uid = m.subscription_uid) AS under_way
-			             FROM deliveries d
-			            WHERE m.place = 1
-			              AND d.event_uid = m.event_uid
-			              AND d.created_at >= m.event_at - ` + aheadInterval + `) b
+			 ` + gotEvent("m", "m.subscription_uid", "m.place = 1") + `
 			 CROSS JOIN LATERAL (
 			           SELECT bool_or(a.error_class = 'unknown') AS unknown,
 			                  max(a.subscription_version) AS tried_version
@@ -248,17 +237,37 @@ func flagged(risks, newer string) string {
 			              AND m.place = 1
 			              AND a.delivery_uid = m.delivery_uid
 			              AND a.delivery_created_at = m.created_at) t
-			 CROSS JOIN LATERAL (
-			           SELECT max(d.event_at)
-			                      FILTER (WHERE d.state = 'delivered'
-			                                AND d.subscription_uid = m.subscription_uid) AS newest_at
-			             FROM deliveries d
-			            WHERE (` + newer + `)
-			              AND m.nth = 1
-			              AND d.application_uid = m.application_uid
-			              AND d.created_at >= m.event_at - ` + aheadInterval + `) l
+			 ` + gotNewest("m", "m.subscription_uid", "("+newer+") AND m.nth = 1") + `
 			 WHERE NOT promised
 		)`
+}
+
+// gotEvent joins whether a target, a subscription, got the event of a relation's row, or is about
+// to. The index is that of the event, as it is that of the application in gotNewest: a condition
+// on the subscription could lead through everything that it got.
+func gotEvent(relation, target, where string) string {
+	return `CROSS JOIN LATERAL (
+			           SELECT bool_or(d.state = 'delivered')
+			                      FILTER (WHERE d.subscription_uid = ` + target + `) AS delivered,
+			                  bool_or(d.state IN ('pending', 'retrying'))
+			                      FILTER (WHERE d.subscription_uid = ` + target + `) AS under_way
+			             FROM deliveries d
+			            WHERE ` + where + `
+			              AND d.event_uid = ` + relation + `.event_uid
+			              AND d.created_at >= ` + relation + `.event_at - ` + aheadInterval + `) b`
+}
+
+// gotNewest joins of when the newest event is that a target got of the application of a
+// relation's row.
+func gotNewest(relation, target, where string) string {
+	return `CROSS JOIN LATERAL (
+			           SELECT max(d.event_at)
+			                      FILTER (WHERE d.state = 'delivered'
+			                                AND d.subscription_uid = ` + target + `) AS newest_at
+			             FROM deliveries d
+			            WHERE ` + where + `
+			              AND d.application_uid = ` + relation + `.application_uid
+			              AND d.created_at >= ` + relation + `.event_at - ` + aheadInterval + `) l`
 }
 
 // chosen renders, as the beginning of a statement, everything that the scope means now, each

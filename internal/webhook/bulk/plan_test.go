@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -17,11 +18,14 @@ import (
 
 // The work of planning grows with what matches and not with its square, whatever the planner
 // takes that for: by its statistics, there is nothing.
+// statistics are statements that leave the planner with what it may know of a table that grew.
+var statistics = map[string]string{
+	"with statistics of few": `ANALYZE`, "without statistics": ``,
+}
+
 func TestPlanningGrowsWithWhatMatches(t *testing.T) {
 	t.Parallel()
-	for name, analyze := range map[string]string{
-		"with statistics of few": `ANALYZE`, "without statistics": ``,
-	} {
+	for name, analyze := range statistics {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			planningGrows(t, analyze)
@@ -85,6 +89,43 @@ func planningGrows(t *testing.T, analyze string) {
 		if work > 5*few[name] {
 			t.Errorf("%s: %.0f steps for four times as many as took %.0f", name, work, few[name])
 		}
+	}
+}
+
+// TestSendingGrowsWithWhatGoes: a portion costs what goes in it, however much there is.
+func TestSendingGrowsWithWhatGoes(t *testing.T) {
+	t.Parallel()
+	for name, analyze := range statistics {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := webhooktest.New(t)
+			subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+			h.ManyFailed(t, 10)
+			h.Exec(t, analyze)
+			recovery := bulk.Scope{
+				PartnerUID: h.Partner, Kind: bulk.KindRecover, Since: h.Clock.Now(), ByEvent: true,
+				Subscriptions: []uuid.UUID{subscribed.UID}, Merchants: []uuid.UUID{h.Merchant},
+			}
+			recorder := pgtest.Record(t, h.DB)
+			portionOf := func(count int) (work float64) {
+				h.ManyFailed(t, count)
+				uid := h.Begin(t, recovery, func(o *bulk.Options) {
+					o.Pace, o.SkipNewer = bulk.MaxPace, true
+				})
+				h.Clock.Move(time.Second)
+				recorder.Take()
+				h.Advance(t, uid, 1)
+				for _, query := range recorder.Take() {
+					if strings.Contains(query.Text, "'waiting'") {
+						work += workOf(t, h, query)
+					}
+				}
+				return work
+			}
+			if few, many := portionOf(2000), portionOf(6000); many > 2*few {
+				t.Errorf("of 8,000 a portion took %.0f steps, of 2,000 %.0f", many, few)
+			}
+		})
 	}
 }
 

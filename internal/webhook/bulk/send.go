@@ -253,23 +253,18 @@ var sendItems = `
 		SELECT position, c.event_uid, event_at, event, c.application_uid, c.status, test,
 		       delivery_uid, uid,
 		       CASE WHEN e.event_uid IS NULL OR e.body_removed_at IS NOT NULL THEN 'body_removed'
-		            WHEN $6 AND EXISTS (
-		                 SELECT 1 FROM deliveries d
-		                  WHERE d.event_uid = c.event_uid AND d.subscription_uid = $2
-		                    AND d.state = 'delivered') THEN 'delivered_already'
-		            WHEN $6 AND EXISTS (
-		                 SELECT 1 FROM deliveries d
-		                  WHERE d.event_uid = c.event_uid AND d.subscription_uid = $2
-		                    AND d.state IN ('pending', 'retrying')) THEN 'under_way'
-		            WHEN $7 AND EXISTS (
-		                 SELECT 1 FROM deliveries d
-		                  WHERE d.application_uid = c.application_uid
-		                    AND d.subscription_uid = $2
-		                    AND d.event_at > c.event_at
-		                    AND d.state = 'delivered') THEN 'newer_delivered'
+		            WHEN b.delivered THEN 'delivered_already'
+		            WHEN b.under_way THEN 'under_way'
+		            WHEN max(l.newest_at) OVER (PARTITION BY c.application_uid) > event_at
+		                THEN 'newer_delivered'
 		       END AS skip
-		  FROM claimed c
+		  FROM (SELECT position, event_uid, event_at, event, application_uid, status, test,
+		               delivery_uid, uid,
+		               row_number() OVER (PARTITION BY application_uid ORDER BY event_at) AS nth
+		          FROM claimed) c
 		  ` + eventByKey("c", "e.partner_uid = $5") + `
+		 ` + gotEvent("c", "$2", "$6") + `
+		 ` + gotNewest("c", "$2", "$7 AND c.nth = 1") + `
 	), made AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state,
