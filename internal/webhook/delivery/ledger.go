@@ -111,14 +111,13 @@ func (l *Log) ledger(
 		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
 		  LEFT JOIN jsonb_to_recordset(coalesce(e.passed_over, '[]')) AS p (s uuid, v integer, w text)
 		    ON p.s = s.subscription_uid
-		  LEFT JOIN LATERAL (
-		           SELECT d.delivery_uid,
-		                  CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made_good' END AS state
-		             FROM deliveries d
-		            WHERE d.event_uid = e.event_uid
-		              AND d.subscription_uid = s.subscription_uid
-		            ORDER BY d.created_at, d.delivery_uid
-		            LIMIT 1) d ON true
+		  LEFT JOIN (
+		           SELECT DISTINCT ON (subscription_uid) subscription_uid, delivery_uid,
+		                  CASE WHEN made_good_by IS NULL THEN state ELSE 'made_good' END AS state
+		             FROM deliveries
+		            WHERE event_uid = $1
+		            ORDER BY subscription_uid, created_at, delivery_uid) d
+		    ON d.subscription_uid = s.subscription_uid
 		  LEFT JOIN (
 		           SELECT owed.subscription_uid, owed.delivery_uid
 		             FROM outbox
