@@ -171,13 +171,7 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 		return f.showPasswordForm(ctx, status, map[string]string{"current": text})
 	}
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
-		problems := map[string]string{}
-		for _, detail := range refusal.Details {
-			message := strings.ReplaceAll(detail.Message, `"password"`, "the new password")
-			problems[detail.Field] = strings.TrimSpace(
-				problems[detail.Field] + " " + page.Sentence(message))
-		}
-		return f.showPasswordForm(ctx, http.StatusBadRequest, problems)
+		return f.showPasswordForm(ctx, http.StatusBadRequest, passwordProblems(refusal))
 	}
 	if err != nil {
 		return err
@@ -187,6 +181,17 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 	}
 	f.LeaveNotice(ctx, "Your password is changed. Every other session has ended.")
 	return ctx.Redirect(http.StatusSeeOther, paths.Account)
+}
+
+// passwordProblems is what a refusal says of each field of the form, in its words.
+func passwordProblems(refusal *lending.Error) map[string]string {
+	problems := map[string]string{}
+	for _, detail := range refusal.Details {
+		message := strings.ReplaceAll(detail.Message, `"password"`, "the new password")
+		problems[detail.Field] = strings.TrimSpace(
+			problems[detail.Field] + " " + page.Sentence(message))
+	}
+	return problems
 }
 
 // confirmForm asks for the password once more.

@@ -79,13 +79,6 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 	if err != nil {
 		return ui.Confirmation{}, err
 	}
-	line := func(name, label, hint string, limit int) ui.Control {
-		return ui.Control{
-			Name: name, Label: label, Hint: hint, MaxLength: limit, Autocomplete: "off",
-			Required: !strings.Contains(hint, "Optional."),
-		}
-	}
-	const name, text = application.MaxName, application.MaxLine
 	return ui.Confirmation{
 		Title: "New application", Action: paths.ApplicationNew, Cancel: paths.Applications,
 		Submit: "Create and welcome the borrower", Wide: true, NoReason: true,
@@ -93,38 +86,51 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 			"E-mails to the borrower are enabled from the start, and the welcome e-mail goes out at " +
 				"once. Creating is no change of status, so no event is sent.",
 		},
-		Controls: []ui.Control{
-			{
+		Controls: f.applicationControls(
+			ui.Control{
 				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
 				Pick: picker,
 			},
-			{
+			ui.Control{
 				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",
 				Options: products, Pick: productPicker,
 			},
-			line("requested_amount", "Requested amount", ui.AmountHint(f.Currency), 20),
-			line("external_reference", "External reference",
-				"The partner's own name for the application. Optional.", text),
-			{Kind: ui.ControlHeading, Label: "Borrower"},
-			line("borrower.first_name", "First name", "", name),
-			line("borrower.last_name", "Last name", "", name),
-			line("borrower.email", "E-mail address", "", application.MaxEmail),
-			line("borrower.phone", "Phone", "Optional.", name),
-			line("borrower.annual_income", "Annual income",
-				"Optional. It limits how much can be offered. "+ui.AmountHint(f.Currency), 20),
-			{Kind: ui.ControlHeading, Label: "Project"},
-			line("project.name", "Project name", "", text),
-			line("project.description", "Description", "Optional.", application.MaxText),
-			line("project.address", "Address", "Optional.", text),
-		},
+		),
 	}, nil
+}
+
+// applicationControls are the fields of an application after whose it is and of what product.
+func (f *Feature) applicationControls(choices ...ui.Control) []ui.Control {
+	line := func(name, label, hint string, limit int) ui.Control {
+		return ui.Control{
+			Name: name, Label: label, Hint: hint, MaxLength: limit, Autocomplete: "off",
+			Required: !strings.Contains(hint, "Optional."),
+		}
+	}
+	const name, text = application.MaxName, application.MaxLine
+	return append(choices,
+		line("requested_amount", "Requested amount", ui.AmountHint(f.Currency), 20),
+		line("external_reference", "External reference",
+			"The partner's own name for the application. Optional.", text),
+		ui.Control{Kind: ui.ControlHeading, Label: "Borrower"},
+		line("borrower.first_name", "First name", "", name),
+		line("borrower.last_name", "Last name", "", name),
+		line("borrower.email", "E-mail address", "", application.MaxEmail),
+		line("borrower.phone", "Phone", "Optional.", name),
+		line("borrower.annual_income", "Annual income",
+			"Optional. It limits how much can be offered. "+ui.AmountHint(f.Currency), 20),
+		ui.Control{Kind: ui.ControlHeading, Label: "Project"},
+		line("project.name", "Project name", "", text),
+		line("project.description", "Description", "Optional.", application.MaxText),
+		line("project.address", "Address", "Optional.", text),
+	)
 }
 
 // readApplication reads the form by the rules of the API, so that both refuse the
 // same.
 func readApplication(ctx echo.Context) (application.NewApplication, error) {
 	var errs lending.FieldErrors
-	text := func(name string) string { return strings.TrimSpace(ctx.FormValue(name)) }
+	text := func(name string) string { return typed(ctx, name) }
 	// What stands in mails is a name.
 	named := func(name string, limit int) string { return errs.Name(name, text(name), limit) }
 	optional := func(name string, limit int) *string {
@@ -134,17 +140,10 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 		line := errs.Text(name, text(name), limit)
 		return &line
 	}
-	uid := func(name string) uuid.UUID {
-		uid, err := uuid.Parse(text(name))
-		if err != nil {
-			errs.Add(name, "%q must be one of the list", name)
-		}
-		return uid
-	}
 	address := errs.Text("borrower.email", text("borrower.email"), application.MaxEmail)
 	errs.MergeOthers(email.CheckAddressOf("borrower.email", address))
 	request := application.NewApplication{
-		Source: lending.SourceConsole, MerchantUID: uid("merchant_uid"),
+		Source: lending.SourceConsole, MerchantUID: listed(ctx, "merchant_uid", &errs),
 		ExternalReference: optional("external_reference", application.MaxLine),
 		Borrower: application.Borrower{
 			FirstName: named("borrower.first_name", application.MaxName),
@@ -158,20 +157,37 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 			Address:     optional("project.address", application.MaxLine),
 		},
 	}
+	readOffered(ctx, &request, &errs)
+	return request, errs.Err()
+}
+
+// readOffered reads what is asked for: the amount, the product, and the income that limits it.
+func readOffered(
+	ctx echo.Context, request *application.NewApplication, errs *lending.FieldErrors,
+) {
 	const amount, product, income = "requested_amount", "product_uid", "borrower.annual_income"
-	if before := len(errs); text(amount) == "" {
+	if before := len(*errs); typed(ctx, amount) == "" {
 		errs.Add(amount, "%q is required", amount)
-	} else if request.RequestedAmount = errs.Money(amount, text(amount)); len(errs) == before &&
+	} else if request.RequestedAmount = errs.Money(amount, typed(ctx, amount)); len(*errs) == before &&
 		!request.RequestedAmount.IsPositive() {
 		errs.Add(amount, "%q must be greater than 0", amount)
 	}
-	if text(product) != "" {
-		product := uid(product)
-		request.ProductUID = &product
+	if typed(ctx, product) != "" {
+		request.ProductUID = new(listed(ctx, product, errs))
 	}
-	if text(income) != "" {
-		income := errs.Money(income, text(income))
-		request.Borrower.AnnualIncome = &income
+	if typed(ctx, income) != "" {
+		request.Borrower.AnnualIncome = new(errs.Money(income, typed(ctx, income)))
 	}
-	return request, errs.Err()
+}
+
+// typed is what stands in a field of the form.
+func typed(ctx echo.Context, name string) string { return strings.TrimSpace(ctx.FormValue(name)) }
+
+// listed is what was chosen from a list of the form.
+func listed(ctx echo.Context, name string, errs *lending.FieldErrors) uuid.UUID {
+	uid, err := uuid.Parse(typed(ctx, name))
+	if err != nil {
+		errs.Add(name, "%q must be one of the list", name)
+	}
+	return uid
 }

@@ -128,29 +128,33 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 		fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
 		send = f.Emails.ResendFound
 	}
-	form := action.Form{
-		Place: place.Under(back, fields.Title), Fields: fields,
-		Change: action.Change{
-			Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
-			Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-				resent, err := send(ctx, tx, uids, user, reason)
-				if err == nil && len(resent) < len(uids) {
-					err = lending.NewError(lending.CodeInvalidState,
-						"Some of these e-mails were re-sent meanwhile, or have no text any more. "+
-							"Go back to the list for what is left.")
-				}
-				outcome := operator.Outcome{Target: back}
-				for _, one := range resent {
-					outcome.Entries = append(outcome.Entries, resendEntry(one.Original, one.Made))
-				}
-				return outcome, err
-			},
+	form := action.Form{Place: place.Under(back, fields.Title), Fields: fields, Change: action.Change{
+		Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
+		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			resent, err := send(ctx, tx, uids, user, reason)
+			return resentOutcome(back, resent, len(uids), err)
 		},
-	}
+	}}
 	if ctx.FormValue("confirmed") == "" {
 		return f.ShowForm(ctx, http.StatusOK, form)
 	}
 	return f.Submit(ctx, form)
+}
+
+// resentOutcome is what the re-send of so many e-mails came to: of all of them, or of none.
+func resentOutcome(
+	back string, resent []email.Resent, asked int, err error,
+) (operator.Outcome, error) {
+	if err == nil && len(resent) < asked {
+		err = lending.NewError(lending.CodeInvalidState,
+			"Some of these e-mails were re-sent meanwhile, or have no text any more. "+
+				"Go back to the list for what is left.")
+	}
+	outcome := operator.Outcome{Target: back}
+	for _, one := range resent {
+		outcome.Entries = append(outcome.Entries, resendEntry(one.Original, one.Made))
+	}
+	return outcome, err
 }
 
 // chosen reads the rows that were selected, or finds all that match.

@@ -100,10 +100,8 @@ func retentionForm(now retention.Settings) ui.Confirmation {
 	}}
 }
 
-// saveRetention says what the settings would remove, and saves them when that was
-// confirmed.
-func (f *Feature) saveRetention(ctx echo.Context) error {
-	request := ctx.Request().Context()
+// readRetention reads the form. What it refuses is named as the form names it.
+func readRetention(ctx echo.Context) (retention.Settings, error) {
 	var errs lending.FieldErrors
 	number := func(name string) int {
 		count, err := strconv.Atoi(ctx.FormValue(name))
@@ -115,9 +113,6 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 	wanted := retention.Settings{
 		Months: number("metadata_months"), BodyDays: number("body_days"),
 		EmailBodyDays: number("email_body_days"), APIRequestDays: number("api_request_days"),
-	}
-	form := action.Form{
-		Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(retention.Settings{})),
 	}
 	err := errs.Err()
 	if err == nil {
@@ -131,6 +126,19 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 			}
 			refusal.Details[i].Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, unit)
 		}
+	}
+	return wanted, err
+}
+
+// saveRetention says what the settings would remove, and saves them when that was
+// confirmed.
+func (f *Feature) saveRetention(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	form := action.Form{
+		Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(retention.Settings{})),
+	}
+	wanted, err := readRetention(ctx)
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
 		if form.Page, err = f.settingsPage(request); err != nil {
 			return err
 		}

@@ -149,31 +149,36 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 	case err != nil:
 		return err
 	}
-	match := ui.Notice{
-		Tone: ui.Bad, Title: "No match",
-		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
-			"rotate it.",
-	}
+	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
+		subscriptions.SecretTab{Match: new(matchNotice(found))})
+}
+
+// matchNotice says what a pasted value is, and what to do about it.
+func matchNotice(found subscription.SecretMatch) ui.Notice {
 	switch {
 	case found.Match == secret.MatchCurrent:
-		match = ui.Notice{
+		return ui.Notice{
 			Tone: ui.Good, Title: "This is the current secret",
 			Text: "If the partner's check still fails, look at how it reads the body: the bytes as " +
 				"they arrived, before any JSON parser.",
 		}
 	case found.Match == secret.MatchPrevious && found.PreviousEnded:
-		match = ui.Notice{
+		return ui.Notice{
 			Tone: ui.Bad, Title: "This is the previous secret, and its overlap has ended",
 			Text: "Nothing is signed with it any more. The partner has to change over to the current one.",
 		}
 	case found.Match == secret.MatchPrevious:
-		match = ui.Notice{
+		return ui.Notice{
 			Tone: ui.Warn, Title: "This is the previous secret",
 			Text: "It signs in x-hmac-signature-previous until " +
 				page.Value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
 				". The partner has to change over to the current one by then.",
 		}
+	default:
+		return ui.Notice{
+			Tone: ui.Bad, Title: "No match",
+			Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
+				"rotate it.",
+		}
 	}
-	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
-		subscriptions.SecretTab{Match: &match})
 }
