@@ -15,8 +15,9 @@ const (
 )
 
 // Listen says that something was notified on a channel, until ctx ends: once for several if
-// nobody takes it meanwhile, and not for what got lost with a connection. Of a server that turned
-// out to let nobody write nothing is to be heard, so it listens at the next one then.
+// nobody takes it meanwhile, and once whenever it begins to listen, as what was notified before
+// could not be heard. Of a server that turned out to let nobody write nothing is to be heard, so
+// it listens at the next one then.
 func (db *DB) Listen(ctx context.Context, channel string) <-chan struct{} {
 	news := make(chan struct{}, 1)
 	go func() {
@@ -37,16 +38,20 @@ func (db *DB) listen(ctx context.Context, channel string, news chan<- struct{}) 
 	_ = listener.Listen(channel) // waits for a connection, and fails likewise
 	glance := time.NewTicker(eraGlance)
 	defer glance.Stop()
+	tell := func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	tell() // the listener passes over what comes while it connects
 	for era == db.Era() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-glance.C:
 		case <-listener.Notify:
-			select {
-			case news <- struct{}{}:
-			default:
-			}
+			tell()
 		}
 	}
 }

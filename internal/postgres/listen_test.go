@@ -29,12 +29,14 @@ func TestListenLeavesAServerThatLetsNobodyWrite(t *testing.T) {
 		return pid
 	}
 	old := listens(0)
+	waittest.Receive(t, "word that it listens", news)
 	_, err := db.ExecContext(t.Context(),
 		`DO $$ BEGIN RAISE EXCEPTION 'read-only' USING ERRCODE = '25006'; END $$`)
 	if err == nil {
 		t.Fatal("the server lets write")
 	}
 	listens(old)
+	waittest.Receive(t, "word that it listens at another connection", news)
 	if _, err := db.ExecContext(t.Context(), `NOTIFY any_news`); err != nil {
 		t.Fatal(err)
 	}
