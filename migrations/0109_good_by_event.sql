@@ -1,7 +1,7 @@
 -- +goose Up
--- All deliveries of an event are found by the event alone: where the statistics are missing or
--- old, as on the first day of a month, a condition on the subscription led through all that it
--- ever got, at each re-send that arrived.
+-- All deliveries of an event are found by the event alone: where statistics are missing, as after a
+-- restore, a condition on the subscription led through all that it ever got, at each re-send that
+-- arrived.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION drawbridge_make_good() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -165,6 +165,8 @@ func TestErrorPagesStayInTheConsole(t *testing.T) {
 			"Choose what to record: sent or signed.",
 		},
 		{paths.To(paths.Delivery, "none"), paths.Deliveries, "All deliveries", "no such delivery"},
+		{paths.To(paths.Merchant, "none"), paths.Partners, "All partners", "no such merchant"},
+		{paths.To(paths.Client, "none"), paths.Partners, "All partners", "none"},
 		{"/console/nothing", "", "", "There is nothing at this path"},
 		{paths.PersonNew, "", "", "Your role, operator, may not do this"},
 	} {

@@ -146,30 +146,40 @@ var Sentence = ui.Sentence
 type above struct {
 	href, label string
 	section     ui.Section
-	// thing is one of what it lists.
+	// thing is one of what it lists, or of what belongs to one.
 	thing string
+	// under is what the paths of things begin with, if not with that of the list.
+	under string
 }
 
 // lists are what the pages of one thing stand under.
 var lists = []above{
-	{paths.Applications, "All applications", ui.SectionApplications, "application"},
-	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery"},
-	{paths.Events, "All events", ui.SectionEvents, "event"},
-	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send"},
-	{paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription"},
-	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail"},
-	{paths.Partners, "All partners", ui.SectionPartners, "partner"},
-	{paths.Products, "All products", ui.SectionProducts, "product"},
-	{paths.Lender, "All systems", ui.SectionSystems, "system"},
-	{paths.Requests, "All API requests", ui.SectionRequests, "API request"},
-	{paths.People, "All people", ui.SectionPeople, "person"},
-	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item"},
+	{paths.Applications, "All applications", ui.SectionApplications, "application", ""},
+	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery", ""},
+	{paths.Events, "All events", ui.SectionEvents, "event", ""},
+	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send", ""},
+	{paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription", ""},
+	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail", ""},
+	{paths.Partners, "All partners", ui.SectionPartners, "partner", ""},
+	{paths.Products, "All products", ui.SectionProducts, "product", ""},
+	{paths.Lender, "All systems", ui.SectionSystems, "system", ""},
+	{paths.Requests, "All API requests", ui.SectionRequests, "API request", ""},
+	{paths.People, "All people", ui.SectionPeople, "person", ""},
+	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item", ""},
+	{
+		paths.Partners, "All partners", ui.SectionPartners, "merchant",
+		strings.TrimSuffix(paths.Merchant, ":uid"),
+	},
+	{
+		paths.Partners, "All partners", ui.SectionPartners, "API client",
+		strings.TrimSuffix(paths.Client, ":id"),
+	},
 }
 
 // listAbove finds the list that a path stands under; the zero one for none.
 func listAbove(path string) (found above, rest string) {
 	for _, list := range lists {
-		if below, under := strings.CutPrefix(path, list.href+"/"); under {
+		if below, under := strings.CutPrefix(path, cmp.Or(list.under, list.href+"/")); under {
 			return list, below
 		}
 	}
