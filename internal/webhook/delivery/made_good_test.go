@@ -1,12 +1,111 @@
 package delivery_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/webhooktest"
 )
+
+// spend makes every attempt that is open.
+func spend(t *testing.T, h *webhooktest.Harness) {
+	t.Helper()
+	for range delivery.MaxAttempts {
+		h.Work(t)
+		h.Clock.Move(time.Hour)
+		h.EnqueueDue(t)
+	}
+}
+
+// A failed delivery names the first other one of its event that arrived, whether that was after it
+// failed or before.
+func TestMadeGood(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t,
+		webhooktest.Answering(500, 500, 500, 500, 200, 200, 500, 500, 500, 500, 500, 500))
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	spend(t, h)
+	failed := h.Newest(t)
+	if failed.State != delivery.StateFailed || failed.MadeGoodBy != nil {
+		t.Fatalf("%s, made good by %v", failed.State, failed.MadeGoodBy)
+	}
+	first := h.Resend(t, failed.UID)[0]
+	spend(t, h)
+	second := h.Resend(t, failed.UID)[0]
+	spend(t, h)
+	third := h.Resend(t, first)[0]
+	spend(t, h)
+	for uid, want := range map[uuid.UUID]delivery.State{
+		failed.UID: delivery.StateFailed, first: delivery.StateDelivered,
+		second: delivery.StateDelivered, third: delivery.StateFailed,
+	} {
+		got := h.Detail(t, uid)
+		by := postgres.OrZero(got.MadeGoodBy)
+		if got.State != want || want == delivery.StateFailed && by != first ||
+			want == delivery.StateDelivered && by != uuid.Nil {
+			t.Errorf("%s is %s, made good by %s; the first that arrived is %s", uid, got.State, by, first)
+		}
+	}
+	found, _, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{},
+		postgres.Paging{Limit: 1})
+	want := delivery.FanOut{MadeGood: 1, Resends: 3}
+	if err != nil || found[0].FanOut != want {
+		t.Errorf("of the event became %+v, %v, want %+v", found[0].FanOut, err, want)
+	}
+	h.Publish(t)
+	spend(t, h)
+	if other := h.Newest(t); other.State != delivery.StateFailed || other.MadeGoodBy != nil {
+		t.Errorf("of another event: %s, made good by %v", other.State, other.MadeGoodBy)
+	}
+}
+
+// Two deliveries of an event that end in two transactions at once know of each other, also
+// where the first one waits for its first attempt until a re-send of it fails.
+func TestMadeGoodAtOnce(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	const end = `UPDATE deliveries SET state = $2, attempt_count = 3, next_attempt_at = NULL,
+		queued = false, finished_at = now() WHERE delivery_uid = $1`
+	for round := range 20 {
+		h.Clock.Move(time.Second)
+		h.Publish(t)
+		fails := h.Newest(t).UID
+		arrives := h.Resend(t, fails)[0]
+		if round%2 == 1 {
+			fails, arrives = arrives, fails
+		}
+		h.Exec(t, `UPDATE deliveries SET state = 'retrying', attempt_count = 2 WHERE delivery_uid = $1`,
+			fails)
+		ends := func(uid uuid.UUID, state delivery.State) {
+			err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := tx.ExecContext(ctx, end, uid, state)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() { ends(fails, delivery.StateFailed) })
+		if round < 4 {
+			all.Wait()
+		}
+		all.Go(func() { ends(arrives, delivery.StateDelivered) })
+		all.Wait()
+		if by := h.Detail(t, fails).MadeGoodBy; by == nil || *by != arrives {
+			t.Fatalf("round %d: made good by %v, want %s", round, by, arrives)
+		}
+	}
+}
 
 // TestArrivalIsLookedUpByEvent: a re-send that arrives reads the deliveries of its event, not
 // all that its subscription got, on a database without statistics, too.
