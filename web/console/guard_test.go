@@ -166,7 +166,7 @@ func TestErrorPagesStayInTheConsole(t *testing.T) {
 		},
 		{paths.To(paths.Delivery, "none"), paths.Deliveries, "All deliveries", "no such delivery"},
 		{paths.To(paths.Merchant, "none"), paths.Partners, "All partners", "no such merchant"},
-		{paths.To(paths.Client, "none"), paths.Partners, "All partners", "none"},
+		{paths.To(paths.Client, "gone"), paths.Partners, "All partners", `no client "gone"`},
 		{"/console/nothing", "", "", "There is nothing at this path"},
 		{paths.PersonNew, "", "", "Your role, operator, may not do this"},
 	} {

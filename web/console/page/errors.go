@@ -142,44 +142,40 @@ func ErrorText(err error) string {
 // Sentence is ui.Sentence, for handlers.
 var Sentence = ui.Sentence
 
-// above is a list of the console, and what it lists.
+// above is a list of the console, and what stands under it.
 type above struct {
 	href, label string
 	section     ui.Section
-	// thing is one of what it lists, or of what belongs to one.
-	thing string
-	// under is what the paths of things begin with, if not with that of the list.
-	under string
+	// thing is one of what it lists, or of what belongs to one; page is that of a thing.
+	thing, page string
 }
 
 // lists are what the pages of one thing stand under.
 var lists = []above{
-	{paths.Applications, "All applications", ui.SectionApplications, "application", ""},
-	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery", ""},
-	{paths.Events, "All events", ui.SectionEvents, "event", ""},
-	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send", ""},
-	{paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription", ""},
-	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail", ""},
-	{paths.Partners, "All partners", ui.SectionPartners, "partner", ""},
-	{paths.Products, "All products", ui.SectionProducts, "product", ""},
-	{paths.Lender, "All systems", ui.SectionSystems, "system", ""},
-	{paths.Requests, "All API requests", ui.SectionRequests, "API request", ""},
-	{paths.People, "All people", ui.SectionPeople, "person", ""},
-	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item", ""},
+	{paths.Applications, "All applications", ui.SectionApplications, "application", paths.Application},
+	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery", paths.Delivery},
+	{paths.Events, "All events", ui.SectionEvents, "event", paths.Event},
+	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send", paths.Bulk},
 	{
-		paths.Partners, "All partners", ui.SectionPartners, "merchant",
-		strings.TrimSuffix(paths.Merchant, ":uid"),
+		paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription",
+		paths.Subscription,
 	},
-	{
-		paths.Partners, "All partners", ui.SectionPartners, "API client",
-		strings.TrimSuffix(paths.Client, ":id"),
-	},
+	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail", paths.Email},
+	{paths.Partners, "All partners", ui.SectionPartners, "partner", paths.Partner},
+	{paths.Partners, "All partners", ui.SectionPartners, "merchant", paths.Merchant},
+	{paths.Partners, "All partners", ui.SectionPartners, "API client", paths.Client},
+	{paths.Products, "All products", ui.SectionProducts, "product", paths.ProductActive},
+	{paths.Lender, "All systems", ui.SectionSystems, "system", paths.LenderClient},
+	{paths.Requests, "All API requests", ui.SectionRequests, "API request", paths.Request},
+	{paths.People, "All people", ui.SectionPeople, "person", paths.Person},
+	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item", paths.Alert},
 }
 
 // listAbove finds the list that a path stands under; the zero one for none.
 func listAbove(path string) (found above, rest string) {
 	for _, list := range lists {
-		if below, under := strings.CutPrefix(path, cmp.Or(list.under, list.href+"/")); under {
+		prefix, _, _ := strings.Cut(list.page, ":")
+		if below, under := strings.CutPrefix(path, prefix); under {
 			return list, below
 		}
 	}
