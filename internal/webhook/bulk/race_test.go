@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -147,6 +148,60 @@ func TestBulkWorkersShareTheWork(t *testing.T) {
 	h.WantConsistent(t, uid)
 	if counts := h.LoadBulk(t, uid).Counts; counts.Sent != 3*count {
 		t.Errorf("%+v", counts)
+	}
+}
+
+// Two recoveries that were confirmed at the same time, so that neither knew of the other, and whose
+// workers meet: each event goes once.
+func TestRecoveriesOfTheSameSendItOnce(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	one, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	since := h.Clock.Now()
+	h.ManyFailed(t, 5)
+	scope := bulk.Scope{
+		PartnerUID: h.Partner, Kind: bulk.KindRecover, Since: since, Subscriptions: []uuid.UUID{one.UID},
+	}
+	first, second := h.Draft(t, scope, nil), h.Draft(t, scope, nil)
+	confirm := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string) {
+		total, err := h.Bulk.Confirm(ctx, tx, uid, bulk.Consent{
+			By: by, Reason: "the partner was down", Count: 5,
+		})
+		if err != nil || total != 5 {
+			t.Errorf("%s confirmed %d: %v", by, total, err)
+		}
+	}
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		confirm(ctx, tx, first, "ada@lender.example")
+		return h.Try(func(ctx context.Context, other *postgres.Tx) error {
+			confirm(ctx, other, second, "sam@lender.example")
+			return nil
+		})
+	})
+	var workers sync.WaitGroup
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE deliveries IN SHARE MODE`); err != nil {
+			return err
+		}
+		for _, uid := range []uuid.UUID{first, second} {
+			workers.Go(func() {
+				if _, err := h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: 1}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		waittest.Until(t, "both workers are at it", func() bool {
+			return h.Count(t, `
+				SELECT count(*)
+				  FROM pg_stat_activity
+				 WHERE datname = current_database()
+				   AND wait_event_type = 'Lock'`) == 2
+		})
+		return nil
+	})
+	workers.Wait()
+	if made := h.Count(t, `SELECT count(*) FROM deliveries WHERE resend_of IS NOT NULL`); made != 5 {
+		t.Errorf("%d deliveries were made of 5 events", made)
 	}
 }
 

@@ -166,8 +166,9 @@ func (r row) portionOf(target *targetRow, now time.Time) portion {
 	return portion{target, pace, count, pacedAt.Add(time.Duration(count) * each)}
 }
 
-// lockEvents locks the events that go now against the removal of their bodies, in the order in
-// which retention and other re-sends lock events. The statement after it sees which are gone.
+// lockEvents locks the events that go now against the removal of their bodies and against other
+// bulk re-sends of them, in the order in which retention and other re-sends lock events. The
+// statement after it sees which are gone, and which another one has sent meanwhile.
 func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion) error {
 	if len(portions) == 0 {
 		return nil
@@ -189,7 +190,7 @@ func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion
 		            LIMIT due.count) i
 		  JOIN events e ON e.event_uid = i.event_uid AND e.occurred_at = i.event_at
 		 ORDER BY e.occurred_at, e.event_uid
-		   FOR SHARE OF e`, r.UID, pq.Array(uids), pq.Array(counts))
+		   FOR NO KEY UPDATE OF e`, r.UID, pq.Array(uids), pq.Array(counts))
 	if err != nil {
 		return fmt.Errorf("locking the events: %w", err)
 	}
@@ -204,7 +205,7 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 	err := tx.SelectContext(ctx, &states, sendItems,
 		r.UID, target.SubscriptionUID, due.count, tx.Now, r.PartnerUID,
 		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
-		r.ConfirmedBy, r.Reason, due.pace)
+		r.ConfirmedBy, r.Reason, due.pace, r.Options.SkipDelivered)
 	if err != nil {
 		return fmt.Errorf("sending to subscription %s: %w", target.SubscriptionUID, err)
 	}
@@ -237,7 +238,7 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 // The event is looked for among those of the bulk re-send's own partner alone.
 // What has become pointless since the set was frozen is skipped: an event that a
 // recovery or a replay wants to arrive and that has, or is about to; one that was
-// overtaken, where those are to be left out.
+// delivered or overtaken, where those are to be left out.
 var sendItems = `
 	WITH claimed AS MATERIALIZED (
 		SELECT position, event_uid, event_at, event, application_uid, status, test,
@@ -254,7 +255,7 @@ var sendItems = `
 		       delivery_uid, uid,
 		       CASE WHEN e.event_uid IS NULL OR e.body_removed_at IS NOT NULL THEN 'body_removed'
 		            WHEN b.delivered THEN 'delivered_already'
-		            WHEN b.under_way THEN 'under_way'
+		            WHEN $6 AND b.under_way THEN 'under_way'
 		            WHEN max(l.newest_at) OVER (PARTITION BY c.application_uid) > event_at
 		                THEN 'newer_delivered'
 		       END AS skip
@@ -263,7 +264,7 @@ var sendItems = `
 		               row_number() OVER (PARTITION BY application_uid ORDER BY event_at) AS nth
 		          FROM claimed) c
 		  ` + eventByKey("c", "e.partner_uid = $5") + `
-		 ` + gotEvent("c", "$2", "$6") + `
+		 ` + gotEvent("c", "$2", "($6 OR $11)") + `
 		 ` + gotNewest("c", "$2", "$7 AND c.nth = 1") + `
 	), made AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
