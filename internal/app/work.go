@@ -74,10 +74,9 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
-	// The queue has its own life: ctx tells when to stop, Stop how.
 	// It writes as it starts, too.
 	for {
-		err := client.Start(context.WithoutCancel(ctx))
+		err := startQueue(ctx, client)
 		if err == nil {
 			break
 		}
@@ -107,6 +106,19 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	beside.Wait()
 	if err == nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, "the queues rest: everything is held")
+	}
+	return err
+}
+
+// startQueue starts a queue that has a life of its own: once it runs, ctx tells when to stop, and
+// stopQueue how. Before that it is given up when ctx ends, as it may wait for a frozen database.
+func startQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	began := context.AfterFunc(ctx, end)
+	err := client.Start(life)
+	began()
+	if err != nil {
+		end()
 	}
 	return err
 }
