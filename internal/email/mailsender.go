@@ -128,12 +128,12 @@ func (m *MailSender) begin(
 	if err != nil || row.State != StateQueued || row.WaitsFor != WaitNothing {
 		return nil, err // what waits gets another job when it may go
 	}
-	if job.Attempt <= row.AttemptCount {
-		// The job began an attempt before. Either that was recorded, and its
-		// retry has a job of its own, or the process died on the way.
+	if row.AttemptCount > 0 {
+		// Either the last attempt was recorded, and its retry has a job of its own, or the
+		// process died on the way.
 		outcome, err := closeAbandoned(ctx, tx, job.EmailUID)
 		switch {
-		case err != nil || outcome == "":
+		case err != nil || outcome == "" && job.Attempt <= row.AttemptCount:
 			return nil, err
 		case outcome == OutcomeUnknown:
 			return nil, m.finish(ctx, tx, row, verdict{

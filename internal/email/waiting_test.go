@@ -518,3 +518,25 @@ func TestLostMailsAreFoundBesideATally(t *testing.T) {
 		t.Errorf("the mails are %q", got)
 	}
 }
+
+// A process died behind the hand-over, and somebody deleted its job: whether the mail went is not
+// known, so the new job that it is given does not send it again.
+func TestLostMailMayHaveGone(t *testing.T) {
+	t.Parallel()
+	server := emailtest.NewServer(t, emailtest.Options{})
+	o := newPostOffice(t, server)
+	o.schedule(t, o.task("Sign"))
+	o.exec(t, `
+		INSERT INTO email_attempts (email_uid, number, started_at, handed_over_at, server)
+		SELECT email_uid, 1, created_at, created_at, 'mail.example' FROM emails`)
+	o.exec(t, `UPDATE emails SET attempt_count = 1`)
+	o.exec(t, `DELETE FROM river_job`)
+	o.now = o.now.Add(4 * time.Minute)
+	if count, err := o.sender.RequeueOrphans(t.Context(), 3*time.Minute); count != 1 || err != nil {
+		t.Fatalf("%d mails got a job: %v", count, err)
+	}
+	report := o.deliver(t, o.sender, o.last(t))
+	if report.Email.State != email.StateFailed || len(server.Messages()) != 0 {
+		t.Errorf("the mail is %s, and %d arrived", report.Email.State, len(server.Messages()))
+	}
+}
