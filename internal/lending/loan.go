@@ -160,7 +160,8 @@ func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 
 // withoutRevision takes the revised amount of a draw back: the next draw in force
 // that revised the amount did so from what was before, and without one that is the
-// loan's amount again.
+// loan's amount again, or what was drawn since under a greater one: money that came back
+// can always be recorded.
 func (l Loan) withoutRevision(at int, before *Money) Loan {
 	for i := at + 1; i < len(l.Disbursements); i++ {
 		later := &l.Disbursements[i]
@@ -169,7 +170,7 @@ func (l Loan) withoutRevision(at int, before *Money) Loan {
 			return l
 		}
 	}
-	l.Amount = *before
+	l.Amount = MaxMoney(*before, l.Drawn())
 	return l
 }
 

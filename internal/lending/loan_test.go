@@ -124,6 +124,47 @@ func TestGrantedDrawIsPendingUntilItSettles(t *testing.T) {
 	}
 }
 
+// Money that comes back is recorded whatever was revised and drawn since: a loan's amount is never
+// less than what was drawn of it.
+func TestEveryReturnIsRecorded(t *testing.T) {
+	t.Parallel()
+	loan := lending.OpenLoan(offer(t, "A", "10000", "10000"), schedule(t, "50,5,45"))
+	to := func(amount string) lending.DrawRequest {
+		request := lending.DrawRequest{Documents: lending.DocumentsGiven}
+		if amount != "" {
+			revised := money(t, amount)
+			request.UpdatedLoanAmount = &revised
+		}
+		return request
+	}
+	paid := []lending.FundingStatus{lending.FundingProcessing, lending.FundingSettled}
+	returned := func(id int64) {
+		t.Helper()
+		moved, changed, err := loan.MoveDisbursement(id, lending.FundingReturned)
+		if err != nil || !changed {
+			t.Fatalf("the return of %d: changed %v, %v", id, changed, err)
+		}
+		if loan = moved; loan.Balance().IsNegative() {
+			t.Errorf("after the return of %d %s of %s are drawn", id, loan.Drawn(), loan.Amount)
+		}
+	}
+	loan = draw(t, loan, lending.DrawRequest{}, paid...)
+	loan = draw(t, loan, lending.DrawRequest{}, paid...)
+	loan = draw(t, loan, to("8000"), paid...)
+	returned(1)
+	loan = draw(t, loan, to("9000"), paid...)
+	returned(2)
+	loan = draw(t, loan, to("9500"), paid...)
+	returned(4)
+	early := to("")
+	early.ProjectCompletedEarly = true
+	loan = draw(t, loan, early, paid...)
+	returned(5)
+	if loan.Amount.String() != "8500.00" || !loan.Balance().IsZero() {
+		t.Errorf("of %s are left %s", loan.Amount, loan.Balance())
+	}
+}
+
 func TestMoveDisbursementRefuses(t *testing.T) {
 	t.Parallel()
 	loan := *drawnLoan(t, "400")
