@@ -135,6 +135,50 @@ func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	}
 }
 
+// A re-send that arrives while its month is exchanged makes the failure good all the same.
+func TestFailuresAreMadeGoodBesideAnExchange(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	held := a.application()
+	a.hold(held)
+	old := today.AddDate(-2, 0, 0) // of the first month that goes
+	event := a.record(held, old, "failed")
+	a.deliver(event, held, old, today, "retrying")
+	a.record(a.application(), old, "failed") // for which the month is worth removing
+	reader, err := a.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback() }()
+	if _, err := reader.ExecContext(t.Context(), `SELECT count(*) FROM events`); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if _, err := a.Run(t.Context()); err != nil {
+			t.Errorf("running: %v", err)
+		}
+	})
+	pgtest.WaitForLock(t, a.DB) // the rows that stay have been copied
+	a.exec(`
+		UPDATE deliveries
+		   SET state = 'delivered', next_attempt_at = NULL, finished_at = $2
+		 WHERE event_uid = $1
+		   AND state = 'retrying'`, event, today)
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	running.Wait()
+	if left := a.count(`
+		SELECT count(*)
+		  FROM deliveries
+		 WHERE event_uid = $1
+		   AND state = 'failed'
+		   AND made_good_by IS NOT NULL`, event); left != 1 {
+		t.Errorf("%d failures are made good, want 1", left)
+	}
+}
+
 // Somebody who reads for long, such as an export, holds retention up, but
 // nobody behind it.
 func TestALongReadDelaysRetentionOnly(t *testing.T) {

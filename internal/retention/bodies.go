@@ -295,6 +295,7 @@ func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
 				  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
 				 WHERE `+nothingToSend+`
 				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+legallyHeld+`))
+				 ORDER BY e.occurred_at, e.event_uid
 				 LIMIT $1
 				   FOR NO KEY UPDATE OF e`, bodyBatch)
 			if err != nil || len(rows) == 0 {

@@ -46,7 +46,7 @@ func (s *Service) exchange(ctx context.Context, m month, holds generation) (bool
 		if err != nil || now != holds {
 			return err
 		}
-		if err := copyOpenAgain(ctx, tx, m); err != nil {
+		if err := copyUnsettledAgain(ctx, tx, m); err != nil {
 			return err
 		}
 		for _, parent := range parents {
@@ -100,34 +100,34 @@ func lockAll(ctx context.Context, tx *postgres.Tx) error {
 	return nil
 }
 
-// copyOpenAgain takes over what happened to open deliveries since they were
-// copied; nothing else of an old month changes.
-func copyOpenAgain(ctx context.Context, tx *postgres.Tx, m month) error {
+// copyUnsettledAgain takes over what happened since they were copied to deliveries that were open,
+// or had failed without a re-send that arrived; nothing else of an old month changes.
+func copyUnsettledAgain(ctx context.Context, tx *postgres.Tx, m month) error {
 	suffix := m.begin.Format("_y2006m01")
 	names := strings.NewReplacer("{m}", suffix, "{k}", suffix+"_kept")
 	for _, statement := range []string{
-		`CREATE TEMP TABLE open_again ON COMMIT DROP AS
+		`CREATE TEMP TABLE unsettled ON COMMIT DROP AS
 			SELECT delivery_uid, created_at
 			  FROM deliveries{k}
-			 WHERE state IN ('pending', 'retrying')`,
+			 WHERE state <> 'delivered' AND made_good_by IS NULL`,
 		`DELETE FROM attempts{k} a
-			  USING open_again o
+			  USING unsettled o
 			  WHERE a.delivery_uid = o.delivery_uid AND a.delivery_created_at = o.created_at`,
 		`DELETE FROM deliveries{k} d
-			  USING open_again o
+			  USING unsettled o
 			  WHERE d.delivery_uid = o.delivery_uid AND d.created_at = o.created_at`,
 		`INSERT INTO deliveries{k}
 			SELECT d.*
-			  FROM open_again o
+			  FROM unsettled o
 			  JOIN deliveries{m} d ON d.delivery_uid = o.delivery_uid AND d.created_at = o.created_at`,
 		`INSERT INTO attempts{k}
 			SELECT a.*
-			  FROM open_again o
+			  FROM unsettled o
 			  JOIN attempts{m} a ON a.delivery_uid = o.delivery_uid
 			                    AND a.delivery_created_at = o.created_at`,
 	} {
 		if _, err := tx.ExecContext(ctx, names.Replace(statement)); err != nil {
-			return fmt.Errorf("copying open deliveries again: %w", err)
+			return fmt.Errorf("copying deliveries again: %w", err)
 		}
 	}
 	return nil
