@@ -7,17 +7,23 @@ import (
 )
 
 func isDOC(_ []byte, content *io.SectionReader) bool {
-	word, excel := rootStreams(content)
-	return word && !excel
+	found := rootStreams(content)
+	return found.damaged || found.word && !found.excel
 }
 
 func isXLS(_ []byte, content *io.SectionReader) bool {
-	word, excel := rootStreams(content)
-	return excel && !word
+	found := rootStreams(content)
+	return found.damaged || found.excel && !found.word
+}
+
+// streams are what stands at the top of a compound file.
+type streams struct {
+	word, excel bool
+	// damaged tells that it has no top: then nothing says that it is another kind of document.
+	damaged bool
 }
 
 const (
-	compoundMagic   = 0xE11AB1A1E011CFD0
 	lastSector      = 0xFFFFFFFA // above it stand marks such as the end of a chain
 	noEntry         = 0xFFFFFFFF
 	entrySize       = 128
@@ -41,14 +47,14 @@ type compound struct {
 
 // rootStreams tells whether the main streams of Word and of Excel stand at the
 // top of a compound file; those of embedded documents lie deeper.
-func rootStreams(content *io.SectionReader) (word, excel bool) {
+func rootStreams(content *io.SectionReader) streams {
 	header := make([]byte, compoundHeader)
 	if _, err := content.ReadAt(header, 0); err != nil {
-		return false, false
+		return streams{damaged: true}
 	}
 	shift := binary.LittleEndian.Uint16(header[30:])
-	if binary.LittleEndian.Uint64(header) != compoundMagic || (shift != 9 && shift != 12) {
-		return false, false
+	if shift != 9 && shift != 12 {
+		return streams{damaged: true}
 	}
 	c := &compound{content: content, sector: 1 << shift}
 	c.readTable(header)
@@ -108,10 +114,10 @@ func (c *compound) chain(first uint32) []uint32 {
 }
 
 // childrenOfRoot walks the tree of entries below the first one.
-func (c *compound) childrenOfRoot(directory []uint32) (word, excel bool) {
+func (c *compound) childrenOfRoot(directory []uint32) (found streams) {
 	root := c.entry(directory, 0)
 	if len(root) != entrySize || root[66] != entryRoot {
-		return false, false
+		return streams{damaged: true}
 	}
 	waiting := []uint32{binary.LittleEndian.Uint32(root[76:])}
 	for visited := 0; len(waiting) > 0 && visited < maxEntriesRead; visited++ {
@@ -124,15 +130,15 @@ func (c *compound) childrenOfRoot(directory []uint32) (word, excel bool) {
 		if entry[66] == entryStream && binary.LittleEndian.Uint32(entry[120:]) > 0 {
 			switch entryName(entry) {
 			case "WordDocument":
-				word = true
+				found.word = true
 			case "Workbook", "Book":
-				excel = true
+				found.excel = true
 			}
 		}
 		waiting = append(waiting,
 			binary.LittleEndian.Uint32(entry[68:]), binary.LittleEndian.Uint32(entry[72:]))
 	}
-	return word, excel
+	return found
 }
 
 // entry reads one directory entry, nil beyond the end.

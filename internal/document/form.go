@@ -33,7 +33,7 @@ type Limits struct {
 	Value int64
 	// Other is what values and unknown parts may add to Files.
 	Other int64
-	// Parts is the number of parts, unknown ones included.
+	// Parts is the number of known parts, and of those without a name.
 	Parts int
 	// DocumentsOnly makes every part but files and metadata an unknown one.
 	DocumentsOnly bool

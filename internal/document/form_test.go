@@ -234,9 +234,12 @@ func refusedForms() map[string]refused {
 			lending.CodeValidation, problem("files", "part 1 is a file without a file name"),
 		},
 		"too many parts": {
-			parts(value("1", ""), value("2", ""), value("3", ""), value("4", ""),
-				value("5", ""), value("6", ""), value("7", "")),
-			lending.CodeValidation, problem("body", "more than 6 parts"),
+			slices.Repeat(parts(file("", nil)), 7),
+			lending.CodeValidation, problem("body", "more than 6 files and values"),
+		},
+		"too many unknown parts": {
+			slices.Repeat(parts(value("x", "")), 10_001),
+			lending.CodeValidation, problem("body", "more than 10000 parts"),
 		},
 		"headers too long": {
 			parts(value(strings.Repeat("x", 9000), "")),

@@ -61,8 +61,7 @@ func foreign(name, folder string) bool {
 	return false
 }
 
-// isManifest reports whether an entry unpacks to a list of content types that
-// declares no macros.
+// isManifest reports whether an entry unpacks to a text that declares no macros.
 func isManifest(file *zip.File) bool {
 	unpacked, err := file.Open()
 	if err != nil {
@@ -73,8 +72,7 @@ func isManifest(file *zip.File) bool {
 		return false
 	}
 	// An embedded document with macros is listed too, but not as the main part.
-	return bytes.Contains(text, []byte("Types")) &&
-		!bytes.Contains(text, []byte("macroEnabled.main+xml"))
+	return !bytes.Contains(text, []byte("macroEnabled.main+xml"))
 }
 
 // countEntries counts what could be directory entries of a zip, without taking

@@ -21,12 +21,10 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	case "", "7bit", "8bit", "binary":
 	default:
 		r.form.digest.note(name, encoding)
-		field := "body"
 		if r.knows(name) {
-			field = name
+			r.errs.add(lending.CodeValidation, name,
+				"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 		}
-		r.errs.add(lending.CodeValidation, field,
-			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}
 	var err error
 	switch {

@@ -20,6 +20,8 @@ const (
 	// the body before them, itself a bound on memory.
 	maxHead    = 8 << 10
 	maxRawHead = 32 << 10
+	// maxParts bounds what is remembered of parts that are ignored.
+	maxParts = 10_000
 	// maxBoundary is that of RFC 2046; the parser relies on it.
 	maxBoundary = 70
 	copyBuffer  = 32 << 10
@@ -113,6 +115,7 @@ type formReader struct {
 	seen      map[string]bool // single values, good or bad
 	errs      formErrors
 	parts     int
+	known     int   // parts that count towards the limit
 	budget    int64 // bytes of content that may still be read
 	fileBytes int64
 }
@@ -189,9 +192,16 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 	if err != nil {
 		return nil, r.broken(err)
 	}
-	if r.parts++; r.parts > r.limits.Parts {
+	r.parts++
+	if name := part.FormName(); name == "" || r.knows(name) {
+		r.known++
+	}
+	if r.parts > maxParts {
+		return nil, r.stop(lending.CodeValidation, "the body has more than %d parts", maxParts)
+	}
+	if r.known > r.limits.Parts {
 		return nil, r.stop(lending.CodeValidation,
-			"the body has more than %d parts", r.limits.Parts)
+			"the body has more than %d files and values", r.limits.Parts)
 	}
 	head := 0
 	for name, values := range part.Header {
