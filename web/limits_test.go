@@ -48,8 +48,15 @@ func TestDocumentedLengthsHold(t *testing.T) {
 	if tried != 8 {
 		t.Errorf("%d texts were tried", tried)
 	}
-	if answer := create(s, "project", "description", "two\nlines"); answer.Status != 400 {
-		t.Errorf("two lines: %s", answer.Raw)
+	for field, status := range map[string]int{
+		"description": http.StatusCreated, "address": http.StatusCreated, "name": http.StatusBadRequest,
+	} {
+		if answer := create(s, "project", field, "two\r\n\tlines"); answer.Status != status {
+			t.Errorf("two lines of %s: %s", field, answer.Raw)
+		}
+	}
+	if answer := create(s, "project", "description", "a\abell"); answer.Status != 400 {
+		t.Errorf("a control character: %s", answer.Raw)
 	}
 }
 

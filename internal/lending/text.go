@@ -13,14 +13,27 @@ import (
 // NUL, and a line break would forge a log line or a mail header) or more than
 // limit characters. It returns the text without surrounding space.
 func (f *FieldErrors) Text(field, text string, limit int) string {
+	return f.check(field, text, limit, "")
+}
+
+// Lines is Text for what may have line breaks and tabs.
+func (f *FieldErrors) Lines(field, text string, limit int) string {
+	return f.check(field, text, limit, "\r\n\t")
+}
+
+// check is Text with control characters that are allowed.
+func (f *FieldErrors) check(field, text string, limit int, allowed string) string {
 	text = strings.TrimSpace(text)
+	forbidden := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
 	switch {
 	case text == "":
 		f.Add(field, "%q is required", field)
 	case !utf8.ValidString(text):
 		f.Add(field, "%q must be UTF-8 text", field)
-	case strings.ContainsFunc(text, unicode.IsControl):
+	case strings.ContainsFunc(text, forbidden) && allowed == "":
 		f.Add(field, "%q must be one line without control characters", field)
+	case strings.ContainsFunc(text, forbidden):
+		f.Add(field, "%q must have no control characters but line breaks and tabs", field)
 	case utf8.RuneCountInString(text) > limit:
 		f.Add(field, "%q must have at most %d characters", field, limit)
 	}

@@ -168,8 +168,8 @@ func readNewApplication(body *object) application.NewApplication {
 	if project.raw != nil {
 		request.Project = application.Project{
 			Name:        project.linkless("name", maxLine),
-			Description: project.optionalText("description", maxText),
-			Address:     project.optionalText("address", maxLine),
+			Description: project.optionalLines("description", maxText),
+			Address:     project.optionalLines("address", maxLine),
 		}
 	}
 	return request

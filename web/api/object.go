@@ -136,6 +136,17 @@ func (o *object) line(
 
 // optionalText reads a line of text that may be absent; blank counts as absent.
 func (o *object) optionalText(field string, limit int) *string {
+	return o.optional(field, limit, o.errs.Text)
+}
+
+// optionalLines reads text that may have several lines, or be absent.
+func (o *object) optionalLines(field string, limit int) *string {
+	return o.optional(field, limit, o.errs.Lines)
+}
+
+func (o *object) optional(
+	field string, limit int, check func(field, text string, limit int) string,
+) *string {
 	if !o.has(field) {
 		return nil
 	}
@@ -143,7 +154,7 @@ func (o *object) optionalText(field string, limit int) *string {
 	if !ok || strings.TrimSpace(text) == "" {
 		return nil
 	}
-	text = o.errs.Text(o.name(field), text, limit)
+	text = check(o.name(field), text, limit)
 	return &text
 }
 
