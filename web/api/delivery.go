@@ -117,7 +117,7 @@ func newDeliveryBody(d delivery.Read) deliveryBody {
 		UID: d.UID, EventUID: d.EventUID, Sequence: d.Sequence, SubscriptionUID: d.SubscriptionUID,
 		Event: string(d.Event), ApplicationUID: d.ApplicationUID, MerchantUID: d.MerchantUID,
 		State: string(d.State), AttemptCount: d.AttemptCount, HTTPStatus: d.LastHTTPStatus,
-		ErrorClass: d.LastErrorClass, NextAttemptAt: formatOptional(d.NextAttemptAt),
+		ErrorClass: d.LastErrorClass, NextAttemptAt: formatGiven(d.Due()),
 		ResendOf: d.ResendOf, MadeGoodBy: d.MadeGoodBy, Test: d.Test,
 		CreatedAt: formatTime(d.CreatedAt), FinishedAt: formatOptional(d.FinishedAt),
 	}
@@ -253,16 +253,13 @@ type recoveryBody struct {
 }
 
 func newRecoveryBody(r bulk.Resend) recoveryBody {
-	body := recoveryBody{
+	return recoveryBody{
 		UID: r.UID, SubscriptionUID: r.Scope.Subscriptions[0], State: string(r.State),
 		Since: formatTime(r.Scope.Since), Until: formatTime(r.Scope.Until),
 		Total: r.Counts.Total(), Sent: r.Counts.Sent + r.Counts.Delivered + r.Counts.Failed,
 		Delivered: r.Counts.Delivered, Failed: r.Counts.Failed, CreatedAt: formatTime(r.CreatedAt),
+		FinishedAt: formatGiven(r.EndedAt),
 	}
-	if !r.EndedAt.IsZero() {
-		body.FinishedAt = formatOptional(&r.EndedAt)
-	}
-	return body
 }
 
 func (d *deliveries) createRecovery(c echo.Context) error {
@@ -275,7 +272,7 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx, reader := c.Request().Context(), readerOf(c)
 			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, reader.Merchants
-			if err := checkCovered(c, d.log, wanted.SubscriptionUID); err != nil {
+			if err := checkCovered(c, tx, wanted.SubscriptionUID); err != nil {
 				return 0, nil, err
 			}
 			entry := operator.Entry{
@@ -297,8 +294,8 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 }
 
 // checkCovered refuses a subscription that the caller may not see, and one that was deleted.
-func checkCovered(c echo.Context, log *delivery.Service, uid uuid.UUID) error {
-	state, err := log.StateFor(c.Request().Context(), readerOf(c), uid)
+func checkCovered(c echo.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	state, err := delivery.StateFor(c.Request().Context(), tx, readerOf(c), uid)
 	switch {
 	case lending.ErrorCode(err) == lending.CodeNotFound:
 		return lending.Invalid("subscription_uid", `"subscription_uid" is no subscription of yours`)

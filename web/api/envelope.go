@@ -106,6 +106,14 @@ func formatOptional(t *time.Time) *string {
 	if t == nil {
 		return nil
 	}
-	text := formatTime(*t)
+	return formatGiven(*t)
+}
+
+// formatGiven is formatTime, null for the zero time.
+func formatGiven(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := formatTime(t)
 	return &text
 }

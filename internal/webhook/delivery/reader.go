@@ -159,14 +159,14 @@ func (s *Service) SubscriptionsFor(
 
 // StateFor returns the state of a subscription that covers a merchant of the reader, deleted
 // ones included. Error: NOT_FOUND.
-func (l *Log) StateFor(
-	ctx context.Context, reader Reader, uid uuid.UUID,
+func StateFor(
+	ctx context.Context, from postgres.Querier, reader Reader, uid uuid.UUID,
 ) (subscription.State, error) {
 	var c postgres.Conditions
 	c.Add(`s.subscription_uid = ?`, uid)
 	c.Add(`s.subscription_uid IN (`+coveredSubscriptions+`)`, reader.PartnerUID, reader.merchants())
 	var state subscription.State
-	err := l.DB.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
+	err := from.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
 	if postgres.IsNoRows(err) {
 		return "", subscription.NotFound(uid)
 	}
