@@ -144,7 +144,7 @@ func progress(l bulk.Target) string {
 func draftTargetTable(rows []bulk.PlanTarget) ui.TableProps[bulk.PlanTarget] {
 	return ui.TableProps[bulk.PlanTarget]{
 		Caption: "Endpoints, the largest share first",
-		RowID:   func(l bulk.PlanTarget) string { return "lane-" + l.SubscriptionUID.String() },
+		RowID:   func(l bulk.PlanTarget) string { return "target-" + l.SubscriptionUID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.PlanTarget]{
 			{
@@ -168,7 +168,7 @@ func draftTargetTable(rows []bulk.PlanTarget) ui.TableProps[bulk.PlanTarget] {
 func targetTable(rows []bulk.Target) ui.TableProps[bulk.Target] {
 	return ui.TableProps[bulk.Target]{
 		Caption: "Endpoints, the largest share first",
-		RowID:   func(l bulk.Target) string { return "lane-" + l.SubscriptionUID.String() },
+		RowID:   func(l bulk.Target) string { return "target-" + l.SubscriptionUID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.Target]{
 			{

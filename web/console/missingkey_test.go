@@ -12,7 +12,7 @@ import (
 	"drawbridge/views/subscriptions"
 )
 
-// What is sealed by a key that the server lacks is named with the key and with what
+// What is encrypted by a key that the server lacks is named with the key and with what
 // to do; the subscription is still listed and can be deleted.
 func TestMissingKeyIsNamed(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	}
 }
 
-// keysAgain is a ring without any key that sealed something.
+// keysAgain is a ring without any key that encrypted something.
 func keysAgain(r *harness) *secret.Keyring {
 	r.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())

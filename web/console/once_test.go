@@ -232,8 +232,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return client("rate", "rate", "7", "burst", "9")
 		},
 		"console.client.revoke": func() sending {
-			id := d.issue(true).ClientID
-			return d.asks(paths.To(paths.Client, id)+"/revoke", "confirm", id[len(id)-6:])
+			return d.asks(paths.To(paths.Client, d.issue(true).ClientID) + "/revoke")
 		},
 		"console.lender.issue": func() sending {
 			return d.asks(paths.LenderNew, "name", d.next("payments "), "scope", "funding")
@@ -243,8 +242,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return system("rate", "rate", "7", "burst", "9")
 		},
 		"console.lender.revoke": func() sending {
-			id := d.issueLender().ClientID
-			return d.asks(paths.To(paths.LenderClient, id)+"/revoke", "confirm", id[len(id)-6:])
+			return d.asks(paths.To(paths.LenderClient, d.issueLender().ClientID) + "/revoke")
 		},
 		"console.person.invite": func() sending {
 			return d.asks(paths.PersonNew, "email", d.next("new")+"@lender.example",

@@ -19,7 +19,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// departure is what a browser keeps while it is at the provider, sealed. It is no row
+// departure is what a browser keeps while it is at the provider, encrypted. It is no row
 // of ours: anybody may begin to sign in, as often as they like.
 type departure struct {
 	operator.Ticket
@@ -35,7 +35,7 @@ const (
 	maxDepartureNext = 1500
 )
 
-// The place that a departure is sealed for.
+// The place that a departure is encrypted for.
 const departureTable, departureColumn, departureRow = "sign_in", "departure", "cookie"
 
 // toProvider leads to the provider with a fresh ticket, by a page of ours: browsers

@@ -43,7 +43,7 @@ func (f *Feature) system(ctx echo.Context) error {
 		mail,
 		{
 			Name: "Keys for secrets", Value: strings.Join(f.System.KeyIDs, ", "),
-			Note: "new values are sealed with the first",
+			Note: "new values are encrypted with the first",
 		},
 	}
 	place := page.Place{Section: ui.SectionSystem, Title: "System"}

@@ -120,8 +120,8 @@ var errorTitles = map[int]string{
 }
 
 // missingKey is what to do about a value that no key opens.
-const missingKey = "A secret that belongs here is sealed with the key %s, which this server does " +
-	"not have. Ask the person who runs it to add that key behind the first one of " +
+const missingKey = "A secret that belongs here is encrypted with the key %s, which this server " +
+	"does not have. Ask the person who runs it to add that key behind the first one of " +
 	"DRAWBRIDGE_SECRETS_KEY and to restart. If the key is lost, delete the subscription and " +
 	"create it again; what it sent is still in the list of deliveries."
 

@@ -6,7 +6,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// Where a new secret waits for the one page that shows it: sealed, in the session of the
+// Where a new secret waits for the one page that shows it: encrypted, in the session of the
 // person who made it.
 const (
 	onceTable  = "sessions"

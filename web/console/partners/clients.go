@@ -364,7 +364,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 	}
 }
 
-// revokeClient ends a client for good; the end of its id confirms it.
+// revokeClient ends a client for good.
 func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",
@@ -374,17 +374,12 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			proof, confirmed := found.ID[len(found.ID)-6:], strings.TrimSpace(ctx.FormValue("confirm"))
 			fields := ui.Confirmation{
 				Title: "Revoke this client", Submit: "Revoke for good", Danger: true,
 				Effects: []string{
 					"Every request with its id is refused with 401 from now on, also during an overlap of " +
 						"its secrets. Nothing brings it back; its user would get another client.",
 				},
-				Controls: []ui.Control{{
-					Name: "confirm", Label: "Type the last six characters of its id, " + proof,
-					Autocomplete: "off", MaxLength: 100, Required: true, Autofocus: true,
-				}},
 			}
 			if found.LastUsedAt != nil && f.DB.Now().Sub(*found.LastUsedAt) < day {
 				fields.Risks = []string{
@@ -396,10 +391,6 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 				Change: action.Change{
 					Done: "Revoked. Requests with this client are refused from now on.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						if confirmed != proof {
-							return operator.Outcome{}, lending.Invalid("confirm",
-								"That is not %s. Nothing was revoked.", proof)
-						}
 						outcome := operator.Outcome{Target: clientPath(found)}
 						err := f.Partners.RevokeClient(ctx, tx, found.ID)
 						if err != nil || found.RevokedAt != nil {

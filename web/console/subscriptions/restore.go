@@ -90,7 +90,17 @@ func (f *Feature) restore() action.Spec {
 			uid := current.UID.String()
 			fields := restoreFields(current, old)
 			fields.Hidden[1].Value = cmp.Or(ctx.FormValue("base"), fields.Hidden[1].Value)
-			var done subscription.Restoration
+			done := fmt.Sprintf("Version %d is in force once more.", old.Number)
+			var refused error
+			if page.IsSent(ctx) { // DNS is asked before the transaction
+				var warning string
+				warning, refused = f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(),
+					old.URL)
+				if warning != "" {
+					done += " " + page.Sentence(warning)
+				}
+			}
+			var restored subscription.Restoration
 			target := paths.SubscriptionTab(uid, subscriptions.TabVersions)
 			return action.Form{
 				Place: under(current, fields.Title), Fields: fields,
@@ -98,25 +108,28 @@ func (f *Feature) restore() action.Spec {
 					return subscriptions.Restore(fields, current, owner, changes)
 				},
 				Show: func(ctx echo.Context) error {
-					if !done.Secret.IsZero() {
-						f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, done.Secret)
+					if !restored.Secret.IsZero() {
+						f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, restored.Secret)
 					}
 					return page.LeadTo(ctx, target)
 				},
 				Change: action.Change{
-					Done: fmt.Sprintf("Version %d is in force once more.", old.Number),
+					Done: done,
 					Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-						done, err = f.Webhooks.Subscriptions.Restore(
+						if refused != nil {
+							return operator.Outcome{}, refused
+						}
+						restored, err = f.Webhooks.Subscriptions.Restore(
 							request, tx, current.UID, restoration(ctx, old.Number), page.User(ctx).Email)
-						if !done.Secret.IsZero() {
+						if !restored.Secret.IsZero() {
 							target = paths.SubscriptionTab(uid, subscriptions.TabSecret)
 						}
-						if err != nil || done.Subscription.Version == current.Version {
+						if err != nil || restored.Subscription.Version == current.Version {
 							return operator.Outcome{Target: target},
 								page.Worded(err, map[string]string{"secret": "The token"})
 						}
 						return did(target, "restore", current, current.Audited(),
-							done.Subscription.Audited()), nil
+							restored.Subscription.Audited()), nil
 					},
 				},
 			}, nil
