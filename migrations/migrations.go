@@ -211,7 +211,7 @@ func askRecord(ctx context.Context, db *sql.DB) (record, error) {
 }
 
 // ownerMigrates says who may migrate.
-const ownerMigrates = "run drawbridge migrate as the role that owns the schema"
+const ownerMigrates = "run drawbridge migrate up as the role that owns the schema"
 
 // owned says who may migrate when the role of the connection may not.
 func owned(err error) error {

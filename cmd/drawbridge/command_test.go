@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,8 @@ import (
 type desk struct {
 	url       string
 	variables map[string]string
+	// patience is the commands', 0 for that of the program.
+	patience time.Duration
 }
 
 func newDesk(t *testing.T) *desk {
@@ -51,7 +54,8 @@ func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
 	var stderr lockedBuffer
 	status := run(t.Context(), environment{
 		args: args, stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
-		getenv: func(name string) string { return d.variables[name] },
+		getenv:   func(name string) string { return d.variables[name] },
+		patience: d.patience,
 	})
 	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/lmittmann/tint"
@@ -37,7 +39,13 @@ type environment struct {
 	model *kong.Application
 	// usageErr is the first error of the command line that the parser could not see.
 	usageErr error
+	// patience is how long the command may wait for the database in all, 0 for databasePatience.
+	patience time.Duration
 }
+
+// databasePatience is long enough for a count of all deliveries there are, and not for a lock that
+// somebody keeps.
+const databasePatience = 5 * time.Minute
 
 // config reads the settings and turns the logs on.
 func (env *environment) config() (config.Config, error) {
@@ -199,14 +207,23 @@ func (env *environment) withDatabase(
 	return do(settings, db.DB)
 }
 
-// withServices runs do with the services over an open database.
+// withServices runs do with the services over an open database, for which it may wait so long
+// and no longer.
 func (env *environment) withServices(do func(s *app.Services) error) error {
 	return env.use(func(settings config.Config, db *postgres.DB) error {
 		s, err := env.services(settings, db)
 		if err != nil {
 			return err
 		}
-		return do(s)
+		patience := cmp.Or(env.patience, databasePatience)
+		ctx, end := postgres.WithPatience(env.ctx, patience)
+		defer end()
+		env.ctx = ctx
+		err = do(s)
+		if err != nil && errors.Is(context.Cause(ctx), postgres.ErrOutOfTime) {
+			err = fmt.Errorf("%w: given up after %s", postgres.ErrOutOfTime, patience)
+		}
+		return err
 	})
 }
 

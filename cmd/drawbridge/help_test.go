@@ -1,8 +1,12 @@
 package main
 
 import (
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +50,41 @@ func TestHelpIsOneWordAway(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s%s", test.name, want, got.stdout, got.stderr)
 			}
 		}
+	}
+}
+
+// What a message tells a person to run must be there.
+func TestMessagesNameCommandsThatExist(t *testing.T) {
+	t.Parallel()
+	root := newParser(environment{}).Model.Node
+	named := regexp.MustCompile(`\bdrawbridge ([a-z]+) ([a-z][a-z-]*)`)
+	seen := 0
+	for _, folder := range []string{
+		".", "../../internal", "../../jobs", "../../web", "../../views", "../../migrations",
+	} {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range named.FindAllStringSubmatch(string(text), -1) {
+				group := find(root, found[1:2])
+				if group == nil || len(group.Children) == 0 {
+					continue
+				}
+				seen++
+				if find(group, found[2:3]) == nil {
+					t.Errorf("%s names %q, which is no command", path, found[0])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d commands were found", seen)
 	}
 }
 

@@ -59,8 +59,8 @@ type done struct {
 	out     output
 	// after loads what to print instead of out, once the change has committed.
 	after func() (output, error)
-	// note goes to the standard error, where it is not empty.
-	note string
+	// notes go to the standard error, a line each.
+	notes []string
 }
 
 func did(entry operator.Entry, out output) done {
@@ -103,8 +103,8 @@ func (env *environment) changeOver(
 	if err != nil {
 		return err
 	}
-	if made.note != "" {
-		fmt.Fprintln(env.stderr, made.note)
+	for _, note := range made.notes {
+		fmt.Fprintln(env.stderr, note)
 	}
 	return env.print(asJSON, made.out)
 }

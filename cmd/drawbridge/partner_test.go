@@ -399,3 +399,37 @@ func TestWrongPartnerCommandLines(t *testing.T) {
 		t.Errorf("a refused command left something behind: %v", rows)
 	}
 }
+
+// A command waits for what somebody else has locked, but not for ever.
+func TestCommandGivesUpWaiting(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	owner, _ := d.newPartner(t, 0)
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(t.Context(),
+			`SELECT FROM partners WHERE partner_uid = $1 FOR UPDATE`, owner); err != nil {
+			return err
+		}
+		d.patience = time.Second
+		got := d.run(t, "partner", "update", owner, "--name", "Acme II")
+		want := "the database did not answer in time: given up after 1s"
+		if got.status != exitFailed || !strings.Contains(got.stderr, want) {
+			t.Errorf("ended with %d and %q, want %d and %q",
+				got.status, got.stderr, exitFailed, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.patience = 0
+	if renamed := d.document(t, "partner", "update", owner, "--name", "Acme III"); renamed["name"] !=
+		"Acme III" {
+		t.Errorf("afterwards the partner is %v", renamed)
+	}
+}

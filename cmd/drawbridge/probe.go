@@ -11,7 +11,7 @@ import (
 )
 
 type subscriptionProbeCmd struct {
-	UID  string `arg:"" help:"The subscription." placeholder:"UID"`
+	UID  string `arg:"" help:"Subscription." placeholder:"UID"`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app"
+	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
@@ -80,45 +82,22 @@ type retentionRunCmd struct {
 	JSON   bool `name:"json" help:"Print one JSON document."`
 }
 
-// Run removes what is due, or tells what that is.
+// Run removes what is due, or tells what that is. A removal takes as long as it takes: it has its
+// own transactions, a month or a batch in each.
 func (cmd retentionRunCmd) Run(env *environment) error {
 	if cmd.DryRun {
 		return env.show(cmd.JSON, env.removalPlan)
 	}
-	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		// The removal has its own transactions, a month or a batch in each.
-		removed, err := s.Retention.Run(env.ctx)
+	return env.use(func(settings config.Config, db *postgres.DB) error {
+		s, err := env.services(settings, db)
 		if err != nil {
-			return output{}, err
+			return err
 		}
-		report := removedJSON{Report: removed}
-		if !removed.Busy {
-			settings, err := s.Retention.Settings(env.ctx)
-			if err != nil {
-				return output{}, err
-			}
-			before := s.DB.Now().AddDate(0, 0, -settings.APIRequestDays)
-			if report.RequestDays, err = s.Requests.Drop(env.ctx, before); err != nil {
-				return output{}, err
-			}
+		removed, err := env.remove(s)
+		if err != nil {
+			return err
 		}
-		err = env.commit(s.Operators, func(*postgres.Tx) ([]operator.Entry, error) {
-			return []operator.Entry{settingsEntry("retention.run", "", report)}, nil
-		})
-		return output{report, func(w io.Writer) {
-			if report.Busy {
-				fmt.Fprintln(w, "another run is under way; nothing was done")
-				return
-			}
-			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s; "+
-				"bulk re-sends removed: %d; days of the request log removed: %d\n",
-				report.Events, report.Attempts, report.Emails,
-				cmp.Or(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
-			if len(report.LeftToOwner) > 0 {
-				fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
-					strings.Join(report.LeftToOwner, ", "))
-			}
-		}}, err
+		return env.print(cmd.JSON, output{removed, removed.print})
 	})
 }
 
@@ -127,6 +106,42 @@ type removedJSON struct {
 	retention.Report
 	// RequestDays counts days of the log of API requests.
 	RequestDays int `json:"api_request_days"`
+}
+
+// remove removes what is due and tells the audit log, also of what went before it failed.
+func (env *environment) remove(s *app.Services) (report removedJSON, err error) {
+	report.Report, err = s.Retention.Run(env.ctx)
+	if err == nil && !report.Busy {
+		report.RequestDays, err = env.dropRequests(s)
+	}
+	return report, errors.Join(err,
+		env.commit(s.Operators, func(*postgres.Tx) ([]operator.Entry, error) {
+			return []operator.Entry{settingsEntry("retention.run", "", report)}, nil
+		}))
+}
+
+// dropRequests removes the days of the request log that are due and counts them.
+func (env *environment) dropRequests(s *app.Services) (int, error) {
+	settings, err := s.Retention.Settings(env.ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Requests.Drop(env.ctx, s.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
+}
+
+func (report removedJSON) print(w io.Writer) {
+	if report.Busy {
+		fmt.Fprintln(w, "another run is under way; nothing was done")
+		return
+	}
+	fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s; "+
+		"bulk re-sends removed: %d; days of the request log removed: %d\n",
+		report.Events, report.Attempts, report.Emails,
+		cmp.Or(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
+	if len(report.LeftToOwner) > 0 {
+		fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
+			strings.Join(report.LeftToOwner, ", "))
+	}
 }
 
 // removalPlan is what a run would remove now.

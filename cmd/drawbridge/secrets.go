@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,7 +12,7 @@ import (
 )
 
 type secretsCmd struct {
-	RotateKey secretsRotateKeyCmd `cmd:"" help:"Seal every value again that the first key of DRAWBRIDGE_SECRETS_KEY has not sealed. Safe beside a running service; can be stopped and repeated."`
+	RotateKey secretsRotateKeyCmd `cmd:"" help:"Encrypt again every value that another key than the first of DRAWBRIDGE_SECRETS_KEY encrypted. Safe beside a running service; can be stopped and repeated."`
 }
 
 type secretsRotateKeyCmd struct {
@@ -20,7 +21,7 @@ type secretsRotateKeyCmd struct {
 }
 
 // Run re-encrypts values, or counts them. It fails when values remain that the
-// first key has not sealed, or, with --check, that no key of the list opens.
+// first key has not encrypted, or, with --check, that no key of the list opens.
 func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 	return env.use(func(settings config.Config, db *postgres.DB) error {
 		keys, err := keyring(settings)
@@ -33,22 +34,21 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			work = service.Check
 		}
 		report, err := work(env.ctx)
-		if err != nil {
-			return err
-		}
-		if !cmd.Check {
-			// Each batch of values was sealed in a transaction of its own.
-			err := env.commit(&operator.Service{DB: db},
+		if !cmd.Check && (err == nil || report.Reencrypted > 0) {
+			// Each batch of values was encrypted in a transaction of its own, and stays so where a
+			// later one fails.
+			audited := env.commit(&operator.Service{DB: db},
 				func(*postgres.Tx) ([]operator.Entry, error) {
-					recorded := entry("secrets.rotate_key", report.Current, "", map[string]int{
+					recorded := entry("secrets.rotate_key", keys.Current(), "", map[string]int{
 						"resealed": report.Reencrypted, "failed": len(report.Failed),
 					})
 					recorded.SubjectKind = "secrets_key"
 					return []operator.Entry{recorded}, nil
 				})
-			if err != nil {
-				return err
-			}
+			err = errors.Join(err, audited)
+		}
+		if err != nil {
+			return err
 		}
 		err = env.print(cmd.JSON, output{report, func(w io.Writer) { printKeys(w, report) }})
 		switch {
@@ -58,7 +58,7 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			return fmt.Errorf("%d values name a key that is not in DRAWBRIDGE_SECRETS_KEY; "+
 				"put that key back behind the first one", report.Lost)
 		case !cmd.Check && report.Stale > 0:
-			return fmt.Errorf("%d values are not sealed with the key %s yet; "+
+			return fmt.Errorf("%d values are not encrypted with the key %s yet; "+
 				"run the command again once every process has it in front", report.Stale, report.Current)
 		}
 		return nil
@@ -66,7 +66,7 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 }
 
 func printKeys(w io.Writer, report reencrypt.Report) {
-	fmt.Fprintf(w, "sealing key %s, known keys %v\n", report.Current, report.Known)
+	fmt.Fprintf(w, "key that encrypts: %s, known keys %v\n", report.Current, report.Known)
 	for _, column := range report.Columns {
 		fmt.Fprintf(w, "  %-38s", column.Column)
 		for _, id := range report.Used() {
@@ -76,7 +76,7 @@ func printKeys(w io.Writer, report reencrypt.Report) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "sealed again: %d, changed meanwhile: %d, not by %s: %d\n",
+	fmt.Fprintf(w, "encrypted again: %d, changed meanwhile: %d, not by %s: %d\n",
 		report.Reencrypted, report.Skipped, report.Current, report.Stale)
 	for _, failure := range report.Failed {
 		fmt.Fprintf(w, "  %s\n", failure)

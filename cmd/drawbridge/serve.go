@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
+	"drawbridge/internal/demo"
 	"drawbridge/internal/heap"
 	"drawbridge/internal/postgres"
 	"drawbridge/migrations"
@@ -71,6 +72,9 @@ func unlessStopped(ctx context.Context, err error) error {
 }
 
 func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {
+	if cmd.Demo && settings.Env.Hosted() {
+		return demo.ErrProduction
+	}
 	if settings.Env == config.Development {
 		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
 			return err

@@ -81,8 +81,8 @@ func (env *environment) day(what, text string) calendar.Date {
 }
 
 type statementShowCmd struct {
-	Merchant string `arg:"" help:"The merchant." placeholder:"UID"`
-	Date     string `arg:"" help:"The business day, such as 2026-11-20." placeholder:"DAY"`
+	Merchant string `arg:"" help:"Merchant." placeholder:"UID"`
+	Date     string `arg:"" help:"Business day, such as 2026-11-20." placeholder:"DAY"`
 	Version  int    `help:"An earlier version; the newest if absent." placeholder:"N"`
 	CSV      bool   `name:"csv" help:"Print the CSV form."`
 	JSON     bool   `name:"json" help:"Print the JSON form, as without."`

@@ -39,7 +39,7 @@ type subscriptionCmd struct {
 type subscriptionFlags struct {
 	URL      string   `name:"url" help:"HTTPS endpoint." placeholder:"URL"`
 	Auth     string   `help:"How deliveries authenticate: none, hmac or bearer." placeholder:"SCHEME"`
-	Secret   string   `help:"Signing secret or bearer token of 16 to 256 bytes, or - to read it from the standard input; generated if absent." placeholder:"TEXT"`
+	Secret   string   `help:"Signing secret or bearer token of 16 to 256 bytes, or - to read it from the standard input; without, a new subscription gets one made for it." placeholder:"TEXT"`
 	Event    []string `sep:"none" help:"Event kind, repeatable, or all." placeholder:"KIND"`
 	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; secret or plain as its name sounds." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
@@ -155,7 +155,7 @@ type subscriptionJSON struct {
 	Retry    []string           `json:"retry"`
 	Standard bool               `json:"standard"`
 	State    subscription.State `json:"state"`
-	// MissingKey names the key that a secret or headers are sealed with and that is
+	// MissingKey names the key that a secret or headers are encrypted with and that is
 	// not there.
 	MissingKey string `json:"missing_key,omitempty"`
 	// Secret is present only in the answer that creates or rotates it.
@@ -210,26 +210,11 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 func subscriptionEntry(
 	action, reason string, before *subscription.Subscription, after subscription.Subscription,
 ) operator.Entry {
-	recorded := entry("subscription."+action, after.UID.String(), reason, auditedSubscription(after))
+	recorded := entry("subscription."+action, after.UID.String(), reason, after.Audited())
 	if before != nil {
-		recorded.Before = auditedSubscription(*before)
+		recorded.Before = before.Audited()
 	}
 	return recorded
-}
-
-// auditedSubscription is how the audit log writes a subscription: without secrets.
-func auditedSubscription(s subscription.Subscription) map[string]any {
-	headers := []string{}
-	for _, header := range s.Headers {
-		headers = append(headers, header.String())
-	}
-	return map[string]any{
-		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
-		"merchants": append([]uuid.UUID{}, s.Merchants...), "headers": headers, "rate": s.Rate,
-		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
-		"name": s.Name, "retry": s.Retry.Texts(), "standard": s.Standard,
-		"state": s.State, "version": s.Version,
-	}
 }
 
 type subscriptionCreateCmd struct {
@@ -248,7 +233,7 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	settings.Rate, settings.Name = postgres.OrZero(cmd.Rate), postgres.OrZero(cmd.Name)
 	settings.Retry = postgres.OrZero(cmd.retry(env))
 	settings.Standard = postgres.OrZero(cmd.Standard)
-	return env.changeAt(cmd.subscriptionFlags, func(
+	return env.changeAt(cmd.destination(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
 		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings,
@@ -258,20 +243,29 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	})
 }
 
+// asked asks about the destination that a change puts in force, with a warning if the change may
+// be made all the same.
+type asked func(s *subscription.Service) (warning string, err error)
+
+// destination asks about the one that the flags name.
+func (f subscriptionFlags) destination(env *environment) asked {
+	return func(s *subscription.Service) (string, error) { return s.CheckDestination(env.ctx, f.URL) }
+}
+
 // changeAt is change for a subscription whose destination may be new: DNS is asked
 // about it before the transaction.
 func (env *environment) changeAt(
-	f subscriptionFlags, do func(s *app.Services, tx *postgres.Tx) (done, error),
+	ask asked, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
 	return env.withServices(func(s *app.Services) error {
-		warning, err := s.Webhooks.Subscriptions.CheckDestination(env.ctx, f.URL)
+		warning, err := ask(s.Webhooks.Subscriptions)
 		if err != nil {
 			return err
 		}
-		return env.changeOver(s, f.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		return env.changeOver(s, asJSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 			made, err := do(s, tx)
 			if warning != "" {
-				made.note = "warning: " + warning
+				made.notes = append(made.notes, "warning: "+warning)
 			}
 			return made, err
 		})
@@ -329,7 +323,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	if cmd.Secret != "" {
 		action = "rotate_secret"
 	}
-	return env.changeAt(cmd.subscriptionFlags, func(
+	return env.changeAt(cmd.destination(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
 		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)

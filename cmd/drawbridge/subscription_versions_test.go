@@ -43,6 +43,10 @@ func TestVersionCommands(t *testing.T) {
 	if restored["url"] != "https://hooks.example/one" || restored["secret"] != nil {
 		t.Errorf("restored %v", restored)
 	}
+	again := d.run(t, "subscription", "restore", uid, "--version", "2")
+	if again.status != exitOK || !strings.Contains(again.stderr, "warning: ") {
+		t.Errorf("a name that does not resolve: %d, %s", again.status, again.stderr)
+	}
 	for _, args := range [][]string{
 		{"subscription", "versions", uid, "--from", "1"},
 		{"subscription", "versions", "x"},

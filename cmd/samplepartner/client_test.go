@@ -193,7 +193,7 @@ func TestARefusalSaysWhatSupportNeeds(t *testing.T) {
 	}
 }
 
-// Whoever redirects does not get the secret sent to where it points.
+// An endpoint that redirects does not get the secret sent to where it points.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

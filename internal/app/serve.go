@@ -33,25 +33,37 @@ func (s *Services) Prepare(ctx context.Context) error {
 	if err != nil || len(missing) > 0 {
 		return err
 	}
-	if err := s.ensureEnvironment(ctx); err != nil {
+	// Before the environment is recorded: who is refused has not begun.
+	if err := s.refuseDemoUsers(ctx); err != nil {
 		return err
 	}
-	if s.Settings.Env.Hosted() {
-		found, err := s.Operators.HasDemoPasswords(ctx)
-		if err != nil {
-			return err
-		}
-		if found {
-			return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
-				"sign in with published passwords; disable them or set others with drawbridge user",
-				s.Settings.Env)}
-		}
+	if err := s.ensureEnvironment(ctx); err != nil {
+		return err
 	}
 	if _, err := s.Restored.Check(ctx); err != nil {
 		return err
 	}
 	s.warnOfMissingKeys(ctx)
 	return s.ensurePartitions(ctx)
+}
+
+// refuseDemoUsers keeps a process from serving people who know published passwords. Of a database
+// of another environment that is to be said first.
+func (s *Services) refuseDemoUsers(ctx context.Context) error {
+	if !s.Settings.Env.Hosted() {
+		return nil
+	}
+	recorded, err := s.Restored.Environment(ctx, s.DB)
+	if err != nil || recorded != nil && *recorded != string(s.Settings.Env) {
+		return err
+	}
+	found, err := s.Operators.HasDemoPasswords(ctx)
+	if err != nil || !found {
+		return err
+	}
+	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
+		"sign in with published passwords; disable them or set others with drawbridge user",
+		s.Settings.Env)}
 }
 
 // warnOfMissingKeys says in the log which keys stored values name that this process does not have:
@@ -71,7 +83,7 @@ func (s *Services) warnOfMissingKeys(ctx context.Context) {
 		}
 	}
 	if len(missing) > 0 {
-		slog.WarnContext(ctx, "sealed values name keys that DRAWBRIDGE_SECRETS_KEY does not hold; "+
+		slog.WarnContext(ctx, "encrypted values name keys that DRAWBRIDGE_SECRETS_KEY does not hold; "+
 			"put those keys behind the first one and restart every process", "values_by_key", missing)
 	}
 }

@@ -25,7 +25,7 @@ func behind(ctx context.Context, s *app.Services, name string) (Checkup, bool) {
 	}, true
 }
 
-// examineKeys opens every sealed value with the configured keys, and says the worst.
+// examineKeys decrypts every value with the configured keys, and says the worst.
 func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	if found, early := behind(ctx, s, "keys"); early {
 		return []Checkup{found}
@@ -38,10 +38,10 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	current := s.Keys.Current()
 	found := Checkup{
 		Name: "keys", Finding: OK,
-		Detail: fmt.Sprintf("Nothing is sealed yet; the key is %s.", current),
+		Detail: fmt.Sprintf("Nothing is encrypted yet; the key is %s.", current),
 	}
 	if len(verified.Opened) > 0 {
-		found.Detail = fmt.Sprintf("Every sealed value opens: %s; new ones get %s.",
+		found.Detail = fmt.Sprintf("Every encrypted value opens: %s; new ones get %s.",
 			perKey(verified.Opened), current)
 	}
 	stale := maps.Clone(verified.Opened)
@@ -57,8 +57,8 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 		found.Finding = Failed
 		found.Detail = fmt.Sprintf("%d values are damaged or were moved: %s. Others open: %s.",
 			verified.BrokenCount, strings.Join(verified.Broken, ", "), perKey(verified.Opened))
-		found.Remedy = "Rotate the secret of each such subscription (drawbridge subscription rotate), " +
-			"and let the person set the second factor up again."
+		found.Remedy = "Give each such subscription a new secret and its headers again " +
+			"(drawbridge subscription update), and let the person set the second factor up again."
 	case len(stale) > 0:
 		found.Finding = Warning
 		found.Remedy = "Once every process has " + current + " in front, " +

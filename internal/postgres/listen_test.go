@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestListenLeavesAServerThatLetsNobodyWrite: the connection that listens is made anew like all
+// TestListenLeavesAServerThatLetsNobodyWrite: the connection that listens is made again like all
 // others, and hears on.
 func TestListenLeavesAServerThatLetsNobodyWrite(t *testing.T) {
 	t.Parallel()

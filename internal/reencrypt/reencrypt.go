@@ -161,7 +161,7 @@ func (s *Service) Rotate(ctx context.Context) (Report, error) {
 			return s.replace(ctx, column, batch, &done)
 		})
 		if err != nil {
-			return done, fmt.Errorf("sealing %s again: %w", column, err)
+			return done, fmt.Errorf("encrypting %s again: %w", column, err)
 		}
 	}
 	report, err := s.Check(ctx)
@@ -170,7 +170,7 @@ func (s *Service) Rotate(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// value is a sealed value and the key of its row.
+// value is an encrypted value and the key of its row.
 type value struct {
 	key    []string
 	sealed string

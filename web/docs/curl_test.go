@@ -24,7 +24,7 @@ func TestQuoteShellSurvivesAShell(t *testing.T) {
 }
 
 // The commands of the reference name what they intend, so that one that is sent again changes
-// nothing: no key comes twice, and none is made anew by the shell.
+// nothing: no key comes twice, and none is made again by the shell.
 func TestCommandsHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -148,7 +148,7 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 		t.Errorf("another key: %+v", got)
 	}
 	s := w.Serve() // says so once, before the first subscription meets it
-	s.WaitForLog("sealed values name keys")
+	s.WaitForLog("encrypted values name keys")
 	s.WaitForLog(ids[0])
 	s.Stop()
 	if got := keys(0, fresh+","+old); got.Finding != e2etest.FindingWarning ||
@@ -164,7 +164,7 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 	w.Execute(w.Open(t), `UPDATE subscriptions SET secret_sealed = left(secret_sealed, -4) || 'AAAA'`)
 	if got := keys(1, fresh); got.Finding != e2etest.FindingFailed ||
 		!strings.Contains(got.Detail, "subscriptions.secret_sealed of ") ||
-		!strings.Contains(got.Remedy, "drawbridge subscription rotate") {
+		!strings.Contains(got.Remedy, "drawbridge subscription update") {
 		t.Errorf("a damaged value: %+v", got)
 	}
 }

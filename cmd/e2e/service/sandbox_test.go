@@ -25,8 +25,10 @@ func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
 	w.Env["DRAWBRIDGE_PUBLIC_URL"] = "https://sandbox.example"
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = "base64key://MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlBQkNERUY="
 	w.Env["DRAWBRIDGE_DRAIN"] = "0s"
-	if demo := w.Run("", "demo"); demo.Status != e2etest.ExitFailed {
-		t.Errorf("demo ended with %d: %s", demo.Status, demo.Stderr)
+	for _, line := range [][]string{{"demo"}, {"serve", "--demo"}} {
+		if demo := w.Run("", line...); demo.Status != e2etest.ExitFailed {
+			t.Errorf("%s ended with %d: %s", line, demo.Status, demo.Stderr)
+		}
 	}
 	if none := w.Run("", "environment", "show", "--json"); !strings.Contains(none.Stdout, "null") {
 		t.Errorf("before the first serve it shows %+v", none)

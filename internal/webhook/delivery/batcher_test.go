@@ -36,7 +36,7 @@ func newCrowd(t *testing.T) *crowd {
 	}
 }
 
-func (c *crowd) errand() batch[int, int] {
+func (c *crowd) batch() batch[int, int] {
 	return batch[int, int]{
 		db:  c.db,
 		key: func(in int) string { return fmt.Sprint(in % 1000) },
@@ -65,13 +65,13 @@ func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 	t.Helper()
 	var callers sync.WaitGroup
 	for flight := range batchFlights {
-		callers.Go(func() { _, _ = c.do(t.Context(), c.errand(), -1-flight) })
+		callers.Go(func() { _, _ = c.do(t.Context(), c.batch(), -1-flight) })
 		<-c.started
 	}
 	errs := make(map[int]error)
 	for _, in := range ins {
 		callers.Go(func() {
-			out, err := c.do(t.Context(), c.errand(), in)
+			out, err := c.do(t.Context(), c.batch(), in)
 			if err == nil && out != 2*in {
 				t.Errorf("%d got the result %d of another", in, out)
 			}
@@ -156,10 +156,10 @@ func TestGroupLetsCallersGo(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	close(c.let)
-	if _, err := c.do(ended, c.errand(), -1); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := c.do(ended, c.batch(), -1); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if out, err := c.do(t.Context(), c.errand(), 5); err != nil || out != 10 {
+	if out, err := c.do(t.Context(), c.batch(), 5); err != nil || out != 10 {
 		t.Errorf("got %d, %v, want 10", out, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// begun runs one errand of a group and returns how long after it was asked for
+// begun runs one batch and returns how long after it was asked for
 // its statement began.
 func begun(t *testing.T, g *batcher[int, int], calls *Gate) time.Duration {
 	t.Helper()

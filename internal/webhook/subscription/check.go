@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/sender"
 )
@@ -27,6 +29,22 @@ func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning 
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	return s.Policy.CheckResolved(ctx, nil, parsed)
+}
+
+// CheckVersion is CheckDestination for the endpoint of a version that is to be restored. Error:
+// NOT_FOUND, too.
+func (s *Service) CheckVersion(
+	ctx context.Context, uid uuid.UUID, number int,
+) (warning string, err error) {
+	versions, err := s.Versions(ctx, uid)
+	if err != nil {
+		return "", err
+	}
+	version, err := pick(versions, number)
+	if err != nil {
+		return "", err
+	}
+	return s.CheckDestination(ctx, version.URL)
 }
 
 // CheckVerdict is how one step of a check ended.

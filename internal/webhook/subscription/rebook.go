@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// rebookRound bounds how many are read at once. What books anew meanwhile is rarely taken for
+// rebookRound bounds how many are read at once. What books again meanwhile is rarely taken for
 // a part of the rest.
 const rebookRound = 250_000
 

@@ -108,7 +108,7 @@ type unopenedError struct {
 // Error says what to do.
 func (e *unopenedError) Error() string {
 	if e.key != "" {
-		return fmt.Sprintf("The %s is sealed with the key %s, which this server does not have, so "+
+		return fmt.Sprintf("The %s is encrypted with the key %s, which this server does not have, so "+
 			"that nothing is sent. Add that key behind the first one of DRAWBRIDGE_SECRETS_KEY and "+
 			"restart, or give the %s again.", e.what, e.key, e.what)
 	}
