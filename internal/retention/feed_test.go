@@ -1,8 +1,10 @@
 package retention_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +12,8 @@ import (
 
 	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // walk tells which events of the feed follow a cursor, nil for the oldest that works, or
@@ -81,5 +85,29 @@ func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
 	after := feed.Cursor(5)
 	if got := a.walk(&after) + ", " + a.walk(nil); got != "expired, events.6 works, []" {
 		t.Errorf("with an event gone and its place kept: %s", got)
+	}
+}
+
+// Of two removals at the same time, the one that commits last has removed less.
+func TestWhatWasRemovedNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	application := a.application()
+	for range 4 {
+		a.record(application, today.AddDate(0, -1, 0), "delivered")
+	}
+	a.publishFeed()
+	var beside sync.WaitGroup
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM feed WHERE position > 2`); err != nil {
+			return err
+		}
+		beside.Go(func() { a.exec(`DELETE FROM feed WHERE position <= 2`) })
+		pgtest.WaitForLock(t, a.DB)
+		return nil
+	})
+	beside.Wait()
+	if removed := a.count(`SELECT removed FROM feed_head`); removed != 4 {
+		t.Errorf("what was removed ends at %d, want 4", removed)
 	}
 }
