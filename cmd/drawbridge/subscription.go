@@ -25,7 +25,7 @@ type subscriptionCmd struct {
 	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
 	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes. To another scheme, host or port a bearer token and secret header values must be given again."`
 	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until it resumes."`
-	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
+	Resume subscriptionResumeCmd `cmd:"" help:"Go on sending; what waited goes first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
 	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
 	Probe  subscriptionProbeCmd  `cmd:"" help:"Look at the endpoint as a delivery would reach it, without sending one."`

@@ -85,7 +85,7 @@ type Config struct {
 	SecretsKey           string          `env:"DRAWBRIDGE_SECRETS_KEY" secret:"true" is:"text" help:"keys for secrets at rest: base64key:// and 32 bytes in base64, several separated by commas, the first encrypts; empty: generated once under ./.data"`
 	BlobURL              string          `env:"DRAWBRIDGE_BLOB_URL" secret:"true" is:"bucket" help:"bucket for uploaded documents: file:///folder or s3://bucket?endpoint=host; empty: the folder ./.data/blobs"`
 	SMTPURL              string          `env:"DRAWBRIDGE_SMTP_URL" secret:"true" is:"smtp" help:"smtp:// or smtps://user:password@host:port; empty: mail is kept, not sent"`
-	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production wants an address of your own"`
+	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production and sandbox want an address of your own"`
 	WebhookAllow         []netip.Prefix  `env:"DRAWBRIDGE_WEBHOOK_ALLOW" dev:"127.0.0.0/8,::1/128" is:"networks" help:"networks in CIDR form that webhooks may reach although they are not public"`
 	WebhookAllowHTTP     bool            `env:"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP" default:"false" dev:"true" is:"bool" help:"true lets webhooks use plain http inside those networks"`
 	EgressCIDRs          []netip.Prefix  `env:"DRAWBRIDGE_EGRESS_CIDRS" is:"networks" help:"networks in CIDR form that webhooks come from, published at /docs/egress.json; empty: none are named"`

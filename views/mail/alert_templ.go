@@ -80,7 +80,7 @@ func (a Alert) wording() wording {
 			title:   "Applications wait for a decision",
 			lead: "They were complete weeks ago and are not decided. Regulation B wants the applicants " +
 				"to have notice of the decision within 30 days.",
-			next:   "Approve or decline them. An application that nobody pursues is closed.",
+			next:   "Approve or decline them. Close an application that nobody pursues any more.",
 			button: "See what needs attention",
 		}
 	case AlertAttemptsUsedUp:
