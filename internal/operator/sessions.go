@@ -85,6 +85,9 @@ func (s SessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 	if err != nil {
 		return nil, false, fmt.Errorf("loading a session: %w", err)
 	}
+	if read, _ := ctx.Value(readKey{}).(*readSession); read != nil {
+		*read = readSession{token, data}
+	}
 	return data, true, nil
 }
 
@@ -97,33 +100,54 @@ func (s SessionStore) DeleteCtx(ctx context.Context, token string) error {
 }
 
 // CommitCtx keeps data until a time by this machine's clock, which is counted
-// from now on by the database's: it is what the data is read by. What only lasts a little
-// longer than what is kept already is not written: each page asks for that.
+// from now on by the database's: it is what the data is read by.
+//
+// What a request read and left as it was is not written again, for another one may have changed it
+// meanwhile: it only lasts longer, and by a little each page would ask for that. What was read and
+// is gone, such as at a sign-out, does not come back.
 func (s SessionStore) CommitCtx(
 	ctx context.Context, token string, data []byte, until time.Time,
 ) error {
-	var kept []byte
-	err := s.db.GetContext(ctx, &kept, `
-		SELECT data
-		  FROM sessions
-		 WHERE token = $1
-		   AND expiry > clock_timestamp() + make_interval(secs => $2)`,
-		token, (time.Until(until) - seenEvery).Seconds())
-	if err == nil && sameSession(kept, data) {
-		return nil
-	}
-	if err != nil && !postgres.IsNoRows(err) {
-		return fmt.Errorf("looking for a session: %w", err)
-	}
-	_, err = s.db.ExecContext(ctx, `
+	read, _ := ctx.Value(readKey{}).(*readSession)
+	statement := `
 		INSERT INTO sessions (token, data, expiry)
 		VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
-		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expiry = excluded.expiry`,
-		token, data, time.Until(until).Seconds())
-	if err != nil {
+		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expiry = excluded.expiry`
+	args := []any{token, data, time.Until(until).Seconds()}
+	switch {
+	case read == nil || read.token != token:
+	case sameSession(read.data, data):
+		statement = `
+			UPDATE sessions
+			   SET expiry = clock_timestamp() + make_interval(secs => $2)
+			 WHERE token = $1
+			   AND expiry < clock_timestamp() + make_interval(secs => $3)`
+		args = []any{token, args[2], (time.Until(until) - seenEvery).Seconds()}
+	default:
+		statement = `
+			UPDATE sessions
+			   SET data = $2,
+			       expiry = clock_timestamp() + make_interval(secs => $3)
+			 WHERE token = $1`
+	}
+	if _, err := s.db.ExecContext(ctx, statement, args...); err != nil {
 		return fmt.Errorf("keeping a session: %w", err)
 	}
 	return nil
+}
+
+// readSession is what a request found of its session.
+type readSession struct {
+	token string
+	data  []byte
+}
+
+type readKey struct{}
+
+// ReadingSession returns a context that remembers what a request finds of its session, to tell at
+// its end what it changed.
+func ReadingSession(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readKey{}, new(readSession))
 }
 
 // sameSession compares what sessions hold, which comes in another order each time.

@@ -259,7 +259,11 @@ func TestPagesDoNotWriteTheirSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.CommitCtx(t.Context(), "token", data, until.Add(later)); err != nil {
+		ctx := operator.ReadingSession(t.Context())
+		if _, _, err := store.FindCtx(ctx, "token"); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.CommitCtx(ctx, "token", data, until.Add(later)); err != nil {
 			t.Fatal(err)
 		}
 		var now string
@@ -279,4 +283,57 @@ func TestPagesDoNotWriteTheirSession(t *testing.T) {
 	commit("asked for after a while", values, 2*time.Minute, true)
 	commit("asked for right after", values, 2*time.Minute, false)
 	commit("with something else", map[string]any{"a": "2"}, 2*time.Minute, true)
+}
+
+// TestSessionsOfRequestsBesideEachOther: one that only reads takes nothing of what another one has
+// put into their session meanwhile, and brings none back that has ended.
+func TestSessionsOfRequestsBesideEachOther(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	store := o.SessionStore()
+	lifetime := time.Now().Add(24 * time.Hour)
+	encode := func(value string) []byte {
+		data, err := scs.GobCodec{}.Encode(lifetime, map[string]any{"secret": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	commit := func(ctx context.Context, value string, later time.Duration) {
+		t.Helper()
+		err := store.CommitCtx(ctx, "token", encode(value), time.Now().Add(time.Hour+later))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(ctx context.Context) (string, bool) {
+		t.Helper()
+		data, found, err := store.FindCtx(ctx, "token")
+		if err != nil || !found {
+			return "", false
+		}
+		_, values, err := scs.GobCodec{}.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values["secret"].(string), true
+	}
+	commit(t.Context(), "", 0)
+	slow := operator.ReadingSession(t.Context())
+	find(slow)
+	quick := operator.ReadingSession(t.Context())
+	find(quick)
+	commit(quick, "shown once", 0)
+	commit(slow, "", 10*time.Minute)
+	if got, _ := find(t.Context()); got != "shown once" {
+		t.Errorf("the session holds %q", got)
+	}
+	if err := store.DeleteCtx(t.Context(), "token"); err != nil {
+		t.Fatal(err)
+	}
+	commit(slow, "", 20*time.Minute)
+	commit(quick, "again", 20*time.Minute)
+	if got, found := find(t.Context()); found {
+		t.Errorf("a session that ended holds %q", got)
+	}
 }

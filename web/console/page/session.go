@@ -57,8 +57,8 @@ func (s *Site) withSession(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		var refused sessionError
 		request := ctx.Request()
-		ctx.SetRequest(request.WithContext(
-			context.WithValue(request.Context(), sessionErrorKey{}, &refused)))
+		ctx.SetRequest(request.WithContext(operator.ReadingSession(
+			context.WithValue(request.Context(), sessionErrorKey{}, &refused))))
 		if err := answer(ctx); err != nil || ctx.Response().Committed {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 // StillSignedIn tells of a request that goes on for long whether its session does too: the database
 // is asked, not the session that it began with.
 func (s *Site) StillSignedIn(ctx echo.Context) (bool, error) {
-	request := ctx.Request().Context()
+	request := postgres.Current(ctx.Request().Context())
 	_, known, err := s.Operators.Look(request,
 		s.Sessions.GetString(request, SessionID), s.Sessions.GetString(request, SessionCredential))
 	return known, err
