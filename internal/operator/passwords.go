@@ -94,7 +94,8 @@ func (s *Service) SetPassword(
 }
 
 // ChangePassword replaces a user's own password, which they proved to know, and
-// ends their sessions. Error: VALIDATION_ERROR, also for the password as it is.
+// ends their sessions. Errors: VALIDATION_ERROR, also for the password as it is; INVALID_STATE
+// where somebody has set another one since the user was read.
 func (s *Service) ChangePassword(
 	ctx context.Context, tx *postgres.Tx, user User, password string,
 ) (User, error) {
@@ -114,7 +115,7 @@ func (s *Service) ChangePassword(
 	if same {
 		return User{}, lending.Invalid("password", `"password" must be another one than before`)
 	}
-	return s.storePassword(ctx, tx, user, newPassword{text: password})
+	return s.storePassword(ctx, tx, user, newPassword{text: password, before: user.Credential})
 }
 
 // newPassword is a password to store.
@@ -123,6 +124,8 @@ type newPassword struct {
 	mustChange bool
 	// once makes it stop working after oncePasswordLife.
 	once bool
+	// before is the credential that it takes the place of, empty for any.
+	before string
 }
 
 func (s *Service) storePassword(
@@ -142,7 +145,13 @@ func (s *Service) storePassword(
 		   SET password_hash = $2, credential = NULL, demo_password = false, must_change_password = $3,
 		       password_changed_at = $4, password_expires_at = $5
 		 WHERE user_uid = $1
-		RETURNING `+userColumns, user.UID, hash, password.mustChange, tx.Now, expires)
+		   AND $6 IN ('', coalesce(credential, md5(password_hash)))
+		RETURNING `+userColumns, user.UID, hash, password.mustChange, tx.Now, expires,
+		password.before)
+	if postgres.IsNoRows(err) {
+		return User{}, lending.NewError(lending.CodeInvalidState,
+			"The password was changed by somebody else meanwhile. Sign in again.")
+	}
 	if err != nil {
 		return User{}, fmt.Errorf("storing the password of %s: %w", user.Email, err)
 	}

@@ -125,6 +125,18 @@ func TestPasswordRule(t *testing.T) {
 	if wrongFields(err) != "password" {
 		t.Errorf("the same password again: %v", err)
 	}
+	before := o.user()
+	o.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := o.SetPassword(ctx, tx, email, "one that an admin sets", false)
+		return err
+	})
+	err = o.try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := o.ChangePassword(ctx, tx, before, "one that comes too late")
+		return err
+	})
+	if lending.ErrorCode(err) != lending.CodeInvalidState {
+		t.Errorf("a change that an admin's came before: %v", err)
+	}
 }
 
 func TestTheLastAdminStays(t *testing.T) {

@@ -221,8 +221,13 @@ func (s *Service) Admit(
 		return strings.EqualFold(domain, allowed)
 	})
 	if len(known) == 0 && identity.Verified && welcome {
+		name := identity.Name
+		var unusable lending.FieldErrors
+		if unusable.Name("name", name, maxUserName); len(unusable) > 0 {
+			name = identity.Email
+		}
 		_, err = s.Create(ctx, tx, NewUser{
-			Email: identity.Email, Name: identity.Name, Role: RoleSupport,
+			Email: identity.Email, Name: name, Role: RoleSupport,
 			Password: secret.NewToken("").Reveal(), // which nobody knows
 		})
 		if lending.ErrorCode(err) == lending.CodeValidation {

@@ -13,6 +13,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// maxUserName is how many characters the name of a user may have.
+const maxUserName = 200
+
 const userColumns = `
 	users.user_uid,
 	email,
@@ -39,7 +42,7 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 	if parsed, err := mail.ParseAddress(email); err != nil || parsed.Address != email {
 		errs.Add("email", `"email" must be an address such as ada@lender.example`)
 	}
-	name := errs.Name("name", request.Name, 200)
+	name := errs.Name("name", request.Name, maxUserName)
 	if !slices.Contains(Roles(), request.Role) {
 		errs.Add("role", `"role" must be admin, operator or support`)
 	}

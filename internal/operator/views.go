@@ -63,7 +63,9 @@ func (SavedViews) Save(
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
 		SELECT $1, $2, $3, $4, $5, $6
-		 WHERE (SELECT count(*) FROM saved_views WHERE user_uid = $2 AND path = $4) < $7
+		 WHERE (SELECT count(*)
+		          FROM saved_views
+		         WHERE user_uid = $2 AND path = $4 AND name <> $3) < $7
 		    ON CONFLICT (user_uid, path, name) DO UPDATE SET query = excluded.query`,
 		postgres.NewUID(tx.Now), user, view.Name, view.Path, view.Query, tx.Now, maxViews)
 	if err != nil {
