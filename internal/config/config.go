@@ -140,7 +140,7 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 			errs = append(errs, fmt.Sprintf("%s %s", variable.Name, err))
 		}
 	}
-	errs = append(errs, c.contradictions()...)
+	errs = append(errs, c.contradictions(errs)...)
 	errs = append(errs, c.OIDC.errs(c.Env)...)
 	errs = append(errs, c.developmentDefaults()...)
 	if len(errs) > 0 {
@@ -178,8 +178,8 @@ func (c Config) Calendar() calendar.Calendar {
 // ServesTLS tells whether the process itself answers https.
 func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) > 0 }
 
-// contradictions lists settings that are good alone and not together.
-func (c Config) contradictions() []string {
+// contradictions lists settings that are good alone and not together; wrong are those that are not.
+func (c Config) contradictions(wrong Errors) []string {
 	var errs []string
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs,
@@ -189,9 +189,11 @@ func (c Config) contradictions() []string {
 		errs = append(errs,
 			"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
 	}
-	if c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes {
-		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_FUNDING_CUTOFF is %s; it must lie within "+
-			"DRAWBRIDGE_BUSINESS_HOURS, which are %s", c.FundingCutoff, c.BusinessHours))
+	const hours, cutoff = "DRAWBRIDGE_BUSINESS_HOURS", "DRAWBRIDGE_FUNDING_CUTOFF"
+	if wrong.Of(hours)+wrong.Of(cutoff) == "" &&
+		(c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes) {
+		errs = append(errs, fmt.Sprintf("%s is %s; it must lie within %s, which are %s",
+			cutoff, c.FundingCutoff, hours, c.BusinessHours))
 	}
 	return errs
 }

@@ -118,7 +118,8 @@ func TestLoadCalendar(t *testing.T) {
 	} {
 		values := maps.Clone(good)
 		values[name] = wrong[0]
-		if _, err := Load(from(values)); err == nil ||
+		_, err := Load(from(values))
+		if all, ok := errors.AsType[Errors](err); !ok || len(all) != 1 ||
 			!strings.HasPrefix(err.Error(), name+" "+wrong[1]) {
 			t.Errorf("%s=%q: %v", name, wrong[0], err)
 		}

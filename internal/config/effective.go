@@ -87,14 +87,15 @@ func endsEarly(value string) bool {
 }
 
 // show masks the value of a secret. Of a URL the scheme, the host and the path
-// stay, which say where it leads; its user, password and parameters do not.
+// stay, which say where it leads; its user, password and parameters do not. What is not
+// written as a URL, by a slash less for instance, may have its password anywhere.
 func (v Variable) show(value string) string {
 	if !v.Secret || value == "" {
 		return value
 	}
 	parsed, err := url.Parse(value)
-	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" || parsed.Scheme == "base64key" ||
-		strings.Contains(behindHost(value), "@") {
+	if err != nil || v.tag.Get("is") == "text" || !strings.Contains(value, "://") ||
+		parsed.Host == "" && parsed.Scheme != "file" || strings.Contains(behindHost(value), "@") {
 		return masked
 	}
 	shown := parsed.Scheme + "://"

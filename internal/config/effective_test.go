@@ -111,6 +111,17 @@ func TestNoPartOfAPasswordShows(t *testing.T) {
 			}
 		}
 	}
+	for name, value := range map[string]string{ // which are no URLs of theirs
+		"DATABASE_URL":           "postgres:/svc:etTail@host/bridge",
+		"DRAWBRIDGE_SMTP_URL":    "smtps:/u:etTail@host",
+		"DRAWBRIDGE_BLOB_URL":    "s3:/K:etTail@bucket",
+		"DRAWBRIDGE_SECRETS_KEY": "base64://etTail",
+	} {
+		environ := from(map[string]string{name: value})
+		if shown := setting(t, Effective(environ, environ), name); shown.Value != "****" {
+			t.Errorf("%s=%s shows as %q", name, value, shown.Value)
+		}
+	}
 	for name, value := range map[string]string{
 		"DATABASE_URL":        "postgres:///bridge?host=db&user=svc@server&password=p@ss",
 		"DRAWBRIDGE_BLOB_URL": "file:///volume1/@appdata/drawbridge",
