@@ -166,6 +166,18 @@ func TestWhatWasBegunIsListed(t *testing.T) {
 	}
 }
 
+// What has numbers keeps them while they cannot be read: a poll is not told that all is well.
+func TestOverviewWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	b.fragment().get(paths.Home).wantStatus(t, http.StatusOK)
+	r.must(errOf(r.DB.ExecContext(r.Context(), `ALTER TABLE attention_items RENAME TO gone`)))
+	if poll := b.fragment().get(paths.Home); poll.Status < http.StatusInternalServerError {
+		t.Errorf("a poll is answered %d: %s", poll.Status, poll.text("body"))
+	}
+}
+
 func TestOverviewOfATime(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -47,8 +47,8 @@ func (f *Feature) overview(ctx echo.Context) error {
 	status := http.StatusOK
 	numbers, err := f.numbers(request, chosen)
 	switch {
-	case err != nil && request.Err() != nil:
-		return err
+	case err != nil && (request.Err() != nil || page.IsFragment(ctx)):
+		return err // a page that has numbers keeps them, and looks again
 	case err != nil:
 		// The numbers are a comfort: without them the console must still open.
 		slog.ErrorContext(request, "summing up the overview", "error", err)
