@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,15 +17,24 @@ type Recorder interface {
 	Record(entry apilog.Entry)
 }
 
+// besideAPI is where the paths begin that are not the API's, also where these begin with "/".
+var besideAPI = []string{"/console", "/static", "/docs", "/healthz", "/readyz", "/metrics"}
+
+// isOfAPI tells whether a path is under the API's base path and under no other.
+func (o Options) isOfAPI(path string) bool {
+	return strings.HasPrefix(path, o.BasePath+"/") &&
+		!slices.ContainsFunc(besideAPI, func(beside string) bool {
+			return path == beside || strings.HasPrefix(path, beside+"/")
+		})
+}
+
 // recordCalls hands every request under the API's base path to the recorder
 // once it was answered, those to paths that do not exist included. It stands
 // outside the request log, which sees to it that errors are answered by then.
 func recordCalls(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			path := c.Request().URL.Path
-			if options.Requests == nil || options.API == nil ||
-				!strings.HasPrefix(path, options.BasePath+"/") {
+			if options.Requests == nil || options.API == nil || !options.isOfAPI(c.Request().URL.Path) {
 				return next(c)
 			}
 			body := watchBody(c)

@@ -23,8 +23,8 @@ func (doctorCmd) Help() string {
 		"what is overdue, the keys (decrypts every " +
 		"value), whether a restored database holds everything, the bucket, the folder of " +
 		"temporary files, the mail server (which it tells the sender) and the way out over HTTPS, and " +
-		"says what to do about each problem. It sends no mail and no webhook, and changes nothing but a " +
-		"small object in the bucket, a temporary file and a temporary table, which it removes. Ends " +
+		"says what to do about each problem. It sends no mail and no webhook, and changes nothing but " +
+		"a small object in the bucket, a temporary file and a temporary table, which it removes. Ends " +
 		"with 1 when something failed."
 }
 

@@ -156,17 +156,26 @@ func (s *Service) watchMailServer(ctx context.Context) error {
 	})
 }
 
-// review closes items whose cause is gone.
+// reviewTime bounds a review, so that what comes after it in a round has its time.
+const reviewTime = 10 * time.Second
+
+// openItem is an item about a subscription that is to be looked at.
+type openItem struct {
+	Kind         Kind               `db:"kind"`
+	Subject      string             `db:"subject"`
+	Subscription uuid.UUID          `db:"subscription_uid"`
+	OpenedAt     time.Time          `db:"opened_at"`
+	State        subscription.State `db:"state"`
+	Stopped      bool               `db:"stopped"`
+	LastSuccess  *time.Time         `db:"last_success_at"`
+}
+
+// review closes items whose cause is gone. It may take longer than it has, and begins with
+// others each time.
 func (s *Service) review(ctx context.Context) error {
-	var open []struct {
-		Kind         Kind               `db:"kind"`
-		Subject      string             `db:"subject"`
-		Subscription uuid.UUID          `db:"subscription_uid"`
-		OpenedAt     time.Time          `db:"opened_at"`
-		State        subscription.State `db:"state"`
-		Stopped      bool               `db:"stopped"`
-		LastSuccess  *time.Time         `db:"last_success_at"`
-	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	defer cancel()
+	var open []openItem
 	err := s.DB.SelectContext(ctx, &open, `
 		SELECT i.kind, i.subject, i.subscription_uid, i.opened_at, s.state, h.last_success_at,
 		       s.stopped_at IS NOT NULL AS stopped
@@ -174,35 +183,42 @@ func (s *Service) review(ctx context.Context) error {
 		  JOIN subscriptions s USING (subscription_uid)
 		  LEFT JOIN subscription_health h USING (subscription_uid)
 		 WHERE i.closed_at IS NULL
-		 ORDER BY i.opened_at`)
+		 ORDER BY random()`)
 	if err != nil {
 		return fmt.Errorf("listing open items: %w", err)
 	}
 	var errs []error
 	for _, item := range open {
-		why := ""
-		var err error
-		switch {
-		case item.State == subscription.StateDeleted:
-			why = "The subscription was deleted."
-		case item.Kind == KindFailing && item.State == subscription.StateActive:
-			why = "The subscription is active again."
-		case item.Kind == KindUnopened && !item.Stopped:
-			why = "Its secret and its headers open again."
-		case item.Kind == KindNeverSucceeded && item.LastSuccess != nil &&
-			item.LastSuccess.After(item.OpenedAt):
-			why = "An attempt succeeded."
-		case item.Kind == KindUsedUp || item.Kind == KindUnknown:
-			why, err = s.madeGood(ctx, item.Kind, item.Subscription, item.OpenedAt)
-		}
+		why, err := s.gone(ctx, item)
 		if err == nil && why != "" {
 			err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				return settle(ctx, tx, item.Kind, item.Subject, why)
 			})
 		}
+		if err != nil && ctx.Err() != nil {
+			break // the next round goes on
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// gone says why the cause of an item is gone, or "" while it is not.
+func (s *Service) gone(ctx context.Context, item openItem) (string, error) {
+	switch {
+	case item.State == subscription.StateDeleted:
+		return "The subscription was deleted.", nil
+	case item.Kind == KindFailing && item.State == subscription.StateActive:
+		return "The subscription is active again.", nil
+	case item.Kind == KindUnopened && !item.Stopped:
+		return "Its secret and its headers open again.", nil
+	case item.Kind == KindNeverSucceeded && item.LastSuccess != nil &&
+		item.LastSuccess.After(item.OpenedAt):
+		return "An attempt succeeded.", nil
+	case item.Kind == KindUsedUp || item.Kind == KindUnknown:
+		return s.madeGood(ctx, item.Kind, item.Subscription, item.OpenedAt)
+	}
+	return "", nil
 }
 
 // madeGood says why the failures of a subscription since a time are none any

@@ -52,15 +52,15 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 			return Activity{}, fmt.Errorf("counting applications: %w", err)
 		}
 		err = s.DB.SelectContext(ctx, &activity.Draws, `
-			SELECT k.state, count(made.status) AS count
+			SELECT k.state,
+			       (SELECT count(*) FROM (SELECT
+			                                FROM disbursements
+			                               WHERE status = k.state
+			                                 AND requested_at >= date_trunc('minute', $1::timestamptz)
+			                                 AND requested_at < $2
+			                               LIMIT $3) AS made) AS count
 			  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
 			                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
-			  LEFT JOIN (SELECT status
-			               FROM disbursements
-			              WHERE requested_at >= date_trunc('minute', $1::timestamptz)
-			                AND requested_at < $2
-			              LIMIT $3) AS made ON made.status = k.state
-			 GROUP BY k.state, k.place
 			 ORDER BY k.place`, since, until, MaxActivity)
 		if err != nil {
 			return Activity{}, fmt.Errorf("counting draws: %w", err)

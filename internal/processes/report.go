@@ -67,7 +67,10 @@ type Chore struct {
 }
 
 // Chores are the kinds of the jobs that come back by themselves.
-var Chores = []string{"housekeep", "retain", "tally_outcomes", "watch_health", "probe_endpoints"}
+var Chores = []string{
+	"housekeep", "retain", "tally_outcomes", "watch_health", "probe_endpoints", "resume_mail",
+	"freeze_statements",
+}
 
 // Report reads everything; it changes nothing.
 func (s *Service) Report(ctx context.Context) (Report, error) {

@@ -314,11 +314,12 @@ func TestSweep(t *testing.T) {
 	held := make(map[uuid.UUID]*postgres.Lock)
 	lock := func(process Process) {
 		t.Helper()
-		made, err := w.DB.Lock(t.Context(), lockKey(process.UID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		held[process.UID] = made
+		// The server frees the lock of a connection that has closed a moment later.
+		waittest.Until(t, "the lock is free", func() bool {
+			made, err := w.DB.Lock(t.Context(), lockKey(process.UID))
+			held[process.UID] = made
+			return err == nil
+		})
 		w.lockKey.Store(lockKey(process.UID))
 		if err := w.Beat(t.Context(), process); err != nil {
 			t.Fatal(err)

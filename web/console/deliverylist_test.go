@@ -24,9 +24,8 @@ func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 	b.post(paths.Preferences, url.Values{"zone": {"Asia/Kolkata"}})
 	kolkata, err := time.LoadLocation("Asia/Kolkata")
 	r.must(err)
-	ago := func(d time.Duration) string {
-		return time.Now().In(kolkata).Add(-d).Format("2006-01-02T15:04")
-	}
+	now := time.Now().In(kolkata)
+	ago := func(d time.Duration) string { return now.Add(-d).Format("2006-01-02T15:04") }
 	answer := b.get(paths.Deliveries+"?"+url.Values{
 		"since": {ago(time.Hour)}, "until": {ago(-time.Hour)},
 	}.Encode()).wantStatus(t, http.StatusSeeOther)
@@ -90,6 +89,15 @@ func TestSavedViews(t *testing.T) {
 	if got := strings.Join(links(b), ""); got != builtIn {
 		t.Errorf("after removing there are %s", got)
 	}
+	r.must(errOf(r.DB.ExecContext(r.Context(), `
+		INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
+		SELECT gen_random_uuid(), user_uid, 'view ' || n, $1, '', now()
+		  FROM users, generate_series(1, 50) AS n
+		 WHERE email = $2`, paths.Deliveries, supportEmail)))
+	full := url.Values{"path": {paths.Deliveries}, "filter": {"code=503"}, "name": {"view 50"}}
+	b.post(paths.SavedViews, full).wantStatus(t, http.StatusSeeOther)
+	full.Set("name", "view 51")
+	b.post(paths.SavedViews, full).wantStatus(t, http.StatusBadRequest)
 	for name, wrong := range map[string]url.Values{
 		"another place": {"path": {"//evil.example"}, "name": {"x"}},
 		"no name":       {"path": {paths.Deliveries}, "name": {" "}},

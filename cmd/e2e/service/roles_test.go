@@ -33,8 +33,10 @@ func TestServiceOwnsNothing(t *testing.T) {
 	db := w.Open(t)
 	owner := *w
 	owner.Env = map[string]string{"DATABASE_URL": roles.owner.url}
-	_, err := owner.Open(t).ExecContext(t.Context(),
-		`DROP TABLE `+pq.QuoteIdentifier(time.Now().UTC().AddDate(0, 3, 0).Format("attempts_y2006m01")))
+	// The last month that is made ahead, from its first day on: some months have no 31st.
+	last := time.Now().UTC().AddDate(0, 0, 1-time.Now().UTC().Day()).AddDate(0, 3, 0)
+	partition := last.Format("attempts_y2006m01")
+	_, err := owner.Open(t).ExecContext(t.Context(), `DROP TABLE `+pq.QuoteIdentifier(partition))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +71,8 @@ func TestServiceOwnsNothing(t *testing.T) {
 		}
 	}
 	var partitions int
-	err = db.GetContext(t.Context(), &partitions, `SELECT count(*) FROM pg_class WHERE relname = $1`,
-		time.Now().UTC().AddDate(0, 3, 0).Format("attempts_y2006m01"))
+	err = db.GetContext(t.Context(), &partitions,
+		`SELECT count(*) FROM pg_class WHERE relname = $1`, partition)
 	if err != nil || partitions != 1 {
 		t.Errorf("the missing partition was not made (%v)", err)
 	}

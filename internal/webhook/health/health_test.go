@@ -158,7 +158,15 @@ func TestLateOutcomesCorrectTheSums(t *testing.T) {
 	}
 	h.EnqueueDue(t)
 	h.Finish(t)
+	h.Exec(t, `UPDATE partners SET contact = 'it@sunvolt.example'`)
 	trouble := h.Tally(t)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		told, err := h.Health.TakeUnreported(ctx, tx)
+		if len(told) != 1 {
+			t.Errorf("the contact is told of %+v", told)
+		}
+		return err
+	})
 	if len(trouble) != 1 || trouble[0].Unknown != 1 || trouble[0].UsedUp != 1 {
 		t.Errorf("trouble %+v, want an unknown outcome and a delivery used up", trouble)
 	}
@@ -172,6 +180,9 @@ func TestLateOutcomesCorrectTheSums(t *testing.T) {
 	}
 	if found := h.Tally(t); len(found) != 0 {
 		t.Errorf("the correction is trouble: %+v", found)
+	}
+	if left := h.Count(t, `SELECT count(*) FROM untold_failures`); left != 0 {
+		t.Error("what the contact was told of already would make up for the next failure")
 	}
 	after := h.HealthOf(t, made.UID)
 	if after.Attempts != 3 || after.Succeeded != 1 || after.Failed != 0 || after.Delivered != 1 {

@@ -143,8 +143,8 @@ func (s *Service) Judge(
 
 // changeNames are how versions name changes by health.
 var changeNames = map[subscription.State]string{
-	subscription.StateFailing: "failing", subscription.StateActive: "recovered",
-	subscription.StatePaused: "paused after failing",
+	subscription.StateFailing: "failing", subscription.StateActive: subscription.ChangeRecovered,
+	subscription.StatePaused: subscription.ChangePausedAfterFailing,
 }
 
 // caseFile is what the state of a subscription is judged by.

@@ -189,7 +189,9 @@ func (s *Sender) open(
 		_ = made.conn.Close()
 		return nil, answerError(ctx, err)
 	}
-	c.private = !s.pool.share(c)
+	if !s.pool.share(c) {
+		c.private = true // nobody else has it; one that is shared is others' already
+	}
 	return c, nil
 }
 

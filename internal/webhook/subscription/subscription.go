@@ -27,6 +27,12 @@ const (
 	StateDeleted State = "deleted"
 )
 
+// How versions name changes of the state that health makes and that are named after none.
+const (
+	ChangeRecovered          = "recovered"
+	ChangePausedAfterFailing = "paused after failing"
+)
+
 // Subscription is an endpoint of a partner and what is sent to it.
 type Subscription struct {
 	UID        uuid.UUID

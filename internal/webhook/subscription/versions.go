@@ -206,7 +206,9 @@ func (s *Service) checkBase(
 	if len(diff.Changes) == 0 {
 		return nil
 	}
-	states := []State{StateActive, StateFailing, StatePaused, StateDeleted}
+	states := []State{
+		StateActive, StateFailing, StatePaused, StateDeleted, ChangeRecovered, ChangePausedAfterFailing,
+	}
 	last := slices.IndexFunc(versions, func(v Version) bool {
 		return !slices.Contains(states, State(v.Change)) // it changed a setting
 	})

@@ -286,6 +286,22 @@ func TestAStaleChangeIsRefusedAndToldWhatChanged(t *testing.T) {
 			t.Errorf("%s: since %v by %s", test.name, stale.Since.Settings(), stale.By)
 		}
 	}
+	// Changes of the state by health are nobody's edits.
+	h.Exec(t, `
+		INSERT INTO subscription_versions
+		SELECT (jsonb_populate_record(v, jsonb_build_object('version', 7, 'change', 'recovered',
+		                                                   'changed_by', 'system'))).*
+		  FROM subscription_versions v
+		 WHERE version = 6`)
+	h.Exec(t, `UPDATE subscriptions SET version = 7`)
+	refused := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := h.Subscriptions.Amend(ctx, tx, uid, subscription.Patch{URL: &mine, Base: 4}, "ines")
+		return err
+	})
+	if stale, ok := errors.AsType[*subscription.StaleError](refused); !ok ||
+		stale.By != "olga@lender.example" {
+		t.Errorf("after a recovery: %v", refused)
+	}
 	_, err := h.Restore(t, uid, subscription.Choice{Version: 2, Base: 1})
 	webhooktest.WantRefusal(t, err, lending.CodeInvalidState)
 }
