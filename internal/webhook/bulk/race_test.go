@@ -105,7 +105,7 @@ func TestBulkWorkersShareTheWork(t *testing.T) {
 	const count = 400
 	h.ManyFailed(t, count)
 	uid := h.Begin(t, h.Everything(), func(o *bulk.Options) { o.Pace = bulk.MaxPace })
-	stop, cancel := context.WithTimeout(t.Context(), time.Minute)
+	stop, cancel := context.WithTimeout(t.Context(), waittest.Patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for n := range 4 {
@@ -202,6 +202,23 @@ func TestRecoveriesOfTheSameSendItOnce(t *testing.T) {
 	workers.Wait()
 	if made := h.Count(t, `SELECT count(*) FROM deliveries WHERE resend_of IS NOT NULL`); made != 5 {
 		t.Errorf("%d deliveries were made of 5 events", made)
+	}
+}
+
+// A clock that ran ahead for a while holds nothing up once it is right again.
+func TestBulkGoesOnAfterAClockThatRanAhead(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, 10)
+	uid := h.Begin(t, h.Everything(), nil)
+	h.Exec(t, `UPDATE bulk_resend_lanes SET paced_at = $1`, h.Clock.Now().Add(5*time.Hour))
+	for range 4 {
+		h.Advance(t, uid, 1)
+		h.Clock.Move(time.Second)
+	}
+	if counts := h.LoadBulk(t, uid).Counts; counts.Sent != 10 {
+		t.Errorf("%+v", counts)
 	}
 }
 

@@ -157,7 +157,8 @@ func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []targetRow) 
 func (r row) portionOf(target *targetRow, now time.Time) portion {
 	pace := Target{Rate: target.Rate}.PaceOf(r.Options.Pace)
 	pacedAt := target.PacedAt
-	if earliest := now.Add(-burst); pacedAt.Before(earliest) {
+	// Far in the past it stood still, far in the future it is of a clock that ran ahead.
+	if earliest := now.Add(-burst); pacedAt.Before(earliest) || pacedAt.After(now.Add(burst)) {
 		pacedAt = earliest
 	}
 	each := time.Second / time.Duration(pace)
