@@ -57,7 +57,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(waittest.Patience)); err != nil {
 				t.Fatal(err)
 			}
 			reader := bufio.NewReader(conn)

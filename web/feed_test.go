@@ -581,7 +581,7 @@ func TestFeedNeverSkips(t *testing.T) {
 	for _, query := range []string{"limit=7", "limit=7&wait=5", "limit=100&wait=1"} {
 		reading.Go(func() {
 			last, seen, after := map[uuid.UUID]int64{}, 0, ""
-			deadline := time.Now().Add(2 * time.Minute)
+			deadline := time.Now().Add(waittest.Patience)
 			for seen < writers*rounds && time.Now().Before(deadline) {
 				answer, err := s.Try(apptest.Call{
 					Method: http.MethodGet, Path: "/v2/events?" + query + after, As: &group,

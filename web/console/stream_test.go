@@ -3,6 +3,7 @@ package console_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -22,12 +24,14 @@ type stream struct {
 	*browser
 	reader *bufio.Reader
 	body   io.Closer
+	// ended is why there is no next message.
+	ended error
 }
 
 // listen opens an event stream.
 func (b *browser) listen(path string) *stream {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.Context(), waittest.Patience)
 	b.Cleanup(cancel)
 	response := b.open(ctx, http.MethodGet, path, nil)
 	b.Cleanup(func() { _ = response.Body.Close() })
@@ -35,7 +39,7 @@ func (b *browser) listen(path string) *stream {
 		response.Header.Get("Content-Type") != "text/event-stream" {
 		b.Fatalf("%s answers %d %s", path, response.StatusCode, response.Header.Get("Content-Type"))
 	}
-	return &stream{b, bufio.NewReader(response.Body), response.Body}
+	return &stream{browser: b, reader: bufio.NewReader(response.Body), body: response.Body}
 }
 
 // next returns the next message as a page, and false when the stream ended.
@@ -45,6 +49,7 @@ func (s *stream) next() (*goquery.Document, bool) {
 	for {
 		line, err := s.reader.ReadString('\n')
 		if err != nil {
+			s.ended = err
 			return nil, false
 		}
 		line = strings.TrimSuffix(line, "\n")
@@ -163,8 +168,11 @@ func TestStreamEnds(t *testing.T) {
 			test.end(r)
 			for {
 				if _, ok := open.next(); !ok {
-					return
+					break
 				}
+			}
+			if !errors.Is(open.ended, io.EOF) {
+				t.Errorf("the stream broke: %v", open.ended)
 			}
 		})
 	}

@@ -98,8 +98,10 @@ func TestCommunicationsFollowTheOffer(t *testing.T) {
 	if len(later) != 2 {
 		t.Errorf("a task and a stipulation sent %q", later)
 	}
+	db := w.Open(t)
+	e2etest.WaitForMails(t, db) // the server has a mail before its sender knows that it does
 	var states []string
-	err := w.Open(t).SelectContext(t.Context(), &states, `
+	err := db.SelectContext(t.Context(), &states, `
 		SELECT kind || ' ' || state
 		  FROM emails
 		 WHERE application_uid = $1
