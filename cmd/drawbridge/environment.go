@@ -43,9 +43,9 @@ type environment struct {
 	patience time.Duration
 }
 
-// databasePatience is long enough for a count of all deliveries there are, and not for a lock that
-// somebody keeps.
-const databasePatience = 5 * time.Minute
+// databasePatience is long enough to cancel millions of deliveries after a restore, and not for a
+// lock that somebody keeps or a server that has died.
+const databasePatience = time.Hour
 
 // config reads the settings and turns the logs on.
 func (env *environment) config() (config.Config, error) {
