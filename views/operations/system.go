@@ -172,11 +172,13 @@ func workTable(report processes.Report) ui.TableProps[processes.Queue] {
 
 // choreWords say what the kinds of chores do.
 var choreWords = map[string]string{
-	"housekeep":       "Makes partitions ahead, clears what expired",
-	"probe_endpoints": "Probes endpoints", "retain": "Removes what is kept no longer",
-	"send_email": "Sends an e-mail", "tally_outcomes": "Adds attempts up",
-	"watch_health": "Follows health, raises alerts", "webhook_bulk_resend": "Runs a bulk re-send",
-	"webhook_deliver": "Sends a delivery",
+	"freeze_statements": "Freezes the statements of days that are over",
+	"housekeep":         "Makes partitions ahead, clears what expired",
+	"probe_endpoints":   "Probes endpoints",
+	"resume_mail":       "Lets e-mails go whose wait has ended",
+	"retain":            "Removes what is kept no longer",
+	"tally_outcomes":    "Adds attempts up",
+	"watch_health":      "Follows health, raises alerts",
 }
 
 func choreTable(rows []processes.Chore) ui.TableProps[processes.Chore] {
