@@ -199,30 +199,38 @@ func subjectsOf(found []desked) []string {
 }
 
 // openDesk opens items or brings them up to date, and returns those that are new. What a person
-// closed stays closed until more is added to it.
+// closed stays closed until more is added to it, be it that it grows or that something is newer,
+// and what was added may be done again before the rest is.
 func openDesk(
 	ctx context.Context, tx *postgres.Tx, kind Kind, found []desked,
 ) ([]desked, error) {
-	var closed []struct {
+	type closedItem struct {
 		Subject string    `db:"subject"`
-		At      time.Time `db:"at"`
+		At      time.Time `db:"closed_at"`
+		Count   int       `db:"count"`
 	}
+	var closed []closedItem
 	err := tx.SelectContext(ctx, &closed, `
-		SELECT subject, max(closed_at) AS at
+		SELECT DISTINCT ON (subject) subject, closed_at, count
 		  FROM attention_items
 		 WHERE kind = $1 AND subject = ANY ($2) AND closed_by NOT IN ('', 'system')
-		 GROUP BY subject`,
+		 ORDER BY subject, closed_at DESC`,
 		string(kind), pq.Array(subjectsOf(found)))
 	if err != nil {
 		return nil, fmt.Errorf("reading what was closed of %s: %w", kind, err)
 	}
-	done := make(map[string]time.Time, len(closed))
+	done := make(map[string]closedItem, len(closed))
 	for _, item := range closed {
-		done[item.Subject] = item.At
+		done[item.Subject] = item
 	}
 	var fresh []desked
 	for _, one := range found {
-		if at, known := done[one.subject]; known && !one.newest.After(at) {
+		last, known := done[one.subject]
+		if known && !one.newest.After(last.At) && one.count <= last.Count {
+			err := settle(ctx, tx, kind, one.subject, "What was added to it is done.")
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		one.kind, one.total, one.seen = kind, true, tx.Now

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/alert"
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/catalog"
@@ -100,12 +102,16 @@ func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	h := newHarness(t)
 	h.clock.Set(time.Date(2026, 11, 24, 14, 0, 0, 0, time.UTC)) // nine o'clock in New York
 	quick := h.AddProduct(h, catalog.NewProduct{Code: "QUICK", OverdueHours: "1"})
+	slow := h.AddProduct(h, catalog.NewProduct{Code: "SLOW", OverdueHours: "100"})
 	h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
+	for range 2 {
+		h.Draw(h, h.Loan(h, slow).UID, loan.DrawInput{})
+	}
 	h.move(time.Hour)
 	h.look()
 	h.resolve(alert.KindDrawOverdue)
 	h.move(time.Hour)
-	h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
+	later := h.Draw(h, h.Loan(h, quick).UID, loan.DrawInput{})
 	h.move(time.Hour - time.Second)
 	h.look()
 	if item, ok := h.open(alert.KindDrawOverdue); ok {
@@ -117,9 +123,23 @@ func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	if !ok || item.Subject != "2026-11-24" || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Fatalf("open %t: %+v, %d mails", ok, item, h.mails(email.KindDrawsOverdue))
 	}
+	h.Fund(h, later.ID, lending.FundingProcessing)
+	h.look()
+	if item, ok := h.open(alert.KindDrawOverdue); ok {
+		t.Errorf("with the later one paid it is open for what was closed: %+v", item)
+	}
+	// Less time for a product makes draws of before overdue at once.
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := h.Catalog.SetOverdueHours(ctx, tx, uuid.MustParse(slow.UID), "1")
+		return err
+	})
+	h.look()
+	if item, ok := h.open(alert.KindDrawOverdue); !ok || h.mails(email.KindDrawsOverdue) != 3 {
+		t.Errorf("with less time: %+v, %d mails", item, h.mails(email.KindDrawsOverdue))
+	}
 	h.resolve(alert.KindDrawOverdue)
 	h.look()
-	if item, ok := h.open(alert.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 2 {
+	if item, ok := h.open(alert.KindDrawOverdue); ok || h.mails(email.KindDrawsOverdue) != 3 {
 		t.Errorf("open again: %+v", item)
 	}
 }
