@@ -38,6 +38,13 @@ func TestAddressOfAClient(t *testing.T) {
 			[]string{"192.0.2.1", "203.0.113.7"},
 			"203.0.113.7",
 		},
+		{
+			"with ports", proxies, "10.1.0.5:9",
+			[]string{"192.0.2.1, 203.0.113.7:51234, 10.1.0.6:80"},
+			"203.0.113.7",
+		},
+		{"IPv6 with a port", proxies, "10.1.0.5:9", []string{"[2001:db8::7]:51234"}, "2001:db8::7"},
+		{"IPv6", proxies, "10.1.0.5:9", []string{"2001:db8::7"}, "2001:db8::7"},
 		{"rubbish", proxies, "10.1.0.5:9", []string{"<script>"}, "10.1.0.5"},
 	} {
 		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)

@@ -86,7 +86,27 @@ func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 			options = append(options, echo.TrustIPRange(network))
 		}
 	}
-	return echo.ExtractIPFromXFFHeader(options...)
+	extract := echo.ExtractIPFromXFFHeader(options...)
+	return func(request *http.Request) string {
+		plain := *request
+		plain.Header = http.Header{echo.HeaderXForwardedFor: addresses(request.Header)}
+		return extract(&plain)
+	}
+}
+
+// addresses are those of X-Forwarded-For without the ports that some proxies add.
+func addresses(header http.Header) []string {
+	var plain []string
+	for _, line := range header[echo.HeaderXForwardedFor] {
+		entries := strings.Split(line, ",")
+		for i, entry := range entries {
+			if address, err := netip.ParseAddrPort(strings.TrimSpace(entry)); err == nil {
+				entries[i] = address.Addr().String()
+			}
+		}
+		plain = append(plain, strings.Join(entries, ","))
+	}
+	return plain
 }
 
 // strictHeaders sets what every answer carries, so that a browser never takes an
