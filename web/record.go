@@ -18,11 +18,13 @@ type Recorder interface {
 }
 
 // besideAPI is where the paths begin that are not the API's, also where these begin with "/".
-var besideAPI = []string{"/console", "/static", "/docs", "/healthz", "/readyz", "/metrics"}
+var besideAPI = []string{
+	"/console", "/static", "/docs", "/healthz", "/readyz", "/metrics", "/sample-receiver",
+}
 
 // isOfAPI tells whether a path is under the API's base path and under no other.
 func (o Options) isOfAPI(path string) bool {
-	return strings.HasPrefix(path, o.BasePath+"/") &&
+	return path != "/" && strings.HasPrefix(path, o.BasePath+"/") &&
 		!slices.ContainsFunc(besideAPI, func(beside string) bool {
 			return path == beside || strings.HasPrefix(path, beside+"/")
 		})

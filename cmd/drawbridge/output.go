@@ -93,7 +93,7 @@ func (env *environment) changeOver(
 	s *app.Services, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
 	var made done
-	err := env.commit(s.Operators, func(tx *postgres.Tx) (entries []operator.Entry, err error) {
+	err := commit(env.ctx, s.Operators, func(tx *postgres.Tx) (entries []operator.Entry, err error) {
 		made, err = do(s, tx)
 		return made.entries, err
 	})
@@ -109,11 +109,25 @@ func (env *environment) changeOver(
 	return env.print(asJSON, made.out)
 }
 
+// auditTime is how long a command that was stopped may take to tell the audit log of what it did.
+const auditTime = 10 * time.Second
+
+// record tells the audit log of what was done in transactions of its own, also when the command
+// was stopped meanwhile.
+func (env *environment) record(operators *operator.Service, entry operator.Entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.ctx), auditTime)
+	defer cancel()
+	return commit(ctx, operators, func(*postgres.Tx) ([]operator.Entry, error) {
+		return []operator.Entry{entry}, nil
+	})
+}
+
 // commit makes one change and keeps it in the audit log, both or neither.
-func (env *environment) commit(
-	operators *operator.Service, do func(tx *postgres.Tx) ([]operator.Entry, error),
+func commit(
+	ctx context.Context, operators *operator.Service,
+	do func(tx *postgres.Tx) ([]operator.Entry, error),
 ) error {
-	_, err := operators.Act(env.ctx, operator.Change{
+	_, err := operators.Act(ctx, operator.Change{
 		Actor: cliActor,
 		Do: func(_ context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			entries, err := do(tx)

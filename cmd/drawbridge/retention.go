@@ -13,7 +13,6 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
 )
@@ -108,16 +107,21 @@ type removedJSON struct {
 	RequestDays int `json:"api_request_days"`
 }
 
-// remove removes what is due and tells the audit log, also of what went before it failed.
+// remove removes what is due and records it, also what went before it failed.
 func (env *environment) remove(s *app.Services) (report removedJSON, err error) {
 	report.Report, err = s.Retention.Run(env.ctx)
 	if err == nil && !report.Busy {
 		report.RequestDays, err = env.dropRequests(s)
 	}
-	return report, errors.Join(err,
-		env.commit(s.Operators, func(*postgres.Tx) ([]operator.Entry, error) {
-			return []operator.Entry{settingsEntry("retention.run", "", report)}, nil
-		}))
+	if err == nil || report.removed() {
+		err = errors.Join(err, env.record(s.Operators, settingsEntry("retention.run", "", report)))
+	}
+	return report, err
+}
+
+func (report removedJSON) removed() bool {
+	return report.Events+report.Attempts+report.Emails+report.Bulks+report.Swept+
+		report.RequestDays+len(report.Months) > 0
 }
 
 // dropRequests removes the days of the request log that are due and counts them.

@@ -37,15 +37,11 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 		if !cmd.Check && (err == nil || report.Reencrypted > 0) {
 			// Each batch of values was encrypted in a transaction of its own, and stays so where a
 			// later one fails.
-			audited := env.commit(&operator.Service{DB: db},
-				func(*postgres.Tx) ([]operator.Entry, error) {
-					recorded := entry("secrets.rotate_key", keys.Current(), "", map[string]int{
-						"resealed": report.Reencrypted, "failed": len(report.Failed),
-					})
-					recorded.SubjectKind = "secrets_key"
-					return []operator.Entry{recorded}, nil
-				})
-			err = errors.Join(err, audited)
+			recorded := entry("secrets.rotate_key", keys.Current(), "", map[string]int{
+				"resealed": report.Reencrypted, "failed": len(report.Failed), // as in entries of before
+			})
+			recorded.SubjectKind = "secrets_key"
+			err = errors.Join(err, env.record(&operator.Service{DB: db}, recorded))
 		}
 		if err != nil {
 			return err

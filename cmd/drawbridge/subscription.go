@@ -233,7 +233,7 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	settings.Rate, settings.Name = postgres.OrZero(cmd.Rate), postgres.OrZero(cmd.Name)
 	settings.Retry = postgres.OrZero(cmd.retry(env))
 	settings.Standard = postgres.OrZero(cmd.Standard)
-	return env.changeAt(cmd.destination(env), cmd.JSON, func(
+	return env.changeAt(cmd.checkURL(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
 		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings,
@@ -243,22 +243,22 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	})
 }
 
-// asked asks about the destination that a change puts in force, with a warning if the change may
-// be made all the same.
-type asked func(s *subscription.Service) (warning string, err error)
+// destinationCheck asks DNS about the destination that a change puts in force. With a warning the
+// change may be made all the same.
+type destinationCheck func(s *subscription.Service) (warning string, err error)
 
-// destination asks about the one that the flags name.
-func (f subscriptionFlags) destination(env *environment) asked {
+// checkURL asks about the destination that the flags name.
+func (f subscriptionFlags) checkURL(env *environment) destinationCheck {
 	return func(s *subscription.Service) (string, error) { return s.CheckDestination(env.ctx, f.URL) }
 }
 
 // changeAt is change for a subscription whose destination may be new: DNS is asked
 // about it before the transaction.
 func (env *environment) changeAt(
-	ask asked, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
+	check destinationCheck, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
 	return env.withServices(func(s *app.Services) error {
-		warning, err := ask(s.Webhooks.Subscriptions)
+		warning, err := check(s.Webhooks.Subscriptions)
 		if err != nil {
 			return err
 		}
@@ -323,7 +323,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	if cmd.Secret != "" {
 		action = "rotate_secret"
 	}
-	return env.changeAt(cmd.destination(env), cmd.JSON, func(
+	return env.changeAt(cmd.checkURL(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
 		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)

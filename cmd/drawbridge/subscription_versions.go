@@ -122,10 +122,10 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		Headers: subscriptionFlags{SecretHeader: cmd.SecretHeader}.headers(env),
 		Secret:  env.secretFlag(cmd.Secret),
 	}
-	ask := func(s *subscription.Service) (string, error) {
+	check := func(s *subscription.Service) (string, error) {
 		return s.CheckVersion(env.ctx, uid, cmd.Version)
 	}
-	return env.changeAt(ask, cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+	return env.changeAt(check, cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		restored, err := s.Webhooks.Subscriptions.Restore(env.ctx, tx, uid, choice, cliActor)
 		made := did(
 			entry("subscription.restore", uid.String(), cmd.Reason, map[string]int{
@@ -134,7 +134,8 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 			subscriptionOutput(restored.Subscription, restored.Secret),
 		)
 		if restored.SecretKept {
-			made.notes = []string{"the secret in force was kept: versions have none of their own"}
+			made.notes = append(made.notes,
+				"the secret in force was kept: versions have none of their own")
 		}
 		return made, err
 	})

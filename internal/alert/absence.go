@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -196,6 +197,7 @@ func (s *Service) review(ctx context.Context) error {
 			})
 		}
 		if err != nil && ctx.Err() != nil {
+			slog.WarnContext(ctx, "the review of open items was cut short", "open", len(open))
 			break // the next round goes on
 		}
 		errs = append(errs, err)

@@ -67,7 +67,7 @@ func (s *Services) refuseDemoUsers(ctx context.Context) error {
 }
 
 // warnOfMissingKeys says in the log which keys stored values name that this process does not have:
-// what they seal opens nowhere, and subscriptions stop one by one as they meet that.
+// what these encrypted opens nowhere, and subscriptions stop one by one as they meet that.
 func (s *Services) warnOfMissingKeys(ctx context.Context) {
 	report, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Check(ctx)
 	if err != nil {

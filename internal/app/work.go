@@ -111,12 +111,13 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 }
 
 // startQueue starts a queue that has a life of its own: once it runs, ctx tells when to stop, and
-// stopQueue how. Before that it is given up when ctx ends, as it may wait for a frozen database.
+// stopQueue how. Before that it is given up when ctx ends, as it may wait for a frozen database;
+// one that is just starting then is stopped without a drain.
 func startQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	began := context.AfterFunc(ctx, end)
+	detach := context.AfterFunc(ctx, end)
 	err := client.Start(life)
-	began()
+	detach()
 	if err != nil {
 		end()
 	}

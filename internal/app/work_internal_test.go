@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/queue"
+	"drawbridge/internal/waittest"
 )
 
 // TestAStartOutlastsAFailOver: a database that lets nobody write for a moment does not end a
@@ -82,7 +83,7 @@ func TestAStartIsGivenUp(t *testing.T) {
 		if err == nil {
 			t.Error("the queues have started")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(waittest.Patience):
 		t.Error("the start goes on")
 	}
 }

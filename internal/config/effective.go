@@ -94,8 +94,8 @@ func (v Variable) show(value string) string {
 		return value
 	}
 	parsed, err := url.Parse(value)
-	if err != nil || v.tag.Get("is") == "text" || !strings.Contains(value, "://") ||
-		parsed.Host == "" && parsed.Scheme != "file" || strings.Contains(behindHost(value), "@") {
+	if err != nil || v.tag.Get("is") == "text" || parsed.Scheme == "" ||
+		!strings.HasPrefix(value, parsed.Scheme+"://") || strings.Contains(behindHost(value), "@") {
 		return masked
 	}
 	shown := parsed.Scheme + "://"

@@ -33,6 +33,8 @@ type Limits struct {
 	Value int64
 	// Other is what values and unknown parts may add to Files.
 	Other int64
+	// Heads is the size of the headers of all unknown parts together.
+	Heads int64
 	// Parts is the number of known parts, and of those without a name.
 	Parts int
 	// DocumentsOnly makes every part but files and metadata an unknown one.
@@ -48,6 +50,7 @@ func DefaultLimits() Limits {
 		Metadata: 64 << 10,
 		Value:    1 << 10,
 		Other:    1 << 20,
+		Heads:    1 << 20,
 		Parts:    100,
 	}
 }

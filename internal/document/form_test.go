@@ -22,7 +22,7 @@ import (
 
 // small are limits that a test reaches with little content.
 func small() document.Limits {
-	return document.Limits{File: 2000, Files: 3000, Metadata: 40, Value: 20, Other: 500, Parts: 6}
+	return document.Limits{File: 2000, Files: 3000, Metadata: 40, Value: 20, Other: 500, Heads: 1 << 20, Parts: 6}
 }
 
 // read reads a form of the given parts under the default limits.
@@ -236,6 +236,10 @@ func refusedForms() map[string]refused {
 		"too many parts": {
 			slices.Repeat(parts(file("", nil)), 7),
 			lending.CodeValidation, problem("body", "more than 6 files and values"),
+		},
+		"too long unknown parts": {
+			slices.Repeat(parts(value(strings.Repeat("x", 8000), "")), 132),
+			lending.CodePayloadTooLarge, problem("body", "that are ignored are larger than 1 MiB"),
 		},
 		"too many unknown parts": {
 			slices.Repeat(parts(value("x", "")), 10_001),

@@ -20,7 +20,7 @@ const (
 	// the body before them, itself a bound on memory.
 	maxHead    = 8 << 10
 	maxRawHead = 32 << 10
-	// maxParts bounds what is remembered of parts that are ignored.
+	// maxParts bounds all parts.
 	maxParts = 10_000
 	// maxBoundary is that of RFC 2046; the parser relies on it.
 	maxBoundary = 70
@@ -111,13 +111,15 @@ type formReader struct {
 	spool  spool
 	buffer []byte
 
-	form      *Form
-	seen      map[string]bool // single values, good or bad
-	errs      formErrors
-	parts     int
-	known     int   // parts that count towards the limit
-	budget    int64 // bytes of content that may still be read
-	fileBytes int64
+	form    *Form
+	seen    map[string]bool // single values, good or bad
+	errs    formErrors
+	parts   int
+	counted int // parts that count towards the limit
+	// ignoredHeads is the size of the headers of parts that do not.
+	ignoredHeads int64
+	budget       int64 // bytes of content that may still be read
+	fileBytes    int64
 }
 
 // stop records why the rest of the form is not read.
@@ -193,16 +195,6 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 		return nil, r.broken(err)
 	}
 	r.parts++
-	if name := part.FormName(); name == "" || r.knows(name) {
-		r.known++
-	}
-	if r.parts > maxParts {
-		return nil, r.stop(lending.CodeValidation, "the body has more than %d parts", maxParts)
-	}
-	if r.known > r.limits.Parts {
-		return nil, r.stop(lending.CodeValidation,
-			"the body has more than %d files and values", r.limits.Parts)
-	}
 	head := 0
 	for name, values := range part.Header {
 		head += len(name) + len(strings.Join(values, ""))
@@ -210,7 +202,28 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 	if head > maxHead {
 		return nil, r.headTooLong()
 	}
-	return part, nil
+	return part, r.countPart(part.FormName(), head)
+}
+
+// countPart bounds how many parts are taken in, and what is remembered of those that are ignored.
+func (r *formReader) countPart(name string, head int) error {
+	if name == "" || r.knows(name) {
+		r.counted++
+	} else {
+		r.ignoredHeads += int64(head)
+	}
+	switch {
+	case r.counted > r.limits.Parts:
+		return r.stop(lending.CodeValidation,
+			"the body has more than %d files and values", r.limits.Parts)
+	case r.parts > maxParts:
+		return r.stop(lending.CodeValidation, "the body has more than %d parts", maxParts)
+	case r.ignoredHeads > r.limits.Heads:
+		return r.stop(lending.CodePayloadTooLarge,
+			"the headers of parts that are ignored are larger than %s together",
+			byteCount(r.limits.Heads))
+	}
+	return nil
 }
 
 func (r *formReader) headTooLong() error {

@@ -129,8 +129,8 @@ func (m *MailSender) begin(
 		return nil, err // what waits gets another job when it may go
 	}
 	if row.AttemptCount > 0 {
-		// Either the last attempt was recorded, and its retry has a job of its own, or the
-		// process died on the way.
+		// Either the last attempt was recorded, and its retry has a job of its own, which may be
+		// this one, or the process died on the way.
 		outcome, err := closeAbandoned(ctx, tx, job.EmailUID)
 		switch {
 		case err != nil || outcome == "" && job.Attempt <= row.AttemptCount:

@@ -160,8 +160,8 @@ func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 
 // withoutRevision takes the revised amount of a draw back: the next draw in force
 // that revised the amount did so from what was before, and without one that is the
-// loan's amount again, or what was drawn since under a greater one: money that came back
-// can always be recorded.
+// loan's amount again. Where more was drawn since, it is that, so that money that came back
+// can always be recorded; the newest draw then takes the rest back when it goes.
 func (l Loan) withoutRevision(at int, before *Money) Loan {
 	for i := at + 1; i < len(l.Disbursements); i++ {
 		later := &l.Disbursements[i]
@@ -171,7 +171,19 @@ func (l Loan) withoutRevision(at int, before *Money) Loan {
 		}
 	}
 	l.Amount = MaxMoney(*before, l.Drawn())
+	if before.Less(l.Amount) {
+		l.Disbursements[l.newestInForce()].LoanAmountBefore = before
+	}
 	return l
+}
+
+// newestInForce is the place of the newest disbursement in force; there is one.
+func (l Loan) newestInForce() int {
+	at := len(l.Disbursements) - 1
+	for !l.Disbursements[at].Status.InForce() {
+		at--
+	}
+	return at
 }
 
 // stagesFor computes the stages not yet drawn afresh: each takes its share of

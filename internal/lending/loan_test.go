@@ -163,6 +163,10 @@ func TestEveryReturnIsRecorded(t *testing.T) {
 	if loan.Amount.String() != "8500.00" || !loan.Balance().IsZero() {
 		t.Errorf("of %s are left %s", loan.Amount, loan.Balance())
 	}
+	returned(6)
+	if loan.Amount.String() != "8000.00" { // as the draw that is left said
+		t.Errorf("afterwards the loan's amount is %s", loan.Amount)
+	}
 }
 
 func TestMoveDisbursementRefuses(t *testing.T) {

@@ -100,8 +100,8 @@ func lockAll(ctx context.Context, tx *postgres.Tx) error {
 	return nil
 }
 
-// copyUnsettledAgain takes over what happened since they were copied to deliveries that were open,
-// or had failed without a re-send that arrived; nothing else of an old month changes.
+// copyUnsettledAgain takes over what happened since they were copied to deliveries that had not
+// arrived, by themselves or by a re-send; nothing else of an old month changes.
 func copyUnsettledAgain(ctx context.Context, tx *postgres.Tx, m month) error {
 	suffix := m.begin.Format("_y2006m01")
 	names := strings.NewReplacer("{m}", suffix, "{k}", suffix+"_kept")

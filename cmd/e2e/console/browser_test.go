@@ -112,7 +112,7 @@ const diary = `
 // reached: a busy machine is none of what the tests are about.
 const unhurried = `
 	const bounded = AbortSignal.timeout.bind(AbortSignal);
-	AbortSignal.timeout = (ms) => bounded(20 * ms);`
+	AbortSignal.timeout = (ms) => bounded(5 * ms);`
 
 // stepPatience bounds one step in a browser, so that a test which waits for what
 // never comes tells what it sees before the whole run is out of time.

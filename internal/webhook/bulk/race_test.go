@@ -151,16 +151,27 @@ func TestBulkWorkersShareTheWork(t *testing.T) {
 	}
 }
 
-// Two recoveries that were confirmed at the same time, so that neither knew of the other, and whose
-// workers meet: each event goes once.
-func TestRecoveriesOfTheSameSendItOnce(t *testing.T) {
+// Two bulk re-sends that were confirmed at the same time, so that neither knew of the other, and
+// whose workers meet: each event goes once.
+func TestBulksOfTheSameSendItOnce(t *testing.T) {
 	t.Parallel()
+	for _, kind := range []bulk.Kind{bulk.KindRecover, bulk.KindFilter} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			meet(t, kind)
+		})
+	}
+}
+
+func meet(t *testing.T, kind bulk.Kind) {
+	t.Helper()
 	h := webhooktest.New(t)
 	one, _ := h.Subscribe(t, "https://hooks.example.com", nil)
 	since := h.Clock.Now()
 	h.ManyFailed(t, 5)
-	scope := bulk.Scope{
-		PartnerUID: h.Partner, Kind: bulk.KindRecover, Since: since, Subscriptions: []uuid.UUID{one.UID},
+	scope := h.Everything()
+	if kind == bulk.KindRecover {
+		scope.Kind, scope.Since, scope.Subscriptions = kind, since, []uuid.UUID{one.UID}
 	}
 	first, second := h.Draft(t, scope, nil), h.Draft(t, scope, nil)
 	confirm := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string) {

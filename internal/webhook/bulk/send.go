@@ -205,8 +205,8 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 	var states []ItemState
 	err := tx.SelectContext(ctx, &states, sendItems,
 		r.UID, target.SubscriptionUID, due.count, tx.Now, r.PartnerUID,
-		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
-		r.ConfirmedBy, r.Reason, due.pace, r.Options.SkipDelivered)
+		r.Kind == KindRecover || r.Kind == KindReplay || r.Options.SkipDelivered, r.Options.SkipNewer,
+		r.ConfirmedBy, r.Reason, due.pace)
 	if err != nil {
 		return fmt.Errorf("sending to subscription %s: %w", target.SubscriptionUID, err)
 	}
@@ -237,8 +237,8 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 // sendItems turns waiting items into new deliveries, in one statement.
 //
 // The event is looked for among those of the bulk re-send's own partner alone.
-// What has become pointless since the set was frozen is skipped: an event that a
-// recovery or a replay wants to arrive and that has, or is about to; one that was
+// What has become pointless since the set was frozen is skipped: an event that is on its way
+// by then; one that a recovery or a replay wants to arrive and that has; one that was
 // delivered or overtaken, where those are to be left out.
 var sendItems = `
 	WITH claimed AS MATERIALIZED (
@@ -255,8 +255,8 @@ var sendItems = `
 		SELECT position, c.event_uid, event_at, event, c.application_uid, c.status, test,
 		       delivery_uid, uid,
 		       CASE WHEN e.event_uid IS NULL OR e.body_removed_at IS NOT NULL THEN 'body_removed'
-		            WHEN b.delivered THEN 'delivered_already'
-		            WHEN $6 AND b.under_way THEN 'under_way'
+		            WHEN $6 AND b.delivered THEN 'delivered_already'
+		            WHEN b.under_way THEN 'under_way'
 		            WHEN max(l.newest_at) OVER (PARTITION BY c.application_uid) > event_at
 		                THEN 'newer_delivered'
 		       END AS skip
@@ -265,7 +265,7 @@ var sendItems = `
 		               row_number() OVER (PARTITION BY application_uid ORDER BY event_at) AS nth
 		          FROM claimed) c
 		  ` + eventByKey("c", "e.partner_uid = $5") + `
-		 ` + gotEvent("c", "$2", "($6 OR $11)") + `
+		 ` + gotEvent("c", "$2", "true") + `
 		 ` + gotNewest("c", "$2", "$7 AND c.nth = 1") + `
 	), made AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,

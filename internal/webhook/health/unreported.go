@@ -45,7 +45,8 @@ func addUnreported(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) erro
 	if err != nil {
 		return fmt.Errorf("counting failures for the partners' contacts: %w", err)
 	}
-	// What arrived late after all may have been told of already, and is not to make up for others.
+	// What arrived late after all may have been told of already: a count below nothing would make
+	// up for failures to come.
 	if _, err := tx.ExecContext(ctx, `DELETE FROM untold_failures WHERE failures <= 0`); err != nil {
 		return fmt.Errorf("forgetting failures that were none: %w", err)
 	}

@@ -206,11 +206,12 @@ func (s *Service) checkBase(
 	if len(diff.Changes) == 0 {
 		return nil
 	}
-	states := []State{
-		StateActive, StateFailing, StatePaused, StateDeleted, ChangeRecovered, ChangePausedAfterFailing,
+	moves := []string{
+		string(StateActive), string(StateFailing), string(StatePaused), string(StateDeleted),
+		ChangeRecovered, ChangePausedAfterFailing,
 	}
 	last := slices.IndexFunc(versions, func(v Version) bool {
-		return !slices.Contains(states, State(v.Change)) // it changed a setting
+		return !slices.Contains(moves, v.Change) // it changed a setting
 	})
 	return &StaleError{Since: diff, By: versions[last].ChangedBy}
 }
