@@ -22,7 +22,9 @@ import (
 
 // small are limits that a test reaches with little content.
 func small() document.Limits {
-	return document.Limits{File: 2000, Files: 3000, Metadata: 40, Value: 20, Other: 500, Heads: 1 << 20, Parts: 6}
+	return document.Limits{
+		File: 2000, Files: 3000, Metadata: 40, Value: 20, Other: 500, Heads: 1 << 20, Parts: 6,
+	}
 }
 
 // read reads a form of the given parts under the default limits.
