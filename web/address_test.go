@@ -55,3 +55,22 @@ func TestAddressOfAClient(t *testing.T) {
 		}
 	}
 }
+
+// The console and the probes are no requests of partners, also where the API has no path of its
+// own.
+func TestWhatIsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for base, paths := range map[string]map[string]bool{
+		"/api": {"/api/v2/events": true, "/api/nothing": true, "/console": false, "/": false},
+		"": {
+			"/v2/events": true, "/nothing": true, "/consoles": true, "/": false, "/console": false,
+			"/console/deliveries": false, "/healthz": false, "/docs/egress.json": false,
+		},
+	} {
+		for path, want := range paths {
+			if got := (Options{BasePath: base}).isOfAPI(path); got != want {
+				t.Errorf("%s under %q: %t, want %t", path, base, got, want)
+			}
+		}
+	}
+}

@@ -72,8 +72,10 @@ func unlessStopped(ctx context.Context, err error) error {
 }
 
 func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {
-	if cmd.Demo && settings.Env.Hosted() {
-		return demo.ErrProduction
+	if cmd.Demo {
+		if err := demo.Check(settings.Env); err != nil {
+			return err
+		}
 	}
 	if settings.Env == config.Development {
 		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {

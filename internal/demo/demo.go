@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
+	"drawbridge/internal/config"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -145,6 +146,14 @@ var loanStages = []loanStage{
 	},
 }
 
+// Check tells before anything is touched whether Load would refuse the environment.
+func Check(env config.Env) error {
+	if env.Hosted() {
+		return ErrProduction
+	}
+	return nil
+}
+
 // demo is a load of the data set under way.
 type demo struct {
 	*app.Services
@@ -157,8 +166,8 @@ type demo struct {
 // Everything is found again by its natural key: codes, addresses, credentials
 // and external references.
 func Load(ctx context.Context, s *app.Services) (Data, error) {
-	if s.Settings.Env.Hosted() {
-		return Data{}, ErrProduction
+	if err := Check(s.Settings.Env); err != nil {
+		return Data{}, err
 	}
 	data := Data{
 		BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console",

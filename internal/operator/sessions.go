@@ -109,28 +109,30 @@ func (s SessionStore) CommitCtx(
 	ctx context.Context, token string, data []byte, until time.Time,
 ) error {
 	read, _ := ctx.Value(readKey{}).(*readSession)
-	statement := `
-		INSERT INTO sessions (token, data, expiry)
-		VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
-		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expiry = excluded.expiry`
-	args := []any{token, data, time.Until(until).Seconds()}
+	known, lasts := read != nil && read.token == token, time.Until(until)
+	var err error
 	switch {
-	case read == nil || read.token != token:
-	case sameSession(read.data, data):
-		statement = `
+	case known && sameSession(read.data, data):
+		_, err = s.db.ExecContext(ctx, `
 			UPDATE sessions
 			   SET expiry = clock_timestamp() + make_interval(secs => $2)
 			 WHERE token = $1
-			   AND expiry < clock_timestamp() + make_interval(secs => $3)`
-		args = []any{token, args[2], (time.Until(until) - seenEvery).Seconds()}
-	default:
-		statement = `
+			   AND expiry < clock_timestamp() + make_interval(secs => $3)`,
+			token, lasts.Seconds(), (lasts - seenEvery).Seconds())
+	case known:
+		_, err = s.db.ExecContext(ctx, `
 			UPDATE sessions
 			   SET data = $2,
 			       expiry = clock_timestamp() + make_interval(secs => $3)
-			 WHERE token = $1`
+			 WHERE token = $1`, token, data, lasts.Seconds())
+	default:
+		_, err = s.db.ExecContext(ctx, `
+			INSERT INTO sessions (token, data, expiry)
+			VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+			ON CONFLICT (token) DO UPDATE SET data = excluded.data, expiry = excluded.expiry`,
+			token, data, lasts.Seconds())
 	}
-	if _, err := s.db.ExecContext(ctx, statement, args...); err != nil {
+	if err != nil {
 		return fmt.Errorf("keeping a session: %w", err)
 	}
 	return nil

@@ -14,8 +14,13 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook/delivery"
 )
+
+// patience is the longest that anybody may wait because of retention. Its locks
+// are asked for with 50 ms of patience each; the rest is for a busy machine.
+const patience = 2 * time.Second
 
 // publish does what a change of an application does: it updates the
 // application, and inserts an event, its delivery and an attempt.
@@ -61,7 +66,7 @@ func (a *archive) publish(application uuid.UUID, nth int) error {
 }
 
 // While months are exchanged, with and without rows that stay, changes go on:
-// none fails and none is lost.
+// none fails, none is lost, and none waits for long.
 func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -101,6 +106,9 @@ func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	}
 	stop()
 	changes.Wait()
+	if waited := time.Duration(slowest.Load()); waited > patience {
+		t.Errorf("a change took %s while months were removed", waited)
+	}
 	t.Logf("%d changes beside %d months, the slowest %s", published.Load(), months,
 		time.Duration(slowest.Load()))
 	rows := a.count(`
@@ -186,22 +194,30 @@ func TestALongReadDelaysRetentionOnly(t *testing.T) {
 	if _, err := reader.ExecContext(t.Context(), `SELECT count(*) FROM events`); err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if _, err := a.Run(t.Context()); err != nil {
+	reports := make(chan retention.Report, 1)
+	go func() {
+		report, err := a.Run(t.Context())
+		if err != nil {
 			t.Errorf("running: %v", err)
 		}
-	})
+		reports <- report
+	}()
 	pgtest.WaitForLock(t, a.DB)
-	for nth := range 20 { // whoever waited behind retention would wait until the reader ends
+	for nth := range 20 {
+		began := time.Now()
 		if err := a.publish(application, nth); err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(began); took > patience {
+			t.Errorf("a change took %s behind retention", took)
 		}
 	}
 	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	running.Wait()
+	if report := <-reports; len(report.Months) == 0 {
+		t.Errorf("report %+v", report)
+	}
 	for a.of(gone) != removed {
 		a.run()
 	}
