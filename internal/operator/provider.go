@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -47,8 +47,7 @@ type Provider struct {
 	ProviderConfig
 	client *http.Client
 
-	mu    sync.Mutex
-	found *oidc.Provider
+	found atomic.Pointer[oidc.Provider]
 }
 
 // NewProvider returns a provider. It is asked for its addresses at the first
@@ -126,7 +125,7 @@ func (p *Provider) Finish(
 		return Identity{}, errProvider(err)
 	}
 	raw, _ := tokens.Extra("id_token").(string)
-	token, err := p.found.Verifier(&oidc.Config{ClientID: p.ClientID}).Verify(ctx, raw)
+	token, err := p.found.Load().Verifier(&oidc.Config{ClientID: p.ClientID}).Verify(ctx, raw)
 	if err != nil {
 		return Identity{}, errProvider(err)
 	}
@@ -181,22 +180,22 @@ func errProvider(cause error) error {
 		"The sign-in was not completed. Begin again.").WithCause(cause)
 }
 
-// exchange asks the provider for its addresses, once.
+// exchange asks the provider for its addresses until it has told them. Nobody waits for
+// another one's question: a provider that hangs would keep them in line.
 func (p *Provider) exchange(ctx context.Context) (*oauth2.Config, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found == nil {
+	found := p.found.Load()
+	if found == nil {
 		ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), providerTimeout)
 		defer cancel()
-		found, err := oidc.NewProvider(ctx, p.Issuer)
-		if err != nil {
+		var err error
+		if found, err = oidc.NewProvider(ctx, p.Issuer); err != nil {
 			return nil, fmt.Errorf("asking the OpenID Connect provider for its addresses: %w", err)
 		}
-		p.found = found
+		p.found.Store(found)
 	}
 	return &oauth2.Config{
 		ClientID: p.ClientID, ClientSecret: p.Secret.Reveal(), RedirectURL: p.ReturnURL,
-		Endpoint: p.found.Endpoint(), Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
+		Endpoint: found.Endpoint(), Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
 	}, nil
 }
 
