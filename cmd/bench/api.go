@@ -76,8 +76,9 @@ var operations = []operation{
 		},
 		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-				return h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
+				_, err := h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
 					application.Acceptance{ApplicationUID: uid, ProductUID: a.product})
+				return err
 			})
 		},
 		done: `SELECT count(*) FROM emails WHERE kind = 'welcome' AND application_uid = ANY ($1)`,

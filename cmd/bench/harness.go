@@ -273,7 +273,7 @@ func (h *harness) newApplication(
 			return err
 		},
 		func(tx *postgres.Tx) error {
-			err := applications.AcceptOffer(ctx, tx, t.caller(),
+			_, err := applications.AcceptOffer(ctx, tx, t.caller(),
 				application.Acceptance{ApplicationUID: uid, ProductUID: product})
 			if err != nil {
 				return err

@@ -20,20 +20,22 @@ type Acceptance struct {
 
 // AcceptOffer selects a product, welcomes the borrower, enables communications
 // and closes the linked applications, all or nothing. Repeating it changes
-// nothing and sends nothing again, but closes what is newly linked.
+// nothing and sends nothing again, but closes what is newly linked; it tells whether
+// anything changed.
 //
 // Errors: APPLICATION_NOT_FOUND, also for a linked one; PRODUCT_NOT_FOUND;
 // INVALID_STATE on a Declined or Closed application and for another product
 // once the loan is open.
 func (s *Service) AcceptOffer(
 	ctx context.Context, tx *postgres.Tx, caller Caller, acceptance Acceptance,
-) error {
+) (changed bool, err error) {
 	app, linked, err := lockLinked(ctx, tx, caller, acceptance)
 	if err != nil {
-		return err
+		return false, err
 	}
+	changed = app.Selected() != acceptance.ProductUID.String()
 	if err := s.selectProduct(ctx, tx, app, acceptance.ProductUID); err != nil {
-		return err
+		return false, err
 	}
 	for _, other := range linked {
 		// One that has ended already stays as it is.
@@ -41,10 +43,11 @@ func (s *Service) AcceptOffer(
 			continue
 		}
 		if _, err := s.enter(ctx, tx, other, lending.StatusClosed); err != nil {
-			return err
+			return false, err
 		}
+		changed = true
 	}
-	return nil
+	return changed, nil
 }
 
 // lockLinked locks and loads the application and the linked ones, each of which

@@ -255,11 +255,12 @@ func TestAcceptOfferRefusals(t *testing.T) {
 	t.Run("an operator links another merchant's", func(t *testing.T) {
 		t.Parallel()
 		err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-			return w.Applications.AcceptOffer(ctx, tx, apptest.Operator(),
+			_, err := w.Applications.AcceptOffer(ctx, tx, apptest.Operator(),
 				application.Acceptance{
 					ApplicationUID: offered(), ProductUID: uuid.MustParse(solar.UID),
 					Linked: []uuid.UUID{foreign.UID},
 				})
+			return err
 		})
 		refused(t, err, lending.CodeApplicationNotFound)
 		same(t, "events of the other merchant's", w.Statuses(t, foreign.UID))

@@ -74,9 +74,10 @@ func TestAcceptancesThatLinkEachOther(t *testing.T) {
 		return func() error {
 			return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
 				runs.Add(1)
-				return w.Applications.AcceptOffer(ctx, tx, w.Caller(), application.Acceptance{
+				_, err := w.Applications.AcceptOffer(ctx, tx, w.Caller(), application.Acceptance{
 					ApplicationUID: uid, ProductUID: uuid.MustParse(solar.UID), Linked: linked,
 				})
+				return err
 			})
 		}
 	}

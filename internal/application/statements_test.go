@@ -81,7 +81,8 @@ func TestStatementsOfTheHotPaths(t *testing.T) {
 		ApplicationUID: waiting.UID, ProductUID: uuid.MustParse(tenths.UID),
 	}
 	acceptOffer := func(ctx context.Context, tx *postgres.Tx) error {
-		return w.Applications.AcceptOffer(ctx, tx, w.Caller(), acceptance)
+		_, err := w.Applications.AcceptOffer(ctx, tx, w.Caller(), acceptance)
+		return err
 	}
 	files := make([]document.File, 10)
 	for i := range files {

@@ -47,9 +47,10 @@ func accept(
 ) error {
 	t.Helper()
 	return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-		return w.Applications.AcceptOffer(ctx, tx, w.Caller(), application.Acceptance{
+		_, err := w.Applications.AcceptOffer(ctx, tx, w.Caller(), application.Acceptance{
 			ApplicationUID: uid, ProductUID: uuid.MustParse(product.UID), Linked: linked,
 		})
+		return err
 	})
 }
 

@@ -306,7 +306,7 @@ func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage loanStage) error {
 		return err
 	}
 	anyone := loan.Caller{Name: "demo"}
-	err := d.Applications.AcceptOffer(d.ctx, tx, anyone, application.Acceptance{
+	_, err := d.Applications.AcceptOffer(d.ctx, tx, anyone, application.Acceptance{
 		ApplicationUID: uid, ProductUID: d.products[stage.product],
 	})
 	if err != nil {

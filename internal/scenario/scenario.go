@@ -100,7 +100,7 @@ func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Out
 		return Outcome{}, fmt.Errorf("reading the product's uid: %w", err)
 	}
 	uid := p.outcome.ApplicationUID
-	err = s.Applications.AcceptOffer(ctx, tx, wanted.By, application.Acceptance{
+	_, err = s.Applications.AcceptOffer(ctx, tx, wanted.By, application.Acceptance{
 		ApplicationUID: uid, ProductUID: product,
 	})
 	if err != nil {

@@ -202,7 +202,7 @@ func (a *applications) acceptOffer(c echo.Context) error {
 			Linked:         body.optionalUIDs("linked_application_uids"),
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
-			err := a.service.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
+			_, err := a.service.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
 			if err != nil {
 				return 0, nil, err
 			}

@@ -101,9 +101,10 @@ func (h *Harness) advance(t testing.TB, uid uuid.UUID, draft Draft) {
 	}
 	if draft.selected != uuid.Nil {
 		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Applications.AcceptOffer(ctx, tx, Operator(), application.Acceptance{
+			_, err := h.Applications.AcceptOffer(ctx, tx, Operator(), application.Acceptance{
 				ApplicationUID: uid, ProductUID: draft.selected,
 			})
+			return err
 		})
 	}
 }

@@ -61,34 +61,9 @@ func (c changing) confirmAcceptance() (changeForm, error) {
 			if err != nil {
 				return false, err
 			}
-			changes, err := c.acceptanceChanges(ctx, acceptance)
-			if err != nil {
-				return false, err
-			}
-			return changes, c.Applications.AcceptOffer(ctx, tx, by, acceptance)
+			return c.Applications.AcceptOffer(ctx, tx, by, acceptance)
 		},
 	}, nil
-}
-
-// acceptanceChanges tells whether an acceptance selects another product or closes an
-// application. What is no application is refused when it is accepted.
-func (c changing) acceptanceChanges(
-	ctx context.Context, acceptance application.Acceptance,
-) (bool, error) {
-	if c.now.Selected() != acceptance.ProductUID.String() {
-		return true, nil
-	}
-	for _, uid := range acceptance.Linked {
-		other, err := c.Applications.Get(ctx, application.Caller{}, uid)
-		switch {
-		case lending.ErrorCode(err) == lending.CodeNotFound:
-		case err != nil:
-			return false, err
-		case !other.Status.IsFinal():
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // acceptable are the products to choose from: those that made an offer, and before
