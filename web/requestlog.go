@@ -71,6 +71,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				"method", methodOf(c.Request()),
 				"route", c.Path(),
 				"status", c.Response().Status,
+				"code", api.TraceOf(c).Code,
 				"duration_ms", now().Sub(started).Milliseconds(),
 				"bytes_out", c.Response().Size,
 				"client", api.CallerID(c),

@@ -77,13 +77,13 @@ type credential struct {
 // changes it waits as long (see knownLife).
 //
 // Errors: UNAUTHORIZED for a missing, unknown, revoked or wrong id or secret,
-// always alike; then NOT_FOUND for one of the lender's systems; VALIDATION_ERROR for a
-// group client without a merchant and for a malformed one; FORBIDDEN for a merchant
-// that is not the client's.
+// always alike; then, with who calls, but for no merchant, NOT_FOUND for one of the lender's
+// systems; VALIDATION_ERROR for a group client without a merchant and for a malformed one;
+// FORBIDDEN for a merchant that is not the client's.
 func (s *Service) Authenticate(ctx context.Context, presented Presented) (Caller, error) {
 	caller, err := s.AuthenticateAll(ctx, presented)
 	if err == nil && caller.MerchantUID == uuid.Nil {
-		return Caller{}, lending.Required(merchantHeader)
+		caller.MerchantUIDs, err = nil, lending.Required(merchantHeader)
 	}
 	return caller, err
 }
@@ -96,17 +96,16 @@ func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Cal
 	if err != nil {
 		return Caller{}, err
 	}
-	if found.IsLender() {
-		return Caller{}, errNotHere()
-	}
 	switch {
+	case found.IsLender():
+		return caller, errNotHere()
 	case malformed != nil:
-		return Caller{}, malformed
+		return caller, malformed
 	case found.Group && !named.Valid:
 		caller.MerchantUIDs = found.MerchantUIDs
 		return caller, nil
 	case !found.MerchantUID.Valid:
-		return Caller{}, lending.NewError(lending.CodeForbidden,
+		return caller, lending.NewError(lending.CodeForbidden,
 			"the merchant named in %s is not associated with these credentials", merchantHeader)
 	}
 	caller.MerchantUID = found.MerchantUID.UUID
@@ -116,16 +115,13 @@ func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Cal
 
 // AuthenticateLender tells which of the lender's systems calls (decisions section 10).
 // Errors: UNAUTHORIZED as of Authenticate, and for an address that the client may not call
-// from; NOT_FOUND for a partner's client.
+// from; NOT_FOUND, with who calls, for a partner's client.
 func (s *Service) AuthenticateLender(ctx context.Context, presented Presented) (Caller, error) {
 	caller, found, err := s.verify(ctx, presented, uuid.NullUUID{})
 	if err == nil && !found.IsLender() {
 		err = errNotHere()
 	}
-	if err != nil {
-		return Caller{}, err
-	}
-	return caller, nil
+	return caller, err
 }
 
 // verify checks the id and the secret, and notes the use.

@@ -41,12 +41,17 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			defer leave()
 			caller, err := authenticate(c, a.Partners, route, nil)
 			a.credentials.learn(c.RealIP(), id, err)
-			if err != nil {
+			if caller.ClientID == "" {
 				return err
 			}
+			// Who is known is logged and limited also where the call is refused, such as for
+			// somebody else's merchant.
 			c.Set(callerKey, caller)
 			c.Set(routeKey, route)
 			if err := a.limit(c, caller); err != nil {
+				return err
+			}
+			if err != nil {
 				return err
 			}
 			if err := checkScope(route, caller); err != nil {

@@ -174,13 +174,24 @@ func (c *http1Conn) release(resp *http.Response, intact bool) {
 	if resp != nil && intact && !resp.Close {
 		_ = c.conn.SetReadDeadline(time.Now().Add(drainTime))
 		_, err := io.CopyN(io.Discard, resp.Body, drainBytes)
-		if errors.Is(err, io.EOF) && c.stop() && c.reader.Buffered() == 0 &&
+		if errors.Is(err, io.EOF) && c.stop() && !c.hasMore() &&
 			c.conn.SetDeadline(time.Time{}) == nil {
 			c.pool.put(c, keepAlive(resp.Header))
 			return
 		}
 	}
 	c.close()
+}
+
+// hasMore reports whether more came than the answer: TLS takes what it can off the socket, so
+// what lies behind the answer may be here already, and would be taken for the next one.
+func (c *http1Conn) hasMore() bool {
+	if c.reader.Buffered() > 0 || c.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return true
+	}
+	// The socket is not read any more: only what is here can come.
+	_, err := c.conn.Read(make([]byte, 1))
+	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // close may leave the answer unread: the body's own Close would first read it

@@ -1,6 +1,10 @@
 package sender
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -103,6 +107,57 @@ func TestSendNoticesClosedConnections(t *testing.T) {
 				t.Errorf("%s, attempt %d: error %q, reused %v", name, i+1, attempt.Error, attempt.Reused)
 			}
 			<-closed
+		}
+	}
+}
+
+// together is a connection whose writes leave in one piece once it holds them.
+type together struct {
+	net.Conn
+
+	holds bool
+	held  bytes.Buffer
+}
+
+func (c *together) Write(p []byte) (int, error) {
+	if c.holds {
+		return c.held.Write(p)
+	}
+	return c.Conn.Write(p)
+}
+
+// What an endpoint sends behind its answer, in a TLS record of its own that comes with it, is no
+// answer to the next request.
+func TestSendTakesNothingForTheNextAnswer(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	config := ca.issue(t, hookName, -time.Hour, time.Hour)
+	for _, more := range []string{"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", "0\r\n\r\n"} {
+		end := serve(t, nil, func(c *endpointConn) {
+			held := &together{Conn: c.Conn}
+			secured := tls.Server(held, config)
+			if secured.Handshake() != nil {
+				return
+			}
+			inner := &endpointConn{
+				Conn: secured, number: c.number, reader: bufio.NewReader(secured), server: c.server,
+			}
+			if _, err := inner.request(); err != nil {
+				return
+			}
+			held.holds = true
+			inner.say("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
+			inner.say(more)
+			_, _ = held.held.WriteTo(c.Conn)
+			inner.untilClosed()
+		})
+		sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
+		for i := range 2 {
+			attempt := sender.Send(t.Context(), hook(end.secure()))
+			if attempt.Status != http.StatusServiceUnavailable || attempt.Reused {
+				t.Errorf("attempt %d before %q: status %d, error %q, reused %v",
+					i+1, more, attempt.Status, attempt.Error, attempt.Reused)
+			}
 		}
 	}
 }
