@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/partner"
 )
 
 // last returns the log entry of the latest of the requests so far.
@@ -127,6 +129,51 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		if test.want.Known && (entry.MerchantUID != merchant ||
 			entry.PartnerUID != s.Home.PartnerUID) {
 			t.Errorf("%s belongs to %s of %s", test.name, entry.MerchantUID, entry.PartnerUID)
+		}
+	}
+}
+
+// A call that is refused for its merchant, or as one of the other kind of client, is its client's
+// all the same: in the log of requests, and against its rate.
+func TestRefusedCallsCountForTheirClient(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	at := s.DB.Now()
+	s.DB.Now = func() time.Time { return at }
+	group, _ := s.NewGroup("Group", 2)
+	read := "/v2/application/" + uuid.NewString()
+	type seen struct {
+		Status  int
+		Client  string
+		Partner uuid.UUID
+		Known   bool
+	}
+	for name, test := range map[string]struct {
+		as             apptest.Account
+		path, merchant string
+		status         int
+	}{
+		"another merchant":           {s.NewAccount("One"), read, uuid.NewString(), 403},
+		"no merchant's name":         {s.NewAccount("Two"), read, "mine", 400},
+		"a group without a merchant": {group, read, "", 400},
+		"a partner at the lender's":  {s.NewAccount("Three"), "/lender/v1/applications/" + uuid.NewString(), "", 404},
+		"the lender at a partner's":  {s.NewSystem("treasury", partner.Scopes()...), read, "", 404},
+	} {
+		s.SetRate(test.as, 1, 2)
+		call := apptest.Call{
+			Method: "GET", Path: test.path, As: &test.as,
+			Header: map[string]string{"x-service-merchant-uid": test.merchant},
+		}
+		for _, status := range []int{test.status, test.status, 429} {
+			answer, entry := record(s, call)
+			got := seen{answer.Status, entry.ClientID, entry.PartnerUID, entry.Authenticated}
+			want := seen{status, test.as.ClientID, test.as.PartnerUID, true}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+			if limit := answer.Header.Get("RateLimit-Limit"); limit != "2" {
+				t.Errorf("%s: RateLimit-Limit is %q", name, limit)
+			}
 		}
 	}
 }
