@@ -117,6 +117,17 @@ func TestAClientIsIssuedForAMerchantThatIsSearched(t *testing.T) {
 	if found.find("input").Length() != 2 || found.find("input[checked]").Length() != 1 {
 		t.Errorf("while typing it offers %q", found.text("label"))
 	}
+	other, _ := found.find("input:not([checked])").Attr("value")
+	ticked := "&merchant=" + other + "&merchant=" + r.Merchant.String()
+	for name, offers := range map[string]answer{
+		"while typing":   b.fragment().get(address + "&merchant_q=0150" + ticked),
+		"without script": b.get(form + "?kind=group&merchant_q=0150" + ticked),
+	} {
+		offers.wantStatus(t, http.StatusOK)
+		if n := offers.find("input[name=merchant][checked]").Length(); n != 2 {
+			t.Errorf("%s, of two that are ticked %d stay", name, n)
+		}
+	}
 	plain := b.get(form + "?kind=group&merchant_q=0299&merchant=" + r.Merchant.String())
 	if plain.find("#ask-merchant input[type=checkbox]").Length() != 2 ||
 		plain.find("#ask-kind option[selected]").AttrOr("value", "") != "group" {

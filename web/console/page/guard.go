@@ -40,7 +40,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 			return lending.NewError(lending.CodeForbidden,
 				"This came from another site. Open the console and try again.").WithCause(err)
 		}
-		if err := readForm(ctx.Request()); err != nil {
+		if err := readForm(ctx); err != nil {
 			return err
 		}
 		signed, known, err := s.resume(ctx)
@@ -104,13 +104,22 @@ func SignedIn(ctx echo.Context) operator.Signed {
 	return operator.Signed{User: User(ctx), Session: Session(ctx)}
 }
 
-// mayRepeat are the parameters of an address that may have several values; the
-// queue library's own console has others.
-var mayRepeat = map[string]bool{"show": true}
+// mayRepeat tells whether a parameter of an address may have several values: what is shown of a
+// list, and what is ticked where several can be. The queue library's own console has others.
+func mayRepeat(ctx echo.Context, name string) bool {
+	switch ctx.Path() {
+	case paths.Pick:
+		return name == ctx.QueryParam("field")
+	case paths.ClientNew:
+		return name == "merchant"
+	}
+	return name == "show" || strings.HasPrefix(ctx.Request().URL.Path, paths.JobConsole+"/")
+}
 
 // readForm reads the form of a change, so that one that cannot be read changes
 // nothing, and refuses an address that says one thing twice.
-func readForm(r *http.Request) error {
+func readForm(ctx echo.Context) error {
+	r := ctx.Request()
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		query := r.URL.Query()
 		if err := checkValues(query); err != nil {
@@ -118,8 +127,7 @@ func readForm(r *http.Request) error {
 		}
 		var errs lending.FieldErrors
 		for _, name := range slices.Sorted(maps.Keys(query)) {
-			if len(query[name]) > 1 && !mayRepeat[name] &&
-				!strings.HasPrefix(r.URL.Path, paths.JobConsole+"/") {
+			if len(query[name]) > 1 && !mayRepeat(ctx, name) {
 				errs.Add(name, "%.60q must be given once", name)
 			}
 		}
