@@ -1,6 +1,6 @@
 // The palette finds while one types: arrow keys move through what the server found, Enter
-// opens. What was opened last comes first; the browser alone knows that, until somebody signs
-// out. Without script the field in the bar searches.
+// opens. What was opened last comes first; the tab alone knows that, until it is closed or
+// somebody signs out: names of borrowers are no matter for the disk. Without script the field in the bar searches.
 (() => {
   "use strict";
 
@@ -19,7 +19,7 @@
 
   function recent() {
     try {
-      const kept = JSON.parse(localStorage.getItem(store));
+      const kept = JSON.parse(sessionStorage.getItem(store));
       return kept?.reader === reader() ? kept.things : [];
     } catch {
       return [];
@@ -27,15 +27,16 @@
   }
 
   function remember() {
+    localStorage.removeItem(store); // where an earlier release kept it
     // Whoever is not signed in leaves nothing behind for the next.
-    if (!reader()) return localStorage.removeItem(store);
+    if (!reader()) return sessionStorage.removeItem(store);
     if (!thing.test(location.pathname)) return undefined;
     const crumbs = [...document.querySelectorAll(".crumbs li")].map((crumb) => crumb.textContent.trim());
     const title = crumbs.pop();
     if (!title || document.querySelector("main .fault-page")) return undefined;
     const others = recent().filter(({ href }) => href !== location.pathname);
     const things = [{ href: location.pathname, title, detail: crumbs.join(", ") }, ...others].slice(0, most);
-    return localStorage.setItem(store, JSON.stringify({ reader: reader(), things }));
+    return sessionStorage.setItem(store, JSON.stringify({ reader: reader(), things }));
   }
 
   function group(heading, things) {
@@ -135,7 +136,7 @@
   });
 
   document.addEventListener("submit", (event) => {
-    if (event.target.getAttribute("action") === "/console/sign-out") localStorage.removeItem(store);
+    if (event.target.getAttribute("action") === "/console/sign-out") sessionStorage.removeItem(store);
   });
   document.addEventListener("DOMContentLoaded", remember);
 })();
