@@ -29,6 +29,8 @@ type secretTexts []secretText
 type secretText struct {
 	plain  string
 	base64 []string
+	// sent tells that the request holds it, and not only what was signed with it.
+	sent bool
 }
 
 // secretsOf collects what is secret of a request, since some endpoints echo what
@@ -36,35 +38,40 @@ type secretText struct {
 // headers but for those whose names say that they hold none.
 func secretsOf(r Request) secretTexts {
 	var texts secretTexts
-	add := func(text string) {
+	add := func(text string, sent bool) {
 		isKnown := func(known secretText) bool { return known.plain == text }
 		if len(text) >= minRedacted && !slices.ContainsFunc(texts, isKnown) {
-			texts = append(texts, secretText{text, inBase64(text)})
+			texts = append(texts, secretText{text, inBase64(text), sent})
 		}
-	}
-	for _, s := range []secret.String{r.Secret, r.Previous} {
-		add(s.Reveal())
 	}
 	for _, header := range r.Headers {
 		if header.Plain {
 			continue
 		}
-		add(header.Value)
+		add(header.Value, true)
 		// "Bearer abc" and "Basic abc" hold the credential behind the scheme, and the
 		// latter is a name and a password in base64.
 		scheme, credential, _ := strings.Cut(header.Value, " ")
-		add(credential)
+		add(credential, true)
 		if strings.EqualFold(scheme, "basic") {
 			pair, _ := base64.StdEncoding.DecodeString(credential)
 			_, password, _ := strings.Cut(string(pair), ":")
-			add(string(pair))
-			add(password)
+			add(string(pair), true)
+			add(password, true)
 		}
+	}
+	for _, s := range []secret.String{r.Secret, r.Previous} {
+		add(s.Reveal(), r.Auth == AuthBearer)
 	}
 	slices.SortStableFunc(texts, func(a, b secretText) int {
 		return len(b.plain) - len(a.plain)
 	})
 	return texts
+}
+
+// wereSent tells whether the request held any, which an answer may echo.
+func (s secretTexts) wereSent() bool {
+	return slices.ContainsFunc(s, func(text secretText) bool { return text.sent })
 }
 
 // hide masks the secrets in text that an endpoint sent: as they are,

@@ -84,7 +84,9 @@ func readBody(ctx context.Context, resp *http.Response, secrets secretTexts) bod
 	return b
 }
 
-// decode undoes the compression that was asked for.
+// decode undoes the compression that was asked for, and that of a body which is compressed and
+// does not say so. Of another encoding nothing is kept if the request held secrets, which could
+// not be found in it.
 func decode(
 	resp *http.Response, secrets secretTexts,
 ) (decoded io.Reader, note string, done func()) {
@@ -92,16 +94,20 @@ func decode(
 	encoding := resp.Header.Get("Content-Encoding")
 	switch strings.ToLower(encoding) {
 	case "", "identity":
-		return resp.Body, "", done
+		encoding = ""
 	case "gzip", "x-gzip":
 	default:
-		return resp.Body, "the body is kept as it came, encoded as " +
-			printable(secrets.hide(encoding), 40), done
+		known := printable(secrets.hide(encoding), 40)
+		if secrets.wereSent() {
+			return http.NoBody, "the body is not kept: in the encoding " + known +
+				" secrets could not be masked", done
+		}
+		return resp.Body, "the body is kept as it came, encoded as " + known, done
 	}
 	buffered := bufio.NewReader(resp.Body)
 	magic, err := buffered.Peek(2)
 	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		if len(magic) > 0 {
+		if len(magic) > 0 && encoding != "" {
 			note = "the body claims to be gzip and is not"
 		}
 		return buffered, note, done

@@ -3,6 +3,7 @@ package sender
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,6 +110,33 @@ func TestSendKeepsTheBody(t *testing.T) {
 				t.Errorf("note %q, truncated %v; want %q", attempt.Note, attempt.Truncated, test.note)
 			}
 		})
+	}
+}
+
+// An endpoint may echo what it was sent in a form in which nobody finds it: none of it is kept.
+func TestSendKeepsNoHiddenEcho(t *testing.T) {
+	t.Parallel()
+	const token = "tok_partner_0123456789abcdef"
+	var deflated bytes.Buffer
+	deflate := zlib.NewWriter(&deflated)
+	_, _ = io.WriteString(deflate, token)
+	_ = deflate.Close()
+	for name, test := range map[string]struct{ answer, body, note string }{
+		"gzip":              {sized("content-encoding: gzip\r\n", zipped(token)), Masked, ""},
+		"gzip, not said":    {sized("", zipped(token)), Masked, ""},
+		"deflate":           {sized("content-encoding: deflate\r\n", deflated.String()), "", "not kept"},
+		"gzip, once more":   {sized("content-encoding: gzip, gzip\r\n", zipped(zipped(token))), "", "not kept"},
+		"a secret's header": {sized("content-encoding: br\r\n", token), "", "not kept"},
+	} {
+		request := hook(serve(t, nil, once(test.answer)).plain())
+		if request.Auth, request.Secret = AuthBearer, secret.New(token); name == "a secret's header" {
+			request.Auth, request.Headers = AuthNone, []Header{{Name: "x-token", Value: token}}
+		}
+		attempt := newTestSender(t, nil).Send(t.Context(), request)
+		if !attempt.Delivered() || string(attempt.ResponseBody) != test.body ||
+			!strings.Contains(attempt.Note, test.note) {
+			t.Errorf("%s: class %q, body %q, note %q", name, attempt.Class, attempt.ResponseBody, attempt.Note)
+		}
 	}
 }
 
