@@ -362,7 +362,7 @@ func TestSendHTTP2RefusedStream(t *testing.T) {
 		{"on a reused connection", 3, false, ""},
 		{"on a new connection", 1, false, ClassProtocol},
 	} {
-		end := serve(t, config, func(c *endpointConn) { speakHTTP2(c, test.refuseAt) })
+		end := serve(t, config, func(c *endpointConn) { speakHTTP2(c, "204", test.refuseAt) })
 		sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
 		if test.refuseAt > 1 {
 			if first := sender.Send(t.Context(), hook(end.secure())); !first.Delivered() {
@@ -377,8 +377,26 @@ func TestSendHTTP2RefusedStream(t *testing.T) {
 	}
 }
 
-// speakHTTP2 answers 204 to each stream of a connection but one, which it refuses.
-func speakHTTP2(c *endpointConn, refuse uint32) {
+// A status is three digits: what else the transport takes for one is no answer.
+func TestSendHTTP2RefusesOddStatus(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	config := ca.issue(t, hookName, -time.Hour, time.Hour)
+	config.NextProtos = []string{"h2"}
+	for _, status := range []string{"99999999999", "-7", "+204", "0204"} {
+		end := serve(t, config, func(c *endpointConn) { speakHTTP2(c, status, 0) })
+		sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
+		attempt := sender.Send(t.Context(), hook(end.secure()))
+		if attempt.Class != ClassProtocol || attempt.Cause != CauseNotHTTP || attempt.Status != 0 ||
+			!attempt.Sent || !strings.Contains(attempt.Error, status) {
+			t.Errorf("%s: status %d, class %q, cause %q, error %q, sent %v", status, attempt.Status,
+				attempt.Class, attempt.Cause, attempt.Error, attempt.Sent)
+		}
+	}
+}
+
+// speakHTTP2 answers with a status to each stream of a connection but one, which it refuses.
+func speakHTTP2(c *endpointConn, status string, refuse uint32) {
 	if _, err := io.CopyN(io.Discard, c.reader, int64(len(http2.ClientPreface))); err != nil {
 		return
 	}
@@ -400,7 +418,7 @@ func speakHTTP2(c *endpointConn, refuse uint32) {
 			continue
 		}
 		block.Reset()
-		_ = encoder.WriteField(hpack.HeaderField{Name: ":status", Value: "204"})
+		_ = encoder.WriteField(hpack.HeaderField{Name: ":status", Value: status})
 		_ = framer.WriteHeaders(http2.HeadersFrameParam{
 			StreamID: data.StreamID, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
 		})
