@@ -174,12 +174,19 @@ func (c *boundConn) watch(ctx context.Context) func() {
 	}
 }
 
-// BeginTx begins a transaction.
+// BeginTx begins a transaction. One without options may write if the server lets anybody: the
+// driver would ask for READ WRITE, which is granted where writing has been turned off.
 func (c *boundConn) BeginTx(
 	ctx context.Context, options driver.TxOptions,
 ) (driver.Tx, error) {
 	defer c.watch(ctx)()
-	tx, err := c.pqConn.BeginTx(ctx, options)
+	var tx driver.Tx = plainTx{c.pqConn, ctx}
+	var err error
+	if options == (driver.TxOptions{}) {
+		_, err = c.pqConn.ExecContext(ctx, "BEGIN", nil)
+	} else {
+		tx, err = c.pqConn.BeginTx(ctx, options)
+	}
 	if err != nil {
 		// It asks for nothing that a server could mind, except one that lets nobody write.
 		c.health.heed(err)
@@ -244,6 +251,35 @@ func (c *boundConn) Ping(ctx context.Context) error {
 func (c *boundConn) Close() error {
 	_ = c.socket.SetDeadline(time.Now().Add(c.grace)) // closed already if this fails
 	return c.pqConn.Close()
+}
+
+// plainTx is a transaction with the server's own settings. The driver asks the server to end a
+// commit that outlasts ctx, which may be waiting for a standby.
+type plainTx struct {
+	conn pqConn
+	ctx  context.Context //nolint:containedctx // the transaction's, which lives as long
+}
+
+// Commit commits the transaction. Error: pq.ErrInFailedTransaction if a statement has failed in it.
+func (t plainTx) Commit() error {
+	rows, err := t.conn.QueryContext(t.ctx, "COMMIT", nil)
+	if err != nil {
+		return err
+	}
+	ended, ok := rows.(interface{ Tag() string })
+	switch err := rows.Close(); {
+	case err != nil:
+		return err
+	case !ok || ended.Tag() != "COMMIT":
+		return pq.ErrInFailedTransaction
+	}
+	return nil
+}
+
+// Rollback takes the transaction back, also after the end of its context.
+func (t plainTx) Rollback() error {
+	_, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "ROLLBACK", nil)
+	return err
 }
 
 // boundTx is a transaction of a boundConn.

@@ -1,8 +1,12 @@
 package postgres_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
@@ -61,5 +65,51 @@ func TestUnwritableSaysWhy(t *testing.T) {
 	want("a server that lets nobody write", "can only be read")
 	if db.Era() == era {
 		t.Error("its connections are kept")
+	}
+}
+
+// A transaction asks for nothing that the server does not give by itself: on one that lets nobody
+// write it changes nothing, and its connection is not kept.
+func TestTransactionsObeyAReadOnlyServer(t *testing.T) {
+	t.Parallel()
+	fresh := pgtest.New(t)
+	_, err := fresh.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format(
+		'ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, options := range map[string][]postgres.Option{
+		"prepared": nil, "unprepared": {postgres.WithoutStatements()},
+	} {
+		db, err := postgres.Open(t.Context(), fresh.URL(), options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		era := db.Era()
+		err = db.InTx(t.Context(), func(tx *postgres.Tx) error {
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO partners VALUES ($1)`, uuid.New())
+			return err
+		})
+		if !postgres.IsUnavailable(err) || db.Era() == era {
+			t.Errorf("%s: %v, connections kept: %v", name, err, db.Era() == era)
+		}
+	}
+}
+
+// What failed in a transaction is not committed with the rest, whatever is made of its error.
+func TestNoCommitAfterAFailure(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		_, _ = tx.ExecContext(t.Context(), `SELECT 1 / 0`)
+		return nil
+	})
+	if !errors.Is(err, pq.ErrInFailedTransaction) {
+		t.Errorf("the commit after a statement that failed: %v", err)
+	}
+	var one int
+	if err := db.GetContext(t.Context(), &one, `SELECT 1`); err != nil || one != 1 {
+		t.Errorf("afterwards: %d, %v", one, err)
 	}
 }
