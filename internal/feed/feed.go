@@ -38,6 +38,11 @@ type Event struct {
 	Body *string `db:"body"`
 }
 
+// Gap is how far the feed's head moves where positions may have been given that the database
+// does not know, beyond whatever they were: cursors of that time lie in the gap, and what is
+// published from then on comes after them.
+const Gap = 1_000_000_000
+
 // Cursor is a place in the feed: right after the event of that position.
 type Cursor int64
 

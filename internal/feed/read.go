@@ -84,7 +84,10 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 	case *after > seen.Head && postgres.Lagged(ctx):
 		return s.read(postgres.Current(ctx), query)
 	case *after > seen.Head:
-		return Page{}, 0, s.errAhead(ctx)
+		if err := s.errAhead(ctx, *after); err != nil {
+			return Page{}, 0, err
+		}
+		return s.read(ctx, query)
 	}
 	page = Page{Next: seen.Seen, More: seen.Seen < seen.Head, head: seen.Head}
 	if len(entries) > query.Limit {
@@ -96,18 +99,33 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 }
 
 // errAhead refuses a cursor that the feed cannot have given: of another database, or of what a
-// restore took back. As long as nobody has decided what becomes of a restored database, it may
-// still come to be one.
-func (s *Service) errAhead(ctx context.Context) error {
-	var held bool
-	err := s.DB.GetContext(ctx, &held,
-		`SELECT EXISTS (SELECT FROM installation WHERE held_at IS NOT NULL)`)
+// restore or a fail-over took back. As long as nobody has decided what becomes of a restored
+// database, or published on the server that took over, it may still come to be one. It returns nil
+// if it has come to be one meanwhile.
+func (s *Service) errAhead(ctx context.Context, after Cursor) error {
+	var now struct {
+		Head     Cursor `db:"head"`
+		Held     bool   `db:"held"`
+		Promoted bool   `db:"promoted"`
+	}
+	err := s.DB.GetContext(ctx, &now, `
+		SELECT h.position AS head,
+		       EXISTS (SELECT FROM installation WHERE held_at IS NOT NULL) AS held,
+		       CASE WHEN pg_is_in_recovery() THEN true
+		            ELSE coalesce(f.timeline <> drawbridge_timeline(), false) END AS promoted
+		  FROM feed_head h
+		 CROSS JOIN feed_floor f`)
 	switch {
 	case err != nil:
 		return fmt.Errorf("asking whether a restore is decided: %w", err)
-	case held:
+	case after <= now.Head:
+		return nil
+	case now.Held:
 		return lending.NewError(lending.CodeUnavailable, "the lender has gone back to a backup and "+
 			"not decided yet what is sent again; keep your cursor and ask again")
+	case now.Promoted:
+		return lending.NewError(lending.CodeUnavailable,
+			"another server is taking over; keep your cursor and ask again")
 	}
 	return errCursor()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/outbox"
 	"drawbridge/internal/postgres"
@@ -638,5 +639,75 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 		if blocks := read(); blocks >= 40 {
 			t.Errorf("once the planner knows of few, publishing an event reads %d blocks", blocks)
 		}
+	}
+}
+
+// TestAFollowerSkipsNothingAfterALossyFailOver: a standby that takes over lacks the last three
+// events, and has as many and one more since. Who has read those that are lost is told to wait,
+// and then meets all that came instead, once.
+func TestAFollowerSkipsNothingAfterALossyFailOver(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	uid := h.Application(t).UID
+	for range 5 {
+		h.Do(t, record(h, uid))
+	}
+	publish(t, h)
+	service := feed.New(h.DB)
+	query := feed.Query{MerchantUIDs: []uuid.UUID{h.Merchant}, Limit: 100}
+	read := func() feed.Page {
+		t.Helper()
+		page, err := service.Read(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query.After = &page.Next
+		return page
+	}
+	known := len(read().Events) - 3
+
+	for _, statement := range []string{
+		`ALTER TABLE feed DISABLE TRIGGER USER`,
+		`DELETE FROM feed WHERE position > (SELECT max(position) - 3 FROM feed)`,
+		`ALTER TABLE feed ENABLE TRIGGER USER`,
+		`DELETE FROM events WHERE (event_uid, occurred_at) NOT IN (
+		     SELECT event_uid, occurred_at FROM feed)`,
+		`UPDATE applications SET last_sequence = (SELECT max(sequence) FROM events)`,
+		`CREATE OR REPLACE FUNCTION drawbridge_timeline() RETURNS text RETURN '0000000A'`,
+	} {
+		h.Exec(t, statement)
+	}
+	if _, err := service.Read(t.Context(), query); lending.ErrorCode(err) != lending.CodeUnavailable {
+		t.Errorf("before anything is published a follower is told %v", err)
+	}
+	for range 4 {
+		h.Do(t, record(h, uid))
+	}
+	var publishers sync.WaitGroup
+	for range 3 {
+		publishers.Go(func() {
+			if err := outbox.New(h.DB).Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	publishers.Wait()
+	if page := read(); len(page.Events) != 4 {
+		t.Errorf("the follower met %d of 4 events", len(page.Events))
+	}
+	h.Do(t, record(h, uid))
+	publish(t, h)
+	if page := read(); len(page.Events) != 1 || *query.After >= 2*feed.Gap {
+		t.Errorf("the follower met %d of 1 events, up to %s", len(page.Events), query.After)
+	}
+	query.After = nil
+	if page := read(); len(page.Events) != known+5 {
+		t.Errorf("%d events are in the feed, want %d", len(page.Events), known+5)
+	}
+	// What the feed never gave is no cursor of it.
+	*query.After++
+	if _, err := service.Read(t.Context(), query); lending.ErrorCode(err) != lending.CodeValidation {
+		t.Errorf("a cursor from beyond the feed answered %v", err)
 	}
 }

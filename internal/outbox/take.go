@@ -39,11 +39,26 @@ const feedKey = "feed_pkey"
 // transaction keeps from being removed; so would the places before that one, hence the CASE. The
 // limit, of all rows, has the planner expect one, and look for each where it is.
 //
+// A server that was promoted may lack the last commits of the one before. So that nobody who has
+// read those passes over what gets their positions now, the head moves by feed.Gap as soon as the
+// server's timeline is another one, in the statement that publishes first on it.
+//
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
 const takeDue = `
 	WITH head AS MATERIALIZED (
-		SELECT position FROM feed_head FOR UPDATE SKIP LOCKED
+		SELECT h.position + CASE WHEN f.timeline <> server.timeline THEN $11::bigint ELSE 0 END
+		           AS position,
+		       f.timeline AS former, server.timeline
+		  FROM feed_head h
+		 CROSS JOIN feed_floor f
+		 CROSS JOIN (SELECT drawbridge_timeline() AS timeline) AS server
+		   FOR UPDATE OF h, f SKIP LOCKED
+	), promoted AS (
+		UPDATE feed_floor f
+		   SET position = h.position, timeline = h.timeline
+		  FROM head h
+		 WHERE h.timeline <> coalesce(h.former, '')
 	), waiting AS MATERIALIZED (
 		SELECT outbox_id, row, before_row, application_uid, sequence,
 		       sum(deliveries) OVER (ORDER BY outbox_id) - deliveries AS ahead
@@ -145,7 +160,7 @@ func take(
 	defer cancel()
 	err = sqlx.GetContext(ctx, on, &now, takeDue, most, from, pq.Array(but), deliveriesTogether,
 		delivery.Args{}.Kind(), delivery.MaxRuns, delivery.FirstPriority, delivery.Queue,
-		feed.Channel, queueNotification)
+		feed.Channel, queueNotification, feed.Gap)
 	if err != nil {
 		return round{}, fmt.Errorf("publishing events: %w", err)
 	}

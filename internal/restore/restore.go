@@ -17,17 +17,13 @@ import (
 	"fmt"
 	"time"
 
+	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
 // maxReason is how many bytes of a reason are kept.
 const maxReason = 500
-
-// feedGap is how far the feed's head moves at the end of a quarantine, beyond whatever
-// was published before: cursors of that time lie in the gap, and what is published
-// from then on comes after them.
-const feedGap = 1_000_000_000
 
 // reasonFound is why a quarantine began that nobody asked for.
 const reasonFound = "the database was restored from a backup"
@@ -173,7 +169,7 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 			"nothing is held: this database was not restored, or it was decided already")
 	}
 	if _, err := tx.ExecContext(ctx,
-		`UPDATE feed_head SET position = position + $1`, feedGap); err != nil {
+		`UPDATE feed_head SET position = position + $1`, feed.Gap); err != nil {
 		return time.Time{}, fmt.Errorf("moving the feed past the cursors of before: %w", err)
 	}
 	return began[0], nil
