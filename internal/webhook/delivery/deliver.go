@@ -169,8 +169,11 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 			return assignment{}, false, nil
 		}
 		switch task := *found; {
-		case task.State.IsFinal(), task.AttemptCount != job.Number-1, task.InHand:
+		case task.AttemptCount != job.Number-1, task.InHand:
 			return assignment{}, false, nil
+		case task.State.IsFinal():
+			// What was cancelled after its process began the attempt, and before that died, counts.
+			return task, task.State == StateCancelled && task.BegunAt != nil, nil
 		case task.died(run):
 			return task, true, nil
 		case task.SubscriptionState == subscription.StateDeleted, len(task.Body) == 0:

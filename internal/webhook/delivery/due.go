@@ -161,8 +161,8 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int6
 }
 
 // ForgetBegun removes the notes of attempts that nothing will ask about any more:
-// whose number was recorded by a process of an earlier release, or whose delivery
-// ended or was removed meanwhile. It returns how many.
+// whose number was recorded by a process of an earlier release, whose delivery was removed, or
+// whose delivery ended meanwhile and whose job is gone. It returns how many.
 func (s *Service) ForgetBegun(ctx context.Context) (int64, error) {
 	result, err := s.DB.ExecContext(ctx, `
 		DELETE FROM begun_attempts b
@@ -172,7 +172,14 @@ func (s *Service) ForgetBegun(ctx context.Context) (int64, error) {
 		            WHERE d.delivery_uid = b.delivery_uid
 		              AND d.created_at = b.created_at
 		              AND d.attempt_count < b.number
-		              AND d.state IN ('pending', 'retrying'))`)
+		              AND (d.state IN ('pending', 'retrying')
+		                   OR EXISTS (
+		                       SELECT 1
+		                         FROM river_job
+		                        WHERE id = b.job_id
+		                          AND args ->> 'delivery_uid' = b.delivery_uid::text
+		                          AND state IN ('available', 'pending', 'retryable', 'running',
+		                                        'scheduled'))))`)
 	if err != nil {
 		return 0, fmt.Errorf("removing notes of attempts that are over: %w", err)
 	}

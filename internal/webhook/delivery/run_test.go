@@ -161,6 +161,56 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	}
 }
 
+// The request of an attempt may have come though its delivery was cancelled meanwhile and its
+// process died: the attempt is in the log, and counts, once.
+func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
+		close(arrived)
+		<-release
+		panic(http.ErrAbortHandler)
+	})
+	made, _ := h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	h.Publish(t) // whose attempt is not begun
+	runs := h.BeginRuns(t)
+	var dying sync.WaitGroup
+	dying.Go(func() { h.Run(t, runs[0], 1) })
+	<-arrived
+	begun := h.Begun(t)
+	h.Delete(t, made.UID)
+	h.Clock.Move(10 * time.Minute)
+	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 0 {
+		t.Errorf("%d notes were forgotten while there is a job (%v)", count, err)
+	}
+	for _, heir := range h.BeginRuns(t) {
+		h.Run(t, heir, 2)
+		h.Run(t, heir, 2)
+	}
+	for _, found := range h.List(t) {
+		got, want := h.Detail(t, found.UID), "cancelled after 0:"
+		if len(got.Attempts) > 0 {
+			want = "cancelled after 1: 0?"
+			if !got.Attempts[0].StartedAt.Equal(begun[0]) {
+				t.Errorf("the attempt began at %s, want %s", got.Attempts[0].StartedAt, begun[0])
+			}
+		}
+		if webhooktest.Attempts(got) != want {
+			t.Errorf("delivery %s, want %s", webhooktest.Attempts(got), want)
+		}
+	}
+	if got := h.Count(t, `SELECT count(*) FROM attempts`); got != 1 {
+		t.Errorf("%d attempts are recorded, want the one that began", got)
+	}
+	if left := h.Begun(t); len(left) > 0 {
+		t.Error("the note is left")
+	}
+	close(release)
+	dying.Wait()
+}
+
 // A run that lost its job before it began sends nothing, and neither does one that
 // comes second.
 func TestRunThatLostItsJobSendsNothing(t *testing.T) {
