@@ -140,7 +140,7 @@ func appendJSON(text []byte, value string) []byte {
 func attemptColumns(rows []*madeAttempt) []any {
 	// A number or a time and the comma behind it; long texts are counted.
 	const typical = 40
-	var c [29]arrayLiteral
+	var c [30]arrayLiteral
 	for i := range c {
 		c[i].text.Grow(typical * len(rows))
 	}
@@ -191,6 +191,7 @@ func attemptColumns(rows []*madeAttempt) []any {
 		c[26].addInt(row.run.JobID)
 		c[27].addInt(int64(row.run.Number))
 		c[28].addOrNull(string(attempt.Cause))
+		c[29].addTime(row.run.ClaimedAt)
 	}
 	return literals(c[:])
 }

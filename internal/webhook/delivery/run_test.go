@@ -69,6 +69,47 @@ func TestLateAttemptLeavesTheJobOfAnotherRun(t *testing.T) {
 	}
 }
 
+// A server that was promoted without the last commits gives the keys of jobs again. A worker that
+// ends an attempt of a job that is lost leaves the one that has its key now.
+func TestLateAttemptLeavesAnotherJobOfItsKey(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(_ http.ResponseWriter, n int) {
+		if n == 1 {
+			close(arrived)
+			<-release
+		}
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	lost := h.BeginRuns(t)[0]
+	var late sync.WaitGroup
+	late.Go(func() { h.Run(t, lost, 1) })
+	<-arrived
+	for _, table := range []string{"river_job", "begun_attempts", "deliveries"} {
+		h.Exec(t, `DELETE FROM `+table)
+	}
+	h.Exec(t, `SELECT setval('river_job_id_seq', $1, false)`, lost.ID)
+	h.Publish(t)
+	job := h.BeginRuns(t)[0]
+	if job.ID != lost.ID {
+		t.Fatalf("the job has the key %d, want %d", job.ID, lost.ID)
+	}
+	close(release)
+	late.Wait()
+	if left := h.Count(t, `SELECT count(*) FROM river_job WHERE state = 'running'`); left != 1 {
+		t.Fatalf("%d jobs run, want the other one of the key", left)
+	}
+	h.Run(t, job, 1)
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" {
+		t.Errorf("delivery %s", got)
+	}
+	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != 0 {
+		t.Errorf("%d jobs are left", left)
+	}
+}
+
 // Outcomes that come late replace the unknown ones also in the company of attempts
 // that nobody has written yet.
 func TestLateOutcomesAmongNewOnes(t *testing.T) {
@@ -97,11 +138,16 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	}
 	arrived.Wait()
 	for _, job := range jobs[:late] {
-		if _, err := h.DB.ExecContext(t.Context(), `
-			UPDATE river_job SET attempt = 2, attempted_at = NULL WHERE id = $1`, job.ID); err != nil {
+		var heir webhooktest.Queued
+		err := h.DB.GetContext(t.Context(), &heir, `
+			UPDATE river_job
+			   SET attempt = 2, attempted_at = clock_timestamp()
+			 WHERE id = $1
+			RETURNING id, args, attempted_at`, job.ID)
+		if err != nil {
 			t.Fatal(err)
 		}
-		h.Run(t, job, 2)
+		h.Run(t, heir, 2)
 	}
 	if got := h.Count(t, `SELECT count(*) FROM attempts WHERE error_class = 'unknown'`); got != late {
 		t.Fatalf("%d outcomes are unknown, want %d", got, late)

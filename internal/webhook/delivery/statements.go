@@ -209,12 +209,14 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 // were open since the oldest open transaction began.
 const isOpen = `CASE WHEN d.state IN ('pending', 'retrying') THEN true ELSE false END`
 
-// endJobs deletes the jobs of attempts, unless another run has one. They are looked up first and
-// deleted where they are: the queue is empty most of the time, and the planner, which knows it
+// endJobs deletes the jobs of attempts, unless another run has one: of the same number but taken
+// later, where a job was handed back for a process that was frozen, or even another job, where a
+// server that was promoted without the last commits gave its key again. They are looked up first
+// and deleted where they are: the queue is empty most of the time, and the planner, which knows it
 // so, would rather read all of it and look for each among the attempts.
 const endJobs = `
 		DELETE FROM river_job j
-		 USING (SELECT m.job_id, m.run, at.place
+		 USING (SELECT m.job_id, m.run, m.claimed_at, at.place
 		          FROM made m
 		         CROSS JOIN LATERAL (
 		                   SELECT ctid AS place
@@ -223,11 +225,11 @@ const endJobs = `
 		                    LIMIT 1) AS at) AS found
 		 WHERE j.ctid = found.place
 		   AND j.id = found.job_id
-		   AND j.attempt = found.run`
+		   AND j.attempt = found.run
+		   AND j.attempted_at = found.claimed_at`
 
-// backpressureDeliveries sets deliveries aside, whose jobs go with that. A job that was handed back
-// meanwhile, for a process that was frozen, is another run's, of the same number but taken later:
-// its delivery stays in hand.
+// backpressureDeliveries sets deliveries aside, whose jobs go with that. One whose job another run
+// has stays in hand.
 const backpressureDeliveries = `
 	WITH made AS MATERIALIZED (
 		SELECT delivery_uid, created_at, job_id, run, claimed_at
@@ -235,7 +237,6 @@ const backpressureDeliveries = `
 		    AS m (delivery_uid, created_at, job_id, run, claimed_at)
 		 LIMIT cardinality($1::uuid[])
 	), done AS (` + endJobs + `
-		   AND EXISTS (SELECT FROM made WHERE job_id = j.id AND claimed_at = j.attempted_at)
 		RETURNING j.id
 	)
 	UPDATE deliveries d
@@ -299,12 +300,12 @@ const (
 		              $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::bytea[],
 		              $20::text[], $21::timestamptz[], $22::timestamptz[], $23::text[],
 		              $24::boolean[], $25::text[], $26::timestamptz[], $27::bigint[],
-		              $28::integer[], $29::text[])
+		              $28::integer[], $29::text[], $30::timestamptz[])
 		    AS m (delivery_uid, created_at, number, started_at, version, url, http_status,
 		          error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
 		          duration_us, request_headers, response_headers, response_body, state,
 		          next_attempt_at, finished_at, protocol, reused, tls_version,
-		          certificate_expires, job_id, run, cause)
+		          certificate_expires, job_id, run, cause, claimed_at)
 		 LIMIT cardinality($1::uuid[])
 	), attempt AS (
 		INSERT INTO attempts AS a (
