@@ -157,7 +157,8 @@ func (r ledgerRow) verdict() Verdict {
 		return VerdictEvent
 	case r.PassedOver == "merchant":
 		return VerdictMerchant
-	case r.DeliveryUID != nil && r.State == subscription.StatePaused && !r.DeliveryState.IsFinal():
+	case r.State == subscription.StatePaused &&
+		(r.DeliveryState == StatePending || r.DeliveryState == StateRetrying):
 		return VerdictWaiting
 	case r.DeliveryUID != nil:
 		return VerdictSent

@@ -153,3 +153,28 @@ func TestArrivalIsLookedUpByEvent(t *testing.T) {
 		t.Errorf("what was re-sent is %q (%v), want it to be made good", state, err)
 	}
 }
+
+// The ledger says of a failed delivery that was made good that it was sent, also while its
+// subscription is paused.
+func TestLedgerOfWhatWasMadeGood(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500, 500, 500, 200))
+	made, _ := h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	spend(t, h)
+	failed := h.Newest(t)
+	h.Resend(t, failed.UID)
+	spend(t, h)
+	h.Publish(t)
+	waiting := h.Newest(t)
+	h.Pause(t, made.UID)
+	for event, want := range map[uuid.UUID]delivery.Verdict{
+		failed.EventUID: delivery.VerdictSent, waiting.EventUID: delivery.VerdictWaiting,
+	} {
+		lines, err := h.Deliveries.EventVerdicts(t.Context(), event)
+		if err != nil || len(lines) != 1 || lines[0].Verdict != want {
+			t.Errorf("the ledger has %+v, want the verdict %s (%v)", lines, want, err)
+		}
+	}
+}
