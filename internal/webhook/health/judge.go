@@ -112,22 +112,9 @@ func (s *Service) Judge(
 	since := file.since()
 	events := 0 // of which an attempt failed since then, as far as they matter
 	if since != nil {
-		// Deliveries may be much older than their attempts.
-		err := tx.GetContext(ctx, &events, `
-			SELECT count(*)
-			  FROM (SELECT DISTINCT d.event_uid
-			          FROM deliveries d
-			          JOIN attempts a ON a.delivery_uid = d.delivery_uid
-			                         AND a.delivery_created_at = d.created_at
-			         WHERE d.subscription_uid = $1
-			           AND NOT d.test
-			           AND d.created_at >= $2::timestamptz - interval '7 days'
-			           AND a.error_class IS NOT NULL
-			           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
-			         LIMIT $3) AS failed`, uid, *since, file.Events)
+		events, err = s.failedEvents(ctx, uid, *since, file)
 		if err != nil {
-			return StateChange{}, false,
-				fmt.Errorf("counting the failed events of subscription %s: %w", uid, err)
+			return StateChange{}, false, err
 		}
 	}
 	to := file.rule().verdict(row.State, since, events, tx.Now)
@@ -139,6 +126,46 @@ func (s *Service) Judge(
 	row.Version++
 	edit := subscription.Edit{By: System, What: changeNames[to]}
 	return change, true, subscription.Save(ctx, tx, row, edit)
+}
+
+// failedEvents counts the events of which an attempt failed since a time, as far as they matter:
+// those of deliveries of the last week before it first. Older ones had to wait for long, as behind
+// a pause: it looks for them, in every month, only where there were failures enough.
+func (s *Service) failedEvents(
+	ctx context.Context, uid uuid.UUID, since time.Time, file caseFile,
+) (int, error) {
+	look := func(ctx context.Context, which string) (count int, err error) {
+		err = s.DB.GetContext(ctx, &count, `
+			SELECT count(*)
+			  FROM (SELECT DISTINCT d.event_uid
+			          FROM deliveries d
+			          JOIN attempts a ON a.delivery_uid = d.delivery_uid
+			                         AND a.delivery_created_at = d.created_at
+			         WHERE d.subscription_uid = $1
+			           AND NOT d.test
+			           AND `+which+`
+			           AND a.error_class IS NOT NULL
+			           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
+			         LIMIT $3) AS failed`, uid, since, file.Events)
+		return count, err
+	}
+	count, err := look(ctx, `d.created_at >= $2::timestamptz - interval '7 days'`)
+	if err == nil && count < file.Events && file.Failures >= file.Events {
+		within, cancel := context.WithTimeout(ctx, oldLook)
+		defer cancel()
+		var all int
+		// The clock that an attempt is measured by and that of its record may differ a little.
+		all, err = look(within, `(d.state IN ('pending', 'retrying')
+			OR d.finished_at >= $2::timestamptz - interval '5 seconds')`)
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			return count, nil // what cannot be told in time is no reason to change anything
+		}
+		count = max(count, all)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("counting the failed events of subscription %s: %w", uid, err)
+	}
+	return count, nil
 }
 
 // changeNames are how versions name changes by health.
