@@ -130,7 +130,8 @@ func (s *Service) Judge(
 
 // failedEvents counts the events of which an attempt failed since a time, as far as they matter:
 // those of deliveries of the last week before it first. Older ones had to wait for long, as behind
-// a pause: it looks for them, in every month, only where there were failures enough.
+// a pause: it looks for them, in every month, only where there were failures enough. What a
+// sandbox does on purpose is no failure of the endpoint.
 func (s *Service) failedEvents(
 	ctx context.Context, uid uuid.UUID, since time.Time, file caseFile,
 ) (int, error) {
@@ -146,6 +147,10 @@ func (s *Service) failedEvents(
 			           AND `+which+`
 			           AND a.error_class IS NOT NULL
 			           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
+			           AND NOT (a.number = 1
+			                    AND EXISTS (SELECT
+			                                  FROM sandbox_fault_uses u
+			                                 WHERE u.delivery_uid = a.delivery_uid))
 			         LIMIT $3) AS failed`, uid, since, file.Events)
 		return count, err
 	}

@@ -2,12 +2,15 @@ package health_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/waittest"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/internal/webhook/webhooktest"
 )
@@ -27,6 +30,86 @@ func judged(t *testing.T, h *webhooktest.Harness, uid uuid.UUID) subscription.St
 		return err
 	})
 	return state
+}
+
+// giveFault has the first attempt of each delivery that has had none fail on purpose.
+func giveFault(t *testing.T, h *webhooktest.Harness, fault delivery.Fault) {
+	t.Helper()
+	h.Exec(t, `
+		INSERT INTO sandbox_fault_uses (delivery_uid, created_at, subscription_uid, fault)
+		SELECT delivery_uid, created_at, subscription_uid, $1
+		  FROM deliveries
+		 WHERE attempt_count = 0`, fault)
+}
+
+// Failures by a fault never make a subscription failing, beside whatever others there are.
+func TestFaultsMakeNothingFailing(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	made, _ := h.Subscribe(t, endpoint.URL, func(s *subscription.Settings) {
+		s.Retry = subscription.Delays{day, day}
+		s.Watch.FailingMinutes, s.Watch.FailingEvents = 10, 3
+	})
+	publish := func() {
+		h.Clock.Move(time.Second)
+		h.Publish(t)
+	}
+	publish()
+	h.Work(t)
+	for range 5 {
+		publish()
+		giveFault(t, h, delivery.FaultTruncate)
+		h.Work(t)
+	}
+	h.Clock.Move(time.Hour)
+	if got := judged(t, h, made.UID); got != subscription.StateActive {
+		t.Errorf("one event that failed, and five by faults, make the subscription %s", got)
+	}
+	for range 2 {
+		publish()
+		h.Work(t)
+	}
+	if got := judged(t, h, made.UID); got != subscription.StateFailing {
+		t.Errorf("three events that failed leave the subscription %s", got)
+	}
+}
+
+// An outcome that comes late, of an attempt with a fault, takes nothing back of what did not
+// count, and counts itself if it is a success.
+func TestLateOutcomesOfFaults(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int][3]int{
+		http.StatusOK: {1, 1, 0}, http.StatusInternalServerError: {0, 0, 0},
+	} {
+		h := webhooktest.New(t)
+		release := make(chan struct{})
+		end := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
+			<-release
+			w.WriteHeader(status)
+		})
+		made, _ := h.Subscribe(t, end.URL, nil)
+		h.Publish(t)
+		giveFault(t, h, delivery.FaultBadSignature)
+		job := h.Job(t)
+		late := make(chan error)
+		go func() { late <- h.Deliveries.Deliver(context.Background(), job, webhooktest.First) }()
+		waittest.Until(t, "the request arrives", func() bool { return len(end.Requests()) == 1 })
+		if err := h.Deliveries.Deliver(t.Context(), job, webhooktest.Again); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		if err := <-late; err != nil {
+			t.Fatal(err)
+		}
+		h.Tally(t)
+		health := h.HealthOf(t, made.UID)
+		got := [3]int{health.Attempts, health.Succeeded, health.ConsecutiveFailures}
+		if got != want {
+			t.Errorf("attempts, succeeded, consecutive failures after %d are %v, want %v",
+				status, got, want)
+		}
+	}
 }
 
 // A backlog that fails makes a subscription failing, for however long it waited.
