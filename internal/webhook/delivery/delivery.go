@@ -53,8 +53,10 @@ type Delivery struct {
 	State          State      `db:"state"`
 	AttemptCount   int        `db:"attempt_count"`
 	NextAttemptAt  *time.Time `db:"next_attempt_at"`
-	// Parked tells that the delivery waits for its subscription to resume.
-	Parked         bool       `db:"parked"`
+	// Parked tells that the delivery fell due and waits for its subscription to resume.
+	Parked bool `db:"parked"`
+	// Paused tells that its subscription is paused.
+	Paused         bool       `db:"paused"`
 	LastHTTPStatus *int       `db:"last_http_status"`
 	LastErrorClass *string    `db:"last_error_class"`
 	LastDurationUS *int64     `db:"last_duration_us"`
@@ -125,7 +127,7 @@ func (d Delivery) Place() postgres.Cursor {
 // Due is when the next attempt is due; zero for none, or while it waits for its
 // subscription.
 func (d Delivery) Due() time.Time {
-	if d.Parked || d.NextAttemptAt == nil {
+	if d.Parked || d.Paused || d.NextAttemptAt == nil {
 		return time.Time{}
 	}
 	return *d.NextAttemptAt

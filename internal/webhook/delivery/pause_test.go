@@ -315,3 +315,33 @@ func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 		t.Errorf("in the end %d deliveries are set aside, %d backlogs revived", parked, count)
 	}
 }
+
+// While its subscription is paused no delivery has a next attempt, also one that is not due yet.
+func TestNoNextAttemptWhilePaused(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	subscribed, _ := h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	h.Work(t)
+	due := *h.Newest(t).NextAttemptAt
+	want := func(when string, want time.Time) {
+		t.Helper()
+		reader := delivery.Reader{PartnerUID: h.Partner, Merchants: []uuid.UUID{h.Merchant}}
+		rows, _, err := h.Deliveries.ListFor(t.Context(), reader, delivery.Filter{},
+			postgres.Paging{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []delivery.Delivery{rows[0].Delivery, h.List(t)[0], h.Newest(t).Delivery} {
+			if got.State != delivery.StateRetrying || got.Parked || !got.Due().Equal(want) {
+				t.Errorf("%s: %s, the next attempt is due %s, want %s", when, got.State, got.Due(), want)
+			}
+		}
+	}
+	want("before", due)
+	h.Pause(t, subscribed.UID)
+	want("while paused", time.Time{})
+	h.Resume(t, subscribed.UID)
+	want("after the resumption", due)
+}

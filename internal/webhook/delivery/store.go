@@ -22,9 +22,9 @@ const deliveryColumns = `
 	d.delivery_uid, d.created_at, d.subscription_uid, s.partner_uid, p.name AS partner_name,
 	` + subscription.EndpointColumns + `, d.event_uid, d.event_at, d.event,
 	coalesce(d.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked, d.last_http_status,
-	d.last_error_class, d.last_duration_us, d.finished_at, d.resend_of, d.resent_by,
-	d.resend_reason, d.made_good_by`
+	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked,
+	s.state = 'paused' AS paused, d.last_http_status, d.last_error_class, d.last_duration_us,
+	d.finished_at, d.resend_of, d.resent_by, d.resend_reason, d.made_good_by`
 
 const deliveryTables = `
 	 FROM deliveries d
