@@ -168,7 +168,7 @@ func New(
 	s.Webhooks = webhook.New(webhook.Config{
 		DB: db, Jobs: inserter, Keys: keys, Policy: policy, Gate: gate, Observe: s.Metrics.Attempt,
 		Sender: sender.New(sender.Config{
-			Policy: policy, Timeout: settings.WebhookTimeout, Version: options.Version,
+			Policy: policy, Timeout: settings.WebhookTimeout, Now: db.Now, Version: options.Version,
 			Environment: settings.Env.HeaderValue(),
 		}),
 		Retries: delivery.Schedule{

@@ -87,7 +87,7 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 		p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
 	}
 	if err != nil {
-		return tlsError(ctx, err)
+		return tlsError(ctx, err, s.now())
 	}
 	state := secured.ConnectionState()
 	p.TLSVersion = tls.VersionName(state.Version)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // The bounds of an answer.
@@ -167,7 +168,7 @@ func logHeaders(header http.Header, secrets secretTexts) (fields []Header, note 
 // take records a final answer without the secrets. It returns whether the body is worth
 // reading on.
 func (a *Attempt) take(
-	ctx context.Context, resp *http.Response, secrets secretTexts,
+	ctx context.Context, resp *http.Response, secrets secretTexts, now time.Time,
 ) (intact bool) {
 	if a.Status, a.Protocol = resp.StatusCode, resp.Proto; resp.ProtoMajor == 2 {
 		a.Protocol = "HTTP/2" // as people write it
@@ -175,7 +176,7 @@ func (a *Attempt) take(
 	a.ResponseHeaders, a.Note = logHeaders(resp.Header, secrets)
 	a.Class = statusClass(a.Status)
 	if AsksForDelay(a.Status) {
-		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header))
+		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header, now))
 	}
 	if a.Class == ClassProtocol {
 		// 101 hands the connection to another protocol: there is no body.

@@ -391,7 +391,7 @@ func FuzzReadFinal(f *testing.F) {
 			return
 		}
 		var attempt Attempt
-		attempt.take(t.Context(), resp, nil)
+		attempt.take(t.Context(), resp, nil, retryNow)
 		for _, header := range attempt.ResponseHeaders {
 			if !utf8.ValidString(header.Value) || strings.ContainsAny(header.Value, "\x00\r\n") {
 				t.Errorf("header %q", header.Value)

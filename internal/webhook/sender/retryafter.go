@@ -31,9 +31,9 @@ func parseRetryAfter(value string, now time.Time) time.Duration {
 
 // answeredAt is when an endpoint says that it answered, by its own clock, as a
 // date in Retry-After is. The time of an endpoint that does not say is ours.
-func answeredAt(header http.Header) time.Time {
+func answeredAt(header http.Header, now time.Time) time.Time {
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
 		return date
 	}
-	return time.Now()
+	return now
 }

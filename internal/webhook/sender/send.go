@@ -27,6 +27,9 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Timeout bounds a whole attempt; 0 means DefaultTimeout.
 	Timeout time.Duration
+	// Now is the clock that certificates and the dates of answers are held against; it defaults to
+	// the machine's.
+	Now func() time.Time
 	// Version is named in the user agent; empty means "dev".
 	Version string
 	// Environment is named on every request; empty in production.
@@ -42,6 +45,7 @@ type Sender struct {
 	policy      Policy
 	dialer      dialer
 	timeout     time.Duration
+	now         func() time.Time
 	userAgent   string
 	environment string
 	tls         *tls.Config
@@ -52,14 +56,20 @@ type Sender struct {
 // New returns a sender. Close it when its last attempt has ended.
 func New(config Config) *Sender {
 	const sessions = 1024
+	now := config.Now
+	if now == nil {
+		now = time.Now
+	}
 	return &Sender{
 		policy:      config.Policy,
 		dialer:      dialer{policy: config.Policy, resolver: config.Resolver},
 		timeout:     cmp.Or(config.Timeout, DefaultTimeout),
+		now:         now,
 		userAgent:   "Drawbridge-Webhooks/" + cmp.Or(config.Version, "dev"),
 		environment: config.Environment,
 		tls: &tls.Config{
 			RootCAs:            config.RootCAs,
+			Time:               now,
 			MinVersion:         tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
 		},
@@ -152,7 +162,7 @@ func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *At
 		}
 		return answerError(ctx, err)
 	}
-	c.release(got.response, a.take(ctx, got.response, out.secrets))
+	c.release(got.response, a.take(ctx, got.response, out.secrets, s.now()))
 	return nil
 }
 
@@ -174,7 +184,7 @@ func (s *Sender) open(
 	a.Timings.TLS = time.Since(start)
 	if err != nil {
 		_ = made.conn.Close()
-		return nil, tlsError(ctx, err)
+		return nil, tlsError(ctx, err, s.now())
 	}
 	state := secured.ConnectionState()
 	from := peer{

@@ -149,7 +149,7 @@ func rootCause(err error) error {
 
 // tlsError explains why a handshake failed, a certificate that was refused in the words that
 // its owner needs: dates and names instead of the verifier's.
-func tlsError(ctx context.Context, err error) error {
+func tlsError(ctx context.Context, err error, now time.Time) error {
 	if f := interrupted(ctx, err, CauseTLSTime); f != nil {
 		return f
 	}
@@ -162,7 +162,7 @@ func tlsError(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		const day = "2006-01-02 15:04 UTC"
-		now, cert := time.Now(), invalid.Cert
+		cert := invalid.Cert
 		f := newSendError(ClassTLS, CauseExpired, nil)
 		f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
 			Roughly(now.Sub(cert.NotAfter)))

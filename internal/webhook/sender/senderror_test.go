@@ -65,10 +65,15 @@ func TestFaults(t *testing.T) {
 			"not from the network", connectError(ctx, errors.New("x")), ClassConnect,
 			CauseNoConnect.Text() + ": x",
 		},
-		{"certificate of another kind", tlsError(ctx, verification), ClassTLS, CauseBadCert.Text()},
-		{"broken handshake", tlsError(ctx, errors.New("tls: x")), ClassTLS, CauseHandshake.Text() +
-			": tls: x"},
-		{"closed handshake", tlsError(ctx, io.EOF), ClassTLS, CauseHandshake.Text() +
+		{
+			"certificate of another kind", tlsError(ctx, verification, retryNow), ClassTLS,
+			CauseBadCert.Text(),
+		},
+		{
+			"broken handshake", tlsError(ctx, errors.New("tls: x"), retryNow), ClassTLS,
+			CauseHandshake.Text() + ": tls: x",
+		},
+		{"closed handshake", tlsError(ctx, io.EOF, retryNow), ClassTLS, CauseHandshake.Text() +
 			": the endpoint closed"},
 		{"reset", answerError(ctx, system("read", syscall.ECONNRESET)), ClassProtocol, CauseReset.Text()},
 		{
