@@ -112,7 +112,7 @@ func (s *Service) Judge(
 	since := file.since()
 	events := 0 // of which an attempt failed since then, as far as they matter
 	if since != nil {
-		events, err = s.failedEvents(ctx, uid, *since, file)
+		events, err = s.failedEvents(ctx, tx, uid, *since, file)
 		if err != nil {
 			return StateChange{}, false, err
 		}
@@ -130,13 +130,13 @@ func (s *Service) Judge(
 
 // failedEvents counts the events of which an attempt failed since a time, as far as they matter:
 // those of deliveries of the last week before it first. Older ones had to wait for long, as behind
-// a pause: it looks for them, in every month, only where there were failures enough. What a
-// sandbox does on purpose is no failure of the endpoint.
+// a pause: it looks for them, in every month, only where there were failures enough, and beside tx,
+// which goes on without it. What a sandbox does on purpose is no failure of the endpoint.
 func (s *Service) failedEvents(
-	ctx context.Context, uid uuid.UUID, since time.Time, file caseFile,
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, since time.Time, file caseFile,
 ) (int, error) {
-	look := func(ctx context.Context, which string) (count int, err error) {
-		err = s.DB.GetContext(ctx, &count, `
+	look := func(ctx context.Context, on postgres.Querier, which string) (count int, err error) {
+		err = on.GetContext(ctx, &count, `
 			SELECT count(*)
 			  FROM (SELECT DISTINCT d.event_uid
 			          FROM deliveries d
@@ -154,13 +154,13 @@ func (s *Service) failedEvents(
 			         LIMIT $3) AS failed`, uid, since, file.Events)
 		return count, err
 	}
-	count, err := look(ctx, `d.created_at >= $2::timestamptz - interval '7 days'`)
+	count, err := look(ctx, tx, `d.created_at >= $2::timestamptz - interval '7 days'`)
 	if err == nil && count < file.Events && file.Failures >= file.Events {
 		within, cancel := context.WithTimeout(ctx, oldLook)
 		defer cancel()
 		var all int
 		// The clock that an attempt is measured by and that of its record may differ a little.
-		all, err = look(within, `(d.state IN ('pending', 'retrying')
+		all, err = look(within, s.DB, `(d.state IN ('pending', 'retrying')
 			OR d.finished_at >= $2::timestamptz - interval '5 seconds')`)
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
 			return count, nil // what cannot be told in time is no reason to change anything
