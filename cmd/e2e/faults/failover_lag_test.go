@@ -20,8 +20,8 @@ const slack = 2 * time.Second
 
 // TestFaultFailOverAsynchronous kills a primary that does not wait for its standby, which is
 // cut off a moment before: what was confirmed since then is missing, whole and not in part, and
-// nothing older; a follower of the feed meets all that is there. It says how much, and how often partners got what the promoted server does not
-// know to be sent.
+// nothing older; a follower of the feed meets all that is there. It says how much, and how often
+// partners got what the promoted server does not know to be sent.
 func TestFaultFailOverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newOwnPostgres(t)
