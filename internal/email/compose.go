@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	gomail "github.com/wneessen/go-mail"
 )
@@ -39,12 +41,16 @@ func compose(parts messageParts) (string, error) {
 		gomail.WithNoDefaultUserAgent(),
 		gomail.WithBoundary(boundary(parts.MessageID)),
 	)
-	message.FromMailAddress(parts.From)
-	message.ToMailAddress(parts.To)
+	setAddress(message, gomail.HeaderFrom, parts.From)
+	setAddress(message, gomail.HeaderTo, parts.To)
 	if parts.ReplyTo != nil {
-		message.ReplyToMailAddress(parts.ReplyTo)
+		setAddress(message, gomail.HeaderReplyTo, parts.ReplyTo)
 	}
-	message.Subject(cleanName(parts.Content.Subject))
+	subject := cleanName(parts.Content.Subject)
+	if looksEncoded(subject) {
+		subject = encodedWords(subject)
+	}
+	message.Subject(subject)
 	message.SetMessageIDWithValue(parts.MessageID)
 	message.SetDateWithValue(parts.Date)
 	// Keeps vacation responders from answering (RFC 3834).
@@ -56,6 +62,37 @@ func compose(parts messageParts) (string, error) {
 		return "", fmt.Errorf("composing message %s: %w", parts.MessageID, err)
 	}
 	return out.String(), nil
+}
+
+// setAddress names an address. A name that looks encoded is not left to net/mail, which quotes
+// it: many programs decode what is quoted too.
+func setAddress(message *gomail.Msg, header gomail.AddrHeader, address *mail.Address) {
+	if !looksEncoded(address.Name) {
+		message.SetAddrHeaderFromMailAddress(header, address)
+		return
+	}
+	bare := mail.Address{Address: address.Address}
+	message.SetGenHeader(gomail.Header(header), encodedWords(address.Name)+" "+bare.String())
+}
+
+// looksEncoded tells whether a receiver could take text, or a part of it, for an encoded word and
+// show something else, such as a web address that no check of ours has seen.
+func looksEncoded(text string) bool { return strings.Contains(text, "=?") }
+
+// encodedWords encodes text (RFC 2047), also what encoders leave alone because it is plain ASCII.
+func encodedWords(text string) string {
+	const longest = 45 // in bytes: 60 characters of base64 in a word of at most 75
+	var words []string
+	for rest := text; rest != ""; {
+		end := min(len(rest), longest)
+		for end < len(rest) && !utf8.RuneStart(rest[end]) {
+			end--
+		}
+		words = append(words,
+			"=?utf-8?b?"+base64.StdEncoding.EncodeToString([]byte(rest[:end]))+"?=")
+		rest = rest[end:]
+	}
+	return strings.Join(words, " ")
 }
 
 // boundary follows from the message id, so that composing twice gives the same

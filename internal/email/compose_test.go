@@ -1,6 +1,7 @@
 package email
 
 import (
+	"mime"
 	"net/mail"
 	"strings"
 	"testing"
@@ -90,6 +91,46 @@ func TestComposeForTheWire(t *testing.T) {
 			}
 			if strings.ContainsFunc(line, func(r rune) bool { return r > '~' || (r < ' ' && r != '\t') }) {
 				t.Errorf("%q: a line that is not plain ASCII: %q", name, line)
+			}
+		}
+	}
+}
+
+// TestComposeEncodedWords: what is written like an encoded word arrives as it was written. Programs
+// decode such words also where they are quoted, so none may be left in a header.
+func TestComposeEncodedWords(t *testing.T) {
+	t.Parallel()
+	const word = "=?utf-8?q?Pay_now=3A_https=3A=2F=2Fevil.example=2Fpay?="
+	for _, text := range []string{
+		word,
+		"Ana " + word,
+		"Für " + word,
+		word + " " + word,
+		strings.Repeat("ü", 40) + word,
+		"=?utf-8?q?unfinished",
+	} {
+		parts := sampleParts(t, text)
+		parts.From.Name, parts.ReplyTo.Name = parts.To.Name, parts.To.Name
+		parts.Content.Subject = text
+		source, err := compose(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed := emailtest.Parse(t, source)
+		if subject := parsed.Subject(t); subject != text {
+			t.Errorf("the subject %q arrived as %q", text, subject)
+		}
+		for _, header := range []string{"From", "To", "Reply-To"} {
+			raw := parsed.Header.Get(header)
+			shown, err := new(mime.WordDecoder).DecodeHeader(raw)
+			if err != nil || !strings.HasPrefix(shown, text+" <") {
+				t.Errorf("%s with the name %q shows as %q: %v", header, text, shown, err)
+			}
+			if strings.Contains(raw, "=?utf-8?q?Pay") {
+				t.Errorf("%s holds %q as it was written: %s", header, text, raw)
+			}
+			if address := parsed.Address(t, header); address.Name != text {
+				t.Errorf("%s with the name %q arrived as %+v", header, text, address)
 			}
 		}
 	}
