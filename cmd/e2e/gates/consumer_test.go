@@ -117,9 +117,10 @@ func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
 func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	t.Helper()
 	const kills, each = 6, 5
+	wrong := []http.HandlerFunc{cutShort, answer(`{}`), answer(`{"result":{}}`)}
 	db := s.Open(t)
 	for round := range kills {
-		consumer := s.start(t, journal, command)
+		consumer := s.start(t, journal, command, wrong[round%len(wrong)])
 		before := len(read(t, journal))
 		for i := range each {
 			s.event(t, fmt.Sprintf("Task %d of round %d", i, round))
@@ -157,7 +158,7 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 		s.data.Loans[0].UID); err != nil {
 		t.Fatal(err)
 	}
-	consumer := s.start(t, journal, command)
+	consumer := s.start(t, journal, command, wrong[kills%len(wrong)])
 	defer func() { _, _ = consumer.Process.Kill(), consumer.Wait() }()
 	waittest.Within(t, time.Minute, "everything is booked", func() bool {
 		return len(read(t, journal)) >= total
@@ -174,23 +175,38 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	}
 }
 
-// start runs a consumer whose first answer is cut short.
-func (s *stand) start(t *testing.T, journal string, command *exec.Cmd) *exec.Cmd {
+// cutShort answers a part of what it announces.
+func cutShort(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "152")
+	_, _ = io.WriteString(w, `{"timestamp":"2026-11-21T09:30:00.123Z",`)
+}
+
+// answer answers 200 with what is no page of the feed, as a gateway before it may.
+func answer(content string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, content)
+	}
+}
+
+// start runs a consumer that gets one wrong answer first.
+func (s *stand) start(
+	t *testing.T, journal string, command *exec.Cmd, wrong http.HandlerFunc,
+) *exec.Cmd {
 	t.Helper()
 	server, err := url.Parse(s.server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cut atomic.Bool
+	var answered atomic.Bool
 	through := httputil.NewSingleHostReverseProxy(server)
 	through.ErrorLog = log.New(io.Discard, "", 0) // both ends are killed
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if cut.Swap(true) {
+		if answered.Swap(true) {
 			through.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Content-Length", "152")
-		_, _ = io.WriteString(w, `{"timestamp":"2026-11-21T09:30:00.123Z",`)
+		wrong(w, r)
 	}))
 	t.Cleanup(proxy.Close)
 	consumer := s.consumer(t, command, proxy.URL+"/api", journal)

@@ -127,5 +127,9 @@ func fetch(cursor string) (page, error) {
 	case status != http.StatusOK: // 410: the cursor is too old; its message has one that works
 		return page{}, fmt.Errorf("%w with %d: %s", errGiveUp, status, answer.Result.Error)
 	}
-	return answer.Result.Data, err
+	// Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+	if next := answer.Result.Data; err != nil || next.Events != nil && next.NextCursor != "" {
+		return next, err
+	}
+	return page{}, errors.New("the answer is no page of the feed")
 }

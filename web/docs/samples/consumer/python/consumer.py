@@ -56,7 +56,15 @@ def fetch(cursor):
         },
     )
     with opener.open(request, timeout=60) as answer:
-        return json.load(answer)["result"]["data"]
+        content = json.load(answer)
+    # Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+    try:
+        page = content["result"]["data"]
+        if page["events"] is not None and page["next_cursor"]:
+            return page
+    except (LookupError, TypeError):
+        pass
+    raise ValueError("the answer is no page of the feed")
 
 
 def main():

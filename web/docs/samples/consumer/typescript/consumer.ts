@@ -50,7 +50,10 @@ async function fetchPage(cursor: string): Promise<Page> {
   if (answer.status === 429 || answer.status >= 500) throw new Error(`the feed answers ${answer.status}`);
   // 410: the cursor is too old; the message has one that works.
   if (!answer.ok) throw new Refused(`the feed refuses with ${answer.status}: ${await answer.text()}`);
-  return ((await answer.json()) as { result: { data: Page } }).result.data;
+  const page = ((await answer.json()) as { result?: { data?: Page } } | null)?.result?.data;
+  // Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+  if (!page?.events || !page.next_cursor) throw new Error("the answer is no page of the feed");
+  return page;
 }
 
 async function main(): Promise<void> {
