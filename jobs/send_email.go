@@ -144,6 +144,7 @@ func messageOf(draft email.Draft, publicURL string) (mail.Message, error) {
 			Failures:     facts[email.ParamFailures],
 			Kinds:        facts[email.ParamKinds],
 			Since:        facts[email.ParamSince],
+			RecoverSince: facts[email.ParamRecoverSince],
 		}
 		if publicURL != "" {
 			contact.DocsURL, _ = url.JoinPath(publicURL, "docs", "catch-up")

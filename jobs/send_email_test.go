@@ -135,6 +135,7 @@ func TestEveryKindArrives(t *testing.T) {
 		email.ParamSubscriptionUID: subscription,
 		email.ParamURL:             "https://hooks.example/events",
 		email.ParamSince:           "2026-11-21T09:12:00Z",
+		email.ParamRecoverSince:    "2026-11-22T00:00:00Z",
 		email.ParamFailures:        "84",
 		email.ParamLastError:       "503",
 		email.ParamDeliveryUID:     delivery,
@@ -169,6 +170,7 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindUndecided:             {console + "/attention", "2026-11-24", "Regulation B"},
 		email.KindDeliveriesFailed: {
 			"task.created:              80", `"subscription_uid": "` + subscription,
+			`"2026-11-22T00:00:00Z"}`, "21 November 2026, 09:12", "too old for that",
 			"https://drawbridge.example/docs/catch-up",
 		},
 	}

@@ -9,8 +9,13 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/health"
 )
+
+// recoverable is how far back the recovery goes that a mail prepares: a day less than it may, for
+// those who read the mail tomorrow.
+const recoverable = bulk.MaxRecoveryAge - 24*time.Hour
 
 // mailContacts mails the partners' contacts what failed for good, in one mail for each
 // subscription.
@@ -42,20 +47,27 @@ func (s *Service) mailContact(
 		}
 		fmt.Fprintf(&lines, "%s: %d\n", kind.Event, kind.Failures)
 	}
+	params := map[string]string{
+		email.ParamPartnerName:     of.PartnerName,
+		email.ParamSubscriptionUID: of.Subscription.String(),
+		email.ParamSubscription:    of.Name,
+		email.ParamURL:             of.URL,
+		email.ParamFailures:        strconv.FormatInt(failures, 10),
+		email.ParamKinds:           lines.String(),
+		email.ParamSince:           moment(since),
+	}
+	if earliest := tx.Now.Add(-recoverable); since.Before(earliest) {
+		params[email.ParamRecoverSince] = moment(earliest)
+	}
 	err := s.Emails.Schedule(ctx, tx, email.Message{
 		Kind: email.KindDeliveriesFailed, ToName: of.PartnerName, ToAddress: of.Contact,
-		Params: map[string]string{
-			email.ParamPartnerName:     of.PartnerName,
-			email.ParamSubscriptionUID: of.Subscription.String(),
-			email.ParamSubscription:    of.Name,
-			email.ParamURL:             of.URL,
-			email.ParamFailures:        strconv.FormatInt(failures, 10),
-			email.ParamKinds:           lines.String(),
-			email.ParamSince:           since.UTC().Truncate(time.Second).Format(time.RFC3339),
-		},
+		Params: params,
 	})
 	if err != nil {
 		return fmt.Errorf("telling the contact of %s: %w", of.PartnerName, err)
 	}
 	return nil
 }
+
+// moment is a time as the mail and the API write it.
+func moment(at time.Time) string { return at.UTC().Truncate(time.Second).Format(time.RFC3339) }

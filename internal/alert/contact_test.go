@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/subscription"
 )
 
@@ -88,6 +90,46 @@ func TestContactIsTold(t *testing.T) {
 	h.look()
 	if mails := h.contactMails(3); len(mails) != 1 || mails[0].Params[email.ParamFailures] != "1" {
 		t.Errorf("what failed meanwhile is in %v", mails)
+	}
+}
+
+// The recovery that a mail prepares is accepted, also a day later and however old the events are;
+// the mail still tells of the first of them.
+func TestContactCanRecover(t *testing.T) {
+	t.Parallel()
+	for age, bounded := range map[time.Duration]bool{
+		28 * 24 * time.Hour: false, 40 * 24 * time.Hour: true,
+	} {
+		h := newHarness(t)
+		h.contact("it@sunvolt.example")
+		h.status.Store(500)
+		h.publish()
+		first := h.clock.Now().Add(-age)
+		h.finish()
+		h.exec(`UPDATE deliveries SET event_at = $1`, first)
+		h.look()
+		mails := h.contactMails(0)
+		if len(mails) != 1 {
+			t.Fatalf("%d mails", len(mails))
+		}
+		params := mails[0].Params
+		if want := first.UTC().Format(time.RFC3339); params[email.ParamSince] != want {
+			t.Errorf("the first event is of %s, want %s", params[email.ParamSince], want)
+		}
+		given, ok := params[email.ParamRecoverSince]
+		if ok != bounded {
+			t.Errorf("after %s a recovery is to begin at %q", age, given)
+		}
+		since, err := time.Parse(time.RFC3339, cmp.Or(given, params[email.ParamSince]))
+		h.must(err)
+		h.move(23 * time.Hour)
+		h.do(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Webhooks.Bulk.Recover(ctx, tx, bulk.Recovery{
+				PartnerUID: h.Partner, SubscriptionUID: h.subscription,
+				Merchants: []uuid.UUID{h.Merchant}, Since: since, By: "client",
+			})
+			return err
+		})
 	}
 }
 

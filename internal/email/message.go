@@ -54,9 +54,10 @@ const (
 
 	ParamPartnerName     = "partner_name"
 	ParamSubscriptionUID = "subscription_uid"
-	ParamURL             = "url"      // the endpoint of the subscription
-	ParamSince           = "since"    // RFC 3339: since when it fails, or failed
-	ParamFailures        = "failures" // how many attempts failed since then
+	ParamURL             = "url"           // the endpoint of the subscription
+	ParamSince           = "since"         // RFC 3339: since when it fails, or failed
+	ParamRecoverSince    = "recover_since" // RFC 3339, where a recovery cannot go back to since
+	ParamFailures        = "failures"      // how many attempts failed since then
 	ParamLastError       = "last_error"
 	ParamPaused          = "paused" // "true" when the subscription paused itself
 	ParamDeliveryUID     = "delivery_uid"

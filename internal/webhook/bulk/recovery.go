@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// maxRecoveryAge is how far back a recovery may reach.
-const maxRecoveryAge = 30 * 24 * time.Hour
+// MaxRecoveryAge is how far back a recovery may reach.
+const MaxRecoveryAge = 30 * 24 * time.Hour
 
 // Recovery is what a partner's client asks to have sent again: the events of a time, of
 // its merchants, that did not arrive at a subscription and were not made good later.
@@ -39,7 +39,7 @@ func (s *Service) Recover(
 	}
 	var errs lending.FieldErrors
 	// A moment more, in which a time of just then comes here.
-	if wanted.Since.Before(tx.Now.Add(-maxRecoveryAge - time.Minute)) {
+	if wanted.Since.Before(tx.Now.Add(-MaxRecoveryAge - time.Minute)) {
 		errs.Add("since", `"since" must be at most 30 days back`)
 	}
 	switch {
