@@ -66,5 +66,5 @@ func (d *Deps) keepRequests(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.Requests.Drop(ctx, d.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
+	return d.Requests.Drop(ctx, settings.RequestCutoff(d.DB.Now()))
 }

@@ -130,7 +130,7 @@ func (env *environment) dropRequests(s *app.Services) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.Requests.Drop(env.ctx, s.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
+	return s.Requests.Drop(env.ctx, settings.RequestCutoff(s.DB.Now()))
 }
 
 func (report removedJSON) print(w io.Writer) {
@@ -157,8 +157,10 @@ func (env *environment) removalPlan(s *app.Services) (output, error) {
 	plan, err := s.Retention.Plan(env.ctx, settings)
 	return output{plan, func(w io.Writer) {
 		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails\n"+
-			"bulk re-sends due: %d\napplications under a hold: %d\n",
-			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks, plan.LegalHolds)
+			"bulk re-sends due: %d\ndays of the request log due: %d, with %d requests\n"+
+			"applications under a hold: %d\n",
+			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks,
+			plan.RequestDays, plan.Requests, plan.LegalHolds)
 		for _, m := range plan.Months {
 			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",
 				m.Month, m.Deliveries, m.LegallyHeld, m.Open)

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 )
 
@@ -29,7 +34,7 @@ func TestRetentionCommands(t *testing.T) {
 	}
 	wantKeys(t, d.document(t, "retention", "run", "--dry-run"),
 		"event_bodies", "delivery_bodies", "email_bodies", "months", "bulk_resends",
-		"holds_in_force")
+		"api_request_days", "api_requests", "holds_in_force")
 	wantKeys(t, d.document(t, "retention", "run"), "event_bodies", "attempt_bodies",
 		"email_bodies", "months", "bulk_resends", "months_left_to_owner", "released_holds_swept",
 		"busy", "api_request_days")
@@ -38,6 +43,43 @@ func TestRetentionCommands(t *testing.T) {
 	}
 	if text := d.text(t, "retention", "run", "--dry-run"); !strings.Contains(text, "bodies due: 0") {
 		t.Errorf("printed %s", text)
+	}
+}
+
+// What a dry run says of the log of API requests is what the next run removes.
+func TestRetentionDryRunOfTheRequestLog(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	log, at := apilog.NewWriter(db), time.Now().UTC().AddDate(0, 0, -40)
+	for range 3 {
+		log.Record(apilog.Entry{
+			UID: postgres.NewUID(at), At: at, Method: "GET", Authenticated: true, Status: 200,
+			ClientID: "dbc_1", MerchantUID: uuid.New(),
+		})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	log.Run(ended)
+	planned := d.document(t, "retention", "run", "--dry-run")
+	text := d.text(t, "retention", "run", "--dry-run")
+	removed := d.document(t, "retention", "run")
+	if planned["api_requests"] != 3.0 || planned["api_request_days"] == 0.0 ||
+		planned["api_request_days"] != removed["api_request_days"] {
+		t.Errorf("planned %v, removed %v", planned, removed)
+	}
+	want := fmt.Sprintf("days of the request log due: %v, with 3 requests",
+		planned["api_request_days"])
+	if !strings.Contains(text, want) {
+		t.Errorf("printed %s, want %q", text, want)
+	}
+	again := d.document(t, "retention", "run", "--dry-run")
+	if again["api_request_days"] != 0.0 || again["api_requests"] != 0.0 {
+		t.Errorf("planned after the run: %v", again)
 	}
 }
 

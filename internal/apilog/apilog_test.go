@@ -263,8 +263,15 @@ func TestDropRemovesWholeDays(t *testing.T) {
 		write(t, db, entries[age]) // each finds its day's partition missing
 	}
 	s := &apilog.Service{DB: db}
-	if _, err := s.Drop(t.Context(), noon.AddDate(0, 0, -2)); err != nil {
-		t.Fatal(err)
+	days, requests, err := s.CountDue(t.Context(), noon.AddDate(0, 0, -2), 10)
+	if err != nil || requests != 2 {
+		t.Errorf("%d requests are due, want 2: %v", requests, err)
+	}
+	if _, most, err := s.CountDue(t.Context(), noon.AddDate(0, 0, -2), 1); err != nil || most != 1 {
+		t.Errorf("%d requests are counted of at most 1: %v", most, err)
+	}
+	if dropped, err := s.Drop(t.Context(), noon.AddDate(0, 0, -2)); err != nil || dropped != days {
+		t.Errorf("dropped %d days, of which %d were due: %v", dropped, days, err)
 	}
 	if got := len(list(t, db, apilog.Filter{})); got != 3 {
 		t.Errorf("%d of 5 days are left, want 3", got)

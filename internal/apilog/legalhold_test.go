@@ -41,9 +41,17 @@ func TestDropKeepsWhatIsUnderALegalHold(t *testing.T) {
 	s := &apilog.Service{DB: db}
 	drop := func(want int) {
 		t.Helper()
+		before := len(list(t, db, apilog.Filter{}))
+		days, requests, err := s.CountDue(t.Context(), now.AddDate(0, 0, -1), 10)
+		if err != nil || days != want {
+			t.Errorf("%d days are due, want %d: %v", days, want, err)
+		}
 		dropped, err := s.Drop(t.Context(), now.AddDate(0, 0, -1))
 		if err != nil || dropped != want {
 			t.Errorf("dropped %d days, want %d: %v", dropped, want, err)
+		}
+		if gone := before - len(list(t, db, apilog.Filter{})); gone != requests {
+			t.Errorf("%d requests went, %d were due", gone, requests)
 		}
 	}
 	before := len(list(t, db, apilog.Filter{}))

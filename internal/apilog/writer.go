@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -293,38 +294,10 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	if owns, err := s.DB.Owns(ctx, "api_requests"); err != nil || !owns {
 		return 0, err
 	}
-	var days []string
-	err := s.DB.SelectContext(ctx, &days, `
-		SELECT c.relname
-		  FROM pg_inherits i
-		  JOIN pg_class c ON c.oid = i.inhrelid
-		 WHERE i.inhparent = 'api_requests'::regclass
-		   AND c.relname <= 'api_requests' ||
-		       to_char($1::timestamptz AT TIME ZONE 'UTC' - interval '1 day', '"_y"YYYY"m"MM"d"DD')
-		 ORDER BY c.relname`, before.UTC())
-	if err != nil {
-		return 0, fmt.Errorf("listing partitions of API requests: %w", err)
-	}
+	days, err := s.due(ctx, before)
+	errs := []error{err}
 	dropped := 0
-	var errs []error
 	for _, day := range days {
-		var bare bool // of all but what is under a legal hold
-		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
-			SELECT EXISTS (SELECT FROM %[1]s)
-			       AND NOT EXISTS (
-			           SELECT
-			             FROM %[1]s r
-			            WHERE r.application_uid IS NULL
-			               OR NOT EXISTS (SELECT
-			                                FROM application_holds h
-			                               WHERE h.application_uid = r.application_uid
-			                                 AND h.released_at IS NULL))`, pq.QuoteIdentifier(day)))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("looking what of %s is under a legal hold: %w", day, err))
-		}
-		if err != nil || bare {
-			continue
-		}
 		switch err := s.dropDay(ctx, day); {
 		case err == nil:
 			dropped++
@@ -335,6 +308,63 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 		}
 	}
 	return dropped, errors.Join(errs...)
+}
+
+// underLegalHold is what of r, the log or a day of it, nothing removes.
+const underLegalHold = `EXISTS (SELECT
+	                     FROM application_holds h
+	                    WHERE h.application_uid = r.application_uid
+	                      AND h.released_at IS NULL)`
+
+// due returns the partitions of the days that lie wholly before a time, without those that hold
+// nothing but what is under a legal hold.
+func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
+	var days []string
+	err := s.DB.SelectContext(ctx, &days, `
+		SELECT c.relname
+		  FROM pg_inherits i
+		  JOIN pg_class c ON c.oid = i.inhrelid
+		 WHERE i.inhparent = 'api_requests'::regclass
+		   AND c.relname <= 'api_requests' ||
+		       to_char($1::timestamptz AT TIME ZONE 'UTC' - interval '1 day', '"_y"YYYY"m"MM"d"DD')
+		 ORDER BY c.relname`, before.UTC())
+	if err != nil {
+		return nil, fmt.Errorf("listing partitions of API requests: %w", err)
+	}
+	var errs []error
+	return slices.DeleteFunc(days, func(day string) bool {
+		var bare bool // of all but what is under a legal hold
+		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
+			SELECT EXISTS (SELECT FROM %[1]s)
+			       AND NOT EXISTS (SELECT FROM %[1]s r WHERE NOT `+underLegalHold+`)`,
+			pq.QuoteIdentifier(day)))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("looking what of %s is under a legal hold: %w", day, err))
+		}
+		return err != nil || bare
+	}), errors.Join(errs...)
+}
+
+// CountDue returns how many days Drop would remove for the owner of the log, and how many
+// requests with them, at most limit.
+func (s *Service) CountDue(
+	ctx context.Context, before time.Time, limit int,
+) (days, requests int, err error) {
+	due, err := s.due(ctx, before)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = s.DB.GetContext(ctx, &requests, `
+		SELECT count(*)
+		  FROM (SELECT
+		          FROM api_requests r
+		         WHERE r.at < date_trunc('day', $1::timestamptz, 'UTC')
+		           AND NOT `+underLegalHold+`
+		         LIMIT $2) AS counted`, before.UTC(), limit)
+	if err != nil {
+		return 0, 0, fmt.Errorf("counting API requests that are due: %w", err)
+	}
+	return len(due), requests, nil
 }
 
 // dropDay drops a day, and makes it again with what of it is under a legal hold.

@@ -3,8 +3,11 @@ package retention
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lib/pq"
+
+	"drawbridge/internal/apilog"
 )
 
 // maxCounted bounds the counts of a plan: an exact count of more is not worth
@@ -21,6 +24,10 @@ type Plan struct {
 	// Bulks counts the bulk re-sends that are due with their lines.
 	Bulks  int         `json:"bulk_resends"`
 	Months []MonthPlan `json:"months"`
+	// RequestDays counts the days of the log of API requests that are due, Requests what they
+	// hold, at most 100,000.
+	RequestDays int `json:"api_request_days"`
+	Requests    int `json:"api_requests"`
 	// LegalHolds counts the applications under a legal hold.
 	LegalHolds int `json:"holds_in_force"`
 }
@@ -71,9 +78,21 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 			return plan, fmt.Errorf("counting what is due: %w", err)
 		}
 	}
-	months, err := s.months(ctx, settings.monthCutoff(now))
+	var err error
+	plan.RequestDays, plan.Requests, err = (&apilog.Service{DB: s.DB}).CountDue(
+		ctx, settings.RequestCutoff(now), maxCounted)
 	if err != nil {
 		return plan, err
+	}
+	err = s.planMonths(ctx, &plan, settings.monthCutoff(now))
+	return plan, err
+}
+
+// planMonths tells which months are due and what stays of them.
+func (s *Service) planMonths(ctx context.Context, plan *Plan, cutoff time.Time) error {
+	months, err := s.months(ctx, cutoff)
+	if err != nil {
+		return err
 	}
 	for _, m := range months {
 		planned, table := MonthPlan{Month: m.String()}, m.partition("deliveries")
@@ -85,11 +104,11 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 			 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
 		).Scan(&planned.Deliveries, &planned.LegallyHeld, &planned.Open)
 		if err != nil {
-			return plan, fmt.Errorf("looking at %s: %w", m, err)
+			return fmt.Errorf("looking at %s: %w", m, err)
 		}
 		plan.Months = append(plan.Months, planned)
 	}
-	return plan, nil
+	return nil
 }
 
 // due selects the rows of a table that lie between a matter's mark and $1.

@@ -110,6 +110,11 @@ func (s Settings) emailCutoff(now time.Time) time.Time {
 	return now.AddDate(0, 0, -s.EmailBodyDays)
 }
 
+// RequestCutoff is when the days of the log of API requests must have ended before to go.
+func (s Settings) RequestCutoff(now time.Time) time.Time {
+	return now.UTC().AddDate(0, 0, -s.APIRequestDays)
+}
+
 // monthCutoff is the begin of the first month that stays.
 func (s Settings) monthCutoff(now time.Time) time.Time {
 	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)

@@ -31,6 +31,8 @@ func planLines(plan retention.Plan) []string {
 		ui.Plural(plan.Deliveries, "delivery loses", "deliveries lose") +
 			" the headers and bodies of their attempts",
 		ui.Plural(plan.Emails, "e-mail loses its text", "e-mails lose their texts"),
+		ui.Plural(plan.RequestDays, "day goes", "days go") + " of the log of API requests, with " +
+			ui.Plural(plan.Requests, "request", "requests"),
 	}
 	for _, month := range plan.Months {
 		lines = append(lines, "The month "+month.Month+" goes: about "+

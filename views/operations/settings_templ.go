@@ -403,7 +403,7 @@ func RetentionPlan(form ui.Confirmation, plan retention.Plan) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.PageHead("Nothing is saved yet. The next run, within a day, would remove this for ever:").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("Nothing is saved yet. The next run, within an hour, would remove this for ever:").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

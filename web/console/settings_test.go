@@ -46,8 +46,14 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 		return count
 	}
 	plan := b.post(paths.SettingsRetention, form).wantStatus(t, http.StatusOK)
-	if !strings.Contains(plan.text("main"), "0 events lose their bodies") || months() != 13 {
-		t.Errorf("before saving, with %d months stored: %q", months(), plan.text("main"))
+	for _, want := range []string{
+		"within an hour", "0 events lose their bodies",
+		"0 days go of the log of API requests, with 0 requests",
+	} {
+		if !strings.Contains(plan.text("main"), want) || months() != 13 {
+			t.Errorf("before saving, with %d months stored, no %q: %q",
+				months(), want, plan.text("main"))
+		}
 	}
 	confirmed := url.Values{}
 	plan.find("main form input").Each(func(_ int, input *goquery.Selection) {
