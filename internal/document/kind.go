@@ -43,7 +43,8 @@ var kinds = map[string]kind{
 		label: "a Word document",
 		contentType: "application/vnd.openxmlformats-officedocument." +
 			"wordprocessingml.document",
-		family: "application/zip", confirm: isPackage("word/"),
+		family:  "application/zip",
+		confirm: isPackage("word/document.xml", "wordprocessingml.document.main+xml"),
 	},
 	".jpg":  jpeg,
 	".jpeg": jpeg,
@@ -60,7 +61,8 @@ var kinds = map[string]kind{
 	".xlsx": {
 		label:       "an Excel workbook",
 		contentType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-		family:      "application/zip", confirm: isPackage("xl/"),
+		family:      "application/zip",
+		confirm:     isPackage("xl/workbook.xml", "spreadsheetml.sheet.main+xml"),
 	},
 }
 

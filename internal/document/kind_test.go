@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,6 +124,23 @@ func hostileOffice(t *testing.T) map[string]upload {
 		"macros, by their part": docx(word, "x", "word/vbaProject.bin", "x"),
 		"macros, by the manifest": docx(word, "x", types,
 			"<Types>application/vnd.ms-word.document.macroEnabled.main+xml</Types>"),
+		"no manifest in its place": docx("word/evil.html", "<html/>", types, "hello"),
+		"no XML in its place":      docx(word, "x", types, "hello"),
+		"page in its place":        docx(word, "x", types, "<html><Types/></html>"),
+		"nothing of Word":          docx("word/evil.html", "<html/>"),
+		"binary workbook": {"permit.xlsx", office(types, listed(
+			"application/vnd.ms-excel.sheet.binary.macroEnabled.main"), "xl/workbook.bin", "x")},
+		"binary workbook, escaped": {"permit.xlsx", office(types, listed(
+			"application/vnd.ms-excel.sheet.binary.macroEnabled&#46;main"), "xl/workbook.bin", "x")},
+		"template of a workbook": {"permit.xlsx", office(sheet, "x", types, listed(
+			mainTypes+"spreadsheetml.template.main+xml"))},
+		"template of a document": docx(word, "x", types, listed(
+			mainTypes+"wordprocessingml.template.main+xml")),
+		"document and template": docx(word, "x", types, listed(
+			mainTypes+"wordprocessingml.document.main+xml",
+			mainTypes+"wordprocessingml.template.main+xml")),
+		"workbook listed in a document": docx(word, "x", types, listed(
+			mainTypes+"spreadsheetml.sheet.main+xml")),
 		"Java program":           docx(word, "x", "META-INF/MANIFEST.MF", "x"),
 		"Android program":        docx(word, "x", "classes.dex", "x"),
 		"two manifests":          {"permit.docx", twoManifests(t)},
@@ -161,6 +179,16 @@ func office(entries ...string) []byte {
 		all[entries[i]] = entries[i+1]
 	}
 	return documenttest.Zip(all)
+}
+
+// listed is a manifest with the content types of parts.
+func listed(types ...string) string {
+	list := `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Types>` +
+		`<Default Extension="xml" ContentType="application/xml"/>`
+	for i, contentType := range types {
+		list += `<Override PartName="/part` + strconv.Itoa(i) + `" ContentType="` + contentType + `"/>`
+	}
+	return list + `</Types>`
 }
 
 // twoManifests shows a harmless manifest to a reader that takes the last entry of
@@ -217,6 +245,19 @@ func TestUnusualButRealFilesAreAccepted(t *testing.T) {
 			"<Types>application/vnd.ms-excel.sheet.macroEnabled.12</Types>")},
 		"embedded workbook in Word": {"a.docx", office("word/document.xml", "x",
 			"word/embeddings/sheet.xlsx", string(documenttest.XLSX()))},
+		// Some writers number the main part.
+		"main part of another name": {"a.docx", office("word/document2.xml", "x",
+			"[Content_Types].xml", listed(mainTypes+"wordprocessingml.document.main+xml"))},
+		"manifest behind a byte order mark": {"a.xlsx", office("xl/workbook2.xml", "x",
+			"[Content_Types].xml", "\xEF\xBB\xBF"+listed(mainTypes+"spreadsheetml.sheet.main+xml"))},
+		"manifest in another encoding": {"a.xlsx", office("xl/workbook2.xml", "x",
+			"[Content_Types].xml", strings.Replace(
+				listed(mainTypes+"spreadsheetml.sheet.main+xml"), "UTF-8", "us-ascii", 1))},
+		"manifest with prefixes": {"a.docx", office("word/doc.xml", "x", "[Content_Types].xml",
+			`<t:Types xmlns:t="x"><t:Override ContentType="`+mainTypes+
+				`wordprocessingml.document.main+xml"/></t:Types>`)},
+		"manifest cut short": {"a.xlsx", office("xl/workbook.xml", "x",
+			"[Content_Types].xml", "<Types><Override Part")},
 		"many entries": {"a.xlsx", manyEntries(maxZipEntries - 10)},
 		// Whether a document is undamaged is for the person who opens it.
 		"PNG signature only":   {"a.png", padded("\x89PNG\r\n\x1a\n")},

@@ -3,7 +3,9 @@ package document
 import (
 	"archive/zip"
 	"bytes"
+	"html"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -15,11 +17,16 @@ const (
 	maxContentTypes = 1 << 20
 )
 
-// isPackage confirms that a zip is an Office Open XML package whose parts lie in
-// folder. The directory at the end of the zip decides, as it does for the
-// programs that open it; the local headers that a detection from the front sees
-// may say something else.
-func isPackage(folder string) func([]byte, *io.SectionReader) bool {
+// mainTypes is how the content types of main parts begin in our kinds of packages.
+const mainTypes = "application/vnd.openxmlformats-officedocument."
+
+// isPackage confirms that a zip is an Office Open XML package whose main part has the content
+// type that is named behind mainTypes, and usually the name main. Its parts lie in the same
+// folder. The directory at the end of the zip decides, as it does for the programs that open it;
+// the local headers that a detection from the front sees may say something else.
+func isPackage(main, contentType string) func([]byte, *io.SectionReader) bool {
+	folder, _, _ := strings.Cut(main, "/")
+	folder += "/"
 	return func(_ []byte, content *io.SectionReader) bool {
 		if countEntries(content) > maxZipEntries {
 			return false
@@ -29,12 +36,13 @@ func isPackage(folder string) func([]byte, *io.SectionReader) bool {
 			return false
 		}
 		var manifest *zip.File
-		parts := false
+		parts, usual := false, false
 		for _, file := range archive.File {
 			if foreign(file.Name, folder) {
 				return false
 			}
 			parts = parts || strings.HasPrefix(file.Name, folder) && file.UncompressedSize64 > 0
+			usual = usual || strings.EqualFold(file.Name, main)
 			if file.Name == "[Content_Types].xml" {
 				if manifest != nil {
 					return false // two readers might not agree on which one counts
@@ -42,7 +50,7 @@ func isPackage(folder string) func([]byte, *io.SectionReader) bool {
 				manifest = file
 			}
 		}
-		return parts && manifest != nil && isManifest(manifest)
+		return parts && manifest != nil && isManifest(manifest, mainTypes+contentType, usual)
 	}
 }
 
@@ -61,8 +69,17 @@ func foreign(name, folder string) bool {
 	return false
 }
 
-// isManifest reports whether an entry unpacks to a text that declares no macros.
-func isManifest(file *zip.File) bool {
+// A list of content types is read as far as it is undamaged, without an XML parser, which would
+// take many times its size.
+var (
+	listBegins  = regexp.MustCompile(`^\x{FEFF}?\s*(?:<[?!][^>]*>\s*)*<(?:[\w.-]+:)?Types[\s/>]`)
+	contentType = regexp.MustCompile(`\sContentType\s*=\s*("[^"]*"|'[^']*')`)
+)
+
+// isManifest reports whether an entry unpacks to a list of content types that names main as that
+// of the main part: no template, nor the binary or another kind of package. A damaged list that
+// names none does too, where the main part has its usual name.
+func isManifest(file *zip.File, main string, usual bool) bool {
 	unpacked, err := file.Open()
 	if err != nil {
 		return false
@@ -72,7 +89,23 @@ func isManifest(file *zip.File) bool {
 		return false
 	}
 	// An embedded document with macros is listed too, but not as the main part.
-	return !bytes.Contains(text, []byte("macroEnabled.main+xml"))
+	if bytes.Contains(text, []byte("macroEnabled.main")) {
+		return false
+	}
+	named := false
+	for rest := text; ; {
+		value := contentType.FindSubmatchIndex(rest)
+		if value == nil {
+			return listBegins.Match(text) && (named || usual)
+		}
+		found := strings.ToLower(html.UnescapeString(string(rest[value[2]+1 : value[3]-1])))
+		if found == main {
+			named = true
+		} else if strings.HasSuffix(strings.TrimSuffix(found, "+xml"), ".main") {
+			return false
+		}
+		rest = rest[value[1]:]
+	}
 }
 
 // countEntries counts what could be directory entries of a zip, without taking
