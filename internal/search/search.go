@@ -6,8 +6,10 @@ package search
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -39,6 +41,11 @@ const (
 	Client       Kind = "client"
 	Product      Kind = "product"
 	Request      Kind = "request"
+	Bulk         Kind = "bulk"
+	Certificate  Kind = "certificate"
+	Task         Kind = "task"
+	Alert        Kind = "alert"
+	System       Kind = "system"
 	// Offered is only chosen, never found: a product that applications may ask for.
 	Offered Kind = "offered-product"
 )
@@ -46,13 +53,14 @@ const (
 // Hit is one thing that was found.
 type Hit struct {
 	Kind Kind `db:"kind"`
-	// ID leads to its page, a product's to its row; a disbursement's is that of its application.
+	// ID leads to its page, a product's to its row. That of a disbursement, a certificate and a task
+	// is its application's.
 	ID string `db:"id"`
 	// Title names it, Detail tells it from others that are named alike.
 	Title  string `db:"title"`
 	Detail string `db:"detail"`
-	// Number is a disbursement's, 0 for the other kinds.
-	Number int64 `db:"number"`
+	// Part is the number of a disbursement, and the id of another part of an application.
+	Part string `db:"part"`
 }
 
 // Service searches one database.
@@ -80,8 +88,15 @@ func (s *Service) Find(ctx context.Context, text string) ([]Hit, error) {
 	return hits, nil
 }
 
+// subjects are what the subjects of events begin with.
+var subjects = []string{"application", "disbursement", "task"}
+
 // query renders the lookups that the text can match, as one statement.
 func query(text string) (string, []any) {
+	// An event's subject names what it is about, such as disbursement/1471.
+	if kind, id, found := strings.Cut(text, "/"); found && slices.Contains(subjects, kind) {
+		text = id
+	}
 	args := []any{text}
 	bind := func(value any) string {
 		args = append(args, value)
@@ -89,7 +104,13 @@ func query(text string) (string, []any) {
 	}
 	var parts []string
 	if uid, err := uuid.Parse(text); err == nil {
-		parts = append(parts, strings.ReplaceAll(byUID, "?", bind(uid.String())))
+		id := bind(uid.String())
+		parts = append(parts, strings.ReplaceAll(byUID, "?", id))
+		if uid.Version() == 7 { // it holds the time of its making
+			at := time.Unix(uid.Time().UnixTime()).UTC().Truncate(time.Millisecond)
+			parts = append(parts, strings.NewReplacer("?", id, "!", bind(at),
+				"@", bind(at.Add(2*time.Millisecond))).Replace(byMoment))
+		}
 	}
 	if number, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64); err == nil {
 		parts = append(parts, strings.ReplaceAll(byNumber, "?", bind(number)))

@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -163,6 +164,49 @@ func TestSearchUsesIndexes(t *testing.T) {
 		}
 		if !strings.Contains(text, index) {
 			t.Errorf("%q does not use %s:\n%s", sought, index, text)
+		}
+	}
+}
+
+// Where tables are small, reading one as a whole is cheaper than any index. When that is made dear,
+// only what no index answers is still read so: no table that grows with the traffic may be.
+func TestEveryLookupHasAnIndex(t *testing.T) {
+	t.Parallel()
+	db, _ := filled(t, 3000)
+	tx, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.Exec(`SET LOCAL enable_seqscan = off`); err != nil {
+		t.Fatal(err)
+	}
+	// Of these there are few: their names are looked at one by one.
+	few := regexp.MustCompile(`Seq Scan on (partners|merchants|products|subscriptions|clients) `)
+	for sought, indexes := range map[string][]string{
+		postgres.NewUID(db.Now()).String(): {
+			"bulk_resends_", "certificates_pkey", "tasks_pkey",
+			"attention_items_pkey", "emails_pkey",
+			"api_requests" + db.Now().UTC().Format("_y2006m01d02") + "_pkey",
+		},
+		"application/" + uuid.NewString(): {"applications_pkey"},
+		"disbursement/1471":               {"disbursements_pkey"},
+		"k7q2@lender.example":             {"emails_message_id_key", "emails_address"},
+	} {
+		statement, args := search.Query(sought)
+		var plan []string
+		if err := tx.Select(&plan, `EXPLAIN `+statement, args...); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range plan {
+			if strings.Contains(line, "Seq Scan on ") && !few.MatchString(line) {
+				t.Errorf("%q reads a table as a whole: %s", sought, line)
+			}
+		}
+		for _, index := range indexes {
+			if !strings.Contains(strings.Join(plan, "\n"), index) {
+				t.Errorf("%q does not use %s:\n%s", sought, index, strings.Join(plan, "\n"))
+			}
 		}
 	}
 }

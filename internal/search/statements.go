@@ -11,7 +11,7 @@ const applicationHit = `
 	SELECT 'application' AS kind, a.application_uid::text AS id,
 	       a.borrower_first_name || ' ' || a.borrower_last_name || ', ' || a.project_name AS title,
 	       a.status || ' · ' || m.name || coalesce(' · ' || a.external_reference, '') ||
-	       ' · ' || a.borrower_email AS detail, 0::bigint AS number
+	       ' · ' || a.borrower_email AS detail, '' AS part
 	  FROM applications a JOIN merchants m USING (merchant_uid)`
 
 // subscriptionTitle is the name of the subscription s, if it has one, and its address.
@@ -19,66 +19,108 @@ const subscriptionTitle = `CASE WHEN s.name = '' THEN s.url ELSE s.name || ' (' 
 
 const subscriptionHit = `
 	SELECT 'subscription', s.subscription_uid::text, ` + subscriptionTitle + `,
-	       p.name || ' · ' || s.state, 0::bigint
+	       p.name || ' · ' || s.state, ''
 	  FROM subscriptions s JOIN partners p USING (partner_uid)`
 
 const merchantHit = `
-	SELECT 'merchant', m.merchant_uid::text, m.name, p.name, 0::bigint
+	SELECT 'merchant', m.merchant_uid::text, m.name, p.name, ''
 	  FROM merchants m JOIN partners p USING (partner_uid)`
 
 const productHit = `
 	SELECT 'product', product_uid::text, code || ', ' || name,
-	       CASE WHEN active THEN 'on offer' ELSE 'not offered' END, 0::bigint
+	       CASE WHEN active THEN 'on offer' ELSE 'not offered' END, ''
 	  FROM products`
+
+const emailHit = `
+	SELECT 'email', email_uid::text, kind || ' e-mail to ' || to_address, state, ''
+	  FROM emails`
+
+const requestHit = `
+	SELECT 'request', request_uid::text, method || ' ' || path,
+	       status || ' · ' || request_id, ''
+	  FROM api_requests`
+
+const systemHit = `
+	SELECT 'system', client_id, name,
+	       'lender API' || CASE WHEN revoked_at IS NULL THEN '' ELSE ' · revoked' END, ''
+	  FROM clients`
 
 // byUID finds what has an identifier.
 const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
 	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
 	       CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made good' END || ' · ' || p.name ||
-	       ' · ' || ` + subscriptionTitle + `, 0::bigint
+	       ' · ' || ` + subscriptionTitle + `, ''
 	  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
 	  JOIN partners p USING (partner_uid)
 	 WHERE d.delivery_uid = ?
 	UNION ALL
-	SELECT 'event', e.event_uid::text, e.kind || ': ' || e.status, p.name, 0::bigint
+	SELECT 'event', e.event_uid::text, e.kind || ': ' || e.status, p.name, ''
 	  FROM events e JOIN partners p USING (partner_uid) WHERE e.event_uid = ?
-	UNION ALL
-	SELECT 'email', email_uid::text, kind || ' e-mail to ' || to_address, state, 0::bigint
-	  FROM emails WHERE email_uid = ?
+	UNION ALL` + emailHit + ` WHERE email_uid = ?
 	UNION ALL` + subscriptionHit + ` WHERE s.subscription_uid = ?
 	UNION ALL
-	SELECT 'partner', partner_uid::text, name, '', 0::bigint FROM partners WHERE partner_uid = ?
+	SELECT 'partner', partner_uid::text, name, '', '' FROM partners WHERE partner_uid = ?
+	UNION ALL
+	SELECT 'bulk', b.bulk_uid::text, 'Bulk re-send of ' || p.name,
+	       b.state || ' · ' || b.created_by, ''
+	  FROM bulk_resends b JOIN partners p USING (partner_uid) WHERE b.bulk_uid = ?
+	UNION ALL
+	SELECT 'certificate', application_uid::text, 'Completion certificate', '', certificate_uid::text
+	  FROM certificates WHERE certificate_uid = ?
+	UNION ALL
+	SELECT 'certificate', c.application_uid::text, f.name, 'a file of a completion certificate',
+	       c.certificate_uid::text
+	  FROM certificate_files f JOIN certificates c USING (certificate_uid) WHERE f.file_uid = ?
+	UNION ALL
+	SELECT 'task', application_uid::text, title, status, task_uid::text
+	  FROM tasks WHERE task_uid = ?
+	UNION ALL
+	SELECT 'alert', item_uid::text, detail,
+	       CASE WHEN closed_at IS NULL THEN 'open' ELSE 'closed' END, ''
+	  FROM attention_items WHERE item_uid = ?
 	UNION ALL` + merchantHit + ` WHERE m.merchant_uid = ?
 	UNION ALL` + productHit + ` WHERE product_uid = ?`
+
+// byMoment finds the logged request with an identifier, whose own time leads to its day:
+// it lies between ! and @.
+const byMoment = requestHit + ` WHERE request_uid = ? AND at >= ! AND at < @`
 
 // byNumber finds a disbursement by its number.
 const byNumber = `
 	SELECT 'disbursement' AS kind, application_uid::text AS id,
 	       'Draw ' || merchant_disbursement_id || ' (' || kind || ')' AS title, status AS detail,
-	       merchant_disbursement_id AS number
+	       merchant_disbursement_id::text AS part
 	  FROM disbursements WHERE merchant_disbursement_id = ?`
 
-// byText finds what is named by exactly the text.
+// byText finds what is named by exactly the text. Mails to borrowers stand on the pages of their
+// applications, which are found instead.
 var byText = `
 	(
 	SELECT 'client' AS kind, c.client_id AS id, c.client_id AS title,
 	       p.name || CASE WHEN c.revoked_at IS NULL THEN '' ELSE ' · revoked' END AS detail,
-	       0::bigint AS number
+	       '' AS part
 	  FROM clients c JOIN partners p USING (partner_uid) WHERE c.client_id = $1)
 	UNION ALL
 	(
-	SELECT DISTINCT 'disbursement', d.application_uid::text,
-	       'Draw ' || d.merchant_disbursement_id || ' (' || d.kind || ')',
-	       d.status || ' · ' || c.reference, d.merchant_disbursement_id
-	  FROM disbursement_changes c JOIN disbursements d USING (merchant_disbursement_id)
-	 WHERE c.reference = $1
-	 ORDER BY 5 DESC LIMIT ` + limit + `)
+	SELECT 'disbursement', application_uid::text,
+	       'Draw ' || merchant_disbursement_id || ' (' || kind || ')',
+	       status || ' · ' || $1::text, merchant_disbursement_id::text
+	  FROM disbursements
+	 WHERE merchant_disbursement_id IN (
+	       SELECT merchant_disbursement_id FROM disbursement_changes WHERE reference = $1)
+	 ORDER BY merchant_disbursement_id DESC LIMIT ` + limit + `)
 	UNION ALL
-	(
-	SELECT 'request', request_uid::text, method || ' ' || path,
-	       status || ' · ' || request_id, 0::bigint
-	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`
+	(` + systemHit + ` WHERE client_id = $1 AND partner_uid IS NULL)
+	UNION ALL
+	(` + emailHit + ` WHERE message_id = trim(BOTH '<>' FROM $1))
+	UNION ALL
+	(` + emailHit + `
+	 WHERE lower(to_address) = lower($1)
+	   AND NOT EXISTS (SELECT FROM applications WHERE lower(borrower_email) = lower($1))
+	 ORDER BY created_at DESC, email_uid DESC LIMIT ` + limit + `)
+	UNION ALL
+	(` + requestHit + ` WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`
 
 // byBeginning finds applications whose reference or e-mail address begins so, or their
 // borrower's name, whole or the last one alone.
@@ -109,16 +151,21 @@ var byPlace = `
 	    OR lower(s.name) LIKE ! OR lower(s.name) LIKE @
 	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `)`
 
-// byName finds partners, merchants and products with a word that begins so (? at the
-// beginning, ! further on), products by their code, too. There are few enough to look at each.
+// byName finds partners, merchants, products and systems with a word that begins so (? at the
+// beginning, ! further on), products by their code and partners by their contact, too. There are
+// few enough to look at each.
 var byName = `
 	(
-	SELECT 'partner', partner_uid::text, name, '', 0::bigint
-	  FROM partners WHERE lower(name) LIKE ? OR lower(name) LIKE !
+	SELECT 'partner', partner_uid::text, name, '', ''
+	  FROM partners WHERE lower(name) LIKE ? OR lower(name) LIKE ! OR lower(contact) LIKE ?
 	 ORDER BY name LIMIT ` + limit + `)
 	UNION ALL
 	(` + merchantHit + ` WHERE lower(m.name) LIKE ? OR lower(m.name) LIKE !
 	 ORDER BY m.name LIMIT ` + limit + `)
+	UNION ALL
+	(` + systemHit + `
+	 WHERE partner_uid IS NULL AND (lower(name) LIKE ? OR lower(name) LIKE !)
+	 ORDER BY name LIMIT ` + limit + `)
 	UNION ALL
 	(` + productHit + ` WHERE lower(code) LIKE ? OR lower(name) LIKE ? OR lower(name) LIKE !
 	 ORDER BY code LIMIT ` + limit + `)`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -117,7 +118,11 @@ func (s *Service) Candidates(
 			continue
 		}
 		one := Candidate{Question: of, Title: hit.Title, Detail: hit.Detail}
-		one.Draw = hit.Number
+		if hit.Kind == search.Disbursement {
+			if one.Draw, err = strconv.ParseInt(hit.Part, 10, 64); err != nil {
+				return nil, fmt.Errorf("reading the number of a draw: %w", err)
+			}
+		}
 		if one.ApplicationUID, err = uuid.Parse(hit.ID); err != nil {
 			return nil, fmt.Errorf("reading the id of a hit: %w", err)
 		}

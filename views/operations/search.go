@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"drawbridge/internal/lending"
@@ -152,6 +151,18 @@ var hitKinds = map[search.Kind]hitKind{
 	search.Client:       {"API clients", "lock", paths.Client},
 	search.Product:      {"Products", "package", paths.Products},
 	search.Request:      {"API requests", "list-checks", paths.Request},
+	search.Bulk:         {"Bulk re-sends", "rotate-ccw", paths.Bulk},
+	search.Certificate:  {"Completion certificates", "folder-open", paths.Application},
+	search.Task:         {"Tasks", "list-checks", paths.Application},
+	search.Alert:        {"Needs attention", "triangle-alert", paths.Alert},
+	search.System:       {"Systems of the lender", "lock", paths.LenderClient},
+}
+
+// Reachable are the hits whose pages the reader may see.
+func Reachable(ctx context.Context, hits []search.Hit) []search.Hit {
+	return slices.DeleteFunc(hits, func(hit search.Hit) bool {
+		return !ui.May(ctx, hitKinds[hit.Kind].pattern)
+	})
 }
 
 // HitHref is the page of what was found.
@@ -159,7 +170,11 @@ func HitHref(hit search.Hit) string {
 	href := paths.To(hitKinds[hit.Kind].pattern, hit.ID)
 	switch hit.Kind {
 	case search.Disbursement:
-		return paths.Within(hit.ID, "draw", strconv.FormatInt(hit.Number, 10))
+		return paths.Within(hit.ID, "draw", hit.Part)
+	case search.Certificate:
+		return paths.Within(hit.ID, "certificate", hit.Part)
+	case search.Task:
+		return href + "#task-" + hit.Part
 	case search.Product:
 		return href + "#product-" + hit.ID
 	default:

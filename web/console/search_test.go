@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
 )
 
@@ -51,6 +55,82 @@ func TestSearchLeadsToThePage(t *testing.T) {
 	if old.Location != searchFor("x") {
 		t.Errorf("the old address leads to %q", old.Location)
 	}
+}
+
+// Every id that a page or an answer shows leads to its page, also as the subject of an event and as
+// the id of a mail are written.
+func TestSearchFindsEveryKindOfID(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	application := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
+	one := func(query string, args ...any) (text string) {
+		t.Helper()
+		r.must(r.DB.Get(&text, query, args...))
+		return text
+	}
+	certificate := one(`SELECT certificate_uid FROM certificates`)
+	file := one(`SELECT file_uid FROM certificate_files`)
+	task := one(`SELECT task_uid FROM tasks`)
+	draw := one(`SELECT max(merchant_disbursement_id)::text FROM disbursements`)
+	bulk := one(`
+		INSERT INTO bulk_resends (bulk_uid, partner_uid, kind, scope, pace, state, created_by,
+		                          created_at)
+		VALUES (gen_random_uuid(), $1, 'recover', '{}', 20, 'draft', 'sam@lender.example', $2)
+		RETURNING bulk_uid`, r.Partner, r.DB.Now())
+	item := one(`
+		INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
+		                             last_seen_at)
+		VALUES (gen_random_uuid(), 'mail_failed', 'x', 'problem', 'No mail goes out.', 1, $1, $1)
+		RETURNING item_uid`, r.DB.Now())
+	request := r.called(nil).UID.String()
+	mail := r.mail(email.KindDeliveriesFailed, func(m *email.Message) {
+		m.ApplicationUID, m.ToAddress = uuid.Nil, "it@sunvolt.example"
+	}).String()
+	const messageID = "k7q2abcdefghijklmnopqrstuv@lender.example"
+	one(`UPDATE emails SET message_id = $1 WHERE email_uid = $2 RETURNING message_id`,
+		messageID, mail)
+	system := r.issueLender().ClientID
+	page, mailPage := paths.To(paths.Application, application), paths.To(paths.Email, mail)
+	support := r.signedIn()
+	leads := func(b *browser, sought, want string) {
+		t.Helper()
+		got := b.get(searchFor(sought))
+		if got.Location != want || (want == "") != (got.Status == http.StatusOK) {
+			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
+		}
+		if want == "" {
+			return
+		}
+		path, _, _ := strings.Cut(want, "#")
+		b.get(path).wantStatus(t, http.StatusOK)
+	}
+	for sought, want := range map[string]string{
+		certificate:                  paths.Within(application, "certificate", certificate),
+		file:                         paths.Within(application, "certificate", certificate),
+		task:                         page + "#task-" + task,
+		bulk:                         paths.To(paths.Bulk, bulk),
+		item:                         paths.To(paths.Alert, item),
+		request:                      paths.To(paths.Request, request),
+		"it@SUNVOLT.example":         mailPage,
+		messageID:                    mailPage,
+		"<" + messageID + ">":        mailPage,
+		"disbursement/" + draw:       paths.Within(application, "draw", draw),
+		"application/" + application: page,
+		"task/" + task:               page + "#task-" + task,
+		// Its page is for administrators.
+		system: "", "payments": "",
+	} {
+		leads(support, sought, want)
+	}
+	admin := r.admin()
+	leads(admin, system, paths.To(paths.LenderClient, system))
+	leads(admin, "paym", paths.To(paths.LenderClient, system))
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		contact := "hooks@partner.example"
+		_, _, err := r.Partners.UpdatePartner(ctx, tx, r.Partner, partner.Change{Contact: &contact})
+		return err
+	})
+	leads(support, "hooks@partner", paths.To(paths.Partner, r.Partner.String()))
 }
 
 func TestSearchListsWhatItMayBe(t *testing.T) {

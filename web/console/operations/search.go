@@ -24,6 +24,7 @@ func (f *Feature) search(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	hits = operations.Reachable(request, hits)
 	missed, err := f.missed(request, sought)
 	if err != nil {
 		return err
