@@ -75,6 +75,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 		options.Docs = docs.New(docs.Options{
 			BaseURL:     s.BaseURL,
 			Environment: string(s.Settings.Env),
+			Currency:    s.Settings.Currency,
 			Egress:      s.Settings.EgressCIDRs,
 			Keys:        s.Statements.PublicKeys,
 		})

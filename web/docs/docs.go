@@ -36,6 +36,8 @@ type Options struct {
 	// Environment is production, sandbox or development, which empty means. Production leaves
 	// out the hints that only make sense beside a sandbox.
 	Environment string
+	// Currency is that of every amount, by its ISO 4217 code; empty is ExampleCurrency.
+	Currency string
 	// Egress are the networks that webhooks come from; empty names none.
 	Egress []netip.Prefix
 	// Keys are those that verify statements, the one that signs first; nil has none.
@@ -47,6 +49,9 @@ const production, development = "production", "development"
 
 // ExampleBaseURL is the address that openapi.yaml is written with.
 const ExampleBaseURL = "http://127.0.0.1:8080/api"
+
+// ExampleCurrency is the currency that openapi.yaml and the guides are written with.
+const ExampleCurrency = "USD"
 
 // Site renders each page and file once and serves it from memory.
 type Site struct {
@@ -61,7 +66,8 @@ func New(options Options) *Site {
 		if options.BaseURL != nil {
 			base = strings.TrimRight(options.BaseURL(), "/")
 		}
-		built, err := newLibrary(base, cmp.Or(options.Environment, development))
+		built, err := newLibrary(base, cmp.Or(options.Environment, development),
+			cmp.Or(options.Currency, ExampleCurrency))
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}

@@ -16,11 +16,12 @@ import (
 var source []byte
 
 // Document returns the OpenAPI document as YAML with base as its server
-// address, as it is served at /docs/openapi.yaml.
-func Document(base string) []byte { return at(base, source) }
+// address and the currency of its amounts, as it is served at /docs/openapi.yaml.
+func Document(base, currency string) []byte { return at(base, currency, source) }
 
-// at puts the addresses of a server in the place of the example's.
-func at(base string, source []byte) []byte {
+// at puts the addresses of a server and its currency in the place of the example's.
+func at(base, currency string, source []byte) []byte {
+	source = bytes.ReplaceAll(source, []byte("`"+ExampleCurrency+"`"), []byte("`"+currency+"`"))
 	moved := bytes.ReplaceAll(source, []byte(ExampleBaseURL), []byte(base))
 	return bytes.ReplaceAll(moved, []byte(origin(ExampleBaseURL)+Prefix), []byte(origin(base)+Prefix))
 }
@@ -139,8 +140,8 @@ func (o ordered[T]) get(name string) (T, bool) {
 }
 
 // readDocument parses the embedded document for one base address.
-func readDocument(base string) (*document, error) {
-	root, err := parseYAML(Document(base))
+func readDocument(base, currency string) (*document, error) {
+	root, err := parseYAML(Document(base, currency))
 	if err != nil {
 		return nil, err
 	}

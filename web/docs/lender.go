@@ -38,9 +38,9 @@ const (
 )
 
 // LenderDocument returns the OpenAPI document of the lender's own systems as YAML with base as
-// its server address, as it is served at /docs/lender/openapi.yaml.
-func LenderDocument(base string) ([]byte, error) {
-	root, err := lenderRoot(base)
+// its server address and the currency of its amounts, as it is served at /docs/lender/openapi.yaml.
+func LenderDocument(base, currency string) ([]byte, error) {
+	root, err := lenderRoot(base, currency)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +53,12 @@ func LenderDocument(base string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func lenderRoot(base string) (*yaml.Node, error) {
-	root, err := parseYAML(at(base, lenderSource))
+func lenderRoot(base, currency string) (*yaml.Node, error) {
+	root, err := parseYAML(at(base, currency, lenderSource))
 	if err != nil {
 		return nil, err
 	}
-	partner, err := parseYAML(Document(base))
+	partner, err := parseYAML(Document(base, currency))
 	if err != nil {
 		return nil, err
 	}

@@ -41,24 +41,26 @@ type library struct {
 	// doc is what the pages are made from.
 	doc         *document
 	environment string
+	currency    string
 	sections    []section
 	// assets maps a plain asset name to its address.
 	assets map[string]string
 }
 
 // newLibrary renders everything for one base address.
-func newLibrary(base, environment string) (*library, error) {
-	doc, err := readDocument(base)
+func newLibrary(base, environment, currency string) (*library, error) {
+	doc, err := readDocument(base, currency)
 	if err != nil {
 		return nil, err
 	}
 	lib := &library{
-		files: map[string]*file{}, assets: map[string]string{}, doc: doc, environment: environment,
+		files: map[string]*file{}, assets: map[string]string{}, doc: doc,
+		environment: environment, currency: currency,
 	}
 	if err := lib.addContent(); err != nil {
 		return nil, err
 	}
-	lib.add("/openapi.yaml", "application/yaml", Document(base))
+	lib.add("/openapi.yaml", "application/yaml", Document(base, currency))
 	asJSON, err := toJSON(doc.root)
 	if err != nil {
 		return nil, err
@@ -82,7 +84,7 @@ func newLibrary(base, environment string) (*library, error) {
 
 // addLender adds the document and the pages for the lender's own systems.
 func (l *library) addLender(base string) error {
-	source, err := LenderDocument(base)
+	source, err := LenderDocument(base, l.currency)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,8 @@ func (l *library) addPages(pages []pageSpec) error {
 		if err != nil {
 			return fmt.Errorf("reading the guide %s: %w", page.guide, err)
 		}
-		prose := strings.ReplaceAll(string(guide), ExampleBaseURL, l.doc.base)
+		prose := strings.NewReplacer(ExampleBaseURL, l.doc.base,
+			"`"+ExampleCurrency+"`", "`"+l.currency+"`").Replace(string(guide))
 		frame := l.frame(page, pages)
 		frame.Contents = docsview.Contents(prose)
 		component, err := page.render(l, frame, prose)
@@ -152,17 +153,25 @@ func guidePage(_ *library, frame docsview.Page, prose string) (templ.Component, 
 	return docsview.Guide(frame, prose), nil
 }
 
-// productionNote is for readers who follow the quick start where it cannot work.
-const productionNote = "**This is production**, where the sandbox operations answer 404. Ask the " +
-	"lender for the development address and walk through these steps there.\n\n"
+// quickStartMail is the line of the quick start that tells what its steps do to people.
+const quickStartMail = "Everything happens in the sandbox: no borrower is mailed and no money " +
+	"moves."
+
+// quickStartNotes stand in its place where it is not true. Production is no place for these steps.
+var quickStartNotes = map[string]string{
+	development: "No money moves. If this server has a mail server, the borrower is mailed for " +
+		"real: use an address of your own.",
+	production: "**This is production**, where the sandbox operations answer 404 and borrowers are " +
+		"mailed for real. Ask the lender for the sandbox address and walk through these steps there.",
+}
 
 func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	steps, err := QuickStart(l.doc.base)
 	for _, step := range steps {
 		frame.Contents = append(frame.Contents, docsview.Entry{ID: step.ID, Label: step.Title})
 	}
-	if l.environment == production {
-		prose = productionNote + prose
+	if note, ok := quickStartNotes[l.environment]; ok {
+		prose = strings.Replace(prose, quickStartMail, note, 1)
 	}
 	return docsview.QuickStart(frame, prose, steps), err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -416,24 +417,46 @@ func TestSettings(t *testing.T) {
 	networks := []netip.Prefix{
 		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64"),
 	}
-	const note = "sandbox operations answer 404"
+	notes := map[string]string{
+		development: "If this server has a mail server, the borrower is mailed for real",
+		"sandbox":   "no borrower is mailed and no money moves",
+		production:  "sandbox operations answer 404 and borrowers are mailed for real",
+	}
 	for _, test := range []struct {
 		site                *Site
 		environment, egress string
+		currency            string
 	}{
-		{common, development, `{"addresses":[]}`},
-		{New(Options{Environment: "sandbox"}), "sandbox", `{"addresses":[]}`},
+		{common, development, `{"addresses":[]}`, "USD"},
 		{
-			New(Options{Environment: production, Egress: networks}), production,
-			`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`,
+			New(Options{Environment: "sandbox", Currency: "CAD"}), "sandbox", `{"addresses":[]}`,
+			"CAD",
+		},
+		{
+			New(Options{Environment: production, Egress: networks, Currency: "EUR"}), production,
+			`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`, "EUR",
 		},
 	} {
 		server := serve(t, test.site)
 		shown := page(t, server, Prefix+"/quickstart")
 		text := shown.Find("main").Text()
-		if strings.Contains(text, note) != (test.environment == production) ||
-			shown.Find(".environment").Text() != test.environment {
-			t.Errorf("%s: the page of %s says %q", test.environment, shown.Find(".environment").Text(), text)
+		for environment, note := range notes {
+			if strings.Contains(text, note) != (test.environment == environment) ||
+				shown.Find(".environment").Text() != test.environment {
+				t.Errorf("%s: the page of %s says %q",
+					test.environment, shown.Find(".environment").Text(), text)
+			}
+		}
+		for path, sentence := range map[string]string{
+			"/requests.md":  "All of them are in one currency: `%s`.",
+			"/openapi.yaml": "Every amount is in `%s`.", "/openapi.json": "Every amount is in `%s`.",
+			"/lender/openapi.yaml": "Every amount is in `%s`.",
+			"/lender/openapi.json": "Every amount is in `%s`.",
+		} {
+			want := fmt.Sprintf(sentence, test.currency)
+			if got := string(body(t, server.URL+Prefix+path, "")); !strings.Contains(got, want) {
+				t.Errorf("%s: %s does not say %q", test.environment, path, want)
+			}
 		}
 		got := strings.TrimSpace(string(body(t, server.URL+"/docs/egress.json", "")))
 		if got != test.egress {

@@ -70,10 +70,11 @@ var readOnce = sync.OnceValues(func() (c Contract, err error) {
 	for _, fileType := range fileTypes { // in a table that all goroutines share
 		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
 	}
-	if c.Document, c.partners, err = loadDocument(docs.Document(anywhere)); err != nil {
+	partnerSource := docs.Document(anywhere, docs.ExampleCurrency)
+	if c.Document, c.partners, err = loadDocument(partnerSource); err != nil {
 		return c, err
 	}
-	source, err := docs.LenderDocument(anywhere)
+	source, err := docs.LenderDocument(anywhere, docs.ExampleCurrency)
 	if err != nil {
 		return c, fmt.Errorf("making the lender's document: %w", err)
 	}
