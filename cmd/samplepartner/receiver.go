@@ -49,8 +49,9 @@ func (e Event) Family() string {
 type identity struct{ application, status, timestamp string }
 
 // Receiver takes webhooks, checks that they are genuine and prints each event
-// once. What it has seen it keeps in memory, up to remembered events: a real
-// one keeps them under a unique index in its database.
+// once; of those that come late, after a newer one of the same subject, it says so.
+// What it has seen it keeps in memory, up to remembered events: a real one keeps
+// them under a unique index in its database, and the last sequence with each subject.
 type Receiver struct {
 	// Secret is the signing secret; empty checks no signature.
 	Secret string
@@ -59,10 +60,12 @@ type Receiver struct {
 	// Token is the bearer token; empty checks none.
 	Token string
 
-	mu    sync.Mutex
-	out   io.Writer
-	seen  map[identity]bool
-	order []identity
+	mu       sync.Mutex
+	out      io.Writer
+	seen     map[identity]bool
+	order    []identity
+	last     map[string]int64 // the sequence of the newest event of each subject
+	subjects []string         // of last, oldest first
 }
 
 const (
@@ -76,7 +79,7 @@ const (
 
 // NewReceiver returns a receiver that prints to out.
 func NewReceiver(out io.Writer) *Receiver {
-	return &Receiver{out: out, seen: map[identity]bool{}}
+	return &Receiver{out: out, seen: map[identity]bool{}, last: map[string]int64{}}
 }
 
 // ServeHTTP answers a delivery: 204 once it is safe with us, so that it is not
@@ -170,12 +173,20 @@ func (r *Receiver) accept(event Event, header http.Header) {
 	if kind == "" {
 		kind = event.Family()
 	}
-	note := ""
-	if header.Get("x-drawbridge-test") == "true" {
-		note = " (test)"
+	note, subject := "", header.Get("x-drawbridge-subject")
+	sequence, err := strconv.ParseInt(header.Get("x-drawbridge-sequence"), 10, 64)
+	numbered := err == nil && subject != ""
+	if numbered {
+		note = fmt.Sprintf(" #%d", sequence)
 	}
-	if !r.remember(identity{event.ApplicationID, event.Status, event.Timestamp}) {
+	if header.Get("x-drawbridge-test") == "true" {
+		note += " (test)"
+	}
+	switch {
+	case !r.remember(identity{event.ApplicationID, event.Status, event.Timestamp}):
 		note += " (duplicate, ignored)"
+	case numbered && !r.takeOver(subject, sequence):
+		note += " (older, ignored)"
 	}
 	if event.TaskTitle != nil {
 		note = fmt.Sprintf(" %q%s", *event.TaskTitle, note)
@@ -196,6 +207,26 @@ func (r *Receiver) remember(id identity) bool {
 	if len(r.order) > remembered {
 		delete(r.seen, r.order[0])
 		r.order = r.order[1:]
+	}
+	return true
+}
+
+// takeOver reports whether an event is newer than the last of its subject, and forgets the
+// oldest subject beyond the bound.
+func (r *Receiver) takeOver(subject string, sequence int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.last[subject]
+	if known && sequence <= last {
+		return false
+	}
+	r.last[subject] = sequence
+	if !known {
+		r.subjects = append(r.subjects, subject)
+	}
+	if len(r.subjects) > remembered {
+		delete(r.last, r.subjects[0])
+		r.subjects = r.subjects[1:]
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -173,6 +174,47 @@ func TestACopyIsPrintedAsOne(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "duplicate"); n != 1 {
 		t.Errorf("%d duplicates, want 1:\n%s", n, out.String())
+	}
+}
+
+// Webhooks may come in another order than things happened: an older state takes no newer one's
+// place. Each subject has an order of its own.
+func TestOlderEventsAreIgnored(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	receiver := NewReceiver(&out)
+	for _, event := range []struct{ subject, sequence, status, want string }{
+		{"disbursement/7", "2", "FUNDING_SETTLED", `"FUNDING_SETTLED" #2` + "\n"},
+		{"disbursement/7", "1", "FUNDING_REQUESTED", `"FUNDING_REQUESTED" #1 (older, ignored)` + "\n"},
+		{"disbursement/7", "2", "FUNDING_SETTLED", `"FUNDING_SETTLED" #2 (duplicate, ignored)` + "\n"},
+		{"disbursement/8", "1", "FUNDING_PROCESSING", `"FUNDING_PROCESSING" #1` + "\n"},
+		{"disbursement/7", "10", "FUNDING_RETURNED", `"FUNDING_RETURNED" #10` + "\n"},
+		{"", "", "Closed", `"Closed"` + "\n"},
+	} {
+		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(
+			`{"application_id": "a", "status": "`+event.status+`", "timestamp": "t"}`))
+		request.Header.Set("x-drawbridge-subject", event.subject)
+		request.Header.Set("x-drawbridge-sequence", event.sequence)
+		out.Reset()
+		answer := httptest.NewRecorder()
+		receiver.ServeHTTP(answer, request)
+		if answer.Code != http.StatusNoContent || !strings.HasSuffix(out.String(), event.want) {
+			t.Errorf("%+v is answered with %d and printed as %s", event, answer.Code, out.String())
+		}
+	}
+}
+
+// TestMemoryOfSubjectsIsBounded fills the memory of sequences and one more.
+func TestMemoryOfSubjectsIsBounded(t *testing.T) {
+	t.Parallel()
+	receiver := NewReceiver(io.Discard)
+	for i := range remembered + 1 {
+		if !receiver.takeOver(strconv.Itoa(i), 2) || receiver.takeOver(strconv.Itoa(i), 2) {
+			t.Fatalf("subject %d", i)
+		}
+	}
+	if !receiver.takeOver("0", 1) || len(receiver.last) != remembered {
+		t.Errorf("%d subjects are kept", len(receiver.last))
 	}
 }
 
