@@ -540,7 +540,7 @@ func TestPagesAsMarkdown(t *testing.T) {
 	}
 	for path, wants := range map[string][]string{
 		Prefix + "/reference.md":  {"/v2/loan/{loanApplicationUid}/request-draw", "```"},
-		Prefix + "/quickstart.md": {"create-run-decision", "```"},
+		Prefix + "/quickstart.md": {"create-run-decision", "```", "\n## Set your credentials\n"},
 		Prefix + "/errors.md":     {"DRAW_PENDING"},
 		Prefix + "/webhooks.md":   {"x-drawbridge-sequence", "](https://lender.example/docs/samples/"},
 	} {
@@ -565,6 +565,12 @@ func TestSearch(t *testing.T) {
 		"draw_pending":                       "/docs/errors#",
 		"Recoveries":                         "/docs/reference#",
 		"request-draw upload":                "/docs/",
+		"pagination":                         "/docs/",
+		"timezone":                           "/docs/requests#values",
+		"refund":                             "/docs/",
+		"dedupe":                             "/docs/webhooks#",
+		"SDK":                                "/docs#to-download",
+		"ip address":                         "/docs/webhooks#",
 		"loanApplicationUid":                 "/docs/reference#",
 		"work list disburse&of=lender":       "/docs/lender",
 		"funding scope payments 203.0.113.0": "",

@@ -25,14 +25,18 @@ func (l *library) readings(page pageSpec, rendered []byte) error {
 		return fmt.Errorf("reading %s again: %w", page.Href, err)
 	}
 	main := document.Find("main")
-	main.Find("button, input, label, figcaption, .visually-hidden").Remove()
-	main.Find(`:is(h2, h3) a[href^="#"]`).Each(func(_ int, anchor *goquery.Selection) {
+	main.Find("button, input, label, figcaption, .visually-hidden, .step-number").Remove()
+	main.Find(`h2 a[href^="#"], h3 a[href^="#"]`).Each(func(_ int, anchor *goquery.Selection) {
 		anchor.ReplaceWithSelection(anchor.Contents())
 	})
 	main.Find(`a[href^="#"]`).Each(func(_ int, link *goquery.Selection) {
 		link.SetAttr("href", page.Href+link.AttrOr("href", ""))
 	})
 	l.sections = append(l.sections, sectionsOf(page, main.Get(0))...)
+	// Steps have headings, which would make no Markdown within the items of a list.
+	main.Find("ol.steps, li.step").Each(func(_ int, list *goquery.Selection) {
+		list.ReplaceWithSelection(list.Contents())
+	})
 	markdown, err := converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(),
 	)).ConvertNode(main.Get(0), converter.WithDomain(origin(l.doc.base)))
@@ -142,12 +146,22 @@ const (
 	maxQuery = 200
 )
 
+// synonyms are what the pages say for words that readers bring from elsewhere.
+var synonyms = map[string]string{
+	"pagination": "next_cursor", "paging": "next_cursor",
+	"timezone": "times are utc", "dedupe": "duplicate", "deduplicate": "duplicate",
+	"refund": "returned",
+}
+
 // search finds the sections of some pages that hold every word, those with the words
 // in their titles first.
 func (l *library) search(query string, of []pageSpec) []docsview.Hit {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
 		return nil
+	}
+	for i, word := range words {
+		words[i] = cmp.Or(synonyms[word], word)
 	}
 	type ranked struct {
 		section
