@@ -125,9 +125,11 @@ func hostileOffice(t *testing.T) map[string]upload {
 		"macros, by the manifest": docx(word, "x", types,
 			"<Types>application/vnd.ms-word.document.macroEnabled.main+xml</Types>"),
 		"no manifest in its place": docx("word/evil.html", "<html/>", types, "hello"),
-		"no XML in its place":      docx(word, "x", types, "hello"),
-		"page in its place":        docx(word, "x", types, "<html><Types/></html>"),
-		"nothing of Word":          docx("word/evil.html", "<html/>"),
+		"macros, in UTF-16": docx(word, "x", types, wide(
+			"<Types>application/vnd.ms-word.document.macroEnabled.main+xml</Types>")),
+		"template, in UTF-16": docx(word, "x", types, wide(listed(
+			mainTypes+"wordprocessingml.template.main+xml"))),
+		"nothing of Word": docx("word/evil.html", "<html/>"),
 		"binary workbook": {"permit.xlsx", office(types, listed(
 			"application/vnd.ms-excel.sheet.binary.macroEnabled.main"), "xl/workbook.bin", "x")},
 		"binary workbook, escaped": {"permit.xlsx", office(types, listed(
@@ -189,6 +191,11 @@ func listed(types ...string) string {
 		list += `<Override PartName="/part` + strconv.Itoa(i) + `" ContentType="` + contentType + `"/>`
 	}
 	return list + `</Types>`
+}
+
+// wide is ASCII as UTF-16 has it.
+func wide(text string) string {
+	return "\xFF\xFE" + strings.Join(strings.Split(text, ""), "\x00") + "\x00"
 }
 
 // twoManifests shows a harmless manifest to a reader that takes the last entry of
@@ -256,6 +263,10 @@ func TestUnusualButRealFilesAreAccepted(t *testing.T) {
 		"manifest with prefixes": {"a.docx", office("word/doc.xml", "x", "[Content_Types].xml",
 			`<t:Types xmlns:t="x"><t:Override ContentType="`+mainTypes+
 				`wordprocessingml.document.main+xml"/></t:Types>`)},
+		"manifest in UTF-16": {"a.xlsx", office("xl/workbook2.xml", "x",
+			"[Content_Types].xml", wide(listed(mainTypes+"spreadsheetml.sheet.main+xml")))},
+		"manifest overwritten": {"a.docx", office("word/document.xml", "x",
+			"[Content_Types].xml", "hello")},
 		"manifest cut short": {"a.xlsx", office("xl/workbook.xml", "x",
 			"[Content_Types].xml", "<Types><Override Part")},
 		"many entries": {"a.xlsx", manyEntries(maxZipEntries - 10)},

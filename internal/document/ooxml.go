@@ -69,43 +69,37 @@ func foreign(name, folder string) bool {
 	return false
 }
 
-// A list of content types is read as far as it is undamaged, without an XML parser, which would
-// take many times its size.
-var (
-	listBegins  = regexp.MustCompile(`^\x{FEFF}?\s*(?:<[?!][^>]*>\s*)*<(?:[\w.-]+:)?Types[\s/>]`)
-	contentType = regexp.MustCompile(`\sContentType\s*=\s*("[^"]*"|'[^']*')`)
-)
+// contentType finds the values in a list of content types, as far as that is undamaged: an XML
+// parser would take many times its size.
+var contentType = regexp.MustCompile(`\sContentType\s*=\s*("[^"]*"|'[^']*')`)
 
 // isManifest reports whether an entry unpacks to a list of content types that names main as that
-// of the main part: no template, nor the binary or another kind of package. A damaged list that
-// names none does too, where the main part has its usual name.
+// of the main part: no template, nor the binary or another kind of package. One that names none,
+// such as a damaged one, will do where the main part has its usual name.
 func isManifest(file *zip.File, main string, usual bool) bool {
 	unpacked, err := file.Open()
 	if err != nil {
 		return false
 	}
-	text, err := io.ReadAll(io.LimitReader(unpacked, maxContentTypes))
-	if unpacked.Close() != nil || err != nil {
+	text, err := io.ReadAll(io.LimitReader(unpacked, maxContentTypes+1))
+	if unpacked.Close() != nil || err != nil || len(text) > maxContentTypes {
 		return false
 	}
+	text = bytes.ReplaceAll(text, []byte{0}, nil) // UTF-16 of what matters becomes ASCII
 	// An embedded document with macros is listed too, but not as the main part.
 	if bytes.Contains(text, []byte("macroEnabled.main")) {
 		return false
 	}
-	named := false
-	for rest := text; ; {
-		value := contentType.FindSubmatchIndex(rest)
-		if value == nil {
-			return listBegins.Match(text) && (named || usual)
-		}
-		found := strings.ToLower(html.UnescapeString(string(rest[value[2]+1 : value[3]-1])))
+	named := usual
+	for _, value := range contentType.FindAllSubmatch(text, -1) {
+		found := strings.ToLower(html.UnescapeString(strings.Trim(string(value[1]), `"'`)))
 		if found == main {
 			named = true
 		} else if strings.HasSuffix(strings.TrimSuffix(found, "+xml"), ".main") {
 			return false
 		}
-		rest = rest[value[1]:]
 	}
+	return named
 }
 
 // countEntries counts what could be directory entries of a zip, without taking
