@@ -36,8 +36,11 @@ func sampleApplicationPage(word string) applications.Page {
 		},
 		Loan: &loan.Loan{
 			Loan: lending.Loan{
-				Amount: amount, OriginalAmount: lending.Cents(1000),
-				Stages: []lending.Stage{{Number: 1, Scheduled: amount}},
+				OriginalAmount: lending.Cents(1000),
+				Stages:         []lending.Stage{{Number: 1, Scheduled: amount}},
+				Disbursements: []lending.Disbursement{
+					{Gross: amount, UpdatedLoanAmount: &amount},
+				},
 			},
 			ProductCode: word, History: []loan.Disbursement{{
 				Disbursement: lending.Disbursement{

@@ -338,7 +338,7 @@ func TestLoanOpensInEitherOrder(t *testing.T) {
 				}
 			}
 			opened := w.GetLoan(t, app.UID)
-			if opened.Amount.String() != "10000.00" || opened.OriginalAmount.String() != "10000.00" ||
+			if opened.Amount().String() != "10000.00" || opened.OriginalAmount.String() != "10000.00" ||
 				len(opened.Stages) != 3 {
 				t.Errorf("opened %+v", opened.Loan)
 			}

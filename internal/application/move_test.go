@@ -168,7 +168,7 @@ func TestChangeAmount(t *testing.T) {
 		stages = append(stages, stage.Scheduled.String())
 	}
 	same(t, "stages", stages, "4000.00", "3600.00", "1400.00")
-	if got.Amount.String() != "9000.00" || got.OriginalAmount.String() != "9000.00" ||
+	if got.Amount().String() != "9000.00" || got.OriginalAmount.String() != "9000.00" ||
 		got.Balance().String() != "5000.00" {
 		t.Errorf("loan %+v", got.Loan)
 	}

@@ -31,27 +31,27 @@ type Disbursement struct {
 	// Number is sequential within the loan, from 1; one of a cancelled draw is not reused.
 	Number int
 	// Stage is the number of the stage that it pays out.
-	Stage            int
-	Kind             DrawKind
-	Gross, Fee, Net  Money
-	Status           FundingStatus
-	LoanAmountBefore *Money // what updatedLoanAmount replaced, nil without it
+	Stage             int
+	Kind              DrawKind
+	Gross, Fee, Net   Money
+	Status            FundingStatus
+	UpdatedLoanAmount *Money // nil for a draw that did not revise the loan amount
 }
 
 // Loan is an open loan with all that was drawn from it.
 type Loan struct {
-	// Amount is the total that may be drawn; OriginalAmount bounds a revised one.
-	Amount, OriginalAmount Money
+	// OriginalAmount is the approved amount, which bounds a revised one.
+	OriginalAmount Money
 	// FeePercent is the merchant fee that the next draw pays.
-	FeePercent    Percent
-	Stages        []Stage
+	FeePercent Percent
+	Stages     []Stage
+	// Disbursements are by number.
 	Disbursements []Disbursement
 }
 
 // OpenLoan returns the loan for an accepted offer.
 func OpenLoan(offer Offer, schedule Schedule) Loan {
 	return Loan{
-		Amount:         offer.ApprovedAmount,
 		OriginalAmount: offer.ApprovedAmount,
 		FeePercent:     offer.MerchantFeePercentage,
 		Stages:         schedule.Stages(offer.ApprovedAmount),
@@ -67,6 +67,18 @@ func LoanToOpen(status ApplicationStatus, offers []Offer, productUID string) (Of
 	return SelectedOffer(offers, productUID)
 }
 
+// Amount returns the total that may be drawn: what the newest draw in force that revised it
+// said, else the approved amount. It follows from the draws alone, so that no order of draws
+// and returns can make it wrong. Where a revision to less stands again because a later one
+// came back, more may be drawn already: then it is that.
+func (l Loan) Amount() Money {
+	amount := l.OriginalAmount
+	for _, disbursement := range l.live() {
+		amount = valueOr(disbursement.UpdatedLoanAmount, amount)
+	}
+	return MaxMoney(amount, l.Drawn())
+}
+
 // Drawn returns the gross of every disbursement in force, pending ones included.
 func (l Loan) Drawn() Money {
 	var drawn Money
@@ -77,7 +89,7 @@ func (l Loan) Drawn() Money {
 }
 
 // Balance returns what is left to draw.
-func (l Loan) Balance() Money { return l.Amount.Sub(l.Drawn()) }
+func (l Loan) Balance() Money { return l.Amount().Sub(l.Drawn()) }
 
 // IsPending reports whether the money of a draw is still under way. Without one, every earlier
 // draw was disbursed, or cancelled or returned, which leaves its stage open: draw rule 5.
@@ -120,11 +132,7 @@ func (l Loan) WithDraw(id int64, draw Draw) Loan {
 	disbursement := Disbursement{
 		ID: id, Number: l.NextNumber(), Stage: draw.Stage, Kind: draw.Kind,
 		Gross: draw.Gross, Fee: draw.Fee, Net: draw.Net, Status: FundingRequested,
-	}
-	if draw.NewLoanAmount != nil {
-		before := l.Amount
-		disbursement.LoanAmountBefore = &before
-		l.Amount = *draw.NewLoanAmount
+		UpdatedLoanAmount: draw.NewLoanAmount,
 	}
 	l.Disbursements = append(slices.Clone(l.Disbursements), disbursement)
 	return l
@@ -132,9 +140,9 @@ func (l Loan) WithDraw(id int64, draw Draw) Loan {
 
 // MoveDisbursement returns the loan after the funding of a disbursement went to
 // another status, and whether that changed anything. A cancelled or returned draw
-// frees its stage and its balance and takes its revised loan amount back; Amount,
-// Stages and the LoanAmountBefore of a later draw may differ then. Errors: as
-// FundingStatus.Move, NOT_FOUND for an id that is not of this loan.
+// frees its stage and its balance and takes its revised loan amount back; Amount and
+// Stages may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id that is
+// not of this loan.
 func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	at := slices.IndexFunc(l.Disbursements, func(d Disbursement) bool { return d.ID == id })
 	if at < 0 {
@@ -149,41 +157,10 @@ func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	if to.InForce() {
 		return l, true, nil
 	}
-	if before := l.Disbursements[at].LoanAmountBefore; before != nil {
-		l = l.withoutRevision(at, before)
-	}
 	// The approved amount may have changed since: the stage that is free again takes
 	// its share of what it is now.
 	l.Stages = l.stagesFor(l.OriginalAmount)
 	return l, true, nil
-}
-
-// withoutRevision takes the revised amount of a draw back: the next draw in force
-// that revised the amount did so from what was before, and without one that is the
-// loan's amount again. Where more was drawn since, it is that, so that money that came back
-// can always be recorded; the newest draw then takes the rest back when it goes.
-func (l Loan) withoutRevision(at int, before *Money) Loan {
-	for i := at + 1; i < len(l.Disbursements); i++ {
-		later := &l.Disbursements[i]
-		if later.Status.InForce() && later.LoanAmountBefore != nil {
-			later.LoanAmountBefore = before
-			return l
-		}
-	}
-	l.Amount = MaxMoney(*before, l.Drawn())
-	if before.Less(l.Amount) {
-		l.Disbursements[l.newestInForce()].LoanAmountBefore = before
-	}
-	return l
-}
-
-// newestInForce is the place of the newest disbursement in force; there is one.
-func (l Loan) newestInForce() int {
-	at := len(l.Disbursements) - 1
-	for !l.Disbursements[at].Status.InForce() {
-		at--
-	}
-	return at
 }
 
 // stagesFor computes the stages not yet drawn afresh: each takes its share of

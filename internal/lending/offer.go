@@ -215,7 +215,7 @@ func (a Approval) change(edit func(*Offer)) OfferChange {
 	loan := *a.Loan
 	loan.FeePercent = updated.MerchantFeePercentage
 	if amount := updated.ApprovedAmount; !loan.OriginalAmount.Equal(amount) {
-		loan.Amount, loan.OriginalAmount = amount, amount
+		loan.OriginalAmount = amount
 		loan.Stages = loan.stagesFor(amount)
 	}
 	changed.Loan = &loan

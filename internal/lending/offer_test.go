@@ -191,8 +191,8 @@ func TestChangeAmountOfAnOpenLoan(t *testing.T) {
 			if got := scheduled(*loan); got != tc.want {
 				t.Errorf("stages are %s, want %s", got, tc.want)
 			}
-			if !loan.Amount.Equal(money(t, tc.amount)) || !loan.OriginalAmount.Equal(loan.Amount) {
-				t.Errorf("loan of %s, originally %s", loan.Amount, loan.OriginalAmount)
+			if !loan.Amount().Equal(money(t, tc.amount)) || !loan.OriginalAmount.Equal(loan.Amount()) {
+				t.Errorf("loan of %s, originally %s", loan.Amount(), loan.OriginalAmount)
 			}
 			if loan.Balance().String() != tc.balance {
 				t.Errorf("balance %s, want %s", loan.Balance(), tc.balance)

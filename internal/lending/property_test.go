@@ -14,17 +14,17 @@ import (
 // percent, with nothing of the package in it but the names of codes and
 // statuses. Random sequences of actions run on both, and both must agree.
 type model struct {
-	amount, original int64
-	fee              int64
-	shares, planned  []int64
-	draws            []modelDraw
+	original        int64
+	fee             int64
+	shares, planned []int64
+	draws           []modelDraw
 }
 
 type modelDraw struct {
 	stage  int
 	kind   string
 	gross  int64
-	before int64 // loan amount that a revision replaced, else 0
+	said   int64 // updatedLoanAmount, 0 without it
 	status string
 }
 
@@ -36,7 +36,7 @@ func halfUp(cents, share int64) int64 {
 }
 
 func newModel(amount, fee int64, shares []int64) *model {
-	m := &model{amount: amount, original: amount, fee: fee, shares: shares}
+	m := &model{original: amount, fee: fee, shares: shares}
 	m.planned = m.fresh()
 	return m
 }
@@ -72,21 +72,16 @@ func (m *model) live() []modelDraw {
 	})
 }
 
-// release takes the amount of a draw back that was cancelled or returned. A later draw
-// in force that revised the loan amount did so from what was before.
-func (m *model) release(at int) {
-	if before := m.draws[at].before; before != 0 {
-		heir := &m.amount
-		for i := range m.draws[at+1:] {
-			later := &m.draws[at+1+i]
-			if later.before != 0 && later.status != "CANCELLED" && later.status != "RETURNED" {
-				heir = &later.before
-				break
-			}
+// amount is what the newest draw in force that carried updatedLoanAmount said, else the
+// approved amount, and never less than what is drawn.
+func (m *model) amount() int64 {
+	amount := m.original
+	for _, draw := range m.live() {
+		if draw.said != 0 {
+			amount = draw.said
 		}
-		*heir = before
 	}
-	m.replan()
+	return max(amount, m.taken())
 }
 
 func (m *model) drawn(stage int) bool {
@@ -131,7 +126,7 @@ type wish struct {
 
 // expect returns the code of the refusal, or the empty one and the draw.
 func (m *model) expect(w wish) (lending.Code, modelDraw) {
-	balance := m.amount - m.taken()
+	balance := m.amount() - m.taken()
 	switch {
 	case m.pending():
 		return "DRAW_PENDING", modelDraw{}
@@ -169,7 +164,7 @@ func (m *model) expect(w wish) (lending.Code, modelDraw) {
 }
 
 func (m *model) expectCompleting(w wish, draw modelDraw) (lending.Code, modelDraw) {
-	draw.gross = m.amount - m.taken()
+	draw.gross = m.amount() - m.taken()
 	switch {
 	case w.revised < 0:
 		return "", draw
@@ -178,7 +173,7 @@ func (m *model) expectCompleting(w wish, draw modelDraw) (lending.Code, modelDra
 	case w.revised <= m.taken():
 		return "VALIDATION_ERROR", draw
 	}
-	draw.before = m.amount
+	draw.said = w.revised
 	draw.gross = w.revised - m.taken()
 	return "", draw
 }
@@ -216,8 +211,8 @@ func newMachine(t *rapid.T) *machine {
 func (m *machine) amountNear(t *rapid.T, label string) int64 {
 	stage := m.model.nextStage()
 	edges := []int64{
-		0, 1, m.model.amount, m.model.original, m.model.taken(), m.model.planned[stage-1],
-		m.model.amount - m.model.taken(), m.offers,
+		0, 1, m.model.amount(), m.model.original, m.model.taken(), m.model.planned[stage-1],
+		m.model.amount() - m.model.taken(), m.offers,
 	}
 	edge := rapid.SampledFrom(edges).Draw(t, label)
 	near := edge + rapid.Int64Range(-1, 1).Draw(t, label+" off by")
@@ -277,9 +272,6 @@ func (m *machine) request(t *rapid.T, w wish, request lending.DrawRequest) {
 		t.Fatalf("%+v: %s, want %s", w, outcome(got, nil), wanted)
 	}
 	m.loan = m.loan.WithDraw(int64(100+len(m.model.draws)), got)
-	if want.before != 0 {
-		m.model.amount = w.revised
-	}
 	want.status = "FUNDING_REQUESTED"
 	m.model.draws = append(m.model.draws, want)
 }
@@ -313,7 +305,7 @@ func (m *machine) Fund(t *rapid.T) {
 	}
 	draw.status = to
 	if to == "CANCELLED" || to == "RETURNED" {
-		m.model.release(at)
+		m.model.replan()
 	}
 }
 
@@ -340,7 +332,7 @@ func (m *machine) ChangeAmount(t *rapid.T) {
 		t.Fatalf("amount %d instead of %d: changed %v", cents, m.model.original, change.Changed)
 	}
 	m.offer, m.loan = change.Updated, *change.Loan
-	m.model.amount, m.model.original = cents, cents
+	m.model.original = cents
 	m.model.replan()
 }
 
@@ -348,10 +340,10 @@ func (m *machine) ChangeAmount(t *rapid.T) {
 func (m *machine) Check(t *rapid.T) {
 	loan, model := m.loan, m.model
 	same := map[string][2]lending.Money{
-		"amount":   {loan.Amount, lending.Cents(model.amount)},
+		"amount":   {loan.Amount(), lending.Cents(model.amount())},
 		"original": {loan.OriginalAmount, lending.Cents(model.original)},
 		"drawn":    {loan.Drawn(), lending.Cents(model.taken())},
-		"balance":  {loan.Balance(), loan.Amount.Sub(loan.Drawn())},
+		"balance":  {loan.Balance(), loan.Amount().Sub(loan.Drawn())},
 	}
 	for i, planned := range model.planned {
 		same[fmt.Sprintf("stage %d", i+1)] = [2]lending.Money{
@@ -363,8 +355,8 @@ func (m *machine) Check(t *rapid.T) {
 			t.Fatalf("%s is %s, want %s", what, pair[0], pair[1])
 		}
 	}
-	if loan.Balance().IsNegative() || loan.OriginalAmount.Less(loan.Amount) {
-		t.Fatalf("balance %s of %s, originally %s", loan.Balance(), loan.Amount, loan.OriginalAmount)
+	if loan.Balance().IsNegative() || loan.OriginalAmount.Less(loan.Amount()) {
+		t.Fatalf("balance %s of %s, originally %s", loan.Balance(), loan.Amount(), loan.OriginalAmount)
 	}
 	m.checkDisbursements(t)
 }
@@ -424,7 +416,7 @@ func TestFullScheduleDrawsTheWholeLoan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
-		whole := m.loan.Amount
+		whole := m.loan.Amount()
 		for range len(m.loan.Stages) {
 			if m.loan.IsCompleted() {
 				break

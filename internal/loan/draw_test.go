@@ -216,7 +216,7 @@ func TestRequestDraw(t *testing.T) {
 			after := w.GetLoan(t, app.UID)
 			got := grant{
 				made.Kind, made.Number, made.Stage, made.Gross.String(), made.Fee.String(),
-				made.Net.String(), after.Amount.String(), after.Balance().String(),
+				made.Net.String(), after.Amount().String(), after.Balance().String(),
 			}
 			if got != test.want {
 				t.Errorf("drawn %+v, want %+v", got, test.want)

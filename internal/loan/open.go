@@ -27,7 +27,7 @@ func (s *Service) Open(
 		)
 		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
 		SELECT $1, unnest($6::integer[]), unnest($7::numeric[]), unnest($8::numeric[])`,
-		uid, offer.ProductUID, loan.OriginalAmount, loan.Amount, tx.Now,
+		uid, offer.ProductUID, loan.OriginalAmount, loan.Amount(), tx.Now,
 		stages.numbers, stages.percentages, stages.amounts)
 	if err != nil {
 		return fmt.Errorf("opening loan %s: %w", uid, err)

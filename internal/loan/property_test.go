@@ -178,7 +178,7 @@ func (m *machine) leaveOrReturn(*rapid.T) {
 // anyAmount is near the amounts that matter, and sometimes zero.
 func (m *machine) anyAmount(r *rapid.T) lending.Money {
 	near := []lending.Money{
-		{}, m.model.Amount, m.model.OriginalAmount, m.model.Balance(), m.model.Drawn(),
+		{}, m.model.Amount(), m.model.OriginalAmount, m.model.Balance(), m.model.Drawn(),
 	}
 	for _, stage := range m.model.Stages {
 		near = append(near, stage.Scheduled)

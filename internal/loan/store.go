@@ -60,7 +60,6 @@ type loanRow struct {
 	ProductUID  uuid.UUID       `db:"product_uid"`
 	ProductCode string          `db:"code"`
 	Original    lending.Money   `db:"original_amount"`
-	Amount      lending.Money   `db:"loan_amount"`
 	FeePercent  lending.Percent `db:"merchant_fee_percentage"`
 	Percent     lending.Percent `db:"percentage"`
 	Scheduled   lending.Money   `db:"scheduled_amount"`
@@ -77,7 +76,7 @@ type drawRow struct {
 	Gross       *lending.Money         `db:"gross_amount"`
 	Fee         *lending.Money         `db:"fee_amount"`
 	Net         *lending.Money         `db:"net_amount"`
-	Before      *lending.Money         `db:"loan_amount_before"`
+	Updated     *lending.Money         `db:"updated_loan_amount"`
 	RequestedAt *time.Time             `db:"requested_at"`
 	Processing  *time.Time             `db:"processing_at"`
 	SettledAt   *time.Time             `db:"settled_at"`
@@ -98,7 +97,7 @@ const drawColumns = `
 	d.gross_amount,
 	d.fee_amount,
 	d.net_amount,
-	d.loan_amount_before,
+	d.updated_loan_amount,
 	d.requested_at,
 	d.processing_at,
 	d.settled_at,
@@ -122,7 +121,6 @@ func findAll(
 		SELECT l.product_uid,
 		       p.code,
 		       l.original_amount,
-		       l.loan_amount,
 		       o.merchant_fee_percentage,
 		       s.stage,
 		       s.percentage,
@@ -156,7 +154,6 @@ func assemble(rows []loanRow) *Loan {
 	app := first.account
 	loan := &Loan{
 		Loan: lending.Loan{
-			Amount:         first.Amount,
 			OriginalAmount: first.Original,
 			FeePercent:     first.FeePercent,
 		},
@@ -187,7 +184,7 @@ func (r drawRow) disbursement(app account) Disbursement {
 	return Disbursement{
 		Disbursement: lending.Disbursement{
 			ID: *r.ID, Number: *r.Number, Stage: r.Stage, Kind: *r.Kind, Gross: *r.Gross,
-			Fee: *r.Fee, Net: *r.Net, Status: *r.Status, LoanAmountBefore: r.Before,
+			Fee: *r.Fee, Net: *r.Net, Status: *r.Status, UpdatedLoanAmount: r.Updated,
 		},
 		ApplicationUID: app.UID,
 		MerchantUID:    app.MerchantUID,
@@ -226,12 +223,17 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 		)
 		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
 		                           gross_amount, fee_amount, net_amount, fee_percentage,
-		                           loan_amount_before, certificate_uid, requested_by, requested_at)
-		VALUES ($1, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $4)
+		                           updated_loan_amount, loan_amount_before, certificate_uid,
+		                           requested_by, requested_at)
+		VALUES ($1, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+		        -- For the previous release, which takes a revised amount back by this one.
+		        CASE WHEN $13::numeric IS NOT NULL
+		             THEN (SELECT loan_amount FROM loans WHERE application_uid = $1) END,
+		        $14, $15, $4)
 		RETURNING merchant_disbursement_id`,
-		g.app.UID, after.Amount, after.Drawn(), tx.Now, made.Number, made.Stage,
+		g.app.UID, after.Amount(), after.Drawn(), tx.Now, made.Number, made.Stage,
 		string(made.Kind), string(made.Status), made.Gross, made.Fee, made.Net,
-		g.loan.FeePercent, made.LoanAmountBefore, g.certificate, g.by)
+		g.loan.FeePercent, made.UpdatedLoanAmount, g.certificate, g.by)
 	if err != nil {
 		return Disbursement{}, fmt.Errorf("inserting disbursement %d of loan %s: %w",
 			made.Number, g.app.UID, err)
@@ -244,8 +246,7 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 	}, nil
 }
 
-// update writes the totals and the stages of loans that changed, and from which loan
-// amounts their disbursements revised it.
+// update writes the totals and the stages of loans that changed.
 func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
 	if len(loans) == 0 {
 		return nil
@@ -254,22 +255,16 @@ func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
 		uids, owners             []uuid.UUID
 		originals, amounts, sums []lending.Money
 		stages                   stageColumns
-		ids                      pq.Int64Array
-		befores                  []*lending.Money
 	)
 	for _, loan := range loans {
 		uids = append(uids, loan.ApplicationUID)
 		originals = append(originals, loan.OriginalAmount)
-		amounts = append(amounts, loan.Amount)
+		amounts = append(amounts, loan.Amount())
 		sums = append(sums, loan.Drawn())
 		for range loan.Stages {
 			owners = append(owners, loan.ApplicationUID)
 		}
 		stages.add(loan.Stages)
-		for _, draw := range loan.Disbursements {
-			ids = append(ids, draw.ID)
-			befores = append(befores, draw.LoanAmountBefore)
-		}
 	}
 	_, err := tx.ExecContext(ctx, `
 		WITH loan AS (
@@ -281,12 +276,6 @@ func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
 			  FROM unnest($1::uuid[], $2::numeric[], $3::numeric[], $4::numeric[])
 			       AS new (uid, original, amount, drawn)
 			 WHERE l.application_uid = new.uid
-		), draw AS (
-			UPDATE disbursements d
-			   SET loan_amount_before = new.amount
-			  FROM unnest($9::bigint[], $10::numeric[]) AS new (id, amount)
-			 WHERE d.merchant_disbursement_id = new.id
-			   AND d.loan_amount_before IS DISTINCT FROM new.amount
 		)
 		UPDATE loan_stages s
 		   SET scheduled_amount = new.amount
@@ -294,7 +283,7 @@ func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
 		 WHERE s.application_uid = new.uid
 		   AND s.stage = new.stage`,
 		pq.Array(uids), pq.Array(originals), pq.Array(amounts), pq.Array(sums), tx.Now,
-		pq.Array(owners), stages.numbers, stages.amounts, ids, pq.Array(befores))
+		pq.Array(owners), stages.numbers, stages.amounts)
 	if err != nil {
 		return fmt.Errorf("updating loans %s: %w", uids, err)
 	}

@@ -442,13 +442,13 @@ func loanPanel(p Page) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Loan.Amount.Equal(p.Loan.OriginalAmount) {
-				templ_7745c5c3_Err = sum("Amount", p.Loan.Amount, "as approved").Render(ctx, templ_7745c5c3_Buffer)
+			if p.Loan.Amount().Equal(p.Loan.OriginalAmount) {
+				templ_7745c5c3_Err = sum("Amount", p.Loan.Amount(), "as approved").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = sum("Amount", p.Loan.Amount, "revised, was "+ui.Amount(ctx, p.Loan.OriginalAmount)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sum("Amount", p.Loan.Amount(), "revised, was "+ui.Amount(ctx, p.Loan.OriginalAmount)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -175,7 +175,7 @@ func newLoanBody(l loan.Loan) loanBody {
 		ProductUID:     l.ProductUID,
 		ProductCode:    l.ProductCode,
 		OriginalAmount: l.OriginalAmount,
-		LoanAmount:     l.Amount,
+		LoanAmount:     l.Amount(),
 		DrawnAmount:    l.Drawn(),
 		Balance:        l.Balance(),
 		Schedule:       make([]stageBody, 0, len(l.Stages)),
