@@ -64,7 +64,8 @@ type OfferChange struct {
 	Changed bool
 	// Offers is every offer of the application after the change, in the order given.
 	Offers []Offer
-	// Previous and Updated are the reported offer before and after.
+	// Previous and Updated are the reported offer before and after, of those that changed if
+	// any did.
 	Previous, Updated Offer
 	// Loan is the loan after the change, nil without one.
 	Loan *Loan
@@ -192,19 +193,29 @@ func (a Approval) affected() []*Offer {
 	return all
 }
 
-// change applies edit to a copy. The updated offer is that of the same product
-// as the previous one, even where another would now be reported: a receiver
-// compares the two.
+// change applies edit to a copy. The offer that it reports is one that changed, even
+// where another one would be reported otherwise, and its updated one is that of the same
+// product: a receiver compares the two.
 func (a Approval) change(edit func(*Offer)) OfferChange {
-	previous := *ReportedOffer(a.Offers, a.ProductUID)
 	before := a.Offers
 	a.Offers = slices.Clone(a.Offers)
 	for _, offer := range a.affected() {
 		edit(offer)
 	}
+	var edited []Offer // as they were
+	for i, offer := range before {
+		if !offer.Equal(a.Offers[i]) {
+			edited = append(edited, offer)
+		}
+	}
+	candidates := edited
+	if len(edited) == 0 {
+		candidates = before
+	}
+	previous := *ReportedOffer(candidates, a.ProductUID)
 	updated, _ := SelectedOffer(a.Offers, previous.ProductUID)
 	changed := OfferChange{
-		Changed:  !slices.EqualFunc(before, a.Offers, Offer.Equal),
+		Changed:  len(edited) > 0,
 		Offers:   a.Offers,
 		Previous: previous,
 		Updated:  updated,

@@ -154,6 +154,27 @@ func TestChangeAmountOfEveryOffer(t *testing.T) {
 	}
 }
 
+// While none is selected the offer that is reported may have the new terms already: then it is
+// the best one that changed.
+func TestChangeReportsAnOfferThatChanged(t *testing.T) {
+	t.Parallel()
+	best := offer(t, "C", "900", "900")
+	best.Term = "12"
+	others := []lending.Offer{
+		offer(t, "D", "800", "800"), offer(t, "B", "800", "800"), offer(t, "A", "700", "700"),
+	}
+	for term, want := range map[string]string{"12": "B 120 12", "60": "C 12 60"} {
+		change, err := lending.Approval{
+			Status: lending.StatusHardPull, Offers: append(slices.Clip(others), best),
+		}.ChangeTerms(lending.Terms{Term: &term})
+		wantCode(t, err, "")
+		got := change.Previous.ProductCode + " " + change.Previous.Term + " " + change.Updated.Term
+		if got != want || !change.Changed || change.Updated.ProductCode != change.Previous.ProductCode {
+			t.Errorf("to %s months: reported %q, changed %t; want %q", term, got, change.Changed, want)
+		}
+	}
+}
+
 func approved(offers []lending.Offer) string {
 	parts := make([]string, len(offers))
 	for i, offer := range offers {
