@@ -70,9 +70,10 @@ func (s *Service) Get(
 	return found, err
 }
 
-// RunDecision decides an application in Pending Review: it makes the offers
-// and moves the status on. A borrower who needs a manual review stays where
-// they are, and the decision may run again.
+// RunDecision decides an application once: it makes the offers and moves the
+// status on from Pending Review, or opens the loan of one that was Approved and
+// accepted before. A borrower who needs a manual review stays where they are, and
+// the decision may run again.
 //
 // Errors: APPLICATION_NOT_FOUND, INVALID_STATE.
 func (s *Service) RunDecision(
@@ -91,13 +92,14 @@ func (s *Service) RunDecision(
 	}
 	decision, err := lending.Decide(lending.DecisionRequest{
 		Status:       app.Status,
+		Decided:      app.Decided,
 		Products:     products,
 		Requested:    app.RequestedAmount,
 		AnnualIncome: app.Borrower.AnnualIncome,
 		LastName:     app.Borrower.LastName,
 		Switches:     s.Switches,
 	})
-	if err != nil || decision.Status == app.Status {
+	if err != nil || decision.Status == lending.StatusPendingReview {
 		return app, err
 	}
 	if err := saveOffers(ctx, tx, uid, decision.Offers); err != nil {
@@ -106,6 +108,10 @@ func (s *Service) RunDecision(
 	if err := change(ctx, tx, uid, `, decided_at = $2`); err != nil {
 		return Application{}, err
 	}
-	app.Offers, app.Decided = decision.Offers, true
+	app.Offers, app.Decided, app.UpdatedAt = decision.Offers, true, tx.Now
+	if decision.Status == app.Status {
+		err := s.openLoan(ctx, tx, &app)
+		return app, err
+	}
 	return s.enter(ctx, tx, app, decision.Status)
 }

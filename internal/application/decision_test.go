@@ -3,6 +3,7 @@ package application_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -120,6 +121,51 @@ func TestUndecidedApplicationCanBeDecidedAgain(t *testing.T) {
 	decided, err := decide(t, w, app.UID)
 	if err != nil || decided.Status != lending.StatusHardPullAuthorization {
 		t.Errorf("without switches decided %s (%v)", decided.Status, err)
+	}
+}
+
+// The lender may approve, and the borrower accept, before the decision has run.
+func TestDecisionAfterApprovalAndAcceptanceOpensTheLoan(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	product := w.NewProduct(t, "SOLAR", "40,40,20")
+	w.NewProduct(t, "ROOF", "100")
+	app := w.Application(t)
+	w.Move(t, app.UID, lending.StatusApproved)
+	if err := accept(t, w, app.UID, product); err != nil {
+		t.Fatal(err)
+	}
+	decided, err := decide(t, w, app.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := w.Get(t, app.UID)
+	if decided.Status != lending.StatusApproved || !stored.Decided || len(stored.Offers) != 2 ||
+		len(decided.Offers) != 2 || !decided.UpdatedAt.Equal(stored.UpdatedAt) {
+		t.Errorf("decided %+v, stored %+v", decided, stored)
+	}
+	opened := w.GetLoan(t, app.UID)
+	if opened.ProductUID.String() != product.UID || opened.Amount().String() != "10000.00" {
+		t.Errorf("the loan is %+v", opened)
+	}
+	same(t, "events", w.Statuses(t, app.UID), statusEvent+"Approved")
+	_, err = decide(t, w, app.UID)
+	refused(t, err, lending.CodeInvalidState)
+}
+
+// What a person ended cannot be decided, and is not said to have been.
+func TestDecisionOfAnEndedApplication(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	for _, status := range []lending.ApplicationStatus{"Declined", "Closed"} {
+		app := w.Application(t)
+		w.Move(t, app.UID, status)
+		_, err := decide(t, w, app.UID)
+		refused(t, err, lending.CodeInvalidState)
+		if want := "cannot run on an application that is " + string(status); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want that it %s", err, want)
+		}
 	}
 }
 

@@ -25,6 +25,8 @@ type Product struct {
 // DecisionRequest is what a decision rests on.
 type DecisionRequest struct {
 	Status ApplicationStatus
+	// Decided reports whether the decision has run.
+	Decided bool
 	// Products are the active ones.
 	Products  []Product
 	Requested Money
@@ -52,28 +54,40 @@ const (
 // incomeShare is the part of the annual income that a borrower may owe.
 var incomeShare = Percent{decimal.NewFromInt(40)}
 
-// Decide makes the offers and the status. Error: INVALID_STATE if the
-// application has left Pending Review, where only undecided ones are.
+// Decide makes the offers and the status. An application that a person moved on before keeps
+// its status. Error: INVALID_STATE if it is decided already, Declined or Closed.
 func Decide(request DecisionRequest) (Decision, error) {
-	if request.Status != StatusPendingReview {
+	switch {
+	case request.Decided:
 		return Decision{}, NewError(CodeInvalidState,
 			"the application is decided already, it is %s", request.Status)
+	case request.Status.IsFinal():
+		return Decision{}, NewError(CodeInvalidState,
+			"the decision cannot run on an application that is %s", request.Status)
 	}
+	decision := decide(request)
+	if request.Status != StatusPendingReview && decision.Status != StatusPendingReview {
+		decision.Status = request.Status
+	}
+	return decision, nil
+}
+
+func decide(request DecisionRequest) Decision {
 	if request.Switches {
 		switch request.LastName {
 		case lastNameDeclined:
-			return Decision{Status: StatusDeclined}, nil
+			return Decision{Status: StatusDeclined}
 		case lastNameReview:
-			return Decision{Status: StatusPendingReview}, nil
+			return Decision{Status: StatusPendingReview}
 		case lastNameClearance:
-			return Decision{Status: StatusPendClearance, Offers: makeOffers(request)}, nil
+			return Decision{Status: StatusPendClearance, Offers: makeOffers(request)}
 		}
 	}
 	offers := makeOffers(request)
 	if len(offers) == 0 {
-		return Decision{Status: StatusDeclined}, nil
+		return Decision{Status: StatusDeclined}
 	}
-	return Decision{Status: StatusHardPullAuthorization, Offers: offers}, nil
+	return Decision{Status: StatusHardPullAuthorization, Offers: offers}
 }
 
 func makeOffers(request DecisionRequest) []Offer {

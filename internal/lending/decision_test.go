@@ -84,6 +84,31 @@ func TestDecideTakesEachProduct(t *testing.T) {
 	}
 }
 
+// Whoever was moved on before the decision gets the offers and keeps the status.
+func TestDecideKeepsTheStatusThatAPersonChose(t *testing.T) {
+	t.Parallel()
+	for _, status := range lending.AllApplicationStatuses() {
+		if status == lending.StatusPendingReview || status.IsFinal() {
+			continue
+		}
+		for requested, offers := range map[string]int{"5000": 1, "500": 0} {
+			decision, err := lending.Decide(lending.DecisionRequest{
+				Status: status, Requested: money(t, requested),
+				Products: []lending.Product{product(t, "A", "1000", "9000")},
+			})
+			if err != nil || decision.Status != status || len(decision.Offers) != offers {
+				t.Errorf("%s for %s: decided %+v (%v)", status, requested, decision, err)
+			}
+		}
+		decision, err := lending.Decide(lending.DecisionRequest{
+			Status: status, LastName: "Review", Switches: true,
+		})
+		if err != nil || decision.Status != lending.StatusPendingReview {
+			t.Errorf("%s for a review: decided %+v (%v)", status, decision, err)
+		}
+	}
+}
+
 func TestDecideByLastName(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

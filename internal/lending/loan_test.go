@@ -10,7 +10,7 @@ import (
 )
 
 // Each action in each status: only Approved draws and changes its amount, three
-// statuses change terms, only Pending Review is decided.
+// statuses change terms, and what has not ended is decided, once.
 func TestEveryStatusByEveryAction(t *testing.T) {
 	t.Parallel()
 	const no, conflict = lending.CodeApplicationNotApproved, lending.CodeInvalidState
@@ -20,10 +20,10 @@ func TestEveryStatusByEveryAction(t *testing.T) {
 		opens                       bool
 	}{
 		{"Pending Review", no, conflict, conflict, "", false},
-		{"Hard Pull Authorization", no, conflict, conflict, conflict, false},
-		{"Hard Pull", no, conflict, "", conflict, false},
-		{"Pend Clearance", no, conflict, "", conflict, false},
-		{"Approved", "", "", "", conflict, true},
+		{"Hard Pull Authorization", no, conflict, conflict, "", false},
+		{"Hard Pull", no, conflict, "", "", false},
+		{"Pend Clearance", no, conflict, "", "", false},
+		{"Approved", "", "", "", "", true},
 		{"Declined", no, conflict, conflict, conflict, false},
 		{"Closed", no, conflict, conflict, conflict, false},
 	} {
@@ -38,6 +38,7 @@ func TestEveryStatusByEveryAction(t *testing.T) {
 			_, amountErr := approval.ChangeAmount(money(t, "1100"))
 			_, termsErr := approval.ChangeTerms(lending.Terms{InterestRate: &rate})
 			_, decideErr := lending.Decide(lending.DecisionRequest{Status: tc.status})
+			_, againErr := lending.Decide(lending.DecisionRequest{Status: tc.status, Decided: true})
 			_, opens := lending.LoanToOpen(tc.status, offers, "A")
 			for _, check := range []struct {
 				action    string
@@ -47,6 +48,7 @@ func TestEveryStatusByEveryAction(t *testing.T) {
 				{"change amount", lending.ErrorCode(amountErr), tc.amount},
 				{"change terms", lending.ErrorCode(termsErr), tc.terms},
 				{"decide", lending.ErrorCode(decideErr), tc.decide},
+				{"decide again", lending.ErrorCode(againErr), conflict},
 			} {
 				if check.got != check.want {
 					t.Errorf("%s is %q, want %q", check.action, check.got, check.want)

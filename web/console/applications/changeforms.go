@@ -52,20 +52,30 @@ func (c changing) confirmStatus() (changeForm, error) {
 }
 
 func (c changing) confirmDecision() (changeForm, error) {
-	if c.now.Status != lending.StatusPendingReview || c.now.Decided {
-		return changeForm{}, notNow("The decision runs once, in Pending Review; the application is %s",
+	if c.now.Decided || c.now.Status.IsFinal() {
+		return changeForm{}, notNow("The decision runs once, before the application ends; it is %s",
 			c.now.Status)
 	}
-	event := c.tells(lending.EventStatusUpdated)
+	note := c.tells(lending.EventStatusUpdated)
+	effects := []string{
+		"Each active product may make an offer. With one the application goes to " +
+			"Hard Pull Authorization, without any to Declined, which is final.",
+		note, c.mails("stipulation") + " Not if it is declined.",
+	}
+	if c.now.Status != lending.StatusPendingReview {
+		note = "Sends no event."
+		effects = []string{
+			"Each active product may make an offer. The application stays " + string(c.now.Status) + ".",
+			note,
+		}
+		if c.now.Status == lending.StatusApproved && c.now.Selected() != "" {
+			effects = append(effects, "The loan opens if the selected product makes an offer.")
+		}
+	}
 	return changeForm{
-		button: "Run the decision", note: event,
+		button: "Run the decision", note: note,
 		form: ui.Confirmation{
-			Title: "Run the decision", Submit: "Run the decision",
-			Effects: []string{
-				"Each active product may make an offer. With one the application goes to " +
-					"Hard Pull Authorization, without any to Declined, which is final.",
-				event, c.mails("stipulation") + " Not if it is declined.",
-			},
+			Title: "Run the decision", Submit: "Run the decision", Effects: effects,
 		},
 		done: "The decision has run.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {

@@ -32,8 +32,12 @@ func (c changing) confirmAcceptance() (changeForm, error) {
 	if c.now.Communications == lending.CommunicationsPaused {
 		effects[1] = "Communications are enabled, and the borrower gets the welcome e-mail at once."
 	}
-	if c.now.Status == lending.StatusApproved {
+	switch {
+	case c.now.Status != lending.StatusApproved:
+	case c.now.Decided:
 		effects = append(effects, "The loan opens, since the application is Approved.")
+	default:
+		effects = append(effects, "The loan opens once the decision has made the product's offer.")
 	}
 	event := c.tells(lending.EventStatusUpdated)
 	effects = append(effects,
