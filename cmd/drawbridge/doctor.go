@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 	"drawbridge/internal/doctor"
 )
@@ -86,7 +87,13 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
-	if wrong != nil {
+	if other := app.CheckEnvironment(env.ctx, settings.Env, db.DB); other != nil {
+		found = append(found, doctor.Failure("environment", other,
+			"Give the command the settings of the service."), doctor.Checkup{
+			Name: "services", Finding: doctor.Skipped,
+			Detail: "The settings have to be those of the database first.",
+		})
+	} else if wrong != nil {
 		found = append(found, doctor.Checkup{
 			Name: "services", Finding: doctor.Skipped, Detail: "The settings have to be right first.",
 		})

@@ -164,27 +164,34 @@ func (env *environment) open(settings config.Config) (*database, error) {
 }
 
 // use opens the database with a current schema for a command and closes it
-// afterwards.
+// afterwards. One of another environment than the settings' is left as it is.
 func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) error {
 	return env.withDatabase(func(settings config.Config, db *postgres.DB) error {
-		// Development migrates; production does when it is told to.
-		if settings.Env == config.Development {
-			if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
-				return err
-			}
-			return do(settings, db)
+		err := app.CheckEnvironment(env.ctx, settings.Env, db)
+		switch {
+		case err != nil:
+			return err
+		case settings.Env == config.Development:
+			// Development migrates; production does when it is told to.
+			err = migrations.Up(env.ctx, db.DB.DB)
+		default:
+			err = wantSchema(env.ctx, db)
 		}
-		missing, err := migrations.Pending(env.ctx, db.DB.DB)
 		if err != nil {
 			return err
 		}
-		if len(missing) > 0 {
-			return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up as the "+
-				"role that owns the schema",
-				strings.Join(missing, ", "))
-		}
 		return do(settings, db)
 	})
+}
+
+// wantSchema refuses a schema that is behind.
+func wantSchema(ctx context.Context, db *postgres.DB) error {
+	missing, err := migrations.Pending(ctx, db.DB.DB)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up as the "+
+		"role that owns the schema", strings.Join(missing, ", "))
 }
 
 // withDatabase opens the database as it is, without touching its schema, and
@@ -215,16 +222,21 @@ func (env *environment) withServices(do func(s *app.Services) error) error {
 		if err != nil {
 			return err
 		}
-		patience := cmp.Or(env.patience, databasePatience)
-		ctx, end := postgres.WithPatience(env.ctx, patience)
-		defer end()
-		env.ctx = ctx
-		err = do(s)
-		if err != nil && errors.Is(context.Cause(ctx), postgres.ErrOutOfTime) {
-			err = fmt.Errorf("%w: given up after %s", postgres.ErrOutOfTime, patience)
-		}
-		return err
+		return env.patiently(func() error { return do(s) })
 	})
+}
+
+// patiently bounds how long do may wait for the database.
+func (env *environment) patiently(do func() error) error {
+	patience := cmp.Or(env.patience, databasePatience)
+	ctx, end := postgres.WithPatience(env.ctx, patience)
+	defer end()
+	env.ctx = ctx
+	err := do()
+	if err != nil && errors.Is(context.Cause(ctx), postgres.ErrOutOfTime) {
+		err = fmt.Errorf("%w: given up after %s", postgres.ErrOutOfTime, patience)
+	}
+	return err
 }
 
 // services wires the services over an open database.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
+	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/restore"
@@ -111,7 +112,18 @@ type environmentCmd struct {
 // Help says what the record is for.
 func (environmentCmd) Help() string {
 	return "The first serve on a database records its DRAWBRIDGE_ENV there. A serve of another " +
-		"environment refuses to start, so that no sandbox takes production's mails for its own."
+		"environment refuses to start, so that no sandbox takes production's mails for its own, and " +
+		"so does every other command but doctor, migrate and these two."
+}
+
+// withRecord opens the database of any environment, as it is. Nothing is migrated and no key is
+// made there: the settings may not be the database's.
+func (env *environment) withRecord(
+	do func(db *postgres.DB, record *restore.Service) error,
+) error {
+	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
+		return env.patiently(func() error { return do(db, &restore.Service{DB: db}) })
+	})
 }
 
 type environmentShowCmd struct{ jsonFlag }
@@ -123,9 +135,12 @@ type environmentJSON struct {
 
 // Run shows the record.
 func (cmd environmentShowCmd) Run(env *environment) error {
-	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		recorded, err := s.Restored.Environment(env.ctx, s.DB)
-		return environmentOutput(recorded), err
+	return env.withRecord(func(db *postgres.DB, record *restore.Service) error {
+		recorded, err := record.Environment(env.ctx, db)
+		if err != nil && !postgres.IsMissing(err) {
+			return err
+		}
+		return env.print(cmd.JSON, environmentOutput(recorded))
 	})
 }
 
@@ -146,14 +161,25 @@ type environmentSetCmd struct {
 
 // Run changes the record.
 func (cmd environmentSetCmd) Run(env *environment) error {
-	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		before, err := s.Restored.Environment(env.ctx, tx)
-		if err == nil {
-			err = s.Restored.SetEnvironment(env.ctx, tx, cmd.Name)
+	return env.withRecord(func(db *postgres.DB, record *restore.Service) error {
+		if err := wantSchema(env.ctx, db); err != nil {
+			return err
 		}
-		recorded := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
-		recorded.Before = environmentJSON{before}
-		return did(recorded, environmentOutput(&cmd.Name)), err
+		err := commit(env.ctx, &operator.Service{DB: db}, func(
+			tx *postgres.Tx,
+		) ([]operator.Entry, error) {
+			before, err := record.Environment(env.ctx, tx)
+			if err == nil {
+				err = record.SetEnvironment(env.ctx, tx, cmd.Name)
+			}
+			recorded := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
+			recorded.Before = environmentJSON{before}
+			return []operator.Entry{recorded}, err
+		})
+		if err != nil {
+			return err
+		}
+		return env.print(cmd.JSON, environmentOutput(&cmd.Name))
 	})
 }
 

@@ -77,6 +77,9 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 			return err
 		}
 	}
+	if err := app.CheckEnvironment(env.ctx, settings.Env, db); err != nil {
+		return err
+	}
 	if settings.Env == config.Development {
 		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
 			return err

@@ -15,7 +15,9 @@ import (
 
 	"drawbridge/internal/config"
 	"drawbridge/internal/listener"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/reencrypt"
+	"drawbridge/internal/restore"
 	"drawbridge/migrations"
 	"drawbridge/web"
 )
@@ -98,13 +100,33 @@ func (s *Services) ensureEnvironment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if recorded != string(s.Settings.Env) {
-		return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
-			"service; set DRAWBRIDGE_ENV=%s, or change the record with: drawbridge environment set %s",
-			s.Settings.Env, recorded, recorded, s.Settings.Env)}
+	if err := sameEnvironment(s.Settings.Env, recorded); err != nil {
+		return err
 	}
 	s.settled.Store(true)
 	return nil
+}
+
+func sameEnvironment(env config.Env, recorded string) error {
+	if recorded == string(env) {
+		return nil
+	}
+	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
+		"service; set DRAWBRIDGE_ENV=%s, or change the record with: drawbridge environment set %s",
+		env, recorded, recorded, env)}
+}
+
+// CheckEnvironment refuses a database that is recorded as that of another environment, before
+// anything is made or migrated: its schema may be any. What records none is anybody's.
+func CheckEnvironment(ctx context.Context, env config.Env, db *postgres.DB) error {
+	recorded, err := (&restore.Service{DB: db}).Environment(ctx, db)
+	if postgres.IsMissing(err) || err == nil && recorded == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return sameEnvironment(env, *recorded)
 }
 
 // ensurePartitions covers the case that no worker ran for months, once the schema

@@ -22,6 +22,8 @@ const (
 	stateCheck         = "23514"
 	stateReadOnly      = "25006"
 	stateDiskFull      = "53100"
+	stateNoTable       = "42P01"
+	stateNoColumn      = "42703"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -49,6 +51,12 @@ func IsLockTimeout(err error) bool {
 func IsForbidden(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	return ok && pqErr.Code == stateForbidden
+}
+
+// IsMissing tells whether a statement names a table or a column that the schema does not have.
+func IsMissing(err error) bool {
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && (pqErr.Code == stateNoTable || pqErr.Code == stateNoColumn)
 }
 
 // IsCancelled tells whether a statement was ended before its time: because its
