@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -142,6 +143,10 @@ func run(ctx context.Context, env environment) (status int) {
 		env.complain("%s (see %s --help)", plain(lending.OneLine(err)), asked)
 		return exitUsage
 	}
+	if flag := emptyFlag(command); flag != "" {
+		env.complain("--%s is empty (see %s --help)", flag, command.Selected().FullPath())
+		return exitUsage
+	}
 	env.ctx, env.model = ctx, parser.Model
 	if err := command.Run(&env); err != nil {
 		env.complain("%s", lending.OneLine(err))
@@ -154,6 +159,35 @@ func run(ctx context.Context, env environment) (status int) {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// emptyFlag is the first flag that was given an empty value without being marked as one that takes
+// it. That is a variable which a script has not set: as a filter it would choose everything.
+func emptyFlag(given *kong.Context) string {
+	for _, step := range given.Path {
+		if step.Flag != nil && !step.Flag.Tag.Has("empty") && isEmpty(step.Flag.Target) {
+			return step.Flag.Name
+		}
+	}
+	return ""
+}
+
+// isEmpty tells whether a value, or one of several, is an empty text.
+func isEmpty(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Pointer:
+		return !value.IsNil() && isEmpty(value.Elem())
+	case reflect.Slice:
+		for i := range value.Len() {
+			if isEmpty(value.Index(i)) {
+				return true
+			}
+		}
+	case reflect.String:
+		return value.Len() == 0
+	default:
+	}
+	return false
 }
 
 // complain says in one line what went wrong.

@@ -44,7 +44,7 @@ type subscriptionFlags struct {
 	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; secret or plain as its name sounds." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
 	Rate     *int     `help:"Requests per second at most; 0 for no limit." placeholder:"N"`
-	Name     *string  `help:"What people call it, up to 100 characters; \"\" for nothing." placeholder:"TEXT"`
+	Name     *string  `empty:"" help:"What people call it, up to 100 characters; \"\" for nothing." placeholder:"TEXT"`
 	Retry    string   `help:"Delays before attempts 2 and 3, such as 5m,2h, each 1s to 72h; default for those of all." placeholder:"D1,D2"`
 	Standard *bool    `help:"Also sign by Standard Webhooks (with --auth hmac); --standard=false ends it."`
 	JSON     bool     `name:"json" help:"Print one JSON document."`

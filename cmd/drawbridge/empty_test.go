@@ -1,0 +1,47 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAnEmptyFlagIsRefused: a variable that a script has not set narrows nothing, and so would
+// widen a re-send to everybody.
+func TestAnEmptyFlagIsRefused(t *testing.T) {
+	t.Parallel()
+	const uid = "0190d3c2-0000-7000-8000-000000000001"
+	// Nothing answers there: what is not refused ends otherwise.
+	d := &desk{variables: map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/none"}}
+	filters := []string{"subscription", "state", "event", "application", "since", "until"}
+	for command, flags := range map[string][]string{
+		"delivery resend":            append(slices.Clip(filters), "reason"),
+		"delivery resend --since 1d": {"subscription", "state"},
+		"email resend":               {"state", "application", "kind", "since", "until", "reason"},
+		"bulk create":                append(slices.Clip(filters), "partner", "reason"),
+		"subscription update " + uid: {
+			"url", "auth", "secret", "event", "header", "secret-header", "plain-header", "keep-header",
+			"merchant", "retry", "reason",
+		},
+	} {
+		for _, flag := range flags {
+			for _, given := range [][]string{{"--" + flag, ""}, {"--" + flag + "="}} {
+				got := d.run(t, append(strings.Fields(command), given...)...)
+				if got.status != exitUsage || !strings.Contains(got.stderr, "--"+flag+" is empty") {
+					t.Errorf("%s %q ended with %+v", command, given, got)
+				}
+			}
+		}
+	}
+	got := d.run(t, "subscription", "update", uid, "--event", "task.created", "--event", "")
+	if got.status != exitUsage || !strings.Contains(got.stderr, "--event is empty") {
+		t.Errorf("an empty one of several ended with %+v", got)
+	}
+	for _, line := range []string{"subscription update " + uid + " --name", "partner update " + uid +
+		" --contact"} {
+		got := d.run(t, append(strings.Fields(line), "")...)
+		if got.status != exitFailed || strings.Contains(got.stderr, "is empty") {
+			t.Errorf("%s '' ended with %+v", line, got)
+		}
+	}
+}
