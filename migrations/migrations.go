@@ -22,7 +22,6 @@ import (
 	"slices"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/rivermigrate"
 )
@@ -222,11 +221,11 @@ func owned(err error) error {
 }
 
 func withProvider(db *sql.DB, use func(*goose.Provider) error) error {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	locker, err := newLocker()
 	if err != nil {
-		return fmt.Errorf("preparing the migration lock: %w", err)
+		return err
 	}
-	provider, err := newProvider(db, goose.WithSessionLocker(patientLocker{locker}))
+	provider, err := newProvider(db, goose.WithSessionLocker(locker))
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,56 @@ const (
 	maxLockPause = 2 * time.Second
 	// lockNotice is how often the log says that a migration waits.
 	lockNotice = 10 * time.Second
+	// turnPause is how long a run waits between its tries to be the one that migrates.
+	turnPause = time.Second
 )
 
-// patientLocker bounds how long the connection that migrates waits for a lock.
-type patientLocker struct{ lock.SessionLocker }
+// patientLocker waits until no other run migrates, however long that takes: an index of a big table
+// takes hours. Then it bounds how long the connection that migrates waits for a lock.
+type patientLocker struct {
+	lock.SessionLocker
+	// pause is the time between two tries, notice that between two calls of tell.
+	pause, notice time.Duration
+	// tell says how long it has waited.
+	tell func(ctx context.Context, waited time.Duration)
+}
+
+func newLocker() (patientLocker, error) {
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return patientLocker{}, fmt.Errorf("preparing the migration lock: %w", err)
+	}
+	tell := func(ctx context.Context, waited time.Duration) {
+		slog.WarnContext(ctx, "another process migrates the database; waiting for its end",
+			"waited", waited.Round(time.Second))
+	}
+	return patientLocker{locker, turnPause, lockNotice, tell}, nil
+}
 
 // SessionLock implements lock.SessionLocker.
 func (l patientLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
-		return err
+	begun := time.Now()
+	for noticed := begun; ; {
+		var locked bool
+		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`,
+			lock.DefaultLockID).Scan(&locked)
+		if err != nil {
+			return fmt.Errorf("asking for the migration lock: %w", err)
+		}
+		if locked {
+			break
+		}
+		if time.Since(noticed) >= l.notice {
+			noticed = time.Now()
+			l.tell(ctx, time.Since(begun))
+		}
+		pause := time.NewTimer(l.pause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		case <-pause.C:
+		}
 	}
 	_, err := conn.ExecContext(ctx, boundLocks(""))
 	return err
