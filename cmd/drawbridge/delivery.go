@@ -191,6 +191,12 @@ type deliveryResendCmd struct {
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
+// Help says what the flags leave out.
+func (deliveryResendCmd) Help() string {
+	return "With --state failed the flags leave out what was made good: what arrived by another " +
+		"delivery of the same event. Name those to send them all the same."
+}
+
 // Run re-sends the named deliveries, or those that the filters choose.
 func (cmd deliveryResendCmd) Run(env *environment) error {
 	filter, uids := cmd.filter(env), env.uids("the delivery", cmd.UIDs)

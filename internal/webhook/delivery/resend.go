@@ -80,7 +80,8 @@ func Distinct(uids []uuid.UUID) []uuid.UUID {
 }
 
 // ResendMatching re-sends every delivery that matches the filter, oldest first.
-// Unless the filter names a subscription, those of deleted ones are left out.
+// Unless the filter names a subscription, those of deleted ones are left out; of
+// those that failed, what was made good is, so that a repetition sends nothing twice.
 //
 // Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
@@ -100,6 +101,7 @@ func (s *Service) ResendMatching(
 				"subscription %s was deleted: nothing can be re-sent to it", uid)
 		}
 	}
+	filter.Open = filter.Open || filter.State == StateFailed
 	c := filter.conditions()
 	c.Add(`s.state <> 'deleted'`)
 	text := `SELECT d.delivery_uid` + deliveryTables + c.Where() +

@@ -274,6 +274,27 @@ func TestResendMatching(t *testing.T) {
 	}
 }
 
+// What failed is sent again until it has arrived, however often that is asked for.
+func TestResendMatchingLeavesOutWhatWasMadeGood(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500, 500, 500, 200))
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	spend(t, h)
+	for run, want := range []int{1, 0} {
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			made, err := h.Deliveries.ResendMatching(ctx, tx,
+				delivery.Filter{State: delivery.StateFailed}, "support", "")
+			if len(made) != want {
+				t.Errorf("run %d re-sent %d, want %d", run, len(made), want)
+			}
+			return err
+		})
+		spend(t, h)
+	}
+}
+
 // A re-send and the deletion of its subscription at once: the one that comes second
 // waits, and nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
