@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,15 +26,21 @@ type output struct {
 	text     func(w io.Writer)
 }
 
+// print writes the result at once. One that nobody gets, such as a secret that is shown once, is a
+// failure of the command.
 func (env *environment) print(asJSON bool, out output) error {
-	if !asJSON {
-		out.text(env.stdout)
-		return nil
+	var text bytes.Buffer
+	if asJSON {
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(out.document); err != nil {
+			return fmt.Errorf("writing the result: %w", err)
+		}
+	} else {
+		out.text(&text)
 	}
-	encoder := json.NewEncoder(env.stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(out.document); err != nil {
+	if _, err := env.stdout.Write(text.Bytes()); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
