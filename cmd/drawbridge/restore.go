@@ -60,7 +60,7 @@ func (cmd restoreQuarantineCmd) Run(env *environment) error {
 		return done{
 			entries: []operator.Entry{settingsEntry("restore.hold", cmd.Reason, nil)},
 			after:   func() (output, error) { return env.restoreOutput(s) },
-		}, s.Restored.Quarantine(env.ctx, tx, cmd.Reason)
+		}, byFlags(s.Restored.Quarantine(env.ctx, tx, cmd.Reason))
 	})
 }
 
@@ -79,6 +79,10 @@ type releasedJSON struct {
 
 // Run decides.
 func (cmd restoreReleaseCmd) Run(env *environment) error {
+	reason, err := restore.CheckReason(cmd.Reason)
+	if err != nil {
+		return byFlags(err)
+	}
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		began, err := s.Restored.Release(env.ctx, tx)
 		if err != nil {
@@ -92,7 +96,7 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 			released.CancelledMails, err = s.Emails.GiveUpQueued(env.ctx, tx, began)
 		}
 		return did(
-			settingsEntry("restore.release", cmd.Reason, map[string]any{
+			settingsEntry("restore.release", reason, map[string]any{
 				"deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
 				"done": released,
 			}),

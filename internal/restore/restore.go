@@ -116,13 +116,20 @@ func isCopy(ctx context.Context, db postgres.Querier) (bool, error) {
 	return copied, nil
 }
 
+// CheckReason returns the reason for a quarantine or its end as it is kept. Error:
+// VALIDATION_ERROR.
+func CheckReason(reason string) (string, error) {
+	var errs lending.FieldErrors
+	reason = errs.Text("reason", reason, maxReason)
+	return reason, errs.Err()
+}
+
 // Quarantine begins a quarantine by hand: workers that start from now on wait, and those that
 // run take nothing more within seconds. It is for a database that was taken back in time where
 // it stands. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
 func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
-	var errs lending.FieldErrors
-	reason = errs.Text("reason", reason, maxReason)
-	if err := errs.Err(); err != nil {
+	reason, err := CheckReason(reason)
+	if err != nil {
 		return err
 	}
 	result, err := tx.ExecContext(ctx, `
