@@ -20,13 +20,13 @@ type doctorCmd struct {
 // Help says what is looked at.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, the database (whether it can be written, its settings, its " +
-		"tables, open transactions, backups), the migrations, the clock, the workers, the queues, " +
-		"what is overdue, the keys (decrypts every " +
-		"value), whether a restored database holds everything, the bucket, the folder of " +
-		"temporary files, the mail server (which it tells the sender) and the way out over HTTPS, and " +
-		"says what to do about each problem. It sends no mail and no webhook, and changes nothing but " +
-		"a small object in the bucket, a temporary file and a temporary table, which it removes. Ends " +
-		"with 1 when something failed."
+		"tables, open transactions, backups), the migrations, the clock, the workers, the queues," +
+		" what is overdue, the keys (decrypts every value), published credentials, whether a " +
+		"restored database holds everything, the bucket, the folder of temporary files, the mail " +
+		"server (which it tells the sender) and the way out over HTTPS, and says what to do about" +
+		" each problem. It sends no mail and no webhook, and changes nothing but a small object " +
+		"in the bucket, a temporary file and a temporary table, which it removes. Ends with 1 " +
+		"when something failed."
 }
 
 // findingColours are those of a terminal.

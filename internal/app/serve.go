@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -35,10 +36,6 @@ func (s *Services) Prepare(ctx context.Context) error {
 	if err != nil || len(missing) > 0 {
 		return err
 	}
-	// Before the environment is recorded: who is refused has not begun.
-	if err := s.refuseDemoUsers(ctx); err != nil {
-		return err
-	}
 	if err := s.ensureEnvironment(ctx); err != nil {
 		return err
 	}
@@ -49,23 +46,43 @@ func (s *Services) Prepare(ctx context.Context) error {
 	return s.ensurePartitions(ctx)
 }
 
-// refuseDemoUsers keeps a process from serving people who know published passwords. Of a database
-// of another environment that is to be said first.
-func (s *Services) refuseDemoUsers(ctx context.Context) error {
+// DemoAccess says who is let in by published credentials, in words and with the remedy; both are
+// empty where nobody is, and in development.
+func (s *Services) DemoAccess(ctx context.Context) (found, remedy string, err error) {
 	if !s.Settings.Env.Hosted() {
-		return nil
+		return "", "", nil
 	}
+	users, err := s.Operators.HasDemoPasswords(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	clients, err := s.Partners.DemoClients(ctx)
+	var says, remedies []string
+	if users {
+		says = append(says, "users of the demo data can sign in with published passwords")
+		remedies = append(remedies, "disable them or set others with drawbridge user")
+	}
+	if len(clients) > 0 {
+		says = append(says, "clients of the demo data can call with published secrets")
+		remedies = append(remedies, "drawbridge client revoke "+
+			strings.Join(clients, ", drawbridge client revoke "))
+	}
+	return strings.Join(says, " and "), strings.Join(remedies, "; "), err
+}
+
+// refuseDemo keeps a process from serving people and systems that know published credentials. Of a
+// database of another environment that is to be said first.
+func (s *Services) refuseDemo(ctx context.Context) error {
 	recorded, err := s.Restored.Environment(ctx, s.DB)
 	if err != nil || recorded != nil && *recorded != string(s.Settings.Env) {
 		return err
 	}
-	found, err := s.Operators.HasDemoPasswords(ctx)
-	if err != nil || !found {
+	found, remedy, err := s.DemoAccess(ctx)
+	if err != nil || found == "" {
 		return err
 	}
-	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
-		"sign in with published passwords; disable them or set others with drawbridge user",
-		s.Settings.Env)}
+	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but %s; %s",
+		s.Settings.Env, found, remedy)}
 }
 
 // warnOfMissingKeys says in the log which keys stored values name that this process does not have:
@@ -91,10 +108,14 @@ func (s *Services) warnOfMissingKeys(ctx context.Context) {
 }
 
 // ensureEnvironment keeps a process from serving the database of another environment:
-// one of a sandbox would swallow the mails of production. The first one records its own.
+// one of a sandbox would swallow the mails of production. The first one records its own, unless
+// published credentials keep it from beginning.
 func (s *Services) ensureEnvironment(ctx context.Context) error {
 	if s.settled.Load() {
 		return nil
+	}
+	if err := s.refuseDemo(ctx); err != nil {
+		return err
 	}
 	recorded, err := s.Restored.RecordEnvironment(ctx, string(s.Settings.Env))
 	if err != nil {

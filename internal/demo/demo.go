@@ -242,8 +242,10 @@ func (d *demo) loadPartners(data *Data) error {
 		client    string
 		merchants []string
 	}{
-		{"Sunrise Roofing", "plain", []string{"Sunrise Roofing"}},
-		{"Northwind Group", "group", []string{"Northwind Solar", "Northwind Windows", "Northwind Heat"}},
+		{"Sunrise Roofing", partner.DemoPlain, []string{"Sunrise Roofing"}},
+		{"Northwind Group", partner.DemoGroup, []string{
+			"Northwind Solar", "Northwind Windows", "Northwind Heat",
+		}},
 	} {
 		credentials := partner.DemoCredentials(wanted.client)
 		found, err := d.Partners.Client(d.ctx, credentials.ClientID)

@@ -79,6 +79,30 @@ func perKey(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// examineDemo looks for published credentials, which are for development.
+func examineDemo(ctx context.Context, s *app.Services) []Checkup {
+	if !s.Settings.Env.Hosted() {
+		return nil
+	}
+	if found, early := behind(ctx, s, "demo"); early {
+		return []Checkup{found}
+	}
+	who, remedy, err := s.DemoAccess(ctx)
+	switch {
+	case err != nil:
+		return []Checkup{Failure("demo", err,
+			"Check that the user of DATABASE_URL may read the tables.")}
+	case who != "":
+		return []Checkup{{
+			Name: "demo", Finding: Failed, Remedy: capital(remedy) + ".",
+			Detail: capital(who) + "; no process starts here with these settings.",
+		}}
+	}
+	return []Checkup{{
+		Name: "demo", Finding: OK, Detail: "No published credentials are at the door.",
+	}}
+}
+
 // examineQuarantine looks whether the database was restored and is in quarantine.
 func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
 	if found, early := behind(ctx, s, "restore"); early {

@@ -238,3 +238,23 @@ func parseMerchant(text string) (uuid.NullUUID, error) {
 	}
 	return uuid.NullUUID{UUID: uid, Valid: true}, nil
 }
+
+// DemoClients are the ids of the clients whose published secrets are accepted.
+func (s *Service) DemoClients(ctx context.Context) ([]string, error) {
+	var accepted []string
+	for _, name := range []string{DemoPlain, DemoGroup} {
+		published := DemoCredentials(name)
+		var stored storedSecrets
+		err := s.DB.GetContext(ctx, &stored, `
+			SELECT secret_hash, previous_secret_hash, previous_valid_until, revoked_at
+			  FROM clients
+			 WHERE client_id = $1`, published.ClientID)
+		if err != nil && !postgres.IsNoRows(err) {
+			return nil, fmt.Errorf("looking for demo clients: %w", err)
+		}
+		if err == nil && stored.accepts(published.Secret, s.DB.Now()) {
+			accepted = append(accepted, published.ClientID)
+		}
+	}
+	return accepted, nil
+}

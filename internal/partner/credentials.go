@@ -58,6 +58,12 @@ func clientUID(id string) (uuid.UUID, bool) {
 	return uid, clientID(uid) == id // upper-case digits would be another text
 }
 
+// The names of the clients of the demo data set for DemoCredentials.
+const (
+	DemoPlain = "plain"
+	DemoGroup = "group"
+)
+
 // DemoCredentials derives the same credentials from the same name each time,
 // because the demo data set prints them again on every run although only their
 // hash is stored. They are no secret to anyone who has the source.

@@ -1,14 +1,34 @@
 package service
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/migrations"
 )
+
+// newDemo is a harness with production's settings on a database with demo data, and its commands.
+func newDemo(t *testing.T) (*e2etest.Harness, e2etest.Demo) {
+	t.Helper()
+	w := newProduction(t)
+	data := e2etest.NewOn(t, w.Env["DATABASE_URL"]).DemoData()
+	return w, data
+}
+
+func disableUsers(t *testing.T, w *e2etest.Harness, data e2etest.Demo) {
+	t.Helper()
+	for _, user := range data.Users {
+		if got := w.Run("", "user", "disable", user.Email); got.Status != 0 {
+			t.Fatalf("disabling %s ended with %+v", user.Email, got)
+		}
+	}
+}
 
 // newProduction is a harness with settings that production takes.
 func newProduction(t *testing.T) *e2etest.Harness {
@@ -76,5 +96,108 @@ func TestAShellWithoutSettingsLeavesProductionAlone(t *testing.T) {
 	}
 	if got := shell.Run("", "partner", "list"); got.Status != 0 {
 		t.Errorf("after the move it ended with %+v", got)
+	}
+}
+
+// TestPublishedClientsKeepProductionFromStarting: as published passwords do, and until nobody can
+// use their secrets any more.
+func TestPublishedClientsKeepProductionFromStarting(t *testing.T) {
+	t.Parallel()
+	w, data := newDemo(t)
+	disableUsers(t, w, data)
+	plain, group := data.Partners[0].Clients[0].ID, data.Partners[1].Clients[0].ID
+	refused := func(when string, ids ...string) {
+		t.Helper()
+		got := w.Run("", "serve")
+		if got.Status != e2etest.ExitUsage || strings.Contains(got.Stdout, "ready") {
+			t.Errorf("%s it ended with %+v", when, got)
+		}
+		check := e2etest.Doctor(t, w, e2etest.ExitFailed)["demo"]
+		if check.Finding != "failed" {
+			t.Errorf("%s the doctor finds %+v", when, check)
+		}
+		for _, id := range []string{plain, group} {
+			command := "drawbridge client revoke " + id
+			if named := slices.Contains(ids, id); strings.Contains(got.Stderr, command) != named ||
+				strings.Contains(check.Remedy, id) != named {
+				t.Errorf("%s it says %s and the doctor %s", when, got.Stderr, check.Remedy)
+			}
+		}
+	}
+	act := func(line string) {
+		t.Helper()
+		if got := w.Run("", strings.Fields(line)...); got.Status != 0 {
+			t.Fatalf("%s ended with %+v", line, got)
+		}
+	}
+	refused("with both clients", plain, group)
+	act("client revoke " + group)
+	refused("with one", plain)
+	act("client rotate " + plain)
+	refused("in the overlap", plain)
+	act("client rotate --overlap 0s " + plain)
+	w.Serve().Stop()
+	// Nobody works now, which fails.
+	if check := e2etest.Doctor(t, w, e2etest.ExitFailed)["demo"]; check.Finding != "ok" {
+		t.Errorf("the doctor finds %+v", check)
+	}
+}
+
+// TestPublishedPasswordsAreLookedForBehindALateMigration: a process that starts before its schema
+// is there looks when it is.
+func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
+	t.Parallel()
+	w, data := newDemo(t)
+	for _, partner := range data.Partners {
+		for _, client := range partner.Clients {
+			if got := w.Run("", "client", "revoke", client.ID); got.Status != 0 {
+				t.Fatalf("revoking ended with %+v", got)
+			}
+		}
+	}
+	if _, err := migrations.Down(t.Context(), w.Open(t).DB.DB); err != nil {
+		t.Fatal(err)
+	}
+	server := w.Serve("--roles", "api")
+	worker := w.Command("serve", "--roles", "worker")
+	var logged strings.Builder
+	worker.Stderr = &logged
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // it has ended, unless the test failed
+	readiness := func() (int, string) {
+		t.Helper()
+		response, err := http.Get(server.URL + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	if status, body := readiness(); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "migrat") {
+		t.Errorf("before the migration it is %d %s", status, body)
+	}
+	if got := w.Run("", "migrate", "up"); got.Status != 0 {
+		t.Fatalf("migrating ended with %+v", got)
+	}
+	for range 2 {
+		if status, body := readiness(); status != http.StatusServiceUnavailable ||
+			!strings.Contains(body, "published passwords") {
+			t.Fatalf("after the migration it is %d %s", status, body)
+		}
+	}
+	if err := worker.Wait(); worker.ProcessState.ExitCode() != e2etest.ExitUsage ||
+		!strings.Contains(logged.String(), "published passwords") {
+		t.Errorf("the worker ended with %v: %s", err, logged.String())
+	}
+	disableUsers(t, w, data)
+	if status, body := readiness(); status != http.StatusOK {
+		t.Errorf("without them it is %d %s", status, body)
 	}
 }
