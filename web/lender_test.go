@@ -257,6 +257,12 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	if diff := cmp.Diff(want, actions); diff != "" || err != nil {
 		t.Errorf("the audit log has (-want +got) %v:\n%s", err, diff)
 	}
+	var former string
+	err = s.DB.GetContext(t.Context(), &former, `
+		SELECT before::jsonb->>'status' FROM audit_log WHERE actor = $1 AND action = 'task.status'`, actor)
+	if err != nil || former != "Pending" {
+		t.Errorf("the task was %q before (%v)", former, err)
+	}
 	var recorded []string
 	err = s.DB.SelectContext(t.Context(), &recorded, `
 		SELECT kind || ' ' || status

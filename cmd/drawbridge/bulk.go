@@ -180,11 +180,31 @@ func (cmd bulkShowCmd) moveBulk(
 ) error {
 	uid := env.uid("the bulk re-send", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		recorded, err := env.bulkEntry(s, tx, uid, action, func() error {
+			return move(s.Webhooks.Bulk, env.ctx, tx, uid)
+		})
+		recorded.Reason = reason
 		return done{
-			entries: []operator.Entry{entry(action, uid.String(), reason, nil)},
+			entries: []operator.Entry{recorded},
 			after:   func() (output, error) { return env.bulkOutput(s, uid) },
-		}, move(s.Webhooks.Bulk, env.ctx, tx, uid)
+		}, err
 	})
+}
+
+// bulkEntry moves a bulk re-send on and tells the audit log from which state to which.
+func (env *environment) bulkEntry(
+	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action string, move func() error,
+) (operator.Entry, error) {
+	before, err := s.Webhooks.Bulk.Lock(env.ctx, tx, uid)
+	if err == nil {
+		err = move()
+	}
+	if err != nil {
+		return operator.Entry{}, err
+	}
+	after, err := s.Webhooks.Bulk.Lock(env.ctx, tx, uid)
+	return changeEntry(action, uid.String(), "", map[string]any{"state": before.State},
+		map[string]any{"state": after.State}), err
 }
 
 type bulkConfirmCmd struct {
@@ -226,8 +246,12 @@ type bulkCancelCmd struct{ bulkShowCmd }
 func (cmd bulkCancelCmd) Run(env *environment) error {
 	uid := env.uid("the bulk re-send", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		count, err := s.Webhooks.Bulk.Cancel(env.ctx, tx, uid)
-		return did(entry("bulk_resend.cancel", uid.String(), "", nil), output{
+		var count int
+		recorded, err := env.bulkEntry(s, tx, uid, "bulk_resend.cancel", func() (err error) {
+			count, err = s.Webhooks.Bulk.Cancel(env.ctx, tx, uid)
+			return err
+		})
+		return did(recorded, output{
 			map[string]any{"withdrawn": count},
 			func(w io.Writer) { fmt.Fprintf(w, "%d withdrawn\n", count) },
 		}), err
@@ -269,11 +293,15 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 		made.entries = []operator.Entry{entry("bulk_resend.draft", uid.String(), cmd.Reason, nil)}
 		made.after = func() (output, error) { return env.bulkOutput(s, uid) }
 		if cmd.Confirm {
-			_, err = s.Webhooks.Bulk.Confirm(env.ctx, tx, uid, bulk.Consent{
-				By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
+			var recorded operator.Entry
+			recorded, err = env.bulkEntry(s, tx, uid, "bulk_resend.confirm", func() error {
+				_, err := s.Webhooks.Bulk.Confirm(env.ctx, tx, uid, bulk.Consent{
+					By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
+				})
+				return err
 			})
-			made.entries = append(made.entries,
-				entry("bulk_resend.confirm", uid.String(), cmd.Reason, nil))
+			recorded.Reason = cmd.Reason
+			made.entries = append(made.entries, recorded)
 		}
 		return made, byFlags(err)
 	})

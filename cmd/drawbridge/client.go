@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -218,10 +219,12 @@ type rotatedJSON struct {
 // Run rotates a secret.
 func (cmd clientRotateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, unknown := s.Partners.LockClient(env.ctx, tx, cmd.ID)
 		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
 		until := utc(rotated.PreviousValidUntil)
 		return did(
-			entry("client.rotate", rotated.ClientID, "",
+			changeEntry("client.rotate", rotated.ClientID, "",
+				map[string]any{"previous_valid_until": utc(before.PreviousValidUntil)},
 				map[string]any{"previous_valid_until": until}),
 			output{rotatedJSON{rotated.ClientID, rotated.Secret, until}, func(w io.Writer) {
 				printSecret(w, rotated.ClientID, rotated.Secret)
@@ -229,7 +232,7 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 					fmt.Fprintf(w, "  the old secret works until %s\n", until.Format(time.RFC3339))
 				}
 			}},
-		), byFlags(err)
+		), byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
 	})
 }
 
@@ -243,9 +246,12 @@ type clientRateCmd struct {
 // Run sets a client's limits.
 func (cmd clientRateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		return env.doneToClient(s, entry("client.rate", cmd.ID, "", map[string]any{
-			"rate_per_second": cmd.Rate, "burst": cmd.Burst,
-		})), byFlags(s.Partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst))
+		before, unknown := s.Partners.LockClient(env.ctx, tx, cmd.ID)
+		err := s.Partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst)
+		return env.doneToClient(s, changeEntry("client.rate", cmd.ID, "",
+			map[string]any{"rate_per_second": before.RatePerSecond, "burst": before.Burst},
+			map[string]any{"rate_per_second": cmd.Rate, "burst": cmd.Burst},
+		)), byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
 	})
 }
 
@@ -257,8 +263,13 @@ type clientRevokeCmd struct {
 // Run revokes a client.
 func (cmd clientRevokeCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		return env.doneToClient(s, entry("client.revoke", cmd.ID, "", nil)),
-			s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
+		before, err := s.Partners.LockClient(env.ctx, tx, cmd.ID)
+		if err != nil {
+			return done{}, err
+		}
+		return env.doneToClient(s, changeEntry("client.revoke", cmd.ID, "",
+			map[string]any{"revoked": before.RevokedAt != nil}, map[string]any{"revoked": true},
+		)), s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
 	})
 }
 

@@ -69,10 +69,9 @@ func (cmd productUpdateCmd) Run(env *environment) error {
 	uid := env.uid("the product", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, after, err := s.Catalog.SetOverdueHours(env.ctx, tx, uid, cmd.OverdueHours)
-		recorded := entry("product.overdue", cmd.UID, "",
-			map[string]any{"overdue_hours": after.OverdueHours})
-		recorded.Before = map[string]any{"overdue_hours": before.OverdueHours}
-		return did(recorded,
+		return did(changeEntry("product.overdue", cmd.UID, "",
+			map[string]any{"overdue_hours": before.OverdueHours},
+			map[string]any{"overdue_hours": after.OverdueHours}),
 			output{after, aligned(func(w io.Writer) { printProduct(w, after) })}), byFlags(err)
 	})
 }

@@ -81,6 +81,13 @@ func entry(action, subject, reason string, after any) operator.Entry {
 	return recorded
 }
 
+// changeEntry tells the audit log of a change of what was there before.
+func changeEntry(action, subject, reason string, before, after any) operator.Entry {
+	recorded := entry(action, subject, reason, after)
+	recorded.Before = before
+	return recorded
+}
+
 // settingsEntry tells the audit log of a change to the settings that action begins with.
 func settingsEntry(action, reason string, after any) operator.Entry {
 	recorded := entry(action, "", reason, after)

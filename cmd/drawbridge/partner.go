@@ -72,9 +72,8 @@ func (cmd partnerUpdateCmd) Run(env *environment) error {
 		before, after, err := s.Partners.UpdatePartner(env.ctx, tx, uid,
 			partner.Change{Name: cmd.Name, Contact: cmd.Contact})
 		printed := newPartnerJSON(after)
-		changed := entry("partner.update", uid.String(), "", printed)
-		changed.Before = newPartnerJSON(before)
-		return did(changed, output{printed, printed.print}), byFlags(err)
+		return did(changeEntry("partner.update", uid.String(), "", newPartnerJSON(before), printed),
+			output{printed, printed.print}), byFlags(err)
 	})
 }
 

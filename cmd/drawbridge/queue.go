@@ -73,8 +73,13 @@ func (cmd queuePauseCmd) steer(
 	to func(s *queue.Service, ctx context.Context, tx *postgres.Tx, name string) error,
 ) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, err := s.Queues().Paused(env.ctx, tx, cmd.Name)
+		if err != nil {
+			return done{}, err
+		}
 		paused := action == "queue.pause"
-		return did(entry(action, cmd.Name, "", nil),
+		return did(changeEntry(action, cmd.Name, "",
+			map[string]any{"paused": before}, map[string]any{"paused": paused}),
 			output{map[string]any{"name": cmd.Name, "paused": paused}, func(w io.Writer) {
 				word := "goes on"
 				if paused {

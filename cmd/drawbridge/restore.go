@@ -57,8 +57,10 @@ type restoreQuarantineCmd struct {
 // Run begins a quarantine.
 func (cmd restoreQuarantineCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		recorded := settingsEntry("restore.hold", cmd.Reason, map[string]any{"held": true})
+		recorded.Before = map[string]any{"held": false}
 		return done{
-			entries: []operator.Entry{settingsEntry("restore.hold", cmd.Reason, nil)},
+			entries: []operator.Entry{recorded},
 			after:   func() (output, error) { return env.restoreOutput(s) },
 		}, byFlags(s.Restored.Quarantine(env.ctx, tx, cmd.Reason))
 	})
@@ -95,11 +97,12 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 		if err == nil && cmd.Mails == "cancel" {
 			released.CancelledMails, err = s.Emails.GiveUpQueued(env.ctx, tx, began)
 		}
-		return did(
-			settingsEntry("restore.release", reason, map[string]any{
-				"deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
-				"done": released,
-			}),
+		recorded := settingsEntry("restore.release", reason, map[string]any{
+			"held": false, "deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
+			"done": released,
+		})
+		recorded.Before = map[string]any{"held": true, "held_at": began.UTC()}
+		return did(recorded,
 			output{released, func(w io.Writer) {
 				fmt.Fprintf(w, "released; cancelled %d deliveries and %d e-mails\n",
 					released.CancelledDeliveries, released.CancelledMails)
@@ -203,9 +206,11 @@ type backupRecordCmd struct{ jsonFlag }
 // Run records a backup.
 func (cmd backupRecordCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		at, err := s.Restored.RecordBackup(env.ctx, tx)
+		before, at, err := s.Restored.RecordBackup(env.ctx, tx)
 		printed := map[string]time.Time{"backed_up_at": at}
-		return did(settingsEntry("backup.record", "", printed), output{printed, func(w io.Writer) {
+		recorded := settingsEntry("backup.record", "", printed)
+		recorded.Before = map[string]any{"backed_up_at": utc(before)}
+		return did(recorded, output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "a backup of %s is recorded\n", at.Format(time.RFC3339))
 		}}), err
 	})

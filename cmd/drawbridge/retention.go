@@ -232,7 +232,13 @@ func (cmd legalHoldCmd) change(env *environment, action string, to legalHoldChan
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
 		printed := newLegalHoldJSON(hold)
-		return did(entry(action, uid.String(), cmd.Reason, printed),
+		var before any = map[string]any{"held": false}
+		if !hold.InForce() { // now
+			was := printed
+			was.ReleaseReason, was.ReleasedBy, was.ReleasedAt = nil, nil, nil
+			before = was
+		}
+		return did(changeEntry(action, uid.String(), cmd.Reason, before, printed),
 			output{printed, aligned(func(w io.Writer) { printLegalHold(w, hold) })}), err
 	})
 }

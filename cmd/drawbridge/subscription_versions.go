@@ -126,11 +126,16 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		return s.CheckVersion(env.ctx, uid, cmd.Version)
 	}
 	return env.changeAt(check, cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
+		if err != nil {
+			return done{}, err
+		}
 		restored, err := s.Webhooks.Subscriptions.Restore(env.ctx, tx, uid, choice, cliActor)
 		made := did(
-			entry("subscription.restore", uid.String(), cmd.Reason, map[string]int{
-				"restored": cmd.Version, "version": restored.Subscription.Version,
-			}),
+			changeEntry("subscription.restore", uid.String(), cmd.Reason,
+				map[string]int{"version": before.Version}, map[string]int{
+					"restored": cmd.Version, "version": restored.Subscription.Version,
+				}),
 			subscriptionOutput(restored.Subscription, restored.Secret),
 		)
 		if restored.SecretKept {

@@ -66,7 +66,7 @@ func (cmd userCreateCmd) Run(env *environment) error {
 		Email: cmd.Email, Name: cmd.Name, Role: operator.Role(cmd.Role),
 		Password: env.readPassword(), MustChange: cmd.MustChange,
 	}
-	return env.changeUser(cmd.JSON, "user.create",
+	return env.changeUser(cmd.JSON, "user.create", "",
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
 			return s.Operators.Create(env.ctx, tx, request)
 		})
@@ -104,7 +104,7 @@ type userDisableCmd struct {
 // Run disables a user.
 func (cmd userDisableCmd) Run(env *environment) error {
 	user := cmd.user(env)
-	return env.changeUser(cmd.JSON, "user.disable",
+	return env.changeUser(cmd.JSON, "user.disable", user,
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
 			return s.Operators.Disable(env.ctx, tx, user)
 		})
@@ -119,20 +119,39 @@ type userPasswordCmd struct {
 // Run sets a password.
 func (cmd userPasswordCmd) Run(env *environment) error {
 	user, password := cmd.user(env), env.readPassword()
-	return env.changeUser(cmd.JSON, "user.password",
+	return env.changeUser(cmd.JSON, "user.password", user,
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
 			return s.Operators.SetPassword(env.ctx, tx, user, password, cmd.MustChange)
 		})
 }
 
-// changeUser changes a user and prints what the user is then.
+// recordedUser is a user as the audit log keeps it.
+type recordedUser struct {
+	userJSON
+	MustChange bool `json:"must_change_password"`
+}
+
+func newRecordedUser(user operator.User) recordedUser {
+	return recordedUser{newUserJSON(user), user.MustChangePassword}
+}
+
+// changeUser changes the user of an address, or makes one, and prints what the user is then.
 func (env *environment) changeUser(
-	asJSON bool, action string, use func(s *app.Services, tx *postgres.Tx) (operator.User, error),
+	asJSON bool, action, address string,
+	use func(s *app.Services, tx *postgres.Tx) (operator.User, error),
 ) error {
 	return env.change(asJSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		var before any
+		if address != "" {
+			found, err := s.Operators.LockUser(env.ctx, tx, address)
+			if err != nil {
+				return done{}, err
+			}
+			before = newRecordedUser(found)
+		}
 		user, err := use(s, tx)
 		printed := newUserJSON(user)
-		return did(entry(action, user.Email, "", printed),
+		return did(changeEntry(action, user.Email, "", before, newRecordedUser(user)),
 			output{printed, aligned(func(w io.Writer) { printUser(w, user) })}), err
 	})
 }

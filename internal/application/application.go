@@ -97,6 +97,8 @@ type Task struct {
 	ApplicationUID uuid.UUID
 	Title          string
 	Status         lending.TaskStatus
+	// Former is the status before MoveTask changed it, empty otherwise.
+	Former lending.TaskStatus `db:"-"`
 }
 
 // subject names the task in what its events tell.

@@ -208,7 +208,7 @@ func (s *Service) MoveTask(
 	if err != nil {
 		return Task{}, false, fmt.Errorf("moving task %s: %w", taskUID, err)
 	}
-	task.Status = to
+	task.Former, task.Status = task.Status, to
 	event := lending.TaskUpdated(task.ApplicationUID.String(), task.Title, to)
 	event.Subject = task.subject()
 	return task, true, s.Events.Record(ctx, tx, event)

@@ -84,6 +84,23 @@ func (s *Service) Client(ctx context.Context, id string) (Client, error) {
 	return client, nil
 }
 
+// LockClient returns a client, which nobody else changes before the transaction ends. Error:
+// NOT_FOUND.
+func (s *Service) LockClient(
+	ctx context.Context, tx *postgres.Tx, id string,
+) (Client, error) {
+	var client Client
+	err := tx.GetContext(ctx, &client,
+		selectClients+` WHERE c.client_id = $1 FOR NO KEY UPDATE OF c`, lookupID(id))
+	if postgres.IsNoRows(err) {
+		return Client{}, errNoClient(id)
+	}
+	if err != nil {
+		return Client{}, fmt.Errorf("locking client %s: %w", id, err)
+	}
+	return client, nil
+}
+
 // ListClients returns a page of clients, newest first, and the cursor of the
 // next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) ListClients(

@@ -115,6 +115,17 @@ func (s *Service) Queues(ctx context.Context) ([]Queue, error) {
 	return queues, nil
 }
 
+// Paused tells whether a queue is paused, which nobody changes before the transaction ends.
+func (s *Service) Paused(ctx context.Context, tx *postgres.Tx, name string) (bool, error) {
+	var paused bool
+	err := tx.GetContext(ctx, &paused,
+		`SELECT paused_at IS NOT NULL FROM river_queue WHERE name = $1 FOR UPDATE`, name)
+	if err != nil && !postgres.IsNoRows(err) {
+		return false, fmt.Errorf("asking whether the queue %s is paused: %w", name, err)
+	}
+	return paused, nil
+}
+
 // Pause keeps every process from taking jobs of a queue; those that run go on.
 // Error: NOT_FOUND for a queue that nobody has worked yet.
 func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, name string) error {

@@ -317,6 +317,7 @@ func (l *lender) lenderTaskStatus(c echo.Context) error {
 				err = audit(c, tx, operator.Entry{
 					Action: "task.status", SubjectKind: "application",
 					Subject: task.ApplicationUID.String(),
+					Before:  map[string]any{"task_uid": task.UID, "status": task.Former},
 					After: map[string]any{
 						"task_uid": task.UID, "status": to, "name": task.Title,
 					},

@@ -148,7 +148,7 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 	}
 	want("workers", 1, 1)
 	err = h.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
-		_, err := h.Restored.RecordBackup(t.Context(), tx)
+		_, _, err := h.Restored.RecordBackup(t.Context(), tx)
 		return err
 	})
 	if err != nil {

@@ -100,6 +100,12 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Resend, error) {
 	return row.Resend, err
 }
 
+// Lock is Get of one that nobody else moves on before the transaction ends.
+func (s *Service) Lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Resend, error) {
+	row, err := lock(ctx, tx, uid)
+	return row.Resend, err
+}
+
 // Filter narrows a list of bulk re-sends; a zero field does not.
 type Filter struct {
 	PartnerUID uuid.UUID

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/postgres"
+)
+
+// auditedChanges are commands that change what is there, with what the audit log has to say of it.
+var auditedChanges = []struct {
+	line, stdin, action string
+	before, after       map[string]any
+}{
+	{
+		"client rate CLIENT --rate 20 --burst 40", "", "client.rate",
+		map[string]any{"rate_per_second": 50.0, "burst": 100.0},
+		map[string]any{"rate_per_second": 20.0, "burst": 40.0},
+	},
+	{
+		"client rotate --overlap 0s CLIENT", "", "client.rotate",
+		map[string]any{"previous_valid_until": nil},
+		map[string]any{"previous_valid_until": nil},
+	},
+	{
+		"client revoke CLIENT", "", "client.revoke",
+		map[string]any{"revoked": false},
+		map[string]any{"revoked": true},
+	},
+	{
+		"user password support@drawbridge.example --must-change", "a long enough passphrase",
+		"user.password",
+		map[string]any{"must_change_password": false},
+		map[string]any{"must_change_password": true},
+	},
+	{
+		"user disable support@drawbridge.example", "", "user.disable",
+		map[string]any{"disabled": false},
+		map[string]any{"disabled": true},
+	},
+	{
+		"queue pause email", "", "queue.pause",
+		map[string]any{"paused": false},
+		map[string]any{"paused": true},
+	},
+	{
+		"queue resume email", "", "queue.resume",
+		map[string]any{"paused": true},
+		map[string]any{"paused": false},
+	},
+	{
+		"application hold --reason case LOAN", "", "application.hold",
+		map[string]any{"held": false},
+		map[string]any{"reason": "case"},
+	},
+	{
+		"application release --reason over LOAN", "", "application.release",
+		map[string]any{"reason": "case", "released_by": nil},
+		map[string]any{"released_by": "command line"},
+	},
+	{
+		"subscription restore --version 1 SUBSCRIPTION", "", "subscription.restore",
+		map[string]any{"version": 2.0},
+		map[string]any{"version": 3.0},
+	},
+	{
+		"restore hold --reason test", "", "restore.hold",
+		map[string]any{"held": false},
+		map[string]any{"held": true},
+	},
+	{
+		"restore release --deliveries send --mails send --reason test", "", "restore.release",
+		map[string]any{"held": true},
+		map[string]any{"held": false},
+	},
+	{"backup record", "", "backup.record", map[string]any{"backed_up_at": nil}, nil},
+	{
+		"bulk confirm BULK --reason test", "", "bulk_resend.confirm",
+		map[string]any{"state": "draft"},
+		map[string]any{"state": "running"},
+	},
+	{
+		"bulk pause BULK", "", "bulk_resend.pause",
+		map[string]any{"state": "running"},
+		map[string]any{"state": "paused"},
+	},
+	{
+		"bulk resume BULK", "", "bulk_resend.resume",
+		map[string]any{"state": "paused"},
+		map[string]any{"state": "running"},
+	},
+	{
+		"bulk cancel BULK", "", "bulk_resend.cancel",
+		map[string]any{"state": "running"},
+		map[string]any{"state": "cancelled"},
+	},
+}
+
+// TestTheAuditLogSaysWhatWasBefore: each change of what was there tells both states.
+func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	data := d.document(t, "demo")
+	partner := list(t, data, "partners")[0]
+	subscription := d.document(t, "subscription", "create", "--partner",
+		fmt.Sprint(partner["partner_uid"]), "--url", "https://hooks.example.com/a", "--auth", "none",
+		"--event", "all")["subscription_uid"]
+	d.document(t, "subscription", "update", fmt.Sprint(subscription),
+		"--url", "https://hooks.example.com/b")
+	d.document(t, "seed", "--deliveries", "20", "--attempts", "20", "--partners", "1", "--days", "2")
+	sent := list(t, d.document(t, "delivery", "list", "--state", "delivered"), "deliveries")
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	// As a worker makes it.
+	_, err = db.ExecContext(t.Context(), `
+		INSERT INTO river_queue (name, created_at, updated_at) VALUES ('email', now(), now())`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.NewReplacer(
+		"CLIENT", fmt.Sprint(list(t, partner, "clients")[0]["client_id"]),
+		"LOAN", fmt.Sprint(list(t, data, "loans")[0]["loan_application_uid"]),
+		"SUBSCRIPTION", fmt.Sprint(subscription),
+		"BULK", fmt.Sprint(d.document(t, "bulk", "create",
+			fmt.Sprint(sent[0]["delivery_uid"]))["bulk_uid"]),
+	)
+	for _, change := range auditedChanges {
+		got := d.runWith(t, change.stdin, strings.Fields(names.Replace(change.line))...)
+		if got.status != exitOK {
+			t.Errorf("%s ended with %+v", change.line, got)
+			continue
+		}
+		d.wantAudited(t, change.action, change.before, change.after)
+	}
+}
+
+// wantAudited compares what the newest entry of an action says of the given fields.
+func (d *desk) wantAudited(t *testing.T, action string, before, after map[string]any) {
+	t.Helper()
+	entry := list(t, d.document(t, "audit", "list", "--action", action), "entries")[0]
+	for state, want := range map[string]map[string]any{"before": before, "after": after} {
+		said, _ := entry[state].(map[string]any)
+		got := map[string]any{}
+		for name := range want {
+			if value, there := said[name]; there {
+				got[name] = value
+			}
+		}
+		if want == nil {
+			got = nil
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s is %v (-want +got):\n%s", action, state, entry[state], diff)
+		}
+	}
+}
