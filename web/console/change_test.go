@@ -126,6 +126,36 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 	}
 }
 
+// The decision may come after approval and acceptance: then it opens the loan.
+func TestDecisionAfterApproval(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	product := r.NewProduct(t, "SOLAR", "50,50")
+	uid := r.Application(t).UID
+	r.Move(t, uid, lending.StatusApproved)
+	for _, step := range []struct{ change, product, says string }{
+		{"accept", product.UID, "The loan opens once the decision has made the product's offer."},
+		{"decision", "", "The loan opens if the selected product makes an offer."},
+	} {
+		form := b.get(changePath(uid, step.change)).wantStatus(t, http.StatusOK)
+		if !strings.Contains(form.text(".dialog-body"), step.says) {
+			t.Errorf("%s says %q, want %q", step.change, form.text(".dialog-body"), step.says)
+		}
+		action, values := form.formValues(t)
+		if step.product != "" {
+			values.Set("product", step.product)
+		}
+		b.post(action, values).wantStatus(t, http.StatusSeeOther)
+	}
+	if got := r.recorded(uid); len(got) != 1 {
+		t.Errorf("recorded %q, want the approval alone", got)
+	}
+	if got := r.GetLoan(t, uid).Amount().String(); got != "10000.00" {
+		t.Errorf("the loan is one of %s", got)
+	}
+}
+
 // A whole life in the console: every event is the one that the form announced.
 func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	t.Parallel()
