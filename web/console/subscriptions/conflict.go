@@ -2,10 +2,12 @@ package subscriptions
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/webhook/sender"
@@ -26,12 +28,7 @@ func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(versions, func(v subscription.Version) bool {
-		return v.Number == typed.Version
-	})
-	if at < 0 {
-		at = len(versions) - 1 // a version that never was: compare with the first
-	}
+	at := begunAt(versions, typed.Version)
 	theirs, err := f.formOf(request, current)
 	if err != nil {
 		return err
@@ -53,9 +50,40 @@ func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	slices.Reverse(meanwhile)
 	typed.Conflict = &subscriptions.Conflict{Versions: meanwhile}
 	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
+	if err := f.relistMerchants(request, &typed, current.Merchants); err != nil {
+		return err
+	}
 	typed.Version, typed.StoredAuth, typed.Focus = current.Version, string(current.Auth), ""
 	typed.HeadersUnknown = current.HeadersUnknown
 	return f.showForm(ctx, http.StatusConflict, typed)
+}
+
+// begunAt is where the version that a form was filled from stands among the versions of a
+// subscription, newest first. For one that never was it is the first that there was.
+func begunAt(versions []subscription.Version, number int) int {
+	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == number })
+	if at < 0 {
+		return len(versions) - 1
+	}
+	return at
+}
+
+// relistMerchants lists what a form has ticked beside the merchants that are in force, so that
+// each can be kept or taken away, and saving it replaces nothing that it does not show.
+func (f editor) relistMerchants(
+	ctx context.Context, form *subscriptions.Form, stored []uuid.UUID,
+) error {
+	var ticked []uuid.UUID
+	for _, merchant := range form.Merchants {
+		if merchant.Checked {
+			ticked = append(ticked, uuid.MustParse(merchant.Value))
+		}
+	}
+	// What the others took away is not put back unseen.
+	form.Unshown = slices.DeleteFunc(form.Unshown,
+		func(uid uuid.UUID) bool { return !slices.Contains(stored, uid) })
+	form.Merchants = nil
+	return f.addMerchants(ctx, form, ticked, stored)
 }
 
 // settingTexts say what a form has for each setting, in the order of settingNames.
@@ -108,6 +136,9 @@ func mergeForms(
 	var changes []subscriptions.ConflictChange
 	before, now, yours := settingTexts(began), settingTexts(theirs), settingTexts(*typed)
 	for i, name := range settingNames {
+		if name == "Merchants" && yours[i] == before[i] {
+			typed.Unshown = theirs.Unshown // which the texts count and do not name
+		}
 		if before[i] == now[i] {
 			continue
 		}

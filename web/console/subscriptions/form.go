@@ -149,7 +149,9 @@ func (f editor) readForm(
 	if current != nil {
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
 		form.StoredAuth, form.HeadersUnknown = string(current.Auth), current.HeadersUnknown
-		stored = current.Merchants
+		if stored, err = f.merchantsSeen(ctx.Request().Context(), *current, form.Version); err != nil {
+			return subscriptions.Form{}, err
+		}
 		// Stored merchants that the form did not show stay as they are. A form that says nothing
 		// of what it showed had all of them.
 		if shown := parseUIDs(values["merchant_shown"]...); len(shown) > 0 {
@@ -166,6 +168,21 @@ func (f editor) readForm(
 	err = f.addChoices(ctx.Request().Context(), &form, values["event"],
 		parseUIDs(values["merchant"]...), stored)
 	return form, err
+}
+
+// merchantsSeen are the merchants that a subscription covered in the version that a form was
+// filled from, which may be no longer the one in force.
+func (f editor) merchantsSeen(
+	ctx context.Context, current subscription.Subscription, version int,
+) ([]uuid.UUID, error) {
+	if version == current.Version {
+		return current.Merchants, nil
+	}
+	versions, err := f.Webhooks.Subscriptions.Versions(ctx, current.UID)
+	if err != nil {
+		return nil, err
+	}
+	return versions[begunAt(versions, version)].Merchants, nil
 }
 
 // parseUIDs are the ids among texts.
