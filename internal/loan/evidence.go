@@ -44,16 +44,21 @@ func (d Disbursement) Former() lending.FundingStatus {
 	return d.Changes[len(d.Changes)-2].Status
 }
 
+// Newest is the change that led to the status in force, without evidence where none was kept.
+func (d Disbursement) Newest() Change {
+	made := Change{FundingChange: lending.FundingChange{Status: d.Status}}
+	for _, earlier := range d.Changes {
+		if earlier.Status == d.Status {
+			made = earlier
+		}
+	}
+	return made
+}
+
 // checkRepeat refuses a change to the status in force that says something else than
 // the change that led there. Error: INVALID_STATE.
 func (d Disbursement) checkRepeat(change lending.FundingChange) error {
-	made := lending.FundingChange{Status: d.Status}
-	for _, earlier := range d.Changes {
-		if earlier.Status == d.Status {
-			made = earlier.FundingChange
-		}
-	}
-	if !change.Repeats(made) {
+	if !change.Repeats(d.Newest().FundingChange) {
 		return lending.NewError(lending.CodeInvalidState,
 			"disbursement %d is %s already, and what was recorded with that is not what is sent now",
 			d.ID, string(d.Status))

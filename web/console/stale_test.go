@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
@@ -113,4 +115,42 @@ func (r *harness) merchantNames(uids []uuid.UUID) string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")
+}
+
+// Who marks a draw after somebody else did keeps what was typed, and reads whose payment
+// counts; who says the same again is led on.
+func TestADrawIsPaidByTwo(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	a, b := r.asOperator(), r.admin()
+	app := r.Loan(t, r.NewProduct(t, "SOLAR", "50,50"))
+	draw := strconv.FormatInt(r.Draw(t, app.UID, loan.DrawInput{}).ID, 10)
+	path := changePath(app.UID, "funding", "draw", draw, "to", "FUNDING_PROCESSING")
+	action, second := b.get(path).wantStatus(t, http.StatusOK).formValues(t)
+	_, third := b.get(path).wantStatus(t, http.StatusOK).formValues(t)
+	paid, _ := a.fillIn(path, map[string]string{"reference": "WIRE-1", "method": "wire"})
+	paid.wantStatus(t, http.StatusSeeOther)
+	second.Set("reference", "WIRE-2")
+	for range 2 { // also once it has been read
+		refused := b.post(action, second).wantStatus(t, http.StatusConflict)
+		if said := refused.text("main"); !containsAll(said, []string{
+			"Draw #" + draw + " is processing already", operatorEmail, "WIRE-1",
+		}) {
+			t.Errorf("the refusal says %q", said)
+		}
+		if kept := refused.find("[name=reference]").AttrOr("value", ""); kept != "WIRE-2" {
+			t.Errorf("what was typed became %q", kept)
+		}
+		_, second = refused.formValues(t)
+	}
+	b.post(action, third).wantStatus(t, http.StatusConflict) // it names no payment
+	third.Set("reference", "WIRE-1")
+	third.Set("method", "wire")
+	if led := b.post(action, third).wantStatus(t, http.StatusSeeOther); led.Location !=
+		paths.To(paths.Application, app.UID.String()) {
+		t.Errorf("saying the same leads to %q", led.Location)
+	}
+	if got := r.count(`SELECT count(*) FROM disbursement_changes`); got != 1 {
+		t.Errorf("%d changes were recorded", got)
+	}
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
@@ -95,6 +97,12 @@ type changing struct {
 	interests map[lending.EventKind]subscription.Interest
 	// products are those that may be offered.
 	products func() ([]lending.Product, error)
+	// sent tells that the form comes back, and is not asked for.
+	sent bool
+	// draw reads a draw with what was recorded of its money.
+	draw func(id int64) (loan.Disbursement, error)
+	// clock writes a time as the reader sees it.
+	clock func(at time.Time) string
 }
 
 // changeForm is how a change is asked for, and what it does.
@@ -105,6 +113,9 @@ type changeForm struct {
 	// after is what the audit log keeps, done what is said once it is done.
 	after map[string]any
 	done  string
+	// overtaken refuses the form that comes back, nil for none: what it asks for was done
+	// otherwise meanwhile.
+	overtaken error
 	// do makes the change; false when it was so already.
 	do func(ctx context.Context, tx *postgres.Tx, by application.Caller) (changed bool, err error)
 }
@@ -161,6 +172,9 @@ func (c changing) form(
 		}
 	}
 	c.products = func() ([]lending.Product, error) { return c.Applications.ActiveProducts(request) }
+	c.sent = page.IsSent(ctx)
+	c.draw = func(id int64) (loan.Disbursement, error) { return c.Loans.Draw(request, id) }
+	c.clock = func(at time.Time) string { return ui.Absolute(request, at) }
 	c.interests, err = c.Webhooks.Subscriptions.Interests(request, summary.PartnerUID,
 		summary.MerchantUID)
 	if err != nil {
@@ -186,6 +200,9 @@ func (c changing) form(
 		ui.HiddenField{Name: "back", Value: c.back})
 	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
+		if confirmation.overtaken != nil {
+			return outcome, confirmation.overtaken
+		}
 		if *c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
 			return outcome, err
 		}

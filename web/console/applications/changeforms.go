@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/views/applications"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
 )
 
 func (c changing) confirmStatus() (changeForm, error) {
@@ -224,16 +226,6 @@ func (c changing) confirmFunding() (changeForm, error) {
 	if err != nil || c.now.Loan == nil {
 		return changeForm{}, lending.NewError(lending.CodeNotFound, "the loan has no such draw")
 	}
-	if _, changed, err := c.now.Loan.MoveDisbursement(id, to); err != nil || !changed {
-		if err == nil {
-			err = c.soAlready("Draw #%d is %s already", id, strings.ToLower(applications.DrawWord(to)))
-		}
-		return changeForm{}, err
-	}
-	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"
-	if to == lending.FundingCancelled {
-		submit = "Cancel the draw"
-	}
 	fields, after := make(map[string]string), map[string]any{
 		"merchant_disbursement_id": id, "status": to,
 	}
@@ -244,8 +236,26 @@ func (c changing) confirmFunding() (changeForm, error) {
 			fields[field], after[field] = text, text
 		}
 	}
+	_, changed, err := c.now.Loan.MoveDisbursement(id, to)
+	if err != nil {
+		return changeForm{}, err
+	}
+	var overtaken error
+	if !changed {
+		if overtaken, err = c.fundedOtherwise(id, to, fields); err != nil {
+			return changeForm{}, err
+		}
+		if overtaken == nil {
+			return changeForm{}, c.soAlready("Draw #%d is %s already", id,
+				strings.ToLower(applications.DrawWord(to)))
+		}
+	}
+	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"
+	if to == lending.FundingCancelled {
+		submit = "Cancel the draw"
+	}
 	return changeForm{
-		button: ui.Capital(words.title), note: tells,
+		button: ui.Capital(words.title), note: tells, overtaken: overtaken,
 		form: ui.Confirmation{
 			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit,
 			Danger: !to.InForce(), NoReason: !to.InForce(),
@@ -266,6 +276,35 @@ func (c changing) confirmFunding() (changeForm, error) {
 			return changed, err
 		},
 	}, nil
+}
+
+// fundedOtherwise refuses a form that comes back for a draw which has that status already,
+// unless it says what was recorded with it: somebody else moved the money meanwhile, and what
+// was typed would be lost.
+func (c changing) fundedOtherwise(
+	id int64, to lending.FundingStatus, fields map[string]string,
+) (overtaken, err error) {
+	if !c.sent {
+		return nil, nil
+	}
+	draw, err := c.draw(id)
+	if err != nil {
+		return nil, err
+	}
+	made := draw.Newest()
+	if fields[lending.FieldReference] == page.Value(made.Reference) &&
+		fields[lending.FieldMethod] == page.Value(made.Method) &&
+		fields[lending.FieldEffectiveDate] == page.Value(made.EffectiveDate) &&
+		(to.InForce() || fields[lending.FieldReason] == page.Value(made.Reason)) {
+		return nil, nil
+	}
+	with := "without a reference"
+	if made.Reference != nil {
+		with = "with the reference " + *made.Reference
+	}
+	return notNow("Draw #%d is %s already: %s recorded that at %s, %s. What you typed here was not "+
+		"recorded", id, strings.ToLower(applications.DrawWord(to)), cmp.Or(made.By, "somebody"),
+		c.clock(made.At), with), nil
 }
 
 // evidenceControls ask for what is kept of a change: where money moved its payment, and
