@@ -3,15 +3,18 @@ package console_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
@@ -153,4 +156,70 @@ func TestADrawIsPaidByTwo(t *testing.T) {
 	if got := r.count(`SELECT count(*) FROM disbursement_changes`); got != 1 {
 		t.Errorf("%d changes were recorded", got)
 	}
+}
+
+// A second rotation would stop the secret for which the first promised an overlap: a form that
+// was opened before it is refused once, and says what another one would do.
+func TestTwoRotateTheSecretOfAClient(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	a, b := r.asOperator(), r.admin()
+	issued := r.issue(false)
+	path := paths.To(paths.ClientRotate, issued.ClientID)
+	action, stale := a.get(path).wantStatus(t, http.StatusOK).formValues(t)
+	shown, _ := b.fillIn(path, nil)
+	fresh := shown.wantStatus(t, http.StatusOK).text("#secret")
+	refused := a.post(action, stale).wantStatus(t, http.StatusConflict)
+	if !strings.Contains(refused.text("main .notice-bad"), "while you were looking") ||
+		!strings.Contains(refused.text(".risk"), "stops at once") {
+		t.Errorf("the refusal says %q", refused.text("main"))
+	}
+	if !r.login(issued.ClientID, issued.Secret) || !r.login(issued.ClientID, fresh) {
+		t.Error("a secret stopped for which an overlap was promised")
+	}
+	_, again := refused.formValues(t)
+	a.post(action, again).wantStatus(t, http.StatusOK)
+	if r.login(issued.ClientID, issued.Secret) || !r.login(issued.ClientID, fresh) {
+		t.Error("whoever read the warning cannot rotate")
+	}
+}
+
+func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	a, b := r.asOperator(), r.admin()
+	made, original := r.subscribe("https://hooks.example/")
+	path := paths.To(paths.SubscriptionRotate, made.UID.String())
+	form := func(page answer) url.Values {
+		values := url.Values{"secret_mode": {"generate"}, "overlap": {"24h0m0s"}}
+		page.find("form.dialog-body input[type=hidden]").Each(
+			func(_ int, field *goquery.Selection) {
+				values.Set(field.AttrOr("name", ""), field.AttrOr("value", ""))
+			})
+		return values
+	}
+	first := a.get(path).wantStatus(t, http.StatusOK)
+	if first.find(".risk").Length() != 0 {
+		t.Errorf("without a rotation the form warns %q", first.text(".risk"))
+	}
+	stale := form(first)
+	b.post(path, form(b.get(path))).wantStatus(t, http.StatusSeeOther)
+	matches := func(want secret.Match) {
+		t.Helper()
+		r.do(func(ctx context.Context, tx *postgres.Tx) error {
+			match, err := r.Webhooks.Subscriptions.CompareSecret(ctx, tx, made.UID, original)
+			if match.Match != want {
+				t.Errorf("the first secret is %q, want %q", match.Match, want)
+			}
+			return err
+		})
+	}
+	refused := a.post(path, stale).wantStatus(t, http.StatusConflict)
+	if !strings.Contains(refused.text("main .notice-bad"), adminEmail[1:]) ||
+		!strings.Contains(refused.text(".risk"), "stops signing at once") {
+		t.Errorf("the refusal says %q", refused.text("main"))
+	}
+	matches(secret.MatchPrevious)
+	a.post(path, form(refused)).wantStatus(t, http.StatusSeeOther)
+	matches(secret.MatchNone)
 }

@@ -2,6 +2,7 @@ package partners
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -262,6 +263,11 @@ func clientForm(
 	return form
 }
 
+// secretsOf tells the secrets of a client from those before and after a rotation.
+func secretsOf(client partner.Client) string {
+	return fmt.Sprintf("%s %d", client.Hint, page.Value(client.PreviousValidUntil).UnixMicro())
+}
+
 // rotateClient gives a client a new secret and shows it, this once.
 func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
@@ -282,12 +288,13 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 					Kind: ui.ControlSelect, Name: "overlap", Label: "The old secret works on for",
 					Value: overlaps[0].Value, Options: overlaps,
 				}},
+				Hidden: []ui.HiddenField{{Name: "seen", Value: secretsOf(found)}},
 			}
-			if until := found.PreviousValidUntil; until != nil && f.DB.Now().Before(*until) {
+			if found.IsRotating(f.DB.Now()) {
 				fields.Risks = []string{"A rotation is under way. The secret before the present one " +
 					"stops at once if you rotate again."}
 			}
-			chosen := ctx.FormValue("overlap")
+			chosen, seen := ctx.FormValue("overlap"), ctx.FormValue("seen")
 			var rotated partner.Rotated
 			return clientForm(found, owner, k.rotate, action.Form{
 				Fields: fields,
@@ -299,6 +306,15 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 						if err != nil || !known {
 							return operator.Outcome{},
 								lending.Invalid("overlap", `"overlap" must be one of the list`)
+						}
+						now, err := f.Partners.LockClient(ctx, tx, found.ID)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
+						if seen != secretsOf(now) {
+							return operator.Outcome{}, lending.NewError(lending.CodeInvalidState,
+								"Somebody rotated the secret while you were looking, and its user may not have "+
+									"changed over yet. Look at it again before you decide")
 						}
 						rotated, err = f.Partners.RotateClient(ctx, tx, found.ID, overlap)
 						return operator.Did(clientPath(found), operator.NewEntry("client.rotate", found.ID, nil,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -48,6 +49,10 @@ func (f *Feature) rotate() action.Spec {
 			}
 			var made secret.String
 			fields, uid := rotateFields(current), current.UID.String()
+			if until := current.PreviousUntil; until != nil && f.DB.Now().Before(*until) {
+				fields.Risks = []string{"A rotation is under way. The secret before the present one " +
+					"stops signing at once if you rotate again."}
+			}
 			return action.Form{
 				Place: under(current, fields.Title), Fields: fields,
 				Page: func(fields ui.Confirmation) templ.Component {
@@ -87,6 +92,7 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 		Title: "Rotate the secret", Submit: "Rotate",
 		Action: paths.To(paths.SubscriptionRotate, s.UID.String()),
 		Cancel: paths.SubscriptionTab(s.UID.String(), subscriptions.TabSecret),
+		Hidden: []ui.HiddenField{{Name: "version", Value: strconv.Itoa(s.Version)}},
 		Controls: []ui.Control{
 			{Name: "secret_mode", Label: "New " + word},
 			{
@@ -107,6 +113,7 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 // rotation is the change that the form of a rotation asks for.
 func rotation(ctx echo.Context, current subscription.Subscription) (subscription.Patch, error) {
 	patch := subscription.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
+	patch.Base, _ = strconv.Atoi(ctx.FormValue("version")) // 0 rotates whatever there is
 	var problems lending.FieldErrors
 	if ctx.FormValue("secret_mode") == secretPaste {
 		if *patch.Secret = pasted(ctx.FormValue("secret")); patch.Secret.IsZero() {
