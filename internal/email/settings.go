@@ -58,17 +58,29 @@ func (s Settings) Validate() error {
 	return errs.Err()
 }
 
+const selectSettings = `
+	SELECT lender_name,
+	       primary_color,
+	       accent_color,
+	       reply_to,
+	       alert_to
+	  FROM mail_settings`
+
 // LoadSettings reads the settings in db, a pool or a transaction.
 func LoadSettings(ctx context.Context, db sqlx.QueryerContext) (Settings, error) {
+	return readSettings(ctx, db, ``)
+}
+
+// LockSettings is LoadSettings in a transaction that holds the settings from then on.
+func LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
+	return readSettings(ctx, tx, ` FOR UPDATE`)
+}
+
+func readSettings(
+	ctx context.Context, db sqlx.QueryerContext, locking string,
+) (Settings, error) {
 	var settings Settings
-	err := sqlx.GetContext(ctx, db, &settings, `
-		SELECT lender_name,
-		       primary_color,
-		       accent_color,
-		       reply_to,
-		       alert_to
-		  FROM mail_settings`)
-	if err != nil {
+	if err := sqlx.GetContext(ctx, db, &settings, selectSettings+locking); err != nil {
 		return Settings{}, fmt.Errorf("loading the mail settings: %w", err)
 	}
 	return settings, nil

@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
+	"drawbridge/web/console/action"
 )
 
 // The merchants that another operator chose meanwhile are in force after a save that changed
@@ -222,4 +223,66 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 	matches(secret.MatchPrevious)
 	a.post(path, form(refused)).wantStatus(t, http.StatusSeeOther)
 	matches(secret.MatchNone)
+}
+
+// Of two admins the later one overwrites nothing that the other saved meanwhile.
+func TestTwoSaveTheSettings(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.admin()
+	for _, test := range []struct {
+		path         string
+		theirs, mine [2]string // a field and its value
+		says         []string
+		// audited is the action of a change.
+		audited string
+	}{
+		{
+			paths.MailSettings, [2]string{"alert_to", "night@lender.example"},
+			[2]string{"lender_name", "Meadow Lending"},
+			[]string{"it was alerts to every operator and admin", "is alerts to night@lender.example now"},
+			"mail_settings.update",
+		},
+		{
+			paths.Settings, [2]string{"body_days", "30"}, [2]string{"email_body_days", "30"},
+			[]string{"it was 90 days of bodies", "is 30 days of bodies now"}, "settings.retention",
+		},
+		{
+			paths.SettingsHealth, [2]string{"failing_events", "9"}, [2]string{"failing_minutes", "90"},
+			[]string{"is at least 9 events tried now"}, "health_settings.update",
+		},
+	} {
+		open := func() url.Values {
+			values := url.Values{}
+			b.get(test.path).find("main form").First().Find("input, textarea").Each(
+				func(_ int, field *goquery.Selection) {
+					values.Set(field.AttrOr("name", ""), field.AttrOr("value", field.Text()))
+				})
+			return values
+		}
+		save := func(values url.Values) answer {
+			if test.path != paths.Settings {
+				return b.post(test.path, values)
+			}
+			values.Set("confirm", "yes")
+			return b.post(paths.SettingsRetention, values)
+		}
+		mine, theirs := open(), open()
+		theirs.Set(test.theirs[0], test.theirs[1])
+		save(theirs).wantStatus(t, http.StatusSeeOther)
+		mine.Set(test.mine[0], test.mine[1])
+		refused := save(mine).wantStatus(t, http.StatusConflict)
+		if said := refused.text("main [role=alert]"); !containsAll(said, test.says) {
+			t.Errorf("%s says %q", test.path, said)
+		}
+		if kept := refused.find("[name="+test.mine[0]+"]").AttrOr("value", ""); kept != test.mine[1] {
+			t.Errorf("%s: what was typed became %q", test.path, kept)
+		}
+		if got := r.audits(test.audited); got != 1 {
+			t.Errorf("%s was saved %d times", test.path, got)
+		}
+		mine.Set(action.SeenField, refused.find("[name=seen]").AttrOr("value", ""))
+		mine.Del("token")
+		save(mine).wantStatus(t, http.StatusSeeOther)
+	}
 }

@@ -1,7 +1,9 @@
 package action
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -56,6 +58,35 @@ func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {
 	}
 	form.Error = strings.Join(rest, " ")
 	return form
+}
+
+// SeenField is the hidden field in which a form carries what it showed of how things stood.
+const SeenField = "seen"
+
+// Seen is that field. What it says is a description whose parts are divided by semicolons.
+func Seen(description string) ui.HiddenField {
+	return ui.HiddenField{Name: SeenField, Value: description}
+}
+
+// Overtaken refuses a form that showed what is no longer so, and tells what differs.
+// Error: INVALID_STATE.
+func Overtaken(seen, now string) error {
+	was, is := difference(seen, now)
+	return lending.NewError(lending.CodeInvalidState,
+		"This changed while you were looking: it was %s and is %s now. "+
+			"Look at it again before you decide", was, is)
+}
+
+// difference names the parts of two descriptions, divided by semicolons, that only one has.
+func difference(was, is string) (before, after string) {
+	parts, others := strings.Split(was, "; "), strings.Split(is, "; ")
+	without := func(parts, others []string) string {
+		only := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
+			return slices.Contains(others, part)
+		})
+		return cmp.Or(strings.Join(only, "; "), "nothing")
+	}
+	return without(parts, others), without(others, parts)
 }
 
 // labels are the fields of a form by their names, as a sentence mentions them.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -196,9 +195,9 @@ func (c changing) form(
 	form.Fields, form.Done = confirmation.form, confirmation.done
 	form.Unchanged = "Nothing was changed."
 	form.Fields.Cancel = c.back
-	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)},
+	form.Fields.Hidden = append(form.Fields.Hidden, action.Seen(basis(c)),
 		ui.HiddenField{Name: "back", Value: c.back})
-	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
+	seen, by := ctx.FormValue(action.SeenField), application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
 		if confirmation.overtaken != nil {
 			return outcome, confirmation.overtaken
@@ -207,10 +206,7 @@ func (c changing) form(
 			return outcome, err
 		}
 		if now := basis(c); now != seen {
-			was, is := difference(seen, now)
-			return outcome, lending.NewError(lending.CodeInvalidState,
-				"This changed while you were looking: it was %s and is %s now. "+
-					"Look at it again before you decide", was, is)
+			return outcome, action.Overtaken(seen, now)
 		}
 		outcome.Target = c.back
 		changed, err := confirmation.do(ctx, tx, by)
@@ -223,18 +219,6 @@ func (c changing) form(
 		}), nil
 	}
 	return form, nil
-}
-
-// difference names the parts of two descriptions, divided by semicolons, that only one has.
-func difference(was, is string) (before, after string) {
-	parts, others := strings.Split(was, "; "), strings.Split(is, "; ")
-	without := func(parts, others []string) string {
-		only := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
-			return slices.Contains(others, part)
-		})
-		return cmp.Or(strings.Join(only, "; "), "nothing")
-	}
-	return without(parts, others), without(others, parts)
 }
 
 // cameFrom is where the form was opened: the draw desk as it was then, or the application.

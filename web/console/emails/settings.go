@@ -1,7 +1,9 @@
 package emails
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"unicode"
@@ -28,7 +30,7 @@ func (f *Feature) settings() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			user := page.User(ctx).Email
+			user, seen := page.User(ctx).Email, ctx.FormValue(action.SeenField)
 			typed := email.Settings{
 				LenderName:   strings.TrimSpace(ctx.FormValue("lender_name")),
 				PrimaryColor: strings.ToLower(strings.TrimSpace(ctx.FormValue("primary_color"))),
@@ -47,9 +49,12 @@ func (f *Feature) settings() action.Spec {
 					Done:      "Saved. New e-mails use these settings from now on.",
 					Unchanged: "Nothing was changed.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						before, err := email.LoadSettings(ctx, tx)
+						before, err := email.LockSettings(ctx, tx)
 						if err != nil {
 							return operator.Outcome{}, err
+						}
+						if now := described(before); seen != "" && seen != now {
+							return operator.Outcome{}, action.Overtaken(seen, now)
 						}
 						if err := email.SaveSettings(ctx, tx, typed, user); err != nil {
 							return operator.Outcome{}, err
@@ -67,6 +72,14 @@ func (f *Feature) settings() action.Spec {
 	}
 }
 
+// described is how a form says what it showed of the settings.
+func described(s email.Settings) string {
+	return fmt.Sprintf("the lender's name “%s”; the header colour %s; the accent colour %s; "+
+		"replies to %s; alerts to %s", s.LenderName, s.PrimaryColor, s.AccentColor,
+		cmp.Or(s.ReplyTo, "nobody"),
+		cmp.Or(strings.Join(s.AlertTo, ", "), "every operator and admin"))
+}
+
 // recorded is how the audit log writes settings.
 func recorded(settings email.Settings) map[string]any {
 	return map[string]any{
@@ -80,6 +93,7 @@ func settingsForm(stored email.Settings) ui.Confirmation {
 	return ui.Confirmation{
 		Title: "E-mail settings", Action: paths.MailSettings, Cancel: paths.MailSettings,
 		Submit: "Save settings", NoReason: true,
+		Hidden: []ui.HiddenField{action.Seen(described(stored))},
 		Controls: []ui.Control{
 			{
 				Name: "lender_name", Label: "Lender's name", Thing: "the lender's name",

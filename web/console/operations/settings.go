@@ -1,8 +1,10 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -79,7 +81,8 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 }
 
 func retentionForm(now retention.Settings) ui.Confirmation {
-	return ui.Confirmation{Action: paths.SettingsRetention, Controls: []ui.Control{
+	seen := []ui.HiddenField{action.Seen(retentionWords(now))}
+	return ui.Confirmation{Action: paths.SettingsRetention, Hidden: seen, Controls: []ui.Control{
 		{
 			Name: "metadata_months", Label: "Events, deliveries and attempts: months",
 			Hint: "2 to 120. Whole months go at a time.", Value: strconv.Itoa(now.Months),
@@ -134,35 +137,48 @@ func readRetention(ctx echo.Context) (retention.Settings, error) {
 // confirmed.
 func (f *Feature) saveRetention(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	form := action.Form{
-		Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(retention.Settings{})),
+	stored, err := f.Retention.Settings(request)
+	if err != nil {
+		return err
+	}
+	form := action.Form{Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(stored))}
+	if form.Page, err = f.settingsPage(request); err != nil {
+		return err
 	}
 	wanted, err := readRetention(ctx)
-	if refusal, ok := errors.AsType[*lending.Error](err); ok {
-		if form.Page, err = f.settingsPage(request); err != nil {
-			return err
-		}
-		return f.ShowRefused(ctx, form, refusal)
+	if err != nil {
+		return f.ShowRefused(ctx, form, err)
 	}
+	seen := cmp.Or(ctx.FormValue(action.SeenField), retentionWords(stored))
 	if ctx.FormValue("confirm") != "yes" {
 		plan, err := f.Retention.Plan(request, wanted)
 		if err != nil {
 			return err
 		}
+		form.Fields.Hidden = []ui.HiddenField{action.Seen(seen)}
 		return f.Show(ctx, http.StatusOK, settingsPlace.Under(paths.Settings, "What would go"),
 			operations.RetentionPlan(form.Fields, plan))
 	}
-	return f.Post(func(echo.Context) (action.Change, error) {
-		return action.Change{
-			Done: "Saved. The next run keeps things for that long.",
-			Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-				before, after, err := f.Retention.SaveSettings(
-					request, tx, wanted, page.User(ctx).Email)
-				return operator.Did(paths.Settings, operator.NewEntry("settings.retention", "retention",
-					retentionState(before), retentionState(after))), err
-			},
-		}, nil
-	})(ctx)
+	form.Change = action.Change{
+		Done: "Saved. The next run keeps things for that long.",
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			before, after, err := f.Retention.SaveSettings(
+				request, tx, wanted, page.User(ctx).Email)
+			if now := retentionWords(before); err == nil && seen != now {
+				err = action.Overtaken(seen, now)
+			}
+			return operator.Did(paths.Settings, operator.NewEntry("settings.retention", "retention",
+				retentionState(before), retentionState(after))), err
+		},
+	}
+	return f.Submit(ctx, form)
+}
+
+// retentionWords is how a form says what it showed of the settings.
+func retentionWords(s retention.Settings) string {
+	return fmt.Sprintf("%d months of events, deliveries and attempts; %d days of bodies; "+
+		"%d days of texts of e-mails; %d days of requests",
+		s.Months, s.BodyDays, s.EmailBodyDays, s.APIRequestDays)
 }
 
 // retentionState is how the audit log writes the settings.
@@ -180,9 +196,11 @@ func (f *Feature) healthSettings() action.Spec {
 		Sent: "console.settings.health.submit", Role: operator.RoleAdmin,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			now, err := f.Webhooks.Health.LoadSettings(ctx.Request().Context())
+			seen := cmp.Or(ctx.FormValue(action.SeenField), healthWords(now))
 			form := ui.Confirmation{
 				Title: "When a subscription counts as failing", Submit: "Save",
 				Action: paths.SettingsHealth, Cancel: paths.Settings,
+				Hidden: []ui.HiddenField{action.Seen(healthWords(now))},
 				Effects: []string{
 					"A subscription fails once nothing has succeeded for this long and at least this many " +
 						"events were tried. The operators get one e-mail then and one when it recovers; " +
@@ -223,6 +241,9 @@ func (f *Feature) healthSettings() action.Spec {
 						}
 						before, err := f.Webhooks.Health.SaveSettings(
 							request, tx, wanted, page.User(ctx).Email)
+						if is := healthWords(before); err == nil && seen != is {
+							err = action.Overtaken(seen, is)
+						}
 						if err != nil || before == wanted {
 							return operator.Outcome{Target: paths.Settings}, err
 						}
@@ -235,4 +256,10 @@ func (f *Feature) healthSettings() action.Spec {
 			}, err
 		},
 	}
+}
+
+// healthWords is how a form says what it showed of the settings.
+func healthWords(s health.Settings) string {
+	return fmt.Sprintf("%d minutes without a success; at least %d events tried",
+		s.FailingMinutes, s.FailingEvents)
 }

@@ -288,13 +288,13 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 					Kind: ui.ControlSelect, Name: "overlap", Label: "The old secret works on for",
 					Value: overlaps[0].Value, Options: overlaps,
 				}},
-				Hidden: []ui.HiddenField{{Name: "seen", Value: secretsOf(found)}},
+				Hidden: []ui.HiddenField{action.Seen(secretsOf(found))},
 			}
 			if found.IsRotating(f.DB.Now()) {
 				fields.Risks = []string{"A rotation is under way. The secret before the present one " +
 					"stops at once if you rotate again."}
 			}
-			chosen, seen := ctx.FormValue("overlap"), ctx.FormValue("seen")
+			chosen, seen := ctx.FormValue("overlap"), ctx.FormValue(action.SeenField)
 			var rotated partner.Rotated
 			return clientForm(found, owner, k.rotate, action.Form{
 				Fields: fields,
