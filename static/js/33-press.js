@@ -65,6 +65,12 @@
   }
   window.consoleRefuse = refuse;
 
+  // A refusal in place of the one before.
+  function refuseAgain(target, why) {
+    for (const old of document.querySelectorAll(".press-fault")) old.remove();
+    refuse(pressed.get(target) ?? target, why);
+  }
+
   // Whoever comes back signed in is told so.
   function watchSignIn(box) {
     const back = async () => {
@@ -108,9 +114,15 @@
     if (!asking.has(form)) ask(form, submitter);
   }, true);
 
-  // A server that went away after it was asked.
+  // A server that went away after it was asked, or when something was chosen.
   document.addEventListener("htmx:error", (event) => {
-    if (event.target.matches?.("form")) refuse(pressed.get(event.target) ?? event.target, "away");
+    if (event.target.matches?.("form, select")) refuseAgain(event.target, "away");
+  });
+  document.addEventListener("htmx:response:error", (event) => {
+    const { status } = event.detail.ctx.response;
+    if (!event.target.matches?.("select")) return;
+    if (status === 401) refuseAgain(event.target, "signedOut");
+    else if (status >= 500) refuseAgain(event.target, "broken");
   });
 
   class RetryPage extends HTMLElement {

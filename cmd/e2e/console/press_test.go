@@ -137,6 +137,31 @@ func TestAPressedButtonIsAlwaysAnswered(t *testing.T) {
 		`SELECT count(*) FROM subscriptions WHERE url = 'https://hooks.example.com/ledger'`)
 }
 
+// What is typed survives the choice of a partner by somebody who is signed out, who is told so
+// at the choice.
+func TestAChoiceWhileSignedOutKeepsTheForm(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	do(t, o.browser,
+		chromedp.Navigate(o.server.URL+"/console/subscriptions/new"),
+		typeInto("#name", "Ledger"),
+	)
+	o.Execute(o.Open(t), `DELETE FROM user_sessions`)
+	const choose = `(() => {
+		const partner = document.getElementById("partner");
+		partner.value = %q;
+		partner.dispatchEvent(new Event("change", { bubbles: true }));
+	})()`
+	do(t, o.browser,
+		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(choose, o.data.Partners[0].UID)),
+		seen(`//select[@id="partner"]/following-sibling::*[contains(., "You are signed out.")]`),
+	)
+	if got := evaluate(t, o.browser, `document.getElementById("name").value + " " +
+		document.getElementById("partner").value`); got != "Ledger "+o.data.Partners[0].UID.String() {
+		t.Errorf("the form has %q", got)
+	}
+}
+
 // A live page tells since when it is not connected, and a page that could not be shown
 // appears by itself.
 func TestPagesComeBackByThemselves(t *testing.T) {
