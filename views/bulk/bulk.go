@@ -134,7 +134,7 @@ func (p Draft) reasons() []bulk.SkipReason {
 
 // progress says how far a target has come.
 func progress(l bulk.Target) string {
-	text := ui.Number(l.Total()-l.Waiting) + " of " + ui.Number(l.Total()) + " sent"
+	text := ui.Number(l.Gone()) + " of " + ui.Number(l.Total()) + " sent"
 	if l.Skipped > 0 {
 		text += ", " + ui.Number(l.Skipped) + " skipped"
 	}

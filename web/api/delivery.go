@@ -256,7 +256,7 @@ func newRecoveryBody(r bulk.Resend) recoveryBody {
 	return recoveryBody{
 		UID: r.UID, SubscriptionUID: r.Scope.Subscriptions[0], State: string(r.State),
 		Since: formatTime(r.Scope.Since), Until: formatTime(r.Scope.Until),
-		Total: r.Counts.Total(), Sent: r.Counts.Sent + r.Counts.Delivered + r.Counts.Failed,
+		Total: r.Counts.Total(), Sent: r.Counts.Gone(),
 		Delivered: r.Counts.Delivered, Failed: r.Counts.Failed, CreatedAt: formatTime(r.CreatedAt),
 		FinishedAt: formatGiven(r.EndedAt),
 	}

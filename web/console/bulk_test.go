@@ -172,6 +172,11 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	}
 	b.post(page+"/cancel", nil).wantStatus(t, http.StatusSeeOther)
 	cancelled := b.get(page)
+	gone := r.count(`SELECT count(*) FROM bulk_resend_items WHERE new_uid IS NOT NULL`)
+	if got, want := cancelled.text(".bulk-bar:first-child span"),
+		fmt.Sprintf("%d of 30 sent", gone); gone == 30 || got != want {
+		t.Errorf("cancelled, it says %q, want %q", got, want)
+	}
 	if got := cancelled.text("#progress-title"); !strings.HasPrefix(got, "Cancelled: ") {
 		t.Errorf("cancelled: %q", got)
 	}

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/csv"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -188,6 +189,10 @@ func TestCancelDeliveries(t *testing.T) {
 	if got := page.text("#reason-fault"); !strings.Contains(got, "Say why") {
 		t.Errorf("without a reason: %q", got)
 	}
+	chosen.Set("reason", strings.Repeat("Ж", 501))
+	b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusBadRequest)
+	overtaken := maps.Clone(chosen)
+	overtaken.Set("reason", strings.Repeat("Ж", 500)) // in characters, not in bytes
 	chosen.Set("reason", "wrong endpoint")
 	answer := b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusSeeOther)
 	if answer.Location != paths.Deliveries+"?range=7d" {
@@ -209,6 +214,10 @@ func TestCancelDeliveries(t *testing.T) {
 		WHERE action = 'delivery.cancel' AND reason = 'wrong endpoint'`))
 	if audited != 2 {
 		t.Errorf("%d entries in the audit log, want 2", audited)
+	}
+	late := b.post(paths.DeliveriesCancel, overtaken).wantStatus(t, http.StatusConflict)
+	if got := late.text("main"); !strings.Contains(got, "Nothing was cancelled") {
+		t.Errorf("whoever comes second reads %q", got)
 	}
 	delete(chosen, "confirmed")
 	b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusConflict)

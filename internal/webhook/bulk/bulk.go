@@ -182,6 +182,9 @@ func (c Counts) Total() int {
 	return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled
 }
 
+// Gone is how many of those were sent, whatever became of them.
+func (c Counts) Gone() int { return c.Sent + c.Delivered + c.Failed }
+
 // Ended is how many of those have ended.
 func (c Counts) Ended() int { return c.Delivered + c.Failed + c.Cancelled }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -116,7 +117,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 		return page.LeadTo(ctx, form.Back)
 	case ctx.FormValue("confirmed") == "":
 		return f.confirmCancel(ctx, http.StatusOK, chosen, form)
-	case form.Reason == "" || len(form.Reason) > action.MaxReason:
+	case form.Reason == "" || utf8.RuneCountInString(form.Reason) > action.MaxReason:
 		form.Error = "Say why, in up to 500 characters."
 		return f.confirmCancel(ctx, http.StatusBadRequest, chosen, form)
 	}
@@ -127,6 +128,10 @@ func (f *Feature) cancel(ctx echo.Context) error {
 			for _, uid := range ended {
 				outcome.Entries = append(outcome.Entries, operator.NewEntry("delivery.cancel",
 					uid.String(), nil, map[string]any{"state": delivery.StateCancelled}))
+			}
+			if err == nil && len(ended) == 0 {
+				err = lending.NewError(lending.CodeInvalidState, "Nothing was cancelled: none of the chosen "+
+					"deliveries waits any more. Meanwhile they were sent, or somebody else cancelled them.")
 			}
 			return outcome, err
 		},
