@@ -110,6 +110,38 @@ func TestBulkCommands(t *testing.T) {
 	}
 }
 
+// Who pauses what somebody else has cancelled reads why not, and keeps the page.
+func TestAnOvertakenPauseKeepsThePage(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), newTally(t)
+	data := w.DemoData()
+	var made e2etest.Subscription
+	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
+		"--url", e.URL, "--event", "all")
+	w.FailedDeliveries(data, made.UID, 5)
+	var draft e2etest.BulkDetail
+	w.JSON(&draft, "bulk", "create", "--state", "failed")
+	uid := draft.UID.String()
+	w.JSON(&draft, "bulk", "confirm", uid, "--reason", "outage", "--count", "5")
+	s := w.Serve("--roles", "console")
+	browser := newBrowser(t)
+	do(t, browser, chromedp.EmulateViewport(1280, 900))
+	signIn(t, browser, s.URL, data.Users[1])
+	do(t, browser,
+		chromedp.Navigate(s.URL+"/console/bulk-resends/"+uid),
+		press(`live-status button[data-state=live]`), // which stops it
+		chromedp.WaitVisible(chromedp.CSS(`live-status button[data-state=paused]`)),
+	)
+	var withdrawn struct{ Withdrawn int }
+	w.JSON(&withdrawn, "bulk", "cancel", uid)
+	do(t, browser,
+		press(`form[action$="/pause"] button`),
+		chromedp.WaitVisible(chromedp.Search(`//*[@id="bulk-fault"][contains(., "cancelled")]`)),
+		chromedp.WaitVisible(chromedp.CSS(`#progress-title`)),
+		chromedp.WaitVisible(chromedp.CSS(`#results tbody tr`)),
+	)
+}
+
 // sentWord is what the progress page says has been sent.
 const sentWord = `document.querySelector(".bulk-bar b").textContent`
 
