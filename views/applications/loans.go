@@ -33,7 +33,7 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 			},
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
 			{
-				Title: "Partner", Class: "col-c w-place",
+				Title: "Partner", Class: "col-d w-place",
 				Text: func(s loan.Summary) string { return s.PartnerName },
 			},
 			{Title: "Pending or next", Class: "col-b w-next", Named: true, Cell: nextDrawCell},

@@ -43,7 +43,7 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 				Money: func(s application.Summary) *lending.Money { return s.LoanAmount },
 			},
 			{
-				Title: "Drawn", Class: "col-c w-amount end",
+				Title: "Drawn", Class: "col-d w-amount end",
 				Money: func(s application.Summary) *lending.Money { return s.Drawn },
 			},
 			{

@@ -152,7 +152,7 @@ func (f *Feature) transition(t transition) action.Spec {
 			}
 			if t.danger {
 				fields.Controls = []ui.Control{
-					{Name: "confirm", Label: "Type " + called + " to confirm", MaxLength: 300},
+					{Name: "confirm", Label: "Type " + called + " to confirm"},
 				}
 			}
 			return action.Form{
