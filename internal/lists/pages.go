@@ -82,7 +82,7 @@ func pages(found ids, now time.Time) []Page {
 			"to": {"borrower17@seed.example", "nobody@seed.example"},
 		}},
 		{Path: "/console/requests", deep: yesterday, typed: map[string][]string{
-			"request": {"seed-request-17"}, "client": {"seed-client-1", "seed-client-40"},
+			"request": {"seed-request-17"}, "client": {seedClient(1), seedClient(40)},
 			"key": {"seed-key-17"}, "merchant": found.merchant,
 		}, linked: map[string][]string{
 			"route": {"/api/v2/application", "/api/v2/loan/:uid"},
@@ -130,3 +130,6 @@ func Typed(path string) []string {
 	}
 	return addresses
 }
+
+// seedClient is the id of a client that the seed made.
+func seedClient(n int) string { return fmt.Sprintf("dbc_5eed%028d", n) }

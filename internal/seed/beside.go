@@ -1,11 +1,11 @@
 package seed
 
 // makeClients gives every partner two clients, each for all of its merchants.
-// Nobody knows their secrets. $1 is since when.
+// Nobody knows their secrets, and their ids begin alike. $1 is since when.
 const makeClients = `
 	WITH made AS (
 		INSERT INTO clients (client_id, partner_uid, is_group, secret_hash, created_at)
-		SELECT 'seed-client-' || 2 * place + n, partner_uid, true,
+		SELECT 'dbc_5eed' || lpad((2 * place + n)::text, 28, '0'), partner_uid, true,
 		       sha256(convert_to(gen_random_uuid()::text, 'UTF8')), $1
 		  FROM (SELECT partner_uid, row_number() OVER (ORDER BY partner_uid) - 1 AS place
 		          FROM partners WHERE name LIKE '%(seed %') p
@@ -41,7 +41,7 @@ const makeRequests = `
 		       (SELECT count(*) FROM seed_applications a
 		         WHERE a.partner_uid = c.partner_uid) AS applications
 		  FROM clients c
-		 WHERE client_id LIKE 'seed-client-%'
+		 WHERE client_id LIKE 'dbc_5eed%'
 	), picked AS MATERIALIZED (
 		SELECT n, 1 + floor(power(random(), 2) * (SELECT count(*) FROM callers))::bigint AS place,
 		       $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at,
@@ -88,7 +88,7 @@ const makeAudit = `
 		 UNION ALL
 		SELECT 5, email_uid::text, created_at FROM emails
 	), known AS (
-		SELECT kind, subject, row_number() OVER (PARTITION BY kind ORDER BY at, subject) AS place
+		SELECT kind, subject, at, row_number() OVER (PARTITION BY kind ORDER BY at, subject) AS place
 		  FROM there
 	), made AS MATERIALIZED (
 		SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind,
@@ -101,7 +101,8 @@ const makeAudit = `
 		  LEFT JOIN (SELECT kind, count(*) AS total FROM there GROUP BY kind) t USING (kind)
 	)
 	INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
-	SELECT $2::timestamptz + m.n * ($3::timestamptz - $2::timestamptz) / $1::integer, m.actor,
+	SELECT least($3::timestamptz, greatest(k.at,
+	         $2::timestamptz + m.n * ($3::timestamptz - $2::timestamptz) / $1::integer)), m.actor,
 	       '203.0.113.30',
 	       (ARRAY['delivery.resend', 'user.sign_in', 'application.status',
 	              'subscription.test', 'email.resend', 'settings.retention'])[m.kind],
@@ -112,7 +113,7 @@ const makeAudit = `
 	  FROM placed m
 	  LEFT JOIN known k USING (kind, place)
 	 WHERE m.kind IN (2, 6) OR k.subject IS NOT NULL
-	 ORDER BY m.n`
+	 ORDER BY 1, m.n`
 
 // makeAlerts makes $1 alerts that needed somebody from $2 to $3, of which
 // one in eight is still open, none with $4.

@@ -16,7 +16,9 @@ import (
 // Made tells whether the database holds what Fill makes.
 func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 	err = db.GetContext(ctx, &made,
-		`SELECT EXISTS (SELECT FROM clients WHERE client_id LIKE 'seed-client-%')`)
+		`SELECT EXISTS (SELECT FROM clients
+		                WHERE client_id LIKE 'dbc_5eed%'
+		                   OR client_id LIKE 'seed-client-%') -- as earlier releases made them`)
 	return made, err
 }
 

@@ -97,6 +97,16 @@ func TestFill(t *testing.T) {
 		       SELECT subscription_uid::text FROM subscriptions UNION ALL
 		       SELECT email_uid::text FROM emails)
 		UNION ALL
+		SELECT 'an entry of the audit log about what was to come' FROM audit_log e
+		  JOIN (SELECT delivery_uid::text AS subject, created_at FROM deliveries UNION ALL
+		        SELECT application_uid::text, created_at FROM applications UNION ALL
+		        SELECT subscription_uid::text, created_at FROM subscriptions UNION ALL
+		        SELECT email_uid::text, created_at FROM emails) s USING (subject)
+		 WHERE e.at < s.created_at
+		UNION ALL
+		SELECT 'a client that has no page: ' || client_id FROM clients
+		 WHERE client_id !~ '^dbc_[0-9a-f]{32}$'
+		UNION ALL
 		SELECT 'a re-send of nothing' FROM deliveries d
 		 WHERE resend_of IS NOT NULL
 		   AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.delivery_uid = d.resend_of)
