@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"drawbridge/internal/webhook/health"
@@ -18,7 +17,9 @@ func TestFailingThresholdsAreSet(t *testing.T) {
 		"failing_minutes": "1", "failing_events": "many",
 	})
 	wrong.wantStatus(t, http.StatusBadRequest)
-	if text := wrong.text("main"); !strings.Contains(text, "whole number") {
+	if text := wrong.text("main"); !containsAll(text, []string{
+		"whole number", "Minutes without a success must be from",
+	}) {
 		t.Errorf("a wrong form says %q", text)
 	}
 	saved, values := b.fillIn(paths.SettingsHealth, map[string]string{

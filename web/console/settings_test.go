@@ -76,6 +76,20 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 			t.Errorf("%s = %q has no fault", field, value)
 		}
 	}
+	wrong := maps.Clone(confirmed)
+	wrong.Set("metadata_months", "1")
+	wrong.Set("body_days", "x")
+	wrong.Set("email_body_days", "9999")
+	refused := b.post(paths.SettingsRetention, wrong).wantStatus(t, http.StatusBadRequest)
+	for field, want := range map[string]string{
+		"metadata_months": "The months of events, deliveries and attempts must be from 2 to 120.",
+		"body_days":       "The days of bodies must be a whole number.",
+		"email_body_days": "The days of texts of e-mails must be from 7 to 3650.",
+	} {
+		if got := refused.text("#" + field + "-fault"); got != want {
+			t.Errorf("%s: %q, want %q", field, got, want)
+		}
+	}
 	if months() != 24 {
 		t.Error("a refused form changed the settings")
 	}

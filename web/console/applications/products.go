@@ -42,6 +42,9 @@ func (f *Feature) newProduct() action.Spec {
 			}
 			preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
 			preview.Required, preview.Value = false, "10000.00"
+			least := line("min", "Lends at least", "For example 1000.00.", 20)
+			most := line("max", "Lends at most", "For example 100000.00.", 20)
+			least.Thing, most.Thing = "the lowest amount", "the highest amount"
 			form := ui.Confirmation{
 				Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
 				Submit: "Create and offer it", Preview: paths.ProductNew,
@@ -58,8 +61,7 @@ func (f *Feature) newProduct() action.Spec {
 					line("fee", "Merchant fee in percent", "Of each draw, for example 3.75.", 8),
 					line("schedule", "Schedule", "Shares of the draws, in percent, such as 40,40,20. "+
 						"They must add up to exactly 100.", 500),
-					line("min", "Lends at least", "For example 1000.00.", 20),
-					line("max", "Lends at most", "For example 100000.00.", 20),
+					least, most,
 					overdueControl("16"), preview,
 				},
 			}

@@ -54,10 +54,11 @@ var place = page.Place{Section: ui.SectionBulks, Title: "Bulk re-sends"}
 
 // bulks lists the bulk re-sends.
 func (f *Feature) bulks() list.Spec[resend.Resend] {
-	tabs := list.Options("All", []resend.State{ // what goes on first
+	states := []resend.State{ // what goes on first
 		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
 		resend.StateCancelled,
-	}, func(state resend.State) string { return bulk.Chip(state).Word })
+	}
+	tabs := list.Options("All", states, func(state resend.State) string { return bulk.Chip(state).Word })
 	return list.Spec[resend.Resend]{
 		Name: "console.bulks", Path: paths.Bulks, Role: operator.RoleSupport, Place: place,
 		Intro: "Many deliveries sent again at once: planned, confirmed, paced, and each with its " +
@@ -65,8 +66,8 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 		One: "bulk re-send", Many: "bulk re-sends", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Read: func(v *list.Values) list.Source[resend.Resend] {
-			return list.Filtered(resend.Filter{State: resend.State(v.Text("state"))}, f.Webhooks.Bulk.List,
-				f.Webhooks.Bulk.Count)
+			return list.Filtered(resend.Filter{State: list.OneOf(v, "state", states)},
+				f.Webhooks.Bulk.List, f.Webhooks.Bulk.Count)
 		},
 		Table: bulk.Table, Buttons: bulk.StartButton(),
 		NoMatch: ui.EmptyProps{

@@ -3,7 +3,6 @@ package operations
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -109,7 +109,7 @@ func readRetention(ctx echo.Context) (retention.Settings, error) {
 	number := func(name string) int {
 		count, err := strconv.Atoi(ctx.FormValue(name))
 		if err != nil {
-			errs.Add(name, "this is not a whole number")
+			errs.Add(name, "%q must be a whole number", name)
 		}
 		return count
 	}
@@ -117,20 +117,13 @@ func readRetention(ctx echo.Context) (retention.Settings, error) {
 		Months: number("metadata_months"), BodyDays: number("body_days"),
 		EmailBodyDays: number("email_body_days"), APIRequestDays: number("api_request_days"),
 	}
-	err := errs.Err()
-	if err == nil {
-		err = wanted.Check()
-	}
-	if refusal, ok := errors.AsType[*lending.Error](err); ok {
-		for i, detail := range refusal.Details {
-			unit := "the number of days"
-			if detail.Field == "metadata_months" {
-				unit = "the number of months"
-			}
-			refusal.Details[i].Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, unit)
-		}
-	}
-	return wanted, err
+	errs.MergeOthers(wanted.Check())
+	return wanted, page.Worded(errs.Err(), map[string]string{
+		"metadata_months":  "The months of events, deliveries and attempts",
+		"body_days":        "The days of bodies",
+		"email_body_days":  "The days of texts of e-mails",
+		"api_request_days": "The days of requests",
+	})
 }
 
 // saveRetention says what the settings would remove, and saves them when that was
@@ -236,6 +229,9 @@ func (f *Feature) healthSettings() action.Spec {
 							FailingMinutes: number("failing_minutes"),
 							FailingEvents:  number("failing_events"),
 						}
+						var bounds lending.FieldErrors
+						subscription.CheckFailing(&bounds, wanted.FailingMinutes, wanted.FailingEvents)
+						errs.MergeOthers(bounds.Err())
 						if err := errs.Err(); err != nil {
 							return operator.Outcome{}, err
 						}

@@ -141,17 +141,17 @@ func (f *Feature) newClient() action.Spec {
 							uid, err := uuid.Parse(text)
 							if err != nil {
 								return operator.Outcome{}, lending.Invalid("merchant",
-									`"merchant" is none of the list; choose again`)
+									"this merchant is none of the list; choose again")
 							}
 							request.MerchantUIDs = append(request.MerchantUIDs, uid)
 						}
 						switch count := len(request.MerchantUIDs); {
 						case count == 0:
 							return operator.Outcome{}, lending.Invalid("merchant",
-								`"merchant" is empty: tick at least one merchant`)
+								"nothing is ticked: tick at least one merchant")
 						case count > 1 && !request.Group:
 							return operator.Outcome{}, lending.Invalid("merchant",
-								`"merchant" must be exactly one merchant unless the client is a group`)
+								"a client acts for exactly one merchant unless it is a group")
 						}
 						issued, err = f.Partners.CreateClient(ctx, tx, request)
 						return operator.Did(paths.To(paths.Client, issued.ClientID),
@@ -351,8 +351,9 @@ func (f *Feature) limitClient(k kind) action.Spec {
 					},
 					Controls: []ui.Control{
 						{
-							Name: "rate", Label: "Requests a second", Type: "number", Required: true,
-							Value: strconv.Itoa(found.RatePerSecond), Hint: "On average. The default is 50.",
+							Name: "rate", Label: "Requests a second", Thing: "the rate", Type: "number",
+							Required: true,
+							Value:    strconv.Itoa(found.RatePerSecond), Hint: "On average. The default is 50.",
 						},
 						{
 							Name: "burst", Label: "Burst", Type: "number", Required: true,

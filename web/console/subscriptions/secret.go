@@ -157,11 +157,11 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		return err
 	}
 	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
-		subscriptions.SecretTab{Match: new(matchNotice(found))})
+		subscriptions.SecretTab{Match: new(matchNotice(ctx.Request().Context(), found))})
 }
 
 // matchNotice says what a pasted value is, and what to do about it.
-func matchNotice(found subscription.SecretMatch) ui.Notice {
+func matchNotice(ctx context.Context, found subscription.SecretMatch) ui.Notice {
 	switch {
 	case found.Match == secret.MatchCurrent:
 		return ui.Notice{
@@ -178,7 +178,7 @@ func matchNotice(found subscription.SecretMatch) ui.Notice {
 		return ui.Notice{
 			Tone: ui.Warn, Title: "This is the previous secret",
 			Text: "It signs in x-hmac-signature-previous until " +
-				page.Value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
+				ui.Absolute(ctx, page.Value(found.PreviousUntil)) +
 				". The partner has to change over to the current one by then.",
 		}
 	default:
