@@ -130,13 +130,13 @@ func TestADrawIsPaidByTwo(t *testing.T) {
 	app := r.Loan(t, r.NewProduct(t, "SOLAR", "50,50"))
 	draw := strconv.FormatInt(r.Draw(t, app.UID, loan.DrawInput{}).ID, 10)
 	path := changePath(app.UID, "funding", "draw", draw, "to", "FUNDING_PROCESSING")
-	action, second := b.get(path).wantStatus(t, http.StatusOK).formValues(t)
+	to, second := b.get(path).wantStatus(t, http.StatusOK).formValues(t)
 	_, third := b.get(path).wantStatus(t, http.StatusOK).formValues(t)
 	paid, _ := a.fillIn(path, map[string]string{"reference": "WIRE-1", "method": "wire"})
 	paid.wantStatus(t, http.StatusSeeOther)
 	second.Set("reference", "WIRE-2")
 	for range 2 { // also once it has been read
-		refused := b.post(action, second).wantStatus(t, http.StatusConflict)
+		refused := b.post(to, second).wantStatus(t, http.StatusConflict)
 		if said := refused.text("main"); !containsAll(said, []string{
 			"Draw #" + draw + " is processing already", operatorEmail, "WIRE-1",
 		}) {
@@ -147,10 +147,10 @@ func TestADrawIsPaidByTwo(t *testing.T) {
 		}
 		_, second = refused.formValues(t)
 	}
-	b.post(action, third).wantStatus(t, http.StatusConflict) // it names no payment
+	b.post(to, third).wantStatus(t, http.StatusConflict) // it names no payment
 	third.Set("reference", "WIRE-1")
 	third.Set("method", "wire")
-	if led := b.post(action, third).wantStatus(t, http.StatusSeeOther); led.Location !=
+	if led := b.post(to, third).wantStatus(t, http.StatusSeeOther); led.Location !=
 		paths.To(paths.Application, app.UID.String()) {
 		t.Errorf("saying the same leads to %q", led.Location)
 	}
@@ -167,10 +167,10 @@ func TestTwoRotateTheSecretOfAClient(t *testing.T) {
 	a, b := r.asOperator(), r.admin()
 	issued := r.issue(false)
 	path := paths.To(paths.ClientRotate, issued.ClientID)
-	action, stale := a.get(path).wantStatus(t, http.StatusOK).formValues(t)
+	to, stale := a.get(path).wantStatus(t, http.StatusOK).formValues(t)
 	shown, _ := b.fillIn(path, nil)
 	fresh := shown.wantStatus(t, http.StatusOK).text("#secret")
-	refused := a.post(action, stale).wantStatus(t, http.StatusConflict)
+	refused := a.post(to, stale).wantStatus(t, http.StatusConflict)
 	if !strings.Contains(refused.text("main .notice-bad"), "while you were looking") ||
 		!strings.Contains(refused.text(".risk"), "stops at once") {
 		t.Errorf("the refusal says %q", refused.text("main"))
@@ -179,7 +179,7 @@ func TestTwoRotateTheSecretOfAClient(t *testing.T) {
 		t.Error("a secret stopped for which an overlap was promised")
 	}
 	_, again := refused.formValues(t)
-	a.post(action, again).wantStatus(t, http.StatusOK)
+	a.post(to, again).wantStatus(t, http.StatusOK)
 	if r.login(issued.ClientID, issued.Secret) || !r.login(issued.ClientID, fresh) {
 		t.Error("whoever read the warning cannot rotate")
 	}
@@ -238,18 +238,25 @@ func TestTwoSaveTheSettings(t *testing.T) {
 		audited string
 	}{
 		{
-			paths.MailSettings, [2]string{"alert_to", "night@lender.example"},
+			paths.MailSettings,
+			[2]string{"alert_to", "night@lender.example"},
 			[2]string{"lender_name", "Meadow Lending"},
 			[]string{"it was alerts to every operator and admin", "is alerts to night@lender.example now"},
 			"mail_settings.update",
 		},
 		{
-			paths.Settings, [2]string{"body_days", "30"}, [2]string{"email_body_days", "30"},
-			[]string{"it was 90 days of bodies", "is 30 days of bodies now"}, "settings.retention",
+			paths.Settings,
+			[2]string{"body_days", "30"},
+			[2]string{"email_body_days", "30"},
+			[]string{"it was 90 days of bodies", "is 30 days of bodies now"},
+			"settings.retention",
 		},
 		{
-			paths.SettingsHealth, [2]string{"failing_events", "9"}, [2]string{"failing_minutes", "90"},
-			[]string{"is at least 9 events tried now"}, "health_settings.update",
+			paths.SettingsHealth,
+			[2]string{"failing_events", "9"},
+			[2]string{"failing_minutes", "90"},
+			[]string{"is at least 9 events tried now"},
+			"health_settings.update",
 		},
 	} {
 		open := func() url.Values {

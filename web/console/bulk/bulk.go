@@ -58,7 +58,8 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
 		resend.StateCancelled,
 	}
-	tabs := list.Options("All", states, func(state resend.State) string { return bulk.Chip(state).Word })
+	tabs := list.Options("All", states,
+		func(state resend.State) string { return bulk.Chip(state).Word })
 	return list.Spec[resend.Resend]{
 		Name: "console.bulks", Path: paths.Bulks, Role: operator.RoleSupport, Place: place,
 		Intro: "Many deliveries sent again at once: planned, confirmed, paced, and each with its " +

@@ -49,7 +49,12 @@ func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	meanwhile := slices.Clone(versions[:at])
 	slices.Reverse(meanwhile)
 	typed.Conflict = &subscriptions.Conflict{Versions: meanwhile}
+	_, chosen := chosenMerchants(typed)
+	_, seen := chosenMerchants(began)
 	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
+	if slices.Equal(chosen, seen) {
+		typed.Unshown = theirs.Unshown // which the texts count and do not name
+	}
 	if err := f.relistMerchants(request, &typed, current.Merchants); err != nil {
 		return err
 	}
@@ -136,9 +141,6 @@ func mergeForms(
 	var changes []subscriptions.ConflictChange
 	before, now, yours := settingTexts(began), settingTexts(theirs), settingTexts(*typed)
 	for i, name := range settingNames {
-		if name == "Merchants" && yours[i] == before[i] {
-			typed.Unshown = theirs.Unshown // which the texts count and do not name
-		}
 		if before[i] == now[i] {
 			continue
 		}
