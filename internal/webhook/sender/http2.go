@@ -106,7 +106,7 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	for _, field := range out.headers {
 		request.Header[field.Name] = []string{field.Value}
 	}
-	resp, err := c.client.RoundTrip(request) //nolint:bodyclose // release closes it
+	resp, err := c.client.RoundTrip(request)
 	got := answer{response: resp, sent: true}
 	if err != nil {
 		// By the means of HTTP/2 itself an endpoint says that the request did not get as far

@@ -311,7 +311,7 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 						if err != nil {
 							return operator.Outcome{}, err
 						}
-						if seen != secretsOf(now) {
+						if seen != "" && seen != secretsOf(now) {
 							return operator.Outcome{}, lending.NewError(lending.CodeInvalidState,
 								"Somebody rotated the secret while you were looking, and its user may not have "+
 									"changed over yet. Look at it again before you decide")
