@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/sha256"
 	"maps"
 	"sync"
 	"time"
@@ -15,16 +16,17 @@ const (
 	// guesses a secret of 256 bits; a partner's test suite stays below it.
 	wrongBurst = 600
 	wrongPause = 100 * time.Millisecond
-	// knownFor is for how long a client that was let in from an address is not
+	// knownFor is for how long credentials that were let in from an address are not
 	// bound by what others do there.
 	knownFor = time.Hour
-	// maxAddresses bounds what is known of addresses and of clients at them.
+	// maxAddresses bounds what is known of addresses and of credentials at them.
 	maxAddresses = 10_000
 )
 
 // credentialLimit bounds what an address may try with wrong credentials: beyond it nothing
-// is looked up any more. Clients that were let in from the same address, as that
-// of a company, are let in as before.
+// is looked up any more. Credentials that were let in from the same address, as that of a
+// company, are let in as before; the same id with another secret is answered like an id that
+// does not exist, and so does not tell that it is in use there.
 //
 // The bound is each process's own, and forgotten when it ends.
 type credentialLimit struct {
@@ -32,33 +34,38 @@ type credentialLimit struct {
 	// wrong has for each address when it may try as much as one that was never seen:
 	// a wrong request puts that off by wrongPause, to at most wrongBurst of them.
 	wrong map[string]time.Time
-	known map[clientAt]time.Time
+	known map[credentialsAt]time.Time
 }
 
-// clientAt is a client at an address.
-type clientAt struct {
+// credentialsAt are an id and its secret at an address.
+type credentialsAt struct {
 	address string
 	client  string
+	secret  [sha256.Size]byte
 }
 
-// wait is in how many seconds a client at an address may try again, 0 for now.
-func (l *credentialLimit) wait(address, client string) int {
+// newCredentialsAt returns what is presented at an address, which counts as that of its network.
+func newCredentialsAt(address, client, secret string) credentialsAt {
+	return credentialsAt{network.Of(address), client, sha256.Sum256([]byte(secret))}
+}
+
+// wait is in how many seconds credentials may be tried again, 0 for now.
+func (l *credentialLimit) wait(presented credentialsAt) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from := network.Of(address)
 	now := time.Now()
-	if now.Sub(l.known[clientAt{from, client}]) < knownFor {
+	if now.Sub(l.known[presented]) < knownFor {
 		return 0
 	}
-	next := l.wrong[from].Add(-(wrongBurst - 1) * wrongPause)
+	next := l.wrong[presented.address].Add(-(wrongBurst - 1) * wrongPause)
 	return max(int((next.Sub(now)+time.Second-1)/time.Second), 0)
 }
 
 // learn takes note of how credentials were received.
-func (l *credentialLimit) learn(address, client string, err error) {
+func (l *credentialLimit) learn(presented credentialsAt, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from, now := network.Of(address), time.Now()
+	from, now := presented.address, time.Now()
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized:
 		if l.wrong == nil || len(l.wrong) >= maxAddresses {
@@ -78,9 +85,9 @@ func (l *credentialLimit) learn(address, client string, err error) {
 		}
 	case "":
 		if l.known == nil || len(l.known) >= maxAddresses {
-			l.known = make(map[clientAt]time.Time)
+			l.known = make(map[credentialsAt]time.Time)
 		}
-		l.known[clientAt{from, client}] = now
+		l.known[presented] = now
 	default: // it says nothing about the credentials
 	}
 }

@@ -26,8 +26,10 @@ const (
 func (a *API) Guard(route Route) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			id := c.Request().Header.Get(clientIDHeader)
-			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
+			header := c.Request().Header
+			id := header.Get(clientIDHeader)
+			presented := newCredentialsAt(c.RealIP(), id, header.Get(clientSecretHeader))
+			if wait := a.credentials.wait(presented); wait > 0 {
 				sayLimit(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
 				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 				return lending.NewError(lending.CodeRateLimited,
@@ -40,7 +42,7 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			}
 			defer leave()
 			caller, err := authenticate(c, a.Partners, route, nil)
-			a.credentials.learn(c.RealIP(), id, err)
+			a.credentials.learn(presented, err)
 			if caller.ClientID == "" {
 				return err
 			}
