@@ -18,7 +18,8 @@ import (
 )
 
 // TestRefusalsNeedNoBody sends no body, be it that it asks first, as curl does, or that it is
-// slow, and gets a refusal that needs none at once, without being told to send it.
+// slow, and gets a refusal that needs none at once, without being told to send it. A key that no
+// request has used changes nothing.
 func TestRefusalsNeedNoBody(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -37,13 +38,24 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 		{"malformed uid", "/v2/loan/x/request-draw", upload, 100, 400},
 		{"an upload of another type", anyLoan, own + "content-type: text/plain\r\n", 100, 415},
 		{"an upload too long", anyLoan, upload, 1 << 30, 413},
+		{"an upload under a malformed key", anyLoan, upload + "idempotency-key: ü\r\n", 100, 400},
+		{
+			"too long for a call that makes no use of it",
+			"/v2/deliveries/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/resend",
+			own + "idempotency-key: other\r\n", 2 << 20, 413,
+		},
 	}
-	for i := range 2 * len(tests) {
-		test, name, expect := tests[i/2], "slow", ""
-		if i%2 == 1 {
-			name, expect = "asks first", "expect: 100-continue\r\n"
+	forms := []struct{ name, head string }{
+		{"slow", ""},
+		{"asks first", "expect: 100-continue\r\n"},
+		{"under a key", "idempotency-key: fresh\r\n"},
+	}
+	for i := range len(forms) * len(tests) {
+		test, form := tests[i/len(forms)], forms[i%len(forms)]
+		if strings.Contains(test.head, "idempotency-key") && form.name == "under a key" {
+			continue
 		}
-		t.Run(test.name+"/"+name, func(t *testing.T) {
+		t.Run(test.name+"/"+form.name, func(t *testing.T) {
 			t.Parallel()
 			address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), apptest.BasePath)
 			conn, err := net.Dial("tcp", address)
@@ -53,7 +65,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 			t.Cleanup(func() { _ = conn.Close() })
 			_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nhost: %s\r\n%s"+
 				"content-length: %d\r\n%s\r\n",
-				apptest.BasePath, test.path, address, expect, test.length, test.head)
+				apptest.BasePath, test.path, address, form.head, test.length, test.head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +86,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 				}
 			}
 			want(test.status)
-			if expect != "" || test.length > 100 {
+			if form.name == "asks first" || test.length > 100 {
 				return
 			}
 			// The body comes late, and the next call with it.

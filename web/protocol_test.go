@@ -510,6 +510,36 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 	}
 }
 
+// TestUsedKeysAreToldOfFirst repeats a key with a request that is refused without its body: the
+// key's own refusal comes first, whether the client asks before it sends the body or not.
+func TestUsedKeysAreToldOfFirst(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	key := map[string]string{"Idempotency-Key": "used"}
+	made := s.Do(apptest.Call{
+		Method: http.MethodPost, Path: "/v2/application", JSON: apptest.Borrow(), Header: key,
+	})
+	if made.Status != http.StatusCreated {
+		t.Fatalf("answered %s", made.Raw)
+	}
+	for _, path := range []string{
+		"/v2/application", "/v2/sandbox/application/x/status", "/v2/loan/x/request-draw",
+	} {
+		for form, answer := range map[string]apptest.Answer{
+			"at once": s.Do(apptest.Call{
+				Method: http.MethodPost, Path: path, JSON: "{}",
+				Header: merge(key, map[string]string{"Content-Type": "text/plain"}),
+			}),
+			"asking first": beginSlow(t, s, s.Home, path, "idempotency-key: used\r\n"+
+				"content-type: text/plain\r\ncontent-length: 2\r\n").send("{}"),
+		} {
+			if answer.Code() != "IDEMPOTENCY_MISMATCH" {
+				t.Errorf("%s, %s: answered %s", path, form, answer.Raw)
+			}
+		}
+	}
+}
+
 func TestRateLimitHoldsAcrossServers(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

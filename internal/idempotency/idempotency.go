@@ -87,18 +87,44 @@ func (s *Store) Run(
 	return reply, nil
 }
 
+// IsUsed tells whether the request's key has a stored reply, or one that is running may store
+// one: then nothing else is to be said to a request before its content is known. The fingerprint
+// does not count.
+func (s *Store) IsUsed(ctx context.Context, request Request) (bool, error) {
+	if request.Key == "" {
+		return false, nil
+	}
+	// The lock goes when the statement ends. It is shared, so that two who ask do not take
+	// each other for one that is running.
+	var used bool
+	err := s.DB.GetContext(ctx, &used, `
+		SELECT NOT pg_try_advisory_xact_lock_shared($1) OR EXISTS (
+		       SELECT FROM idempotency_keys
+		        WHERE client_id = $2 AND merchant_uid = $3 AND key = $4 AND expires_at > $5
+		          AND status < 300)`,
+		request.lock(), request.ClientID, request.MerchantUID, request.Key, s.DB.Now().UTC())
+	if err != nil {
+		return false, fmt.Errorf("asking for an idempotency key: %w", err)
+	}
+	return used, nil
+}
+
+// lock is the number of the advisory lock of the request's key. It is a hash: should two keys
+// ever share one, then one request is answered with a conflict.
+func (r Request) lock() int64 {
+	sum := hashFields("idempotency", r.ClientID, r.MerchantUID.String(), r.Key)
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
 func runKeyed(
 	ctx context.Context, tx *postgres.Tx, request Request,
 	use func(tx *postgres.Tx) (Reply, error),
 ) (Reply, error) {
 	// The lock comes in a statement before the look-up: a statement sees what was
 	// committed before it began, so only then does the one that gets the lock see the
-	// reply of the one that had it. Its number is a hash: should two keys ever share
-	// one, then one request is answered with a conflict.
-	sum := hashFields("idempotency", request.ClientID, request.MerchantUID.String(), request.Key)
+	// reply of the one that had it.
 	var locked bool
-	err := tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`,
-		int64(binary.BigEndian.Uint64(sum[:8])))
+	err := tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`, request.lock())
 	if err != nil {
 		return Reply{}, fmt.Errorf("locking an idempotency key: %w", err)
 	}

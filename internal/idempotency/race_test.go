@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/lending"
@@ -72,6 +73,31 @@ func TestReplaysDoNotConflict(t *testing.T) {
 	if result.replayed.Load() != 50 {
 		t.Errorf("%s, want 50 replays", &result)
 	}
+}
+
+// A key is used while a request runs under it and once its reply is stored, whatever the content;
+// asking does not make it so.
+func TestIsUsed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	request := d.request("k", "c")
+	want := func(when string, request idempotency.Request, want bool) {
+		t.Helper()
+		if used, err := d.IsUsed(t.Context(), request); used != want || err != nil {
+			t.Errorf("%s: used is %v, want %v (%v)", when, used, want, err)
+		}
+	}
+	want("before", request, false)
+	d.mustRun(t, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
+		want("while it runs", request, true)
+		return register("x")(tx)
+	})
+	want("afterwards", request, true)
+	want("of other content", d.request("k", "other"), true)
+	want("another key", d.request("l", "c"), false)
+	want("no key", d.request("", "c"), false)
+	d.advance(25 * time.Hour)
+	want("a day later", request, false)
 }
 
 func TestSameKeyWhileRunning(t *testing.T) {

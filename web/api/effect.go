@@ -42,13 +42,12 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 // Idempotency-Key, and writes the answer. digests identify the request's content,
 // by the oldest encoding first; there are none where the path says everything.
 func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
-	caller := callerOf(c)
-	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
+	request, err := keyed(c)
 	if err != nil {
 		return err
 	}
 	if len(digests) == 0 { // the path says everything
-		if digests, err = unusedContent(c, key); err != nil {
+		if digests, err = e.unusedContent(c, request.Key); err != nil {
 			return err
 		}
 	}
@@ -56,14 +55,8 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	if _, err := e.recheck(c, nil); err != nil {
 		return err
 	}
-	path := routeOf(c).Path
-	request := idempotency.Request{
-		ClientID:    caller.ClientID,
-		MerchantUID: caller.MerchantUID,
-		Key:         key,
-		Fingerprint: idempotency.NewFingerprint(c.Request().Method,
-			path+"?uid="+c.Param("uid")+"&id="+c.Param("id")+c.Param("date"), digests...),
-	}
+	request.Fingerprint = idempotency.NewFingerprint(c.Request().Method,
+		routeOf(c).Path+"?uid="+c.Param("uid")+"&id="+c.Param("id")+c.Param("date"), digests...)
 	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
 		status, data, err := do(tx)
 		if err != nil {
@@ -88,16 +81,38 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
 }
 
+// keyed is who sent a request and under which key. Error: VALIDATION_ERROR for a malformed key.
+func keyed(c echo.Context) (idempotency.Request, error) {
+	caller := callerOf(c)
+	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
+	return idempotency.Request{
+		ClientID: caller.ClientID, MerchantUID: caller.MerchantUID, Key: key,
+	}, err
+}
+
+// refuseAtOnce returns a refusal that needs no body, so that the body need not come: nil for
+// none, and where the Idempotency-Key has another answer, which is told once the content is
+// known. What is wrong with the key itself needs no body either.
+func (e *edge) refuseAtOnce(c echo.Context, refusal error) error {
+	request, err := keyed(c)
+	if err != nil || refusal == nil {
+		return err
+	}
+	used, err := e.idempotency.IsUsed(c.Request().Context(), request)
+	if err != nil || used {
+		return err
+	}
+	return refusal
+}
+
 // unusedContent digests a body that an operation makes no use of, since a key belongs to one
 // content all the same; without a key it need not come.
-func unusedContent(c echo.Context, key string) ([][sha256.Size]byte, error) {
+func (e *edge) unusedContent(c echo.Context, key string) ([][sha256.Size]byte, error) {
 	if key == "" {
 		return nil, nil
 	}
-	if asksFirst(c) {
-		if err := checkSize(c, c.Request().ContentLength); err != nil {
-			return nil, err
-		}
+	if err := e.refuseAtOnce(c, checkSize(c, c.Request().ContentLength)); err != nil {
+		return nil, err
 	}
 	raw, err := readBody(c)
 	if err == nil {
@@ -125,10 +140,9 @@ func (e *edge) answer(c echo.Context, data any) error {
 func (e *edge) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) operation,
 ) error {
-	if refusesAtOnce(c) {
-		if err := cmp.Or(pathErr, checkJSON(c, c.Request().ContentLength)); err != nil {
-			return err
-		}
+	early := cmp.Or(pathErr, checkJSON(c, c.Request().ContentLength))
+	if err := e.refuseAtOnce(c, early); err != nil {
+		return err
 	}
 	raw, err := readBody(c)
 	if err != nil {
@@ -169,12 +183,6 @@ func readBody(c echo.Context) ([]byte, error) {
 // sends none when it is refused. Reading would be that word.
 func asksFirst(c echo.Context) bool {
 	return strings.EqualFold(c.Request().Header.Get("Expect"), "100-continue")
-}
-
-// refusesAtOnce tells that what needs no body is refused before the body: to a client that
-// asks first, and to one whose Idempotency-Key cannot hold another answer, having none.
-func refusesAtOnce(c echo.Context) bool {
-	return asksFirst(c) || len(c.Request().Header.Values(idempotency.Header)) == 0
 }
 
 // checkJSON checks the type and the size of a body before it is parsed.

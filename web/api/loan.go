@@ -327,14 +327,12 @@ func (l *loans) upload(
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the files must be at most %d MiB together", limits.Files>>20)
 	}
-	if refusesAtOnce(c) {
-		var typeErr error
-		if asksFirst(c) || c.Request().ContentLength > 0 { // an empty body may be of any type
-			typeErr = document.CheckType(contentType, limits)
-		}
-		if err := cmp.Or(pathErr, typeErr); err != nil {
-			return err
-		}
+	var typeErr error
+	if asksFirst(c) || c.Request().ContentLength > 0 { // an empty body may be of any type
+		typeErr = document.CheckType(contentType, limits)
+	}
+	if err := l.refuseAtOnce(c, cmp.Or(pathErr, typeErr)); err != nil {
+		return err
 	}
 	body, err := l.uploads.begin(callerOf(c).ClientID, c.Request())
 	if err != nil {
