@@ -26,6 +26,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	own := fmt.Sprintf("x-service-client-id: %s\r\nx-service-client-secret: %s\r\n",
 		s.Home.ClientID, s.Home.Secret)
 	const anyLoan = "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/request-draw"
+	const gzip = "content-encoding: gzip\r\n"
 	upload := own + "content-type: multipart/form-data\r\n"
 	tests := []struct {
 		name, path, head string
@@ -37,6 +38,8 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 		{"too long", "/v2/application", own + "content-type: application/json\r\n", 2 << 20, 413},
 		{"malformed uid", "/v2/loan/x/request-draw", upload, 100, 400},
 		{"an upload of another type", anyLoan, own + "content-type: text/plain\r\n", 100, 415},
+		{"compressed", "/v2/application", own + "content-type: application/json\r\n" + gzip, 100, 415},
+		{"an upload compressed", anyLoan, upload + gzip, 100, 415},
 		{"an upload too long", anyLoan, upload, 1 << 30, 413},
 		{"an upload under a malformed key", anyLoan, upload + "idempotency-key: ü\r\n", 100, 400},
 		{

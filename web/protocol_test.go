@@ -468,6 +468,19 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 				},
 			}, "UNSUPPORTED_MEDIA_TYPE",
 		},
+		"content coding of a draw": {
+			apptest.Call{
+				Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: map[string]string{
+					"Content-Encoding": "gzip",
+				},
+			}, "UNSUPPORTED_MEDIA_TYPE",
+		},
+		"content coding of a form": {
+			apptest.Call{
+				Path: "/v2/loan/" + loan + "/completion-cert-upload", Form: documents,
+				Header: map[string]string{"Content-Encoding": "gzip"},
+			}, "UNSUPPORTED_MEDIA_TYPE",
+		},
 		"what a draw alone makes": {
 			apptest.Call{Path: "/v2/sandbox/disbursement/1/status", JSON: `{"status":"FUNDING_REQUESTED"}`},
 			"VALIDATION_ERROR",

@@ -192,11 +192,16 @@ func checkJSON(c echo.Context, size int64) error {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
+	return cmp.Or(checkCoding(c), checkSize(c, size))
+}
+
+// checkCoding refuses a body that comes compressed. Error: UNSUPPORTED_MEDIA_TYPE.
+func checkCoding(c echo.Context) error {
 	if coding := c.Request().Header.Get(echo.HeaderContentEncoding); compresses(coding) {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"a body with Content-Encoding %s is not taken; send it as it is", coding)
 	}
-	return checkSize(c, size)
+	return nil
 }
 
 // compresses tells that a body comes in another form. Some clients name a charset there, which

@@ -327,11 +327,8 @@ func (l *loans) upload(
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the files must be at most %d MiB together", limits.Files>>20)
 	}
-	var typeErr error
-	if asksFirst(c) || c.Request().ContentLength > 0 { // an empty body may be of any type
-		typeErr = document.CheckType(contentType, limits)
-	}
-	if err := l.refuseAtOnce(c, cmp.Or(pathErr, typeErr)); err != nil {
+	early := cmp.Or(pathErr, checkUpload(c, limits))
+	if err := l.refuseAtOnce(c, early); err != nil {
 		return err
 	}
 	body, err := l.uploads.begin(callerOf(c).ClientID, c.Request())
@@ -342,12 +339,12 @@ func (l *loans) upload(
 	form, formErr := document.ReadForm(ctx, body, contentType, limits,
 		l.documents.Bucket())
 	if form == nil {
-		return cmp.Or(body.refusal, pathErr, formErr)
+		return cmp.Or(body.refusal, early, formErr)
 	}
 	succeeded := false
 	err = l.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
-		if pathErr != nil {
-			return 0, nil, pathErr
+		if early != nil {
+			return 0, nil, early
 		}
 		input, err := drawInput(form, formErr)
 		if err != nil {
@@ -368,6 +365,21 @@ func (l *loans) upload(
 		return err
 	}
 	return form.Keep(ctx)
+}
+
+// checkUpload checks the type and the coding of an upload, for which its parts need not be read.
+func checkUpload(c echo.Context, limits document.Limits) error {
+	length := c.Request().ContentLength
+	if asksFirst(c) || length > 0 { // an empty body may be of any type
+		err := document.CheckType(c.Request().Header.Get(echo.HeaderContentType), limits)
+		if err != nil {
+			return err
+		}
+	}
+	if length == 0 {
+		return nil
+	}
+	return checkCoding(c)
 }
 
 // tellIgnored adds to a refusal for want of documents which part held a file that nobody read:
