@@ -146,6 +146,17 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 				t.Errorf("%s %s, %s: no request id", route.Method, route.Path, way.name)
 			}
 		}
+		if route.Method == http.MethodGet || route.Upload {
+			continue
+		}
+		answer := s.Do(apptest.Call{
+			Method: route.Method, Path: path, As: &as,
+			JSON:   strings.Repeat(" ", int(max(route.MaxBody, 1<<20))+1),
+			Header: map[string]string{"Idempotency-Key": "oversized"},
+		})
+		if answer.Code() != "PAYLOAD_TOO_LARGE" {
+			t.Errorf("%s %s, oversized under a key: answered %s", route.Method, route.Path, answer.Raw)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"drawbridge/internal/app/apptest"
 	loans "drawbridge/internal/loan"
+	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/web/docs/contracttest"
@@ -26,7 +27,7 @@ import (
 type provoker struct {
 	*apptest.Server
 
-	stranger, slow apptest.Account
+	stranger, slow, system apptest.Account
 	// key is an Idempotency-Key that belongs to a request of Home.
 	key string
 }
@@ -89,6 +90,12 @@ func malformed(p *provoker, well contracttest.Example) apptest.Answer {
 	return p.Do(asCall(well))
 }
 
+// oversized sends a body that the operation makes no use of, and that counts for its key.
+var oversized = changed(func(_ *provoker, call *apptest.Call) {
+	call.JSON = strings.Repeat(" ", 1<<20+1)
+	call.Header["Idempotency-Key"] = uuid.NewString()
+})
+
 // ofText sends plain text.
 var ofText = changed(func(_ *provoker, call *apptest.Call) {
 	call.JSON, call.Header["Content-Type"] = "x", "text/plain"
@@ -129,12 +136,14 @@ var everywhere = map[string]provocation{
 	"forbidden": changed(func(p *provoker, call *apptest.Call) {
 		call.Header["x-service-merchant-uid"] = p.stranger.MerchantUID.String()
 	}),
+	"otherKind": changed(func(p *provoker, call *apptest.Call) { call.As = &p.system }),
 	"wrongMerchant": changed(func(_ *provoker, call *apptest.Call) {
 		call.Header["x-service-merchant-uid"] = "home"
 	}),
 	"unsupportedMediaType": ofText, "noForm": ofText,
-	"tooLarge":     saying(strings.Repeat(" ", 1<<20+1)),
-	"fileTooLarge": with("loan.first", nil, large),
+	"tooLarge":                saying(strings.Repeat(" ", 1<<20+1)),
+	"fileTooLarge":            with("loan.first", nil, large),
+	"resendDelivery/tooLarge": oversized, "sandboxFaultWithdraw/tooLarge": oversized,
 	"idempotencyMismatch": changed(func(p *provoker, call *apptest.Call) {
 		call.Header["Idempotency-Key"] = p.key
 	}),
@@ -388,6 +397,7 @@ func TestErrorExamplesAreWhatIsAnswered(t *testing.T) {
 	s := apptest.NewServer(t).Furnish()
 	p := &provoker{
 		Server: s, key: "taken", stranger: s.NewAccount("Stranger"), slow: s.NewAccount("Slow"),
+		system: s.NewSystem("Servicing", partner.ScopeRead),
 	}
 	s.SetRate(p.slow, 50, 100)
 	s.Do(apptest.Call{

@@ -20,8 +20,8 @@ var (
 	lenderWriting    = []string{"IdempotencyKey"}
 	lenderHeaders    = []string{"RateLimitLimit", "RateLimitRemaining", "RateLimitReset"}
 	lenderRefusals   = map[string]string{
-		"401": "Unauthorized", "403": "Forbidden", "429": "RateLimited", "500": "Internal",
-		"503": "Unavailable",
+		"401": "Unauthorized", "403": "Forbidden", "404": "OtherKind", "429": "RateLimited",
+		"500": "Internal", "503": "Unavailable",
 	}
 	lenderWritingRefusals = map[string]string{
 		"409": "Conflict", "413": "TooLarge", "415": "UnsupportedMediaType",
