@@ -480,6 +480,8 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 			refused.Header.Get("Retry-After") != "5" {
 			t.Errorf("one too many of a client is answered %s", refused.Raw)
 		}
+		wantQuota(t, refused, "64",
+			"too many uploads at once: at most 64 of a client; try again in 5 s")
 	}
 	if refused := upload(last); refused.Status != http.StatusServiceUnavailable ||
 		refused.Code() != "UNAVAILABLE" || refused.Header.Get("Retry-After") != "5" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
@@ -122,9 +123,9 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 // and is taken then.
 func atLimit(
 	s *apptest.Server, clock *apptest.Clock, in time.Duration, again func() apptest.Answer, taken int,
-) {
+) (over apptest.Answer) {
 	s.T.Helper()
-	over := again()
+	over = again()
 	wait, err := time.ParseDuration(over.Header.Get("Retry-After") + "s")
 	if over.Status != http.StatusTooManyRequests || over.Code() != "RATE_LIMITED" || err != nil ||
 		wait != in {
@@ -140,6 +141,20 @@ func atLimit(
 	}
 	if next := again(); next.Status == taken {
 		s.T.Errorf("the next is taken at once: %s", next.Raw)
+	}
+	return over
+}
+
+// wantQuota wants a refusal to tell of the quota that was met, not of the rate that let it in.
+func wantQuota(t *testing.T, over apptest.Answer, quota, message string) {
+	t.Helper()
+	got := []string{
+		over.Header.Get("RateLimit-Limit"), over.Header.Get("RateLimit-Remaining"),
+		over.Header.Get("RateLimit-Reset"), over.Message(),
+	}
+	want := []string{quota, "0", over.Header.Get("Retry-After"), message}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("beyond the limit (-want +got):\n%s", diff)
 	}
 }
 
@@ -161,7 +176,8 @@ func TestSingleResendsAreBounded(t *testing.T) {
 		clock.Move(10 * time.Second)
 	}
 	again := func() apptest.Answer { return resend(failed.UID) }
-	atLimit(s, clock, time.Hour-1000*time.Second, again, http.StatusCreated)
+	over := atLimit(s, clock, time.Hour-1000*time.Second, again, http.StatusCreated)
+	wantQuota(t, over, "100", "this may be done 100 times in 1 h; try again in 43 min 20 s")
 	if elsewhere := resend(other.UID); elsewhere.Status != http.StatusCreated {
 		t.Errorf("to another subscription: %s", elsewhere.Raw)
 	}
@@ -194,13 +210,14 @@ func TestRecoveriesAreBounded(t *testing.T) {
 	}
 	next := []delivery.Delivery{s.Undelivered(uid), s.Undelivered(uid)}
 	clock.Move(time.Minute)
-	atLimit(s, clock, 14*time.Hour, func() apptest.Answer {
+	over := atLimit(s, clock, 14*time.Hour, func() apptest.Answer {
 		answer := recoverAll(next[0])
 		if answer.Status == http.StatusAccepted {
 			next = next[1:]
 		}
 		return answer
 	}, http.StatusAccepted)
+	wantQuota(t, over, "10", "this may be done 10 times in 24 h; try again in 14 h")
 }
 
 func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {

@@ -71,6 +71,8 @@ type Error struct {
 	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
 	// is not known.
 	RetryAfter time.Duration
+	// Quota is how much is allowed of what there was too much of, 0 where that is not counted.
+	Quota int
 
 	cause error
 	// taken tells that the value is right in itself and belongs to something else.

@@ -73,9 +73,11 @@ func (s *Service) checkQuota(
 		return fmt.Errorf("counting the uploads of %s: %w", caller.Name, err)
 	}
 	if bound := cmp.Or(s.DayQuota, usualDayQuota); stored.exceeds(bound) {
-		return lending.NewError(lending.CodeRateLimited,
+		refusal := lending.NewError(lending.CodeRateLimited,
 			"a client may store %d files or %d MiB a day; the next day begins at 00:00 UTC",
 			bound.Files, bound.Bytes>>20)
+		refusal.RetryAfter, refusal.Quota = day.AddDate(0, 0, 1).Sub(tx.Now), bound.Files
+		return refusal
 	}
 	return nil
 }
@@ -85,9 +87,3 @@ func (q Quota) add(more Quota) Quota {
 }
 
 func (q Quota) exceeds(bound Quota) bool { return q.Files > bound.Files || q.Bytes > bound.Bytes }
-
-// NextDay is in how many seconds, rounded up, the next day in UTC begins.
-func NextDay(now time.Time) int {
-	next := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	return int((next.Sub(now) + time.Second - 1) / time.Second)
-}

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"drawbridge/internal/lending"
@@ -50,11 +51,28 @@ func CheckLimit(
 	if err != nil {
 		return fmt.Errorf("counting uses of %s: %w", entry.Action, err)
 	}
-	if len(uses) >= limit {
-		refusal := lending.NewError(lending.CodeRateLimited,
-			"this may be done %d times in %s; try again later", limit, window)
-		refusal.RetryAfter = window - tx.Now.Sub(uses[limit-1])
-		return refusal
+	if len(uses) < limit {
+		return nil
 	}
-	return nil
+	wait := window - tx.Now.Sub(uses[limit-1])
+	refusal := lending.NewError(lending.CodeRateLimited,
+		"this may be done %d times in %s; try again in %s", limit, inWords(window), inWords(wait))
+	refusal.RetryAfter, refusal.Quota = wait, limit
+	return refusal
+}
+
+// inWords writes a length of time in full, seconds rounded up: 24 h, 59 min 57 s.
+func inWords(d time.Duration) string {
+	rest := (d + time.Second - 1).Truncate(time.Second)
+	var words []string
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := rest / unit.size; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, unit.name))
+		}
+		rest %= unit.size
+	}
+	return strings.Join(words, " ")
 }

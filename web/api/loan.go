@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -354,9 +353,6 @@ func (l *loans) upload(
 		succeeded = err == nil
 		return status, data, tellIgnored(err, form.Ignored)
 	})
-	if lending.ErrorCode(err) == lending.CodeRateLimited {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(l.now())))
-	}
 	_, refused := errors.AsType[*lending.Error](err) // before the commit
 	switch {
 	case !succeeded || refused:

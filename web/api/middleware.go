@@ -1,7 +1,9 @@
 package api
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -62,7 +64,9 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			if err := lending.CheckValues(c.QueryParams()); err != nil {
 				return err
 			}
-			return next(c)
+			err = next(c)
+			sayQuota(c, err)
+			return err
 		}
 	}
 }
@@ -162,6 +166,14 @@ func sayLimit(c echo.Context, limit, remaining, reset int) {
 	header.Set("RateLimit-Limit", strconv.Itoa(limit))
 	header.Set("RateLimit-Remaining", strconv.Itoa(remaining))
 	header.Set("RateLimit-Reset", strconv.Itoa(reset))
+}
+
+// sayQuota tells of the quota that a call met, in the place of the rate that let it in.
+func sayQuota(c echo.Context, err error) {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if ok && refusal.Quota > 0 {
+		sayLimit(c, refusal.Quota, 0, int(math.Ceil(refusal.RetryAfter.Seconds())))
+	}
 }
 
 // CallerID names the authenticated client of a request for the log, empty for

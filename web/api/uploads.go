@@ -72,6 +72,7 @@ func (b *upload) count() error {
 		refusal = lending.NewError(lending.CodeRateLimited,
 			"too many uploads at once: at most %d of a client; try again in %d s",
 			uploadsPerClient, seconds)
+		refusal.Quota = uploadsPerClient
 	case b.of.inside >= maxUploads:
 		refusal = lending.NewError(lending.CodeUnavailable,
 			"too many uploads are on their way to the service; repeat this one in %d s, "+

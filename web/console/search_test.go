@@ -322,7 +322,7 @@ func TestSignatureDoctorAnswersNotForEver(t *testing.T) {
 			guess("a guess").wantStatus(t, http.StatusOK)
 		}
 		right := guess(value.Reveal()).wantStatus(t, http.StatusTooManyRequests)
-		if said := right.text("main"); !strings.Contains(said, "30 times in 1h0m0s") {
+		if said := right.text("main"); !strings.Contains(said, "30 times in 1 h; try again in 1 h") {
 			t.Errorf("guess 31 of a %s is answered %q", subject, said)
 		}
 		r.pass(time.Hour + time.Second)
