@@ -259,7 +259,7 @@ func (o *object) optionalUID(field string) *uuid.UUID {
 	return &uid
 }
 
-// optionalUIDs reads a list of UUIDs that may be absent.
+// optionalUIDs reads a list of UUIDs that may be absent; one listed twice counts once.
 func (o *object) optionalUIDs(field string) []uuid.UUID {
 	if !o.has(field) {
 		return nil
@@ -269,12 +269,20 @@ func (o *object) optionalUIDs(field string) []uuid.UUID {
 		o.errs.Add(o.name(field), "%q must be an array of UUIDs", o.name(field))
 		return nil
 	}
-	if len(texts) > maxLinked {
-		o.errs.Add(o.name(field), "%q must have at most %d entries", o.name(field), maxLinked)
+	first := make(map[string]int, len(texts)) // where each stands first
+	for i, text := range slices.Backward(texts) {
+		first[strings.ToLower(text)] = i
+	}
+	if len(first) > maxLinked {
+		o.errs.Add(o.name(field), "%q must have at most %d different entries", o.name(field),
+			maxLinked)
 		return nil
 	}
-	uids := make([]uuid.UUID, 0, len(texts))
+	uids := make([]uuid.UUID, 0, len(first))
 	for i, text := range texts {
+		if first[strings.ToLower(text)] != i {
+			continue
+		}
 		uids = append(uids, o.parseUID(o.name(field), fmt.Sprintf("%s[%d]", o.name(field), i), text))
 	}
 	return uids

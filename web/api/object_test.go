@@ -3,11 +3,13 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
 )
@@ -70,9 +72,19 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 			[]string{`"a[0]" must be a UUID`, `"a[2]" must be a UUID`},
 		},
 		{
-			"uids are too many", `{"a":["` + strings.Repeat(uid+`","`, 100) + uid + `"]}`,
+			"uids are too many", `{"a":` + manyUIDs(101) + `}`,
 			func(o *object) { o.optionalUIDs("a") },
-			[]string{`"a" must have at most 100 entries`},
+			[]string{`"a" must have at most 100 different entries`},
+		},
+		{
+			"uids are few, many times",
+			`{"a":["` + strings.Repeat(uid+`","`+strings.ToUpper(uid)+`","`, 1000) + uid + `"]}`,
+			func(o *object) {
+				if uids := o.optionalUIDs("a"); len(uids) != 1 {
+					o.errs.Add("a", "%d were read", len(uids))
+				}
+			},
+			nil,
 		},
 		{
 			"child is no object", `{"a":[]}`, func(o *object) { o.child("a").text("b", 9) },
@@ -178,4 +190,13 @@ func FuzzJSONBody(f *testing.F) {
 			t.Errorf("accepted the amount %s", request.RequestedAmount)
 		}
 	})
+}
+
+// manyUIDs is an array of so many different UUIDs.
+func manyUIDs(n int) string {
+	uids := make([]string, n)
+	for i := range uids {
+		uids[i] = strconv.Quote(uuid.NewString())
+	}
+	return "[" + strings.Join(uids, ",") + "]"
 }
