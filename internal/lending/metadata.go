@@ -23,11 +23,8 @@ const (
 	maxMetadataExponent = 300
 )
 
-// How much of wrong metadata an answer repeats.
-const (
-	maxMetadataErrors   = 20
-	maxMetadataPathName = 80
-)
+// maxMetadataErrors is how much of wrong metadata an answer repeats.
+const maxMetadataErrors = 20
 
 const partMetadata = "metadata"
 
@@ -52,9 +49,9 @@ var metadataTypes = map[string]string{
 }
 
 // ParseMetadata reads the metadata part. Errors: PAYLOAD_TOO_LARGE above 64 KiB;
-// VALIDATION_ERROR naming each wrong key ("metadata.systemDetails.capacity"), or
-// "metadata" if it is no JSON object or cannot be stored faithfully: an
-// unpaired surrogate, a NUL, a key given twice, extreme numbers or nesting.
+// VALIDATION_ERROR naming each wrong key ("metadata.systemDetails.capacity"), one that is
+// given twice or cannot be stored faithfully among them: an unpaired surrogate, a NUL, an
+// extreme number. "metadata" itself is named if it is no JSON object or nests too deeply.
 func ParseMetadata(raw []byte) (Metadata, error) {
 	if len(raw) > MaxMetadataBytes {
 		return Metadata{}, NewError(CodePayloadTooLarge, "%q must be at most %d bytes",
@@ -64,11 +61,12 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 	if !utf8.Valid(raw) || !bytes.HasPrefix(trimmed, []byte("{")) || !json.Valid(raw) {
 		return Metadata{}, Invalid(partMetadata, "%q must be a JSON object", partMetadata)
 	}
-	for range UnstorableEscapes(raw) {
-		return Metadata{}, Invalid(partMetadata,
-			"%q must not contain NUL characters or unpaired surrogates", partMetadata)
+	// The decoder puts another character in place of half a surrogate pair, and tells nobody.
+	readable := bytes.Clone(raw)
+	for at := range UnstorableEscapes(raw) {
+		copy(readable[at:], `\u0000`)
 	}
-	reader := metadataReader{decoder: json.NewDecoder(bytes.NewReader(raw))}
+	reader := metadataReader{decoder: json.NewDecoder(bytes.NewReader(readable))}
 	reader.decoder.UseNumber()
 	if err := reader.value(partMetadata, 0); err != nil {
 		return Metadata{}, Invalid(partMetadata, "%q cannot be read: %s", partMetadata, err)
@@ -118,8 +116,8 @@ func (r *metadataReader) value(path string, depth int) error {
 	if delimiter == '{' {
 		err = r.members(path, depth)
 	}
-	for err == nil && delimiter == '[' && r.decoder.More() {
-		err = r.value(path+"[]", depth+1)
+	for index := 0; err == nil && delimiter == '[' && r.decoder.More(); index++ {
+		err = r.value(EntryPath(path, index), depth+1)
 	}
 	if err != nil {
 		return err
@@ -136,7 +134,8 @@ func (r *metadataReader) members(path string, depth int) error {
 			return err
 		}
 		key, _ := token.(string)
-		member := path + "." + pathName(key)
+		member := MemberPath(path, key)
+		r.require(Storable(key), member, saysUnstorable)
 		if seen[key] {
 			r.refuse(member, "is given twice")
 		}
@@ -162,6 +161,9 @@ func (r *metadataReader) check(path string, token json.Token) {
 	case "number":
 		r.require(isNumber, path, "must be a number")
 	}
+	if isText {
+		r.require(Storable(text), path, saysUnstorable)
+	}
 	if isNumber {
 		r.require(storableNumber(number), path, "is a number too large or too exact to be kept")
 	}
@@ -178,18 +180,6 @@ func (r *metadataReader) refuse(path, message string) {
 	if len(r.errs) < maxMetadataErrors {
 		r.errs.Add(path, "%q %s", path, message)
 	}
-}
-
-// pathName returns a key as it stands in a path. One with a dot is quoted, so
-// that it is not taken for a member of a member; a long one is cut.
-func pathName(key string) string {
-	if len(key) > maxMetadataPathName {
-		key = strings.ToValidUTF8(key[:maxMetadataPathName], "") + "..."
-	}
-	if strings.Contains(key, ".") {
-		return strconv.Quote(key)
-	}
-	return key
 }
 
 func storableNumber(number json.Number) bool {

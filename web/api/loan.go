@@ -388,7 +388,7 @@ func tellIgnored(err error, part string) error {
 	told := *refusal
 	told.Details = lending.Invalid(document.FieldFiles,
 		"%q is missing; the part %q holds a file and is not known: name it %q",
-		document.FieldFiles, memberPath("", part), document.FieldFiles).Details
+		document.FieldFiles, lending.MemberPath("", part), document.FieldFiles).Details
 	return &told
 }
 
