@@ -32,6 +32,9 @@ type Entry struct {
 	// in any Window; another one is refused, and the change with it.
 	Limit  int
 	Window time.Duration
+	// Together are the actions that count as one, this one among them; without any it counts
+	// alone.
+	Together []string
 	// PerSubject counts the entries of the same subject alone.
 	PerSubject bool
 }

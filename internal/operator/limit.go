@@ -6,14 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lib/pq"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
-// AuditLimited writes an entry like Audit, unless its actor has entries of the
-// same action, and subject if it says so, for limit times within the window already:
-// then it answers RATE_LIMITED. The count is that of the log itself, so it holds across
-// processes and the refused use case leaves nothing behind.
+// AuditLimited writes an entry like Audit, unless its actor has entries of the same action, or of
+// those that count together, and of the same subject if it says so, for limit times within the
+// window already: then it answers RATE_LIMITED. The count is that of the log itself, so it holds
+// across processes and the refused use case leaves nothing behind.
 func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
@@ -28,10 +30,14 @@ func AuditLimited(
 func CheckLimit(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
+	actions := entry.Together
+	if len(actions) == 0 {
+		actions = []string{entry.Action}
+	}
 	// Two at once take turns, so that they cannot both be the last one.
 	if _, err := tx.ExecContext(ctx,
 		`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`,
-		entry.Action+" "+entry.Actor); err != nil {
+		strings.Join(actions, " ")+" "+entry.Actor); err != nil {
 		return fmt.Errorf("waiting for other uses of %s: %w", entry.Action, err)
 	}
 	subject := "" // of all
@@ -43,11 +49,11 @@ func CheckLimit(
 		SELECT at
 		  FROM audit_log
 		 WHERE actor = $1
-		   AND action = $2
+		   AND action = ANY ($2)
 		   AND at > $3
 		   AND ($5 = '' OR subject = $5)
 		 ORDER BY at DESC
-		 LIMIT $4`, entry.Actor, entry.Action, tx.Now.Add(-window), limit, subject)
+		 LIMIT $4`, entry.Actor, pq.StringArray(actions), tx.Now.Add(-window), limit, subject)
 	if err != nil {
 		return fmt.Errorf("counting uses of %s: %w", entry.Action, err)
 	}

@@ -301,31 +301,45 @@ func TestSignatureDoctor(t *testing.T) {
 	}
 }
 
-// TestSignatureDoctorAnswersNotForEver asks whether guesses of a secret are right: so often in an
-// hour and no more.
+// TestSignatureDoctorAnswersNotForEver asks whether guesses of a secret are right, in each way that
+// there is: so often in an hour together and no more.
 func TestSignatureDoctorAnswersNotForEver(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
 	made, value := r.subscribe(r.receiver().URL)
 	delivery := r.publish("Approved")[0]
-	for subject, uid := range map[string]string{
-		"delivery": delivery.UID.String(), "subscription": made.UID.String(),
-	} {
-		guess := func(secret string) answer {
-			t.Helper()
-			return b.post(paths.Doctor, url.Values{
-				subject: {uid}, "body": {"{}"}, "signature": {hmacHex(secret, "{}")},
-			})
-		}
-		for range 30 {
+	examine := func(subject, uid, secret string) answer {
+		t.Helper()
+		return b.post(paths.Doctor, url.Values{
+			subject: {uid}, "body": {"{}"}, "signature": {hmacHex(secret, "{}")},
+		})
+	}
+	ways := map[string]func(secret string) answer{
+		"of a delivery": func(secret string) answer {
+			return examine("delivery", delivery.UID.String(), secret)
+		},
+		"of a subscription": func(secret string) answer {
+			return examine("subscription", made.UID.String(), secret)
+		},
+		"itself": func(secret string) answer {
+			return b.post(paths.To(paths.SubscriptionCompare, made.UID.String()),
+				url.Values{"candidate": {secret}})
+		},
+	}
+	for range 10 {
+		for _, guess := range ways {
 			guess("a guess").wantStatus(t, http.StatusOK)
 		}
+	}
+	for way, guess := range ways {
 		right := guess(value.Reveal()).wantStatus(t, http.StatusTooManyRequests)
 		if said := right.text("main"); !strings.Contains(said, "30 times in 1 h; try again in 1 h") {
-			t.Errorf("guess 31 of a %s is answered %q", subject, said)
+			t.Errorf("guess 31, %s, is answered %q", way, said)
 		}
-		r.pass(time.Hour + time.Second)
+	}
+	r.pass(time.Hour + time.Second)
+	for _, guess := range ways {
 		guess("a guess").wantStatus(t, http.StatusOK)
 	}
 }

@@ -28,11 +28,21 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// A value may be compared with a secret this often by one person, in each way that there is.
+// A value may be compared with a secret this often by one person, in all ways together.
 const (
-	MaxComparisons   = 30
-	ComparisonWindow = time.Hour
+	maxComparisons   = 30
+	comparisonWindow = time.Hour
 )
+
+// Compared is the entry of a value that was compared with a secret, in one of the ways that count
+// together.
+func Compared(entry operator.Entry) operator.Entry {
+	entry.Limit, entry.Window = maxComparisons, comparisonWindow
+	entry.Together = []string{
+		"delivery.examine_signature", "subscription.compare_secret", "subscription.examine_signature",
+	}
+	return entry
+}
 
 // MaxReason bounds the reason that a person gives, in characters.
 const MaxReason = 500

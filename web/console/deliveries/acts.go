@@ -224,11 +224,10 @@ func (f *Feature) examine(ctx echo.Context) error {
 	if err != nil {
 		return f.showDoctor(ctx, http.StatusBadRequest, form)
 	}
-	err = f.Record(ctx, operator.Entry{
+	err = f.Record(ctx, action.Compared(operator.Entry{
 		Action: kind + ".examine_signature", SubjectKind: kind, Subject: subject.String(),
 		After: map[string]any{"finding": verdict.Finding},
-		Limit: action.MaxComparisons, Window: action.ComparisonWindow,
-	})
+	}))
 	if err != nil {
 		return err
 	}

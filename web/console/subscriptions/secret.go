@@ -142,11 +142,10 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		if err != nil {
 			return operator.Outcome{}, err
 		}
-		return operator.Did("", operator.Entry{
+		return operator.Did("", action.Compared(operator.Entry{
 			Action: "subscription.compare_secret", SubjectKind: "subscription",
 			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
-			Limit: action.MaxComparisons, Window: action.ComparisonWindow,
-		}), nil
+		})), nil
 	})
 	refusal, refused := errors.AsType[*lending.Error](err)
 	switch {
