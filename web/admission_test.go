@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/waittest"
 )
 
@@ -229,8 +230,23 @@ func TestWrongCredentialsAreBounded(t *testing.T) {
 			if answer := ask(s.Home.ClientID, s.Home.Secret); answer.Status != http.StatusOK {
 				t.Errorf("a client that was let in before is answered %s", answer.Raw)
 			}
+			s.InTx(func(tx *postgres.Tx) error {
+				return s.Partners.RevokeClient(t.Context(), tx, s.Home.ClientID)
+			})
+			tryUntilRefused(t, func() apptest.Answer { return ask(s.Home.ClientID, s.Home.Secret) })
 		})
 	}
+}
+
+// tryUntilRefused sends credentials that were revoked where too many wrong ones came before.
+func tryUntilRefused(t *testing.T, try func() apptest.Answer) {
+	t.Helper()
+	for range 1000 {
+		if answer := try(); answer.Status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("credentials that were revoked are looked up without a bound")
 }
 
 // tryUntilBounded sends wrong credentials until they are refused as too many.

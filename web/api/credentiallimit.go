@@ -68,6 +68,7 @@ func (l *credentialLimit) learn(presented credentialsAt, err error) {
 	from, now := presented.address, time.Now()
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized:
+		delete(l.known, presented) // such as a secret that was revoked
 		if l.wrong == nil || len(l.wrong) >= maxAddresses {
 			// Those that may try as much as one that was never seen make room, and if there are
 			// none all do.
