@@ -259,7 +259,8 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	}
 	var former string
 	err = s.DB.GetContext(t.Context(), &former, `
-		SELECT before::jsonb->>'status' FROM audit_log WHERE actor = $1 AND action = 'task.status'`, actor)
+		SELECT before::jsonb->>'status' FROM audit_log
+		 WHERE actor = $1 AND action = 'task.status'`, actor)
 	if err != nil || former != "Pending" {
 		t.Errorf("the task was %q before (%v)", former, err)
 	}

@@ -141,7 +141,7 @@ func TestRefusedCallsCountForTheirClient(t *testing.T) {
 	at := s.DB.Now()
 	s.DB.Now = func() time.Time { return at }
 	group, _ := s.NewGroup("Group", 2)
-	read := "/v2/application/" + uuid.NewString()
+	read, system := "/v2/application/"+uuid.NewString(), "/lender/v1/applications/"+uuid.NewString()
 	type seen struct {
 		Status  int
 		Client  string
@@ -156,7 +156,7 @@ func TestRefusedCallsCountForTheirClient(t *testing.T) {
 		"another merchant":           {s.NewAccount("One"), read, uuid.NewString(), 403},
 		"no merchant's name":         {s.NewAccount("Two"), read, "mine", 400},
 		"a group without a merchant": {group, read, "", 400},
-		"a partner at the lender's":  {s.NewAccount("Three"), "/lender/v1/applications/" + uuid.NewString(), "", 404},
+		"a partner at the lender's":  {s.NewAccount("Three"), system, "", 404},
 		"the lender at a partner's":  {s.NewSystem("treasury", partner.Scopes()...), read, "", 404},
 	} {
 		s.SetRate(test.as, 1, 2)

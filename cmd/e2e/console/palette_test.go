@@ -50,7 +50,8 @@ func TestPalette(t *testing.T) {
 	do(t, o.browser, chromedp.Navigate(o.server.URL+"/console"),
 		chromedp.WaitVisible(chromedp.CSS("h1")))
 	h.loaded()
-	if kept := evaluate(t, o.browser, `JSON.stringify(localStorage)`); strings.Contains(kept, partner.Name) {
+	kept := evaluate(t, o.browser, `JSON.stringify(localStorage)`)
+	if strings.Contains(kept, partner.Name) {
 		t.Errorf("the browser keeps on the disk what was opened: %s", kept)
 	}
 	const recent = `//div[@id="palette-results"]//h2[text()="Recently opened"]`
@@ -73,7 +74,8 @@ func TestPalette(t *testing.T) {
 	// Nobody who signs in next learns what was looked at.
 	do(t, o.browser, press(`[popovertarget=who]`), press(`form[action="/console/sign-out"] button`),
 		chromedp.WaitVisible(chromedp.CSS(`input[type=password]`)))
-	if kept := evaluate(t, o.browser, `sessionStorage.getItem("drawbridge.recent") ?? ""`); kept != "" {
+	kept = evaluate(t, o.browser, `sessionStorage.getItem("drawbridge.recent") ?? ""`)
+	if kept != "" {
 		t.Errorf("after signing out the browser keeps %s", kept)
 	}
 	signIn(t, o.browser, o.server.URL, o.user)
