@@ -191,7 +191,8 @@ func (cmd bulkShowCmd) moveBulk(
 	})
 }
 
-// bulkEntry moves a bulk re-send on and tells the audit log from which state to which.
+// bulkEntry moves a bulk re-send on and tells the audit log from which state to which; a draft
+// that is discarded has none then.
 func (env *environment) bulkEntry(
 	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action string, move func() error,
 ) (operator.Entry, error) {
@@ -202,9 +203,14 @@ func (env *environment) bulkEntry(
 	if err != nil {
 		return operator.Entry{}, err
 	}
-	after, err := s.Webhooks.Bulk.Lock(env.ctx, tx, uid)
-	return changeEntry(action, uid.String(), "", map[string]any{"state": before.State},
-		map[string]any{"state": after.State}), err
+	entry := changeEntry(action, uid.String(), "", map[string]any{"state": before.State}, nil)
+	switch after, err := s.Webhooks.Bulk.Lock(env.ctx, tx, uid); {
+	case err == nil:
+		entry.After = map[string]any{"state": after.State}
+	case lending.ErrorCode(err) != lending.CodeNotFound:
+		return operator.Entry{}, err
+	}
+	return entry, nil
 }
 
 type bulkConfirmCmd struct {

@@ -67,7 +67,7 @@ func TestVersionCommands(t *testing.T) {
 	for range maxComparisons {
 		got = d.runWith(t, "guess", "subscription", "compare-secret", uid)
 	}
-	if got.status != exitFailed || !strings.Contains(got.stderr, "try again later") {
+	if got.status != exitFailed || !strings.Contains(got.stderr, "20 times in 1 h; try again in ") {
 		t.Errorf("guessing went on: %d %s", got.status, got.stderr)
 	}
 }
