@@ -143,7 +143,7 @@ func (env *environment) changeUser(
 	return env.change(asJSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		var before any
 		if address != "" {
-			found, err := s.Operators.LockUser(env.ctx, tx, address)
+			found, err := operator.LockUser(env.ctx, tx, address)
 			if err != nil {
 				return done{}, err
 			}

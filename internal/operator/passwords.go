@@ -81,7 +81,7 @@ func checkPassword(errs *lending.FieldErrors, password, email, name string) {
 func (s *Service) SetPassword(
 	ctx context.Context, tx *postgres.Tx, email, password string, mustChange bool,
 ) (User, error) {
-	user, err := findByEmail(ctx, tx, email)
+	user, err := LockUser(ctx, tx, email)
 	if err != nil {
 		return User{}, err
 	}

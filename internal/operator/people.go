@@ -176,7 +176,7 @@ func (s *Service) SetDisabled(
 // Disable is SetDisabled for anyone who owns the machine: it also takes the last
 // admin, since the machine's owner makes another. Error: NOT_FOUND.
 func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
-	user, err := findByEmail(ctx, tx, email)
+	user, err := LockUser(ctx, tx, email)
 	if err != nil || user.DisabledAt != nil {
 		return user, err
 	}

@@ -235,7 +235,7 @@ func (s *Service) Admit(
 				"This address belongs to another account. Ask an admin.").WithCause(err)
 		}
 		if err == nil {
-			user, err = findByEmail(ctx, tx, identity.Email)
+			user, err = LockUser(ctx, tx, identity.Email)
 		}
 		if err != nil {
 			return User{}, false, err

@@ -101,13 +101,8 @@ func (s *Service) HasDemoPasswords(ctx context.Context) (bool, error) {
 	return found, nil
 }
 
-// LockUser is findByEmail for those who tell the audit log of a change.
-func (s *Service) LockUser(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
-	return findByEmail(ctx, tx, email)
-}
-
-// findByEmail locks and returns the user of an address. Error: NOT_FOUND.
-func findByEmail(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
+// LockUser locks and returns the user of an address. Error: NOT_FOUND.
+func LockUser(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
 	return lock(ctx, tx, `lower(email) = $1`, normalEmail(email))
 }
 
