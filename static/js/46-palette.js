@@ -1,6 +1,7 @@
 // The palette finds while one types: arrow keys move through what the server found, Enter
 // opens. What was opened last comes first; the tab alone knows that, until it is closed or
-// somebody signs out: names of borrowers are no matter for the disk. Without script the field in the bar searches.
+// somebody signs out: names of borrowers are no matter for the disk. Without script the field
+// in the bar searches.
 (() => {
   "use strict";
 
