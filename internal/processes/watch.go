@@ -3,6 +3,7 @@ package processes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ const (
 	lookTime = time.Minute
 )
 
-// How many looks in a row must find the same before something is taken for lost.
+// Over how many looks the same must be found before something is taken for lost.
 // Looks are counted, not times compared: a clock that jumps, a database that was away
 // and a watcher that slept itself count for one look at most.
 const (
@@ -43,6 +44,8 @@ const (
 	// strangerLooks are of a job that belongs to nobody known (an earlier release's, or
 	// that of a process dead for a day); it is above what any job takes.
 	strangerLooks = int(30 * time.Minute / LookEvery)
+	// unbounded is for a run that is under way here.
+	unbounded = math.MaxInt
 	// freedSweeps are without the lock of a process whose row says that it holds it. One that
 	// lost its connection alone has taken it again by then, or says that it could not.
 	freedSweeps = 3
@@ -63,7 +66,8 @@ type Watch struct {
 	DeliveryTime time.Duration
 
 	beats map[string]beat
-	runs  map[run]int
+	looks int            // so far
+	runs  map[run]int    // by the look that found them first
 	freed map[string]int // in so many sweeps
 	// next is when the jobs that run are to be read again if nobody dies, and dead are those who
 	// were when they were read last.
@@ -105,7 +109,7 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 		running, err = w.running(ctx)
 	}
 	if err != nil {
-		w.beats, w.runs = nil, nil // meanwhile nobody could be seen to live
+		w.interrupt() // meanwhile nobody could be seen to live
 		return 0, err
 	}
 	open := make(map[int64]bool, len(running))
@@ -136,6 +140,7 @@ func (w *Watch) look(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the beats of the processes: %w", err)
 	}
+	w.looks++
 	beats := make(map[string]beat, len(processes))
 	for _, process := range processes {
 		now := beat{at: process.LastBeatAt}
@@ -248,7 +253,8 @@ func (w *Watch) judge(running []run) []run {
 	self := w.Self.String()
 	own, known := w.beats[self]
 	if !known || own.looks > deafLooks {
-		w.beats, w.runs = map[string]beat{self: own}, nil
+		w.interrupt()
+		w.beats = map[string]beat{self: own}
 		return nil
 	}
 	w.dead = make(map[string]bool)
@@ -265,8 +271,13 @@ func (w *Watch) judge(running []run) []run {
 			continue
 		}
 		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
-		runs[one] = w.runs[one] + 1
-		if runs[one] > w.most(one) {
+		first, found := w.runs[one]
+		most := w.most(one)
+		if !found || most == unbounded {
+			first = w.looks
+		}
+		runs[one] = first
+		if w.looks-first >= most {
 			lost = append(lost, one)
 		}
 	}
@@ -274,12 +285,19 @@ func (w *Watch) judge(running []run) []run {
 	return lost
 }
 
+// interrupt begins to count again, but for what waits for many minutes: a database that is away
+// now and then would keep that for ever.
+func (w *Watch) interrupt() {
+	w.beats = nil
+	maps.DeleteFunc(w.runs, func(one run, _ int) bool { return w.most(one) < endedLooks })
+}
+
 // most is in how many looks a run may be found that is this process's, or of nobody known.
 func (w *Watch) most(one run) int {
 	here, ended := w.Working.state(one.ID)
 	switch own := one.Process == w.Self.String(); {
 	case own && here:
-		return math.MaxInt
+		return unbounded
 	case own && ended:
 		return endedLooks
 	case own && w.Working.broke(one.Queue, one.AttemptedAt):

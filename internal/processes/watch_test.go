@@ -305,6 +305,32 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	}
 }
 
+// TestWatchCountsOn: what waits for ten minutes after its end is not kept for longer by a database
+// that is away now and then, nor by reading the jobs that run seldom.
+func TestWatchCountsOn(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	id, _ := w.claim(t, "webhook", w.self.UID.String())
+	end := w.Working.Work(id)
+	w.look(t, 2*endedLooks)
+	end()
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	early := w.look(t, endedLooks/2)
+	if _, err := w.watch.Look(away); err == nil {
+		t.Fatal("a look without a database sees something")
+	}
+	w.sparing, w.watch.next = true, time.Now().Add(time.Hour)
+	early += w.look(t, endedLooks/2-2)
+	w.sparing = false
+	if early += w.look(t, 1); early != 0 {
+		t.Error("the job went back too early")
+	}
+	if w.look(t, 1) != 1 {
+		t.Error("the job of a run that ended long ago stays where it is")
+	}
+}
+
 // TestSweep: the jobs of a process whose lock the server has freed go back within seconds,
 // while it still counts as living by its beats; those of one that holds its lock, never held
 // one, or whose connection alone was lost, stay.
