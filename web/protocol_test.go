@@ -482,7 +482,7 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 		"content coding of a draw": {
 			apptest.Call{
 				Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: map[string]string{
-					"Content-Encoding": "gzip",
+					"Content-Encoding": "utf-8, gzip",
 				},
 			}, "UNSUPPORTED_MEDIA_TYPE",
 		},

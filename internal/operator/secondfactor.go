@@ -351,11 +351,15 @@ func (f SecondFactors) Roles(ctx context.Context) ([]Role, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the sign-in settings: %w", err)
 	}
+	return rolesOf(names), nil
+}
+
+func rolesOf(names []string) []Role {
 	roles := make([]Role, len(names))
 	for i, name := range names {
 		roles[i] = Role(name)
 	}
-	return roles, nil
+	return roles
 }
 
 // Require sets the roles whose users must have a second factor.
@@ -371,13 +375,14 @@ func (f SecondFactors) Require(
 		}
 		names[i] = string(role)
 	}
-	before, err := f.Roles(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE sign_in_settings SET second_factor_roles = $1`, names)
+	var before pq.StringArray
+	err := tx.GetContext(ctx, &before, `
+		UPDATE sign_in_settings
+		   SET second_factor_roles = $1
+		  FROM (SELECT second_factor_roles AS before FROM sign_in_settings FOR UPDATE) AS b
+		RETURNING b.before`, names)
 	if err != nil {
 		return nil, fmt.Errorf("saving the sign-in settings: %w", err)
 	}
-	return before, nil
+	return rolesOf(before), nil
 }

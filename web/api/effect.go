@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,7 +198,8 @@ func checkJSON(c echo.Context, size int64) error {
 
 // checkCoding refuses a body that comes compressed. Error: UNSUPPORTED_MEDIA_TYPE.
 func checkCoding(c echo.Context) error {
-	if coding := c.Request().Header.Get(echo.HeaderContentEncoding); compresses(coding) {
+	coding := strings.Join(c.Request().Header.Values(echo.HeaderContentEncoding), ", ")
+	if slices.ContainsFunc(strings.Split(coding, ","), compresses) {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"a body with Content-Encoding %s is not taken; send it as it is", coding)
 	}

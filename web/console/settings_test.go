@@ -109,6 +109,11 @@ func TestSignInSettings(t *testing.T) {
 	if led := r.signedIn().get(paths.Home); led.Location != paths.SecondFactor {
 		t.Errorf("support is led to %q", led.Location)
 	}
+	overtaken := b.post(paths.SettingsSignIn, url.Values{"roles": {"admin"}, "seen": {"nobody"}})
+	overtaken.wantStatus(t, http.StatusConflict)
+	if got := overtaken.text("main"); !strings.Contains(got, "it was nobody and is Operator; Support now") {
+		t.Errorf("who chose among what was before is told %q", got)
+	}
 	b.post(paths.SettingsSignIn, nil).wantStatus(t, http.StatusSeeOther)
 	r.signedIn().get(paths.Home).wantStatus(t, http.StatusOK)
 }

@@ -50,7 +50,8 @@ func (f *Feature) settingsPage(
 		provider = f.Provider.Name
 	}
 	return func(retention ui.Confirmation) templ.Component {
-		return operations.Settings(retention, needed, provider, f.Configuration)
+		return operations.Settings(retention, needed, action.Seen(secondFactorWords(needed)), provider,
+			f.Configuration)
 	}, err
 }
 
@@ -68,6 +69,10 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 		Done: "Saved. It holds from everybody's next click on.", Unchanged: "Nothing was changed.",
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			before, err := f.Operators.SecondFactors().Require(request, tx, roles)
+			is := secondFactorWords(before)
+			if err == nil && cmp.Or(ctx.FormValue(action.SeenField), is) != is {
+				err = action.Overtaken(ctx.FormValue(action.SeenField), is)
+			}
 			slices.Sort(before)
 			slices.Sort(roles)
 			if err != nil || slices.Equal(before, roles) {
@@ -78,6 +83,16 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 				map[string]any{"second_factor_roles": roles})), nil
 		},
 	}, nil
+}
+
+// secondFactorWords says who must have a second factor.
+func secondFactorWords(roles []operator.Role) string {
+	words := make([]string, len(roles))
+	for i, role := range roles {
+		words[i] = ui.RoleWord(string(role))
+	}
+	slices.Sort(words)
+	return cmp.Or(strings.Join(words, "; "), "nobody")
 }
 
 func retentionForm(now retention.Settings) ui.Confirmation {
