@@ -14,7 +14,7 @@ import (
 
 type restoreCmd struct {
 	Show    restoreShowCmd       `cmd:"" help:"Show whether workers hold everything, and what that is."`
-	Hold    restoreQuarantineCmd `cmd:"" help:"Hold everything by hand: the database was taken back in time. Workers that run take nothing more within seconds."`
+	Hold    restoreQuarantineCmd `cmd:"" help:"Hold everything by hand, and sign everybody out: the database was taken back in time. Workers that run take nothing more within seconds."`
 	Release restoreReleaseCmd    `cmd:"" help:"Decide what becomes of what is held, and let the workers begin."`
 }
 

@@ -78,8 +78,7 @@ func (s *Service) Check(ctx context.Context) (State, error) {
 		if count, err := changed.RowsAffected(); err != nil || count == 0 {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM sessions`)
-		return err
+		return signOut(ctx, tx)
 	})
 	if err == nil {
 		state, err = s.State(ctx)
@@ -88,6 +87,15 @@ func (s *Service) Check(ctx context.Context) (State, error) {
 		return State{}, fmt.Errorf("asking whether the database was restored: %w", err)
 	}
 	return state, nil
+}
+
+// signOut ends every session: one that is in the database may have been ended after the moment
+// which the database is of.
+func signOut(ctx context.Context, tx *postgres.Tx) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM sessions`); err != nil {
+		return fmt.Errorf("signing everybody out: %w", err)
+	}
+	return nil
 }
 
 // State tells whether a quarantine is in force. It is the zero State before the first
@@ -124,20 +132,25 @@ func CheckReason(reason string) (string, error) {
 	return reason, errs.Err()
 }
 
-// Quarantine begins a quarantine by hand: workers that start from now on wait, and those that
-// run take nothing more within seconds. It is for a database that was taken back in time where
-// it stands. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
+// Quarantine begins a quarantine by hand: workers that start from now on wait, those that
+// run take nothing more within seconds, and everybody is signed out. It is for a database that
+// was taken back in time where it stands; on a copy that no process has noticed it comes before
+// the one that would begin by itself. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when
+// one is in force.
 func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
 	reason, err := CheckReason(reason)
 	if err != nil {
 		return err
 	}
 	result, err := tx.ExecContext(ctx, `
-		INSERT INTO installation (identity, recorded_at, held_at, held_reason)
+		INSERT INTO installation AS i (identity, recorded_at, held_at, held_reason)
 		VALUES (`+identity+`, $1, $1, $2)
 		ON CONFLICT (only_row) DO UPDATE
-		   SET held_at = $1, held_reason = $2
-		 WHERE installation.held_at IS NULL`, tx.Now, reason)
+		   SET held_at = $1, held_reason = $2, identity = excluded.identity,
+		       recorded_at = CASE WHEN i.identity = excluded.identity THEN i.recorded_at
+		                          ELSE excluded.recorded_at END
+		 WHERE i.held_at IS NULL
+		    OR i.identity <> excluded.identity`, tx.Now, reason)
 	if err != nil {
 		return fmt.Errorf("beginning the quarantine: %w", err)
 	}
@@ -145,15 +158,26 @@ func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string
 	if err == nil && count == 0 {
 		return lending.NewError(lending.CodeInvalidState, "everything is held already")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return signOut(ctx, tx)
 }
 
 // Release ends the quarantine and returns when it began: what was made before may have
 // been sent. Cursors of the feed that were given after the backup work again, and skip
-// nothing that is published from now on. Error: INVALID_STATE when there is none.
+// nothing that is published from now on. Error: INVALID_STATE when there is none, or the one that
+// is recorded is that of another database.
 func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, error) {
+	copied, err := isCopy(ctx, tx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if copied {
+		return time.Time{}, lending.NewError(lending.CodeInvalidState, Unnoticed+"; decide then")
+	}
 	var began []time.Time
-	err := tx.SelectContext(ctx, &began, `
+	err = tx.SelectContext(ctx, &began, `
 		WITH held AS (
 			SELECT held_at FROM installation WHERE held_at IS NOT NULL FOR UPDATE
 		)
@@ -165,13 +189,6 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 		return time.Time{}, fmt.Errorf("ending the quarantine: %w", err)
 	}
 	if len(began) == 0 {
-		copied, err := isCopy(ctx, tx)
-		if err != nil {
-			return time.Time{}, err
-		}
-		if copied {
-			return time.Time{}, lending.NewError(lending.CodeInvalidState, Unnoticed+"; decide then")
-		}
 		return time.Time{}, lending.NewError(lending.CodeInvalidState,
 			"nothing is held: this database was not restored, or it was decided already")
 	}

@@ -79,3 +79,50 @@ func TestCursorsSurviveARestore(t *testing.T) {
 		}
 	}
 }
+
+// TestAHoldByHand signs everybody out, and on a copy it is the one that stays: the first process
+// that starts there begins no other, and nothing is decided before.
+func TestAHoldByHand(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	hold := func(ctx context.Context, tx *postgres.Tx) error {
+		return h.Restored.Quarantine(ctx, tx, "recovered to 09:30")
+	}
+	release := func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Restored.Release(ctx, tx)
+		return err
+	}
+	isHeld := func(want bool) {
+		t.Helper()
+		state, err := h.Restored.Check(t.Context())
+		if err != nil || state.IsQuarantined() != want {
+			t.Errorf("it is %+v, %v", state, err)
+		}
+	}
+	refused := func(when string, do func(ctx context.Context, tx *postgres.Tx) error) {
+		t.Helper()
+		if err := h.Try(t, do); lending.ErrorCode(err) != lending.CodeInvalidState {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	isHeld(false)
+	for _, copied := range []string{
+		``,
+		`UPDATE installation SET identity = 'another'`,
+		`UPDATE installation SET identity = 'another', held_at = now(), held_reason = 'there'`,
+	} {
+		h.Exec(t, `INSERT INTO sessions (token, data, expiry) VALUES ('x', '', now())`)
+		if copied != "" {
+			h.Exec(t, copied)
+			refused("a decision on a copy", release)
+		}
+		h.Do(t, hold)
+		if h.Count(t, `SELECT count(*) FROM sessions`) != 0 {
+			t.Error("somebody is signed in")
+		}
+		refused("a second hold", hold)
+		isHeld(true)
+		h.Do(t, release)
+		isHeld(false)
+	}
+}
