@@ -211,7 +211,16 @@ func (env *environment) withDatabase(
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	return do(settings, db.DB)
+	return writable(do(settings, db.DB))
+}
+
+// writable says of an error that the server lets nobody write what is to be done.
+func writable(err error) error {
+	if postgres.IsReadOnly(err) {
+		return errors.New("the database can only be read: it is a standby, or was set so; name the " +
+			"primary in DATABASE_URL")
+	}
+	return err
 }
 
 // withServices runs do with the services over an open database, for which it may wait so long

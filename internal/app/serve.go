@@ -30,20 +30,31 @@ const DrainTimeout = 30 * time.Second
 const publishTime = 5 * time.Second
 
 // Prepare sees to what the database must be before the process is ready. A schema
-// that is still to be migrated is looked at when that is done: see ready and Work.
+// that is still to be migrated, and a database that can only be read, is looked at when that has
+// changed: see gaps and Work.
 func (s *Services) Prepare(ctx context.Context) error {
 	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 	if err != nil || len(missing) > 0 {
 		return err
 	}
-	if err := s.ensureEnvironment(ctx); err != nil {
-		return err
-	}
-	if _, err := s.Restored.Check(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		s.ensureEnvironment, s.noticeRestore, s.ensurePartitions,
+	} {
+		if err := step(ctx); postgres.IsReadOnly(err) {
+			slog.WarnContext(ctx, "the database can only be read", "error", err)
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
 	s.warnOfMissingKeys(ctx)
-	return s.ensurePartitions(ctx)
+	return nil
+}
+
+// noticeRestore begins the quarantine of a database that was restored.
+func (s *Services) noticeRestore(ctx context.Context) error {
+	_, err := s.Restored.Check(ctx)
+	return err
 }
 
 // DemoAccess says who is let in by published credentials, in words and with the remedy; both are

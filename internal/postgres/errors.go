@@ -47,6 +47,12 @@ func IsLockTimeout(err error) bool {
 	return ok && pqErr.Code == stateLockTimeout
 }
 
+// IsReadOnly tells whether the server lets nobody write: it is a standby, or was set so.
+func IsReadOnly(err error) bool {
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateReadOnly
+}
+
 // IsForbidden tells whether the database role lacks a privilege.
 func IsForbidden(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)

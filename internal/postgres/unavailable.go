@@ -54,5 +54,5 @@ func IsUnavailable(err error) bool {
 		"58": // the machine
 		return true
 	}
-	return pqErr.Code == stateLockTimeout || pqErr.Code == stateReadOnly
+	return IsLockTimeout(err) || IsReadOnly(err)
 }

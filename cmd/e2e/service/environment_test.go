@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 	"drawbridge/migrations"
 )
 
@@ -200,4 +202,46 @@ func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
 	if status, body := readiness(); status != http.StatusOK {
 		t.Errorf("without them it is %d %s", status, body)
 	}
+}
+
+// TestAProcessStartsOnAServerThatCanOnlyBeRead: it serves once one can be written. Commands that
+// write say what to do.
+func TestAProcessStartsOnAServerThatCanOnlyBeRead(t *testing.T) {
+	t.Parallel()
+	w := newProduction(t)
+	w.Serve().Stop()
+	db := w.Open(t)
+	setReadOnly := func(value string) {
+		t.Helper()
+		w.Execute(db, `DO $$ BEGIN EXECUTE format(
+			'ALTER DATABASE %I SET default_transaction_read_only = `+value+`', current_database()); END $$`)
+	}
+	setReadOnly("on")
+	for _, line := range []string{
+		"restore hold --reason test", "user disable ana@example.com", "backup record",
+		"environment set sandbox", "partner create --name Sunfield",
+	} {
+		got := w.Run("", strings.Fields(line)...)
+		if got.Status != e2etest.ExitFailed || strings.Contains(got.Stderr, "pq:") ||
+			!strings.Contains(got.Stderr, "name the primary in DATABASE_URL") {
+			t.Errorf("%s ended with %+v", line, got)
+		}
+	}
+	w.Execute(db, `UPDATE installation SET identity = 'another'`) // over a connection from before
+	server := w.Serve()
+	readiness := func() (status int) {
+		t.Helper()
+		response, err := http.Get(server.URL + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	if got := readiness(); got != http.StatusServiceUnavailable {
+		t.Errorf("while it can only be read it is %d", got)
+	}
+	setReadOnly("off")
+	waittest.Within(t, time.Minute, "it is ready", func() bool { return readiness() == http.StatusOK })
+	e2etest.WaitForCount(t, db, 1, `SELECT count(*) FROM installation WHERE held_at IS NOT NULL`)
 }
