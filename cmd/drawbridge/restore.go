@@ -21,8 +21,8 @@ type restoreCmd struct {
 // Help says what the commands are for.
 func (restoreCmd) Help() string {
 	return "A backup knows deliveries and e-mails as waiting that were sent after it was made. " +
-		"A process that starts on a restored database notices, and its workers send nothing until " +
-		"somebody decides: see Back up and restore in the operations manual."
+		"A process that starts on a restored database, or finds itself on one, notices, and its " +
+		"workers send nothing until somebody decides: see Back up and restore in the operations manual."
 }
 
 type restoreShowCmd struct{ jsonFlag }

@@ -161,8 +161,13 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	if len(missing) > 0 {
 		return metrics.SchemaBehind, []string{behind(missing) + "; run drawbridge migrate up"}
 	}
-	if err := s.ensureEnvironment(ctx); err != nil {
-		return metrics.EnvironmentOther, []string{err.Error()}
+	found, err := s.look(ctx)
+	if err != nil {
+		slog.ErrorContext(ctx, "asking which database this is", "error", err)
+		return metrics.DatabaseAway, []string{"the record of which database this is cannot be read"}
+	}
+	if found.other != nil {
+		return metrics.EnvironmentOther, []string{found.other.Error()}
 	}
 	if err := s.ensurePartitions(ctx); err != nil {
 		slog.ErrorContext(ctx, "making partitions", "error", err)

@@ -13,7 +13,6 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
-	"drawbridge/internal/restore"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
 )
@@ -70,6 +69,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	queueConfig.ID = s.process.UID.String() // names the leader
 	driver := queue.NewDriver(pool, s.DB)
 	driver.Broke, driver.Works = s.Processes.Working.Broke, s.Processes.Working.Works
+	driver.MayFetch = s.mayFetch
 	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
@@ -95,7 +95,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	beside.Go(func() { s.Outbox.Run(working) })
 	beside.Go(func() { driver.LookBehind(working) })
 	beside.Go(func() {
-		if s.awaitQuarantine(working) {
+		if s.awaitRest(working) {
 			s.publishing.Store(false)
 			hold()
 		}
@@ -105,7 +105,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	err = stopQueue(ctx, client)
 	beside.Wait()
 	if err == nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "the queues rest: everything is held")
+		slog.WarnContext(ctx, "the queues rest: everything is held, or the database is not ours")
 	}
 	return err
 }
@@ -218,54 +218,4 @@ func (s *Services) waitForSchema(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// waitForDecision keeps a worker from sending what a restored database knows as
-// waiting. It returns when ctx ends, too.
-func (s *Services) waitForDecision(ctx context.Context) error {
-	state, err := s.Restored.Check(ctx)
-	if err != nil {
-		return err
-	}
-	var said time.Time
-	s.followQuarantine(ctx, state, func(state restore.State) bool {
-		if state.IsQuarantined() && time.Since(said) >= quarantineReminder {
-			slog.WarnContext(ctx, "nothing is sent: everything is held; "+
-				"decide with drawbridge restore release",
-				"held_at", state.QuarantinedAt, "reason", state.Reason)
-			said = time.Now()
-		}
-		return !state.IsQuarantined()
-	})
-	return nil
-}
-
-// awaitQuarantine returns once somebody holds everything; false when ctx ends before.
-func (s *Services) awaitQuarantine(ctx context.Context) bool {
-	return s.followQuarantine(ctx, restore.State{}, restore.State.IsQuarantined)
-}
-
-// followQuarantine asks again and again until what is known of the quarantine is the end; false
-// when ctx ends before.
-func (s *Services) followQuarantine(
-	ctx context.Context, state restore.State, isEnd func(restore.State) bool,
-) bool {
-	ticker := time.NewTicker(quarantinePoll)
-	defer ticker.Stop()
-	for !isEnd(state) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-		now, err := s.Restored.State(ctx)
-		if err != nil { // the database is away for a moment; what it said last holds
-			if ctx.Err() == nil {
-				slog.WarnContext(ctx, "asking whether everything is held", "error", err)
-			}
-			continue
-		}
-		state = now
-	}
-	return true
 }

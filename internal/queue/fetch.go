@@ -36,6 +36,9 @@ type Driver struct {
 	Broke func(queue string, from, until time.Time)
 	// Works tells, if it is set, whether a run of a job is under way in this process.
 	Works func(id int64) bool
+	// MayFetch tells, if it is set, whether jobs may be taken over a connection. It is asked on each
+	// one that is new, until it says so: what is reached there may be another database.
+	MayFetch func(ctx context.Context, made *pgx.Conn) (bool, error)
 
 	pool *pgxpool.Pool
 	db   *postgres.DB
@@ -98,6 +101,7 @@ func (e *executor) JobGetAvailable(
 		known = new(*now)
 	}
 	e.driver.mu.Unlock()
+	ctx = context.WithValue(ctx, fetcher{}, e.driver)
 	var found []*rivertype.JobRow
 	var err error
 	if known == nil {
@@ -109,6 +113,9 @@ func (e *executor) JobGetAvailable(
 		if err == nil {
 			found, err = pgx.CollectRows(rows, scanJob)
 		}
+	}
+	if errors.Is(err, errMayNot) {
+		return nil, nil
 	}
 	if err != nil {
 		if e.driver.Broke != nil {

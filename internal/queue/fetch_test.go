@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
@@ -102,6 +103,42 @@ func TestFetchTellsThatItBroke(t *testing.T) {
 	if err == nil || fmt.Sprint(reported) != "[hot]" {
 		t.Errorf("a fetch over a connection that was ended: %v, told of %s", err, reported)
 	}
+}
+
+// TestANewConnectionIsAskedBeforeAFetch: it may lead to another database than those before, from
+// which nothing may be taken. What goes over it besides is not held up.
+func TestANewConnectionIsAskedBeforeAFetch(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	f.add(t, 4, 1, time.Minute)
+	may, asked := true, 0
+	f.driver.MayFetch = func(ctx context.Context, made *pgx.Conn) (bool, error) {
+		asked++
+		return may, made.Ping(ctx)
+	}
+	f.driver.Broke = func(string, time.Time, time.Time) { t.Error("a fetch broke") }
+	take := func(want string, asks int) {
+		t.Helper()
+		if got := tally(f.fetch(t.Context(), t, 1)); got != want || asked != asks {
+			t.Errorf("fetched %s after %d questions, want %s after %d", got, asked, want, asks)
+		}
+	}
+	take("[1 0 0 0]", 1)
+	take("[1 0 0 0]", 1)
+	f.pool.Reset()
+	may = false
+	take("[0 0 0 0]", 2)
+	take("[0 0 0 0]", 3)
+	if _, err := f.pool.Exec(t.Context(), `SELECT 1`); err != nil || asked != 3 {
+		t.Errorf("another statement after %d questions: %v", asked, err)
+	}
+	may = true
+	take("[1 0 0 0]", 4)
+	take("[1 0 0 0]", 4)
+	f.driver = queue.NewDriver(f.pool, f.db) // as after a quarantine
+	f.executor = f.driver.GetExecutor()
+	f.driver.MayFetch = func(context.Context, *pgx.Conn) (bool, error) { return false, nil }
+	take("[0 0 0 0]", 4) // from the beginning
 }
 
 // TestFetchTakesEveryJobOnce works a backlog of several priorities off, first ones first,

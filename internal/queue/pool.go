@@ -29,10 +29,41 @@ func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 		_, err := made.Exec(ctx, postgres.PlanByIndex())
 		return err
 	}
-	settings.PrepareConn = func(_ context.Context, kept *pgx.Conn) (bool, error) {
-		return kept.PgConn().CustomData()[era] == db.Era(), nil
+	settings.PrepareConn = func(ctx context.Context, kept *pgx.Conn) (bool, error) {
+		if kept.PgConn().CustomData()[era] != db.Era() {
+			return false, nil
+		}
+		driver, fetches := ctx.Value(fetcher{}).(*Driver)
+		if !fetches {
+			return true, nil
+		}
+		return driver.trust(ctx, kept)
 	}
 	return pgxpool.NewWithConfig(ctx, settings)
+}
+
+// fetcher is the key of the driver in the context of a fetch.
+type fetcher struct{}
+
+// errMayNot says that no jobs may be taken over a connection.
+var errMayNot = errors.New("no jobs may be taken")
+
+// trust asks once for each connection whether jobs may be taken over it, and tells whether it is
+// to be kept.
+func (d *Driver) trust(ctx context.Context, kept *pgx.Conn) (keep bool, err error) {
+	const trusted = "trusted by"
+	if d.MayFetch == nil || kept.PgConn().CustomData()[trusted] == d {
+		return true, nil
+	}
+	may, err := d.MayFetch(ctx, kept)
+	if err != nil {
+		return false, err
+	}
+	if !may {
+		return true, errMayNot
+	}
+	kept.PgConn().CustomData()[trusted] = d
+	return true, nil
 }
 
 // GetListener returns the library's listener, which makes its connection again, too, when its

@@ -2,10 +2,12 @@
 // anything a second time.
 //
 // A backup knows deliveries and e-mails as waiting that were sent after it was
-// made. So each process compares, as it starts, the identity that the database
-// recorded with the one that it has: the server's, the database's and that of
-// the table itself, which every restored dump makes again. If they differ, the
-// workers hold everything until somebody decides what becomes of it.
+// made. So each process compares, as it starts and again and again while it runs, the
+// identity that the database recorded with the one that it has: the server's, the
+// database's and that of the table itself, which every restored dump makes again. If they
+// differ, the workers hold everything until somebody decides what becomes of it. What puts
+// another database under the address ends the connections to the one before: so a worker asks
+// on each new connection before it takes a job over it.
 //
 // A standby that takes over and a server that starts again keep their identity.
 // So does one that was taken back to an earlier moment from its archive: call
@@ -42,6 +44,11 @@ type State struct {
 	// QuarantinedAt is since when everything is held, nil if nothing is.
 	QuarantinedAt *time.Time `db:"held_at"`
 	Reason        *string    `db:"held_reason"`
+	// Copied tells that the database is another than the one that it says it is: a process that
+	// notices begins a quarantine.
+	Copied bool `db:"copied"`
+	// Environment is the one that is recorded, nil for none.
+	Environment *string `db:"environment"`
 }
 
 // IsQuarantined tells whether workers have to wait for a decision.
@@ -52,41 +59,52 @@ const identity = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
 	'installation'::regclass::oid`
 
+// Read is the statement that reads the State, in one row, or none before the first process has
+// started.
+const Read = `
+	SELECT held_at, held_reason, identity <> ` + identity + ` AS copied, environment
+	  FROM installation`
+
 // Check records the identity of a database that has none, and begins a quarantine when
 // another one is recorded. Anyone who was signed in when the backup was made is
-// signed out then. Processes that start together agree.
+// signed out then. Processes that find that out together agree. It writes nothing else, so
+// that it can be asked often, and of a database that can only be read.
 func (s *Service) Check(ctx context.Context) (State, error) {
-	var state State
-	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO installation (identity, recorded_at)
-			VALUES (`+identity+`, $1)
-			ON CONFLICT DO NOTHING`, tx.Now)
-		if err != nil {
-			return fmt.Errorf("recording the identity: %w", err)
+	state, recorded, err := s.read(ctx)
+	if err == nil && (!recorded || state.Copied) {
+		if err = s.DB.InTx(ctx, func(tx *postgres.Tx) error { return record(ctx, tx) }); err == nil {
+			state, _, err = s.read(ctx)
 		}
-		changed, err := tx.ExecContext(ctx, `
-			UPDATE installation
-			   SET identity    = `+identity+`,
-			       recorded_at = $1,
-			       held_at     = $1,
-			       held_reason = $2
-			 WHERE identity <> `+identity, tx.Now, reasonFound)
-		if err != nil {
-			return fmt.Errorf("comparing the identity: %w", err)
-		}
-		if count, err := changed.RowsAffected(); err != nil || count == 0 {
-			return err
-		}
-		return signOut(ctx, tx)
-	})
-	if err == nil {
-		state, err = s.State(ctx)
 	}
 	if err != nil {
 		return State{}, fmt.Errorf("asking whether the database was restored: %w", err)
 	}
 	return state, nil
+}
+
+// record writes the identity, and begins the quarantine if it is another one.
+func record(ctx context.Context, tx *postgres.Tx) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO installation (identity, recorded_at)
+		VALUES (`+identity+`, $1)
+		ON CONFLICT DO NOTHING`, tx.Now)
+	if err != nil {
+		return fmt.Errorf("recording the identity: %w", err)
+	}
+	changed, err := tx.ExecContext(ctx, `
+		UPDATE installation
+		   SET identity    = `+identity+`,
+		       recorded_at = $1,
+		       held_at     = $1,
+		       held_reason = $2
+		 WHERE identity <> `+identity, tx.Now, reasonFound)
+	if err != nil {
+		return fmt.Errorf("comparing the identity: %w", err)
+	}
+	if count, err := changed.RowsAffected(); err != nil || count == 0 {
+		return err
+	}
+	return signOut(ctx, tx)
 }
 
 // signOut ends every session: one that is in the database may have been ended after the moment
@@ -101,22 +119,22 @@ func signOut(ctx context.Context, tx *postgres.Tx) error {
 // State tells whether a quarantine is in force. It is the zero State before the first
 // process has started.
 func (s *Service) State(ctx context.Context) (State, error) {
-	var states []State
-	err := s.DB.SelectContext(ctx, &states,
-		`SELECT held_at, held_reason FROM installation`)
-	if err != nil || len(states) == 0 {
-		return State{}, err
-	}
-	return states[0], nil
+	state, _, err := s.read(ctx)
+	return state, err
 }
 
-// IsCopy tells whether the database is another than the one that it says it is,
-// so that the next process to start will begin a quarantine. It changes nothing.
-func (s *Service) IsCopy(ctx context.Context) (bool, error) { return isCopy(ctx, s.DB) }
+func (s *Service) read(ctx context.Context) (state State, recorded bool, err error) {
+	var states []State
+	if err := s.DB.SelectContext(ctx, &states, Read); err != nil || len(states) == 0 {
+		return State{}, false, err
+	}
+	return states[0], true, nil
+}
 
-func isCopy(ctx context.Context, db postgres.Querier) (bool, error) {
+// isCopy tells whether the database is another than the one that it says it is.
+func isCopy(ctx context.Context, tx *postgres.Tx) (bool, error) {
 	var copied bool
-	err := db.GetContext(ctx, &copied,
+	err := tx.GetContext(ctx, &copied,
 		`SELECT EXISTS (SELECT FROM installation WHERE identity <> `+identity+`)`)
 	if err != nil {
 		return false, fmt.Errorf("comparing the identity: %w", err)

@@ -95,7 +95,7 @@ func TestAHoldByHand(t *testing.T) {
 	isHeld := func(want bool) {
 		t.Helper()
 		state, err := h.Restored.Check(t.Context())
-		if err != nil || state.IsQuarantined() != want {
+		if err != nil || state.IsQuarantined() != want || state.Copied {
 			t.Errorf("it is %+v, %v", state, err)
 		}
 	}

@@ -3,6 +3,8 @@ package service
 import (
 	"maps"
 	"net/http"
+	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,6 +74,74 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 			t.Errorf("a second decision ended with %d: %s", got.Status, got.Stderr)
 		}
 	})
+}
+
+// TestRunningProcessesNoticeARestoredDatabase: it comes under the address of the one that they
+// serve, and knows as waiting what they have sent since the backup.
+func TestRunningProcessesNoticeARestoredDatabase(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	data := w.DemoData()
+	w.Subscribe(data, e)
+	api := w.Serve("--roles", "api,console")
+	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	if !e2etest.SignsIn(t, api.URL, data.Users[0]) {
+		t.Fatal("nobody signs in")
+	}
+	dump := backUp(w)
+	worker := w.Serve("--roles", "worker")
+	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "delivered")
+
+	exchange(t, w, restore(t, w, dump))
+	worker.WaitForLog("nothing is sent")
+	e.WantSilence(t)
+	db := w.Open(t)
+	e2etest.WaitForCount(t, db, 0, `SELECT count(*) FROM sessions`)
+	var state e2etest.Restore
+	if w.JSON(&state, "restore", "show"); !state.Active || state.Deliveries != 1 {
+		t.Errorf("the state is %+v", state)
+	}
+	var done e2etest.Released
+	w.JSON(&done, "restore", "release", "--deliveries", "cancel", "--mails", "cancel",
+		"--reason", "both were sent before the fire")
+	if status := e2etest.RequestDraw(t, api.URL, data, "middle"); status != http.StatusOK {
+		t.Errorf("the draw after the decision answered %d", status)
+	}
+	if fresh, _ := e.Next(t).Value("x-drawbridge-delivery"); fresh == uid {
+		t.Error("the delivery of before the backup was sent a second time")
+	}
+}
+
+// exchange puts a database in the place of another, as when a restored server comes back under its
+// address.
+func exchange(t *testing.T, w, restored *e2etest.Harness) {
+	t.Helper()
+	address, err := url.Parse(w.Env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := url.Parse(restored.Env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := path.Base(place.Path), path.Base(address.Path)
+	address.Path = "/postgres"
+	server := e2etest.NewOn(t, address.String())
+	db := server.Open(t)
+	for _, name := range []string{to, from} {
+		server.Execute(db, `ALTER DATABASE "`+name+`" ALLOW_CONNECTIONS false`)
+		server.Execute(db, `SELECT pg_terminate_backend(pid, 60000)
+			  FROM pg_stat_activity WHERE datname = '`+name+`'`)
+	}
+	for _, change := range [][2]string{{to, from + "_lost"}, {from, to}, {from + "_lost", from}} {
+		server.Execute(db, `ALTER DATABASE "`+change[0]+`" RENAME TO "`+change[1]+`"`)
+	}
+	server.Execute(db, `ALTER DATABASE "`+to+`" ALLOW_CONNECTIONS true`)
 }
 
 // TestQuarantineByHand is for a database that went back in time where it stands.
@@ -157,14 +227,14 @@ func backUp(w *e2etest.Harness) string {
 func restore(t *testing.T, w *e2etest.Harness, dump string) *e2etest.Harness {
 	t.Helper()
 	restored := e2etest.NewOn(t, pgtest.URL(t))
-	url := restored.Env["DATABASE_URL"]
+	address := restored.Env["DATABASE_URL"]
 	restored.Env = maps.Clone(w.Env)
-	restored.Env["DATABASE_URL"] = url
+	restored.Env["DATABASE_URL"] = address
 	db := restored.Open(t)
 	_, err := db.ExecContext(t.Context(), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored.Tool("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+url, dump)
+	restored.Tool("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+address, dump)
 	return restored
 }
