@@ -113,7 +113,7 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 
 type environmentCmd struct {
 	Show environmentShowCmd `cmd:"" help:"Show what the database records."`
-	Set  environmentSetCmd  `cmd:"" help:"Change the record, while nothing serves."`
+	Set  environmentSetCmd  `cmd:"" help:"Change the record of a database that nothing serves."`
 }
 
 // Help says what the record is for.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestReadinessAsksWhichDatabaseItIs: a process that runs finds out that its database was replaced
-// by a restored one.
+// by a restored one, or is that of another environment, which it leaves as it is.
 func TestReadinessAsksWhichDatabaseItIs(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -24,6 +24,17 @@ func TestReadinessAsksWhichDatabaseItIs(t *testing.T) {
 	}{
 		{name: "at first", signedIn: true},
 		{name: "restored", change: `UPDATE installation SET identity = 'another'`, held: true},
+		{
+			name:   "restored from another environment",
+			change: `UPDATE installation SET identity = 'another', environment = 'sandbox'`,
+			gap:    "the database is that of a sandbox service", held: true, copied: true, signedIn: true,
+		},
+		{
+			name: "of its own environment again",
+			change: `UPDATE installation
+			            SET environment = 'development', held_at = NULL, held_reason = NULL`,
+			held: true,
+		},
 	} {
 		h.Exec(t, `INSERT INTO sessions (token, data, expiry) VALUES ('x', '', now())`)
 		if step.change != "" {

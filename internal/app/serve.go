@@ -120,10 +120,15 @@ func (s *Services) warnOfMissingKeys(ctx context.Context) {
 
 // ensureEnvironment keeps a process from serving the database of another environment:
 // one of a sandbox would swallow the mails of production. The first one records its own, unless
-// published credentials keep it from beginning.
+// published credentials keep it from beginning. The record is read each time: it may change, and so
+// may the database.
 func (s *Services) ensureEnvironment(ctx context.Context) error {
-	if s.settled.Load() {
-		return nil
+	found, err := s.Restored.Environment(ctx, s.DB)
+	if err != nil {
+		return err
+	}
+	if found != nil && s.settled.Load() {
+		return sameEnvironment(s.Settings.Env, *found)
 	}
 	if err := s.refuseDemo(ctx); err != nil {
 		return err
@@ -144,8 +149,8 @@ func sameEnvironment(env config.Env, recorded string) error {
 		return nil
 	}
 	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
-		"service; set DRAWBRIDGE_ENV=%s, or change the record with: drawbridge environment set %s",
-		env, recorded, recorded, env)}
+		"service; set DRAWBRIDGE_ENV=%s, or, if it is a copy that nothing serves, change the record "+
+		"with: drawbridge environment set %s", env, recorded, recorded, env)}
 }
 
 // CheckEnvironment refuses a database that is recorded as that of another environment, before

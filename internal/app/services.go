@@ -97,7 +97,8 @@ type Services struct {
 
 	// partitioned tells that this process has seen the partitions that it needs.
 	partitioned atomic.Bool
-	// settled tells that the database is known to be of this environment.
+	// settled tells that this process has recorded its environment, or found it recorded, and that
+	// published credentials let nobody in then.
 	settled atomic.Bool
 	// publishing tells that this process has begun to publish events.
 	publishing atomic.Bool

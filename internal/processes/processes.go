@@ -149,6 +149,24 @@ func (s *Service) Serving(ctx context.Context) (string, error) {
 	return url, nil
 }
 
+// Living are the processes that serve the database, as far as it can be told without a Watch: they
+// have shown life within a minute, and the server has not freed their locks. Those of which the
+// rows of a copy tell serve the database that it was copied from.
+func Living(ctx context.Context, db postgres.Querier, isCopy bool) ([]Process, error) {
+	var found []Process
+	err := db.SelectContext(ctx, &found, `
+		SELECT process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us
+		  FROM processes
+		 WHERE last_beat_at > now() - make_interval(secs => $1)
+		   AND CASE WHEN lock_key IS NULL THEN NOT $2
+		            ELSE `+holdsLock+` END
+		 ORDER BY started_at, process_uid`, Lost.Seconds(), isCopy)
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes that serve: %w", err)
+	}
+	return found, nil
+}
+
 func (s *Service) leave(ctx context.Context, process Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()

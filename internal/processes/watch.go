@@ -188,14 +188,7 @@ func (w *Watch) Sweep(ctx context.Context) (int64, error) {
 	}
 	err := w.DB.SelectContext(ctx, &locks, `
 		SELECT process_uid::text AS process,
-		       lock_key IN (
-		           SELECT classid::bigint << 32 | objid::bigint
-		             FROM pg_locks
-		            WHERE locktype = 'advisory'
-		              AND objsubid = 1
-		              AND granted
-		              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		       ) AS held
+		       `+holdsLock+` AS held
 		  FROM processes
 		 WHERE lock_key IS NOT NULL`)
 	if err != nil {

@@ -3,10 +3,14 @@ package restore
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/processes"
 )
 
 // RecordEnvironment records the environment of a database that has none, and returns the
@@ -42,8 +46,31 @@ func (s *Service) Environment(ctx context.Context, db sqlx.QueryerContext) (*str
 	return &found[0], nil
 }
 
-// SetEnvironment changes the record.
+// SetEnvironment changes the record. Error: INVALID_STATE while processes of another environment
+// serve the database.
 func (s *Service) SetEnvironment(ctx context.Context, tx *postgres.Tx, name string) error {
+	recorded, err := s.Environment(ctx, tx)
+	if err != nil || recorded != nil && *recorded == name {
+		return err
+	}
+	copied, err := isCopy(ctx, tx)
+	if err != nil {
+		return err
+	}
+	living, err := processes.Living(ctx, tx, copied)
+	if err != nil {
+		return err
+	}
+	if len(living) > 0 {
+		var named []string
+		for _, one := range living {
+			named = append(named, fmt.Sprintf("process %d on %s, seen %s ago", one.PID, one.Host,
+				max(0, tx.Now.Sub(one.LastBeatAt)).Round(time.Second)))
+		}
+		return lending.NewError(lending.CodeInvalidState, "the database is served (%s): end every "+
+			"process first, and see whether this is the database that is meant",
+			strings.Join(named, "; "))
+	}
 	return writeEnvironment(ctx, tx, name, "true")
 }
 

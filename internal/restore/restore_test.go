@@ -2,6 +2,8 @@ package restore_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -124,5 +126,62 @@ func TestAHoldByHand(t *testing.T) {
 		isHeld(true)
 		h.Do(t, release)
 		isHeld(false)
+	}
+}
+
+// TestTheEnvironmentOfAServedDatabaseStays: who would change it is told which processes live.
+func TestTheEnvironmentOfAServedDatabaseStays(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	if _, err := h.Restored.RecordEnvironment(t.Context(), "development"); err != nil {
+		t.Fatal(err)
+	}
+	process := h.Processes.New([]string{"worker"}, "v")
+	if err := h.Processes.Beat(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+	named := fmt.Sprintf("process %d on %s, seen ", process.PID, process.Host)
+	for _, test := range []struct {
+		name, change, to, refused string
+	}{
+		{name: "served", to: "sandbox", refused: named},
+		{name: "the same", to: "development"},
+		{name: "killed", change: `UPDATE processes SET lock_key = 7`, to: "sandbox"},
+		{
+			name:   "holds its lock",
+			change: `UPDATE processes SET lock_key = 8`, to: "production", refused: named,
+		},
+		{
+			name:   "dead for long, in a pooler's hands",
+			change: `UPDATE processes SET last_beat_at = now() - interval '61 seconds'`, to: "production",
+		},
+		{
+			name: "copied",
+			change: `UPDATE installation SET identity = 'another';
+			         UPDATE processes SET lock_key = NULL, last_beat_at = now()`,
+			to: "sandbox",
+		},
+	} {
+		lock, err := h.DB.Lock(t.Context(), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.change != "" {
+			h.Exec(t, test.change)
+		}
+		err = h.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
+			return h.Restored.SetEnvironment(ctx, tx, test.to)
+		})
+		if (err == nil) != (test.refused == "") ||
+			err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		recorded, readErr := h.Restored.Environment(t.Context(), h.DB)
+		if readErr != nil || (*recorded == test.to) != (err == nil) {
+			t.Errorf("%s: it records %s, %v", test.name, *recorded, readErr)
+		}
+		if err := lock.Free(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -202,6 +203,36 @@ func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
 	if status, body := readiness(); status != http.StatusOK {
 		t.Errorf("without them it is %d %s", status, body)
 	}
+}
+
+// TestAnotherEnvironmentIsNotRecordedUnderAService: nobody changes the record while processes serve
+// the database, and where that happened all the same they rest until it is theirs again.
+func TestAnotherEnvironmentIsNotRecordedUnderAService(t *testing.T) {
+	t.Parallel()
+	w := newProduction(t)
+	server := w.Serve()
+	got := w.Run("", "environment", "set", "sandbox")
+	named := fmt.Sprintf("process %d on ", server.Command.Process.Pid)
+	if got.Status != e2etest.ExitFailed || !strings.Contains(got.Stderr, named) {
+		t.Errorf("beside a service it ended with %+v", got)
+	}
+	db := w.Open(t)
+	w.Execute(db, `UPDATE installation SET environment = 'sandbox'`)
+	server.WaitForLog("the queues rest")
+	server.WaitForLog("nothing is sent: the database is not this process's")
+	response, err := http.Get(server.URL + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("on a sandbox's database production is ready: %d", response.StatusCode)
+	}
+	w.Execute(db, `UPDATE installation SET environment = 'production';
+		INSERT INTO river_job (state, queue, kind, args, max_attempts)
+		VALUES ('available', 'default', 'housekeep', '{"again": true}', 25)`)
+	e2etest.WaitForCount(t, db, 1, `SELECT count(*) FROM river_job
+		WHERE args = '{"again": true}' AND state = 'completed'`)
 }
 
 // TestAProcessStartsOnAServerThatCanOnlyBeRead: it serves once one can be written. Commands that
