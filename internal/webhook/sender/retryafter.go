@@ -16,10 +16,12 @@ func AsksForDelay(status int) bool {
 }
 
 // parseRetryAfter reads the header (RFC 9110 section 10.2.3), seconds or a
-// date, as a duration from now. Anything else, and the past, is 0.
+// date, as a duration from now, at most the longest. Anything else, and the past, is 0.
 func parseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
-	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
+	if value != "" && strings.Trim(value, "0123456789") == "" {
+		// Of a number beyond the range it returns the largest, beside an error.
+		seconds, _ := strconv.ParseUint(value, 10, 64)
 		return time.Duration(min(seconds, uint64(maxDelay/time.Second))) * time.Second
 	}
 	date, err := http.ParseTime(value)

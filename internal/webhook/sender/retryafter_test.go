@@ -2,6 +2,7 @@ package sender
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -22,7 +23,12 @@ func TestParseRetryAfter(t *testing.T) {
 		{"1.5", 0},
 		{"soon", 0},
 		{"99999999999", maxDelay},
-		{"99999999999999999999999", 0},
+		{"99999999999999999999", maxDelay},
+		{strings.Repeat("9", 1000), maxDelay},
+		{"-99999999999999999999", 0},
+		{"99999999999999999999.5", 0},
+		{"9999999999999999999x", 0},
+		{"0x99999999999999999999", 0},
 		{"Sat, 21 Nov 2026 09:31:30 GMT", 90 * time.Second},
 		{"Saturday, 21-Nov-26 09:31:30 GMT", 90 * time.Second},
 		{"Sat Nov 21 09:31:30 2026", 90 * time.Second},
