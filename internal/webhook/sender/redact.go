@@ -74,8 +74,8 @@ func (s secretTexts) wereSent() bool {
 	return slices.ContainsFunc(s, func(text secretText) bool { return text.sent })
 }
 
-// hide masks the secrets in text that an endpoint sent: as they are,
-// percent-encoded, escaped as in JSON and HTML, in any mixture, and in base64.
+// hide masks the secrets in text that an endpoint sent: as they are and in base64, also
+// percent-encoded or escaped as in JSON and HTML, in any mixture, base64 also in lines.
 func (s secretTexts) hide(text string) string { return s.mask(text, false) }
 
 // maxSteps bounds the search in a text; what it does not get through is masked whole. An endpoint
@@ -89,6 +89,7 @@ func (s secretTexts) mask(text string, broken bool) string {
 		return text
 	}
 	steps := maxSteps
+	var encodedIn reading
 	for _, known := range s {
 		var out strings.Builder
 		kept := 0
@@ -103,20 +104,13 @@ func (s secretTexts) mask(text string, broken bool) string {
 		}
 		text = out.String() + text[kept:]
 		for _, encoded := range known.base64 {
-			text = strings.ReplaceAll(text, encoded, Masked)
-			if broken {
-				text = maskBeginning(text, encoded)
+			if encodedIn.source != text {
+				if steps -= len(text); steps < 0 {
+					return Masked
+				}
+				encodedIn = read(text, broken)
 			}
-		}
-	}
-	return text
-}
-
-// maskBeginning masks what a text ends with if encoded begins with it.
-func maskBeginning(text, encoded string) string {
-	for length := min(len(encoded), len(text)); length >= minRedacted; length-- {
-		if rest, found := strings.CutSuffix(text, encoded[:length]); found {
-			return rest + Masked
+			text = encodedIn.mask(encoded)
 		}
 	}
 	return text
@@ -204,24 +198,4 @@ func unescape(text string) (meant string, width int) {
 		return meant, end + 1
 	}
 	return "", 0
-}
-
-// inBase64 returns what of a secret is the same in every base64 text that holds it,
-// for each of the three places at which it may begin in a group of three bytes, in
-// both alphabets. Characters at its ends that hold bits of its neighbours are left
-// out.
-func inBase64(known string) []string {
-	var forms []string
-	for before := range 3 {
-		padded := strings.Repeat("\x00", before) + known
-		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			encoded := alphabet.EncodeToString([]byte(padded))
-			from := (before*8 + 5) / 6
-			until := len(padded) * 8 / 6
-			if form := encoded[from:until]; len(form) >= minRedacted && !slices.Contains(forms, form) {
-				forms = append(forms, form)
-			}
-		}
-	}
-	return forms
 }

@@ -35,6 +35,42 @@ var echoes = map[string]func(string) string{
 	"base64 of less": func(s string) string {
 		return base64.StdEncoding.EncodeToString([]byte("ab" + s))
 	},
+	"base64, slashes":      func(s string) string { return strings.ReplaceAll(inBase(s), "/", `\/`) },
+	"base64, query":        func(s string) string { return url.QueryEscape(inBase(s)) },
+	"base64, JSON escaped": func(s string) string { return eachByte(inBase(s), `\u%04x`) },
+	"base64, HTML": func(s string) string {
+		return strings.NewReplacer("+", "&#43;", "/", "&sol;", "=", "&#x3d;").Replace(inBase(s))
+	},
+	"base64, 60 columns":     func(s string) string { return inLines(inBase(s), 60, "\n") },
+	"base64, 76 columns":     func(s string) string { return inLines(inBase(s), 76, "\r\n") },
+	"base64, 8 columns":      func(s string) string { return inLines(inBase(s), 8, "\r\n ") },
+	"base64, lines in JSON":  func(s string) string { return inLines(inBase(s), 8, `\r\n`) },
+	"base64, lines in query": func(s string) string { return url.QueryEscape(inLines(inBase(s), 8, "\n")) },
+}
+
+func inBase(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// inLines breaks a text after every so many characters, as MIME does.
+func inLines(text string, columns int, end string) string {
+	var out strings.Builder
+	for ; len(text) > columns; text = text[columns:] {
+		out.WriteString(text[:columns] + end)
+	}
+	return out.String() + text
+}
+
+// showsBase64 tells whether a text shows a part of a secret in base64, in whatever lines and
+// with whatever escapes of some characters.
+func showsBase64(text, known string) bool {
+	bare := strings.NewReplacer("\r", "", "\n", "", " ", "", `\r`, "", `\n`, "", `\`, "", "%0A", "",
+		"%0D", "", "%2B", "+", "%2F", "/", "%20", "").Replace(text)
+	const few = 8
+	for encoded := inBase(known); len(encoded) > few+4; encoded = encoded[1:] {
+		if strings.Contains(bare, encoded[:few]) {
+			return true
+		}
+	}
+	return false
 }
 
 func eachByte(s, format string) string {
@@ -56,6 +92,7 @@ func TestHideEveryEncoding(t *testing.T) {
 	t.Parallel()
 	for _, known := range []string{
 		"sekr", "a token with spaces/and+signs=", `quo"te\d <&> '%41%25'`, "%25x%2541", "+%2B&amp;",
+		"tok???>>>?secret?ok-0987654321-abcdefghijklmnop?", strings.Repeat("long?>~", 30),
 	} {
 		secrets := secretsOf(Request{Secret: secret.New(known)})
 		for name, echo := range echoes {
@@ -63,6 +100,9 @@ func TestHideEveryEncoding(t *testing.T) {
 			if !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") ||
 				!strings.Contains(got, Masked) {
 				t.Errorf("%s of %q became %q", name, known, got)
+			}
+			if showsBase64(got, known) {
+				t.Errorf("%s of %q shows in %q", name, known, got)
 			}
 			for other, look := range echoes {
 				if strings.Contains(got, look(known)) {
@@ -125,6 +165,12 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 		"body that repeats it":   body(strings.Repeat("Bearer "+token+"\n", 400)),
 		"a body that repeats it in base64": body(strings.Repeat(
 			base64.StdEncoding.EncodeToString([]byte(token))+"\n", 400)),
+		"body that repeats it in lines": body(strings.Repeat(
+			inLines(inBase(token), 60, "\r\n")+"\n", 400)),
+		"body that breaks off in lines": "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" +
+			inLines(inBase(token), 8, `\n`)[:205],
+		"body that breaks off in an escape": "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" +
+			eachByte(inBase(token), "%%%02x")[:101],
 		"body that repeats it by percent": body(strings.Repeat(eachByte(token, "%%%02x")+"\n", 400)),
 		"body that breaks off":            "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + token[:200],
 	} {
@@ -138,7 +184,7 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 			kept := fmt.Sprint(a.ResponseHeaders, a.Error, a.Note, string(a.ResponseBody))
 			for _, known := range []string{
 				part, strings.ToLower(part), "Kk09Kk09Kk09", eachByte(part, "%%%02x"),
-				base64.StdEncoding.EncodeToString([]byte(token))[:12],
+				inBase(token)[:12], inBase(token)[:8], eachByte(inBase(token)[:4], "%%%02x"),
 			} {
 				if _, after, found := strings.Cut(kept, known); found {
 					t.Errorf("%q is kept, before %.200s", known, after)
@@ -178,6 +224,15 @@ func FuzzHide(f *testing.F) {
 		if len(known) >= minRedacted && strings.Contains(got, known) &&
 			!strings.ContainsAny(known, Masked) {
 			t.Errorf("%q still shows %q", got, known)
+		}
+		if len(known) < minRedacted || strings.ContainsAny(known, Masked) {
+			return
+		}
+		for name, echo := range echoes {
+			if got := secrets.hide(echo(known)); strings.HasPrefix(name, "base64") &&
+				showsBase64(got, known) {
+				t.Errorf("%s of %q shows in %q", name, known, got)
+			}
 		}
 	})
 }

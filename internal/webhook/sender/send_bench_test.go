@@ -1,11 +1,14 @@
 package sender
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"drawbridge/internal/secret"
 )
 
 // BenchmarkSend is a whole attempt over a reused connection, the endpoint's
@@ -63,4 +66,27 @@ func BenchmarkBarePost(b *testing.B) {
 		}
 	})
 	client.CloseIdleConnections()
+}
+
+// BenchmarkMask looks for the secrets of a request in the longest answer that is kept.
+func BenchmarkMask(b *testing.B) {
+	const item = `{"id": 4711, "name": "Ada Lovelace", "path": "\/orders\/4711", "note": "100 % \u2713"},` + "\n"
+	text := strings.Repeat(item, (maxBody+maxEcho)/len(item))
+	r := Request{Auth: AuthHMAC, Secret: secret.New("whsec-0123456789abcdef0123456789abcdef")}
+	for _, many := range []int{1, 50} {
+		for i := len(r.Headers); i < many; i++ {
+			value := fmt.Sprintf("key-%02d-abcdefghijklmnop", i)
+			r.Headers = append(r.Headers, Header{Name: fmt.Sprint("x-key-", i), Value: value})
+		}
+		secrets := secretsOf(r)
+		b.Run(fmt.Sprint(many), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if secrets.mask(text, false) != text {
+					b.Fatal("something was masked")
+				}
+			}
+		})
+	}
 }
