@@ -93,6 +93,9 @@ type http1Conn struct {
 	stop func() bool
 	// idle closes the connection when it is not used for a while.
 	idle *time.Timer
+	// served tells that it carried an answer before, released when it last did.
+	served   bool
+	released time.Time
 }
 
 func newHTTP1(p *pool, end endpoint, conn, tcp net.Conn, from peer) *http1Conn {
@@ -129,6 +132,9 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	written := time.Now()
 	c.meter.left = maxHead
 	if _, err := c.reader.Peek(1); err != nil {
+		if c.served && isLoss(ctx, err) {
+			c.pool.lose(c.end)
+		}
 		return got, err
 	}
 	got.firstByte = time.Since(written)
@@ -204,24 +210,31 @@ func (c *http1Conn) close() {
 }
 
 // isQuiet reports whether an idle connection may be used: the endpoint has
-// neither closed it nor sent anything that nobody asked for. It looks at the
-// socket and takes nothing out of it.
-func (c *http1Conn) isQuiet() bool {
+// neither closed it nor sent anything that nobody asked for, nor does so for a time. It looks
+// at the socket and takes nothing out of it.
+func (c *http1Conn) isQuiet(trial time.Duration) bool {
 	socket, ok := c.tcp.(syscall.Conn)
 	if !ok {
 		return false
 	}
 	raw, err := socket.SyscallConn()
-	if err != nil {
+	if err != nil || trial > 0 && c.tcp.SetReadDeadline(time.Now().Add(trial)) != nil {
 		return false
 	}
 	var first [1]byte
 	var readErr error
 	err = raw.Read(func(fd uintptr) bool {
 		_, _, readErr = syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		return true
+		return trial <= 0 || !errors.Is(readErr, syscall.EAGAIN)
 	})
-	return err == nil && errors.Is(readErr, syscall.EAGAIN)
+	return (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) &&
+		errors.Is(readErr, syscall.EAGAIN)
+}
+
+// isLoss tells whether an exchange ended because the endpoint closed the connection.
+func isLoss(ctx context.Context, err error) bool {
+	f := asSendError(answerError(ctx, err))
+	return f.cause == CauseClosed || f.cause == CauseReset
 }
 
 // keepAlive returns how long the endpoint says it keeps an idle connection,

@@ -59,6 +59,8 @@ type http2Conn struct {
 	// private marks a connection that found no room in the pool: it serves one
 	// request and is closed.
 	private bool
+	// served tells that it carried an answer before.
+	served atomic.Bool
 }
 
 // newHTTP2 starts HTTP/2 on a connection and reserves its first stream.
@@ -120,8 +122,12 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 			got.sent = false
 			return got, fmt.Errorf("%w: %w", errNotSent, err)
 		}
-		return got, http2Error(err)
+		if err = http2Error(err); c.served.Load() && c.client.Err() != nil && isLoss(ctx, err) {
+			c.pool.lose(c.end)
+		}
+		return got, err
 	}
+	c.served.Store(true)
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
 	// The transport takes any whole number.
 	if status, _, _ := strings.Cut(resp.Status, " "); !isStatus(status) {

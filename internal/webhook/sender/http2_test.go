@@ -240,6 +240,33 @@ func TestSendHTTP2LeavesADeadConnection(t *testing.T) {
 	}
 }
 
+// An endpoint that closed a connection on a request without a word gets one for each for a while.
+func TestSendHTTP2AfterALoss(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	var end *http2Endpoint
+	end = serveHTTP2(t, ca, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Drawbridge-Attempt") == "2" {
+			go end.CloseClientConnections()
+			<-r.Context().Done()
+		}
+	})
+	sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
+	for i, want := range []struct {
+		class  ErrorClass
+		reused bool
+	}{{}, {ClassProtocol, true}, {}, {}} {
+		r := end.hook()
+		r.Number = i + 1
+		if got := sender.Send(t.Context(), r); got.Class != want.class || got.Reused != want.reused {
+			t.Errorf("attempt %d: class %q, error %q, reused %v", i+1, got.Class, got.Error, got.Reused)
+		}
+	}
+	if got := end.requests.Load(); got != 4 {
+		t.Errorf("%d requests", got)
+	}
+}
+
 // A connection that the endpoint winds down costs no attempt.
 func TestSendHTTP2AfterGoingAway(t *testing.T) {
 	t.Parallel()

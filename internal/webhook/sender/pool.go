@@ -15,6 +15,14 @@ const (
 	// reuse pays in bursts, while an endpoint that closes a connection just as
 	// a request is written to it costs an attempt.
 	idleTime = 10 * time.Second
+	// trialTime is how long a connection must have stayed open after an answer before it is used
+	// again, while no other to the endpoint was: some endpoints close each without having said so,
+	// and that takes a moment to arrive. It costs an endpoint that keeps them a wait, once.
+	trialTime = 50 * time.Millisecond
+	// distrustTime is for how long none is kept for an endpoint that closed one on a request.
+	distrustTime = 5 * time.Minute
+	// maxTrusts bounds the endpoints of which is known how they treat connections.
+	maxTrusts = 4096
 	// defaultIdle and defaultIdlePerEndpoint bound unused connections.
 	defaultIdle            = 1024
 	defaultIdlePerEndpoint = 32
@@ -48,6 +56,14 @@ type answer struct {
 	sent bool
 }
 
+// trust is what an endpoint's treatment of earlier connections says about later ones.
+type trust struct {
+	// lives tells that the endpoint answered over a connection that was used again.
+	lives bool
+	// lost is when it last closed such a one instead.
+	lost time.Time
+}
+
 // connection carries a request. After one exchange it must be released, with
 // the response if there was one.
 type connection interface {
@@ -61,46 +77,99 @@ type connection interface {
 // by the callers of Send.
 type pool struct {
 	max, perEndpoint int
+	// trial is trialTime.
+	trial time.Duration
 
 	mu     sync.Mutex
 	closed bool
 	total  int // idle HTTP/1.1 connections
 	idle   map[endpoint][]*http1Conn
 	shared map[endpoint][]*http2Conn
+	trusts map[endpoint]trust
 }
 
-// take returns a connection to use again, or nil. The one used last comes
-// first: it is the least likely to have been closed.
+// take returns a connection to use again, or nil.
 func (p *pool) take(end endpoint) connection {
+	for {
+		shared, idle, trial := p.pick(end)
+		switch {
+		case shared != nil:
+			return shared
+		case idle == nil:
+			return nil
+		case idle.isQuiet(trial):
+			return idle
+		}
+		idle.close()
+	}
+}
+
+// pick takes a connection for its next request, if there is one, and tells for how long it must
+// stay quiet before. The one used last comes first: it is the least likely to have been closed.
+func (p *pool) pick(end endpoint) (shared *http2Conn, idle *http1Conn, trial time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.shared[end] {
 		if c.client.Reserve() == nil {
-			return c
+			return c, nil, 0
 		}
 	}
-	for {
-		idle := p.idle[end]
-		if len(idle) == 0 {
-			return nil
-		}
-		c := idle[len(idle)-1]
+	kept := p.idle[end]
+	if len(kept) == 0 {
+		return nil, nil, 0
+	}
+	idle = kept[len(kept)-1]
+	p.remove(idle)
+	if !p.trusts[end].lives {
+		trial = p.trial - time.Since(idle.released)
+	}
+	return nil, idle, trial
+}
+
+// lose remembers that an endpoint closed a connection on a request instead of answering. Whether
+// it saw the request nobody knows, so that is not sent again; and none is kept for a time.
+func (p *pool) lose(end endpoint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learn(end, trust{lost: time.Now()})
+	for _, c := range slices.Clone(p.idle[end]) {
 		p.remove(c)
-		if c.isQuiet() {
-			return c
-		}
 		c.close()
 	}
+	delete(p.shared, end) // requests under way on them go on
+}
+
+// learn notes how an endpoint treats connections, and forgets that of any other when there is no
+// room. The caller holds the lock.
+func (p *pool) learn(end endpoint, known trust) {
+	if _, found := p.trusts[end]; !found && len(p.trusts) >= maxTrusts {
+		for other := range p.trusts {
+			delete(p.trusts, other)
+			break
+		}
+	}
+	p.trusts[end] = known
+}
+
+// distrusts tells whether no connections are kept for an endpoint. The caller holds the lock.
+func (p *pool) distrusts(end endpoint) bool {
+	lost := p.trusts[end].lost
+	return !lost.IsZero() && time.Since(lost) < distrustTime
 }
 
 // put keeps an idle connection for a time, or closes it when there is no room.
 func (p *pool) put(c *http1Conn, keep time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || keep <= 0 || p.total >= p.max || len(p.idle[c.end]) >= p.perEndpoint {
+	if p.closed || keep <= 0 || p.total >= p.max || len(p.idle[c.end]) >= p.perEndpoint ||
+		p.distrusts(c.end) {
 		c.close()
 		return
 	}
+	if c.served && !p.trusts[c.end].lives {
+		p.learn(c.end, trust{lives: true})
+	}
+	c.served, c.released = true, time.Now()
 	p.idle[c.end] = append(p.idle[c.end], c)
 	p.total++
 	c.idle = time.AfterFunc(keep, func() {
@@ -128,7 +197,7 @@ func (p *pool) remove(c *http1Conn) bool {
 func (p *pool) share(c *http2Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.shared[c.end]) >= p.perEndpoint {
+	if p.closed || len(p.shared[c.end]) >= p.perEndpoint || p.distrusts(c.end) {
 		return false
 	}
 	p.shared[c.end] = append(p.shared[c.end], c)

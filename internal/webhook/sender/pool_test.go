@@ -6,10 +6,13 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"drawbridge/internal/waittest"
 )
 
 // A connection is used again exactly when the endpoint left it in order.
@@ -80,6 +83,81 @@ func TestSendNeverRepeatsARequest(t *testing.T) {
 		if requests, conns := end.got(); len(requests) != 2 || conns != 1 {
 			t.Errorf("%s: two attempts made %d requests over %d connections", name, len(requests), conns)
 		}
+		// Nor are connections trusted to it for a while, those of others are.
+		for range 2 {
+			if next := sender.Send(t.Context(), r); !next.Delivered() || next.Reused {
+				t.Errorf("%s: after the loss: error %q, reused %v", name, next.Error, next.Reused)
+			}
+		}
+		other := serve(t, nil, respond(ok200))
+		for i := range 2 {
+			if a := sender.Send(t.Context(), hook(other.plain())); a.Reused != (i > 0) {
+				t.Errorf("%s: another endpoint: error %q, reused %v", name, a.Error, a.Reused)
+			}
+		}
+		for lost := range sender.pool.trusts {
+			if known := sender.pool.trusts[lost]; !known.lost.IsZero() {
+				sender.pool.trusts[lost] = trust{lost: known.lost.Add(-distrustTime)}
+			}
+		}
+		for i := range 2 {
+			if a := sender.Send(t.Context(), r); a.Reused != (i > 0) {
+				t.Errorf("%s: once it is over: error %q, reused %v", name, a.Error, a.Reused)
+			}
+		}
+	}
+}
+
+// An endpoint that closes each connection a moment after its answer loses no request, and one
+// that keeps them is waited for once.
+func TestSendTriesTheFirstKeptConnection(t *testing.T) {
+	t.Parallel()
+	closing := make(chan struct{}, 1)
+	bad := serve(t, nil, func(c *endpointConn) {
+		if _, err := c.request(); err == nil {
+			c.say("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+			<-closing
+		}
+	})
+	sender := newTestSender(t, nil)
+	sender.pool.trial = time.Hour
+	if first := sender.Send(t.Context(), hook(bad.plain())); !first.Delivered() {
+		t.Fatal(first.Error)
+	}
+	second := make(chan Attempt)
+	go func() { second <- sender.Send(t.Context(), hook(bad.plain())) }()
+	waittest.Until(t, "the second attempt has taken the connection", func() bool {
+		sender.pool.mu.Lock()
+		defer sender.pool.mu.Unlock()
+		return sender.pool.total == 0
+	})
+	closing <- struct{}{}
+	if got := <-second; !got.Delivered() || got.Reused {
+		t.Errorf("error %q, reused %v", got.Error, got.Reused)
+	}
+	close(closing)
+
+	good := serve(t, nil, respond(ok200))
+	for i, trial := range []time.Duration{time.Hour, trialTime, time.Hour} {
+		sender.pool.trial = trial
+		if got := sender.Send(t.Context(), hook(good.plain())); !got.Delivered() ||
+			got.Reused != (i > 0) {
+			t.Errorf("attempt %d: error %q, reused %v", i+1, got.Error, got.Reused)
+		}
+	}
+}
+
+// What is known of endpoints stays within its bound.
+func TestPoolForgetsEndpoints(t *testing.T) {
+	t.Parallel()
+	sender := newTestSender(t, nil)
+	var last endpoint
+	for i := range maxTrusts + 10 {
+		last = endpoint{scheme: "https", host: strconv.Itoa(i)}
+		sender.pool.lose(last)
+	}
+	if got := len(sender.pool.trusts); got != maxTrusts || !sender.pool.distrusts(last) {
+		t.Errorf("%d endpoints known, the last one distrusted: %v", got, sender.pool.distrusts(last))
 	}
 }
 

@@ -77,7 +77,9 @@ func New(config Config) *Sender {
 		pool: &pool{
 			max:         cmp.Or(config.MaxIdle, defaultIdle),
 			perEndpoint: cmp.Or(config.MaxIdlePerEndpoint, defaultIdlePerEndpoint),
+			trial:       trialTime,
 			idle:        map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
+			trusts: map[endpoint]trust{},
 		},
 	}
 }
