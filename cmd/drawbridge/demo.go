@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
@@ -34,6 +35,9 @@ func (cmd demoCmd) Run(env *environment) error {
 			s.Settings.PublicURL = origin
 		}
 		data, err := demo.Load(env.ctx, s)
+		for _, lapsed := range data.Lapsed {
+			fmt.Fprintln(env.stderr, lapsed)
+		}
 		return output{data, func(w io.Writer) {
 			fmt.Fprintf(w, "API      %s\nConsole  %s\n\n", data.BaseURL, data.ConsoleURL)
 			for _, user := range data.Users {
@@ -81,6 +85,10 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
 	if s.Settings.DatabaseURL == "" {
 		again = "  To start over, stop it and remove the folder " + app.DataDir + "\n"
 	}
+	lapsed := ""
+	if len(data.Lapsed) > 0 {
+		lapsed = "\n  " + strings.Join(data.Lapsed, "\n  ") + "\n"
+	}
 	user, client := data.Users[0], data.Partners[0].Clients[0]
 	return fmt.Sprintf(`
   Drawbridge runs.
@@ -96,9 +104,9 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
       -H 'x-service-client-secret: %s'
 
   More loans, partners and credentials: drawbridge demo
-%s
+%s%s
 `, data.ConsoleURL, user.Email, user.Password, s.Settings.PublicURL,
-		data.BaseURL, client.ID, client.Secret, again), nil
+		data.BaseURL, client.ID, client.Secret, again, lapsed), nil
 }
 
 type seedCmd struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -19,10 +18,6 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/receiver"
-	"drawbridge/internal/seed"
-	"drawbridge/internal/webhook/sender"
-	"drawbridge/internal/webhook/subscription"
 )
 
 // Data is the demo data set as it is printed.
@@ -34,6 +29,8 @@ type Data struct {
 	Products     []catalog.Product `json:"products"`
 	Loans        []Loan            `json:"loans"`
 	Applications []Application     `json:"applications"`
+	// Lapsed are the published credentials that are not in force any more, a line of text each.
+	Lapsed []string `json:"-"`
 }
 
 // User is a user of the console, with the password.
@@ -162,6 +159,19 @@ type demo struct {
 	products map[string]uuid.UUID
 }
 
+// loadLock is the advisory lock of what is loaded. Its value has no meaning.
+const loadLock = 7_206_114_938_551_204_173
+
+// alone loads something while no other process does: what is missing is looked for first and made
+// in a transaction of its own.
+func alone(ctx context.Context, db *postgres.DB, load func() error) error {
+	lock, err := db.AwaitLock(ctx, loadLock)
+	if err != nil {
+		return fmt.Errorf("waiting for other loads of demo data: %w", err)
+	}
+	return errors.Join(load(), lock.Free())
+}
+
 // Load creates what is missing of the demo data set and returns all of it.
 // Everything is found again by its natural key: codes, addresses, credentials
 // and external references.
@@ -173,12 +183,18 @@ func Load(ctx context.Context, s *app.Services) (Data, error) {
 		BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console",
 	}
 	d := &demo{Services: s, ctx: ctx}
-	for _, load := range []func(*Data) error{
-		d.loadUsers, d.loadProducts, d.loadPartners, d.loadLoans, d.loadApplications,
-	} {
-		if err := load(&data); err != nil {
-			return Data{}, fmt.Errorf("loading the demo data: %w", err)
+	err := alone(ctx, s.DB, func() error {
+		for _, load := range []func(*Data) error{
+			d.loadUsers, d.loadProducts, d.loadPartners, d.loadLoans, d.loadApplications,
+		} {
+			if err := load(&data); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return Data{}, fmt.Errorf("loading the demo data: %w", err)
 	}
 	return data, nil
 }
@@ -192,6 +208,14 @@ func (d *demo) loadUsers(data *Data) error {
 		data.Users = append(data.Users,
 			User{Email: wanted.Email, Role: wanted.Role, Password: Password})
 		if slices.ContainsFunc(users, func(u operator.User) bool { return u.Email == wanted.Email }) {
+			works, err := d.Operators.Accepts(d.ctx, wanted.Email, Password)
+			if err != nil {
+				return err
+			}
+			if !works {
+				data.Lapsed = append(data.Lapsed, "user "+wanted.Email+": the published password does "+
+					"not work any more; it was replaced, or the user disabled")
+			}
 			continue
 		}
 		wanted.Password, wanted.Demo = Password, true
@@ -260,6 +284,14 @@ func (d *demo) loadPartners(data *Data) error {
 		}
 		if err != nil {
 			return err
+		}
+		works, err := d.Partners.Accepts(d.ctx, credentials)
+		if err != nil {
+			return err
+		}
+		if !works {
+			data.Lapsed = append(data.Lapsed, "client "+credentials.ClientID+": the published secret "+
+				"does not work any more; it was replaced, or the client revoked")
 		}
 		loaded := Partner{Name: wanted.name, UID: found.PartnerUID, Clients: []Client{{
 			ID: credentials.ClientID, Secret: credentials.Secret, Group: found.Group,
@@ -400,49 +432,4 @@ func (d *demo) loadApplications(data *Data) error {
 		})
 	}
 	return nil
-}
-
-// History fills the pages of a first start: two weeks of made-up partners' traffic,
-// none of which is ever sent. It makes them once, apart from the data set's own.
-func History(ctx context.Context, db *postgres.DB) error {
-	made, err := seed.Made(ctx, db)
-	if err != nil || made {
-		return err
-	}
-	_, err = seed.Fill(ctx, db, seed.Plan{
-		Deliveries: 4000, Attempts: 4240, Partners: 9, Days: 14, Ended: true,
-	})
-	if err != nil {
-		return err
-	}
-	return seed.Unmark(ctx, db)
-}
-
-// Subscribe lets the first demo partner receive every event at the
-// sample receiver of this server, whatever port it has this time.
-func Subscribe(ctx context.Context, s *app.Services, data Data) error {
-	url := s.Settings.PublicURL + receiver.Path
-	partnerUID := data.Partners[0].UID
-	subscriptions, _, err := s.Webhooks.Subscriptions.List(ctx,
-		subscription.Filter{PartnerUID: partnerUID}, postgres.Paging{Limit: postgres.MaxPage})
-	if err != nil {
-		return err
-	}
-	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		for _, subscribed := range subscriptions {
-			if subscribed.URL == url {
-				return nil
-			}
-			if strings.HasSuffix(subscribed.URL, receiver.Path) {
-				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID,
-					subscription.Patch{URL: &url}, "demo")
-				return err
-			}
-		}
-		_, _, err := s.Webhooks.Subscriptions.Subscribe(ctx, tx, partnerUID, subscription.Settings{
-			URL: url, Auth: sender.AuthHMAC, Secret: app.DemoSigningSecret,
-			Events: []string{subscription.AllEvents},
-		}, "demo")
-		return err
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"drawbridge/internal/lending"
@@ -91,6 +92,21 @@ func (s *Service) SetPassword(
 		return User{}, err
 	}
 	return s.storePassword(ctx, tx, user, newPassword{text: password, mustChange: mustChange})
+}
+
+// Accepts tells whether a user may sign in with a password. It counts as nobody's try.
+func (s *Service) Accepts(ctx context.Context, email, password string) (bool, error) {
+	user, hash, err := s.find(ctx, normalEmail(email))
+	if err != nil || user.Email == "" || user.DisabledAt != nil {
+		return false, err
+	}
+	matches, _, err := s.hasher().check(ctx, password, hash)
+	return matches && !user.isLate(s.DB.Now()), err
+}
+
+// isLate tells whether a password that works once was not used in time.
+func (u User) isLate(now time.Time) bool {
+	return u.PasswordExpiresAt != nil && now.After(*u.PasswordExpiresAt)
 }
 
 // ChangePassword replaces a user's own password, which they proved to know, and

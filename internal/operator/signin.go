@@ -77,8 +77,7 @@ func (s *Service) SignIn(
 	if err != nil {
 		return User{}, err
 	}
-	late := user.PasswordExpiresAt != nil && s.DB.Now().After(*user.PasswordExpiresAt)
-	if !matches || user.Email == "" || user.DisabledAt != nil || late {
+	if !matches || user.Email == "" || user.DisabledAt != nil || user.isLate(s.DB.Now()) {
 		return User{}, lending.NewError(lending.CodeUnauthorized,
 			"The e-mail address or the password is wrong.")
 	}

@@ -84,6 +84,18 @@ func (s *Service) Client(ctx context.Context, id string) (Client, error) {
 	return client, nil
 }
 
+// Accepts tells whether credentials are in force. It counts as no use of them.
+func (s *Service) Accepts(ctx context.Context, credentials Credentials) (bool, error) {
+	var stored storedSecrets
+	err := s.DB.GetContext(ctx, &stored, `
+		SELECT secret_hash, previous_secret_hash, previous_valid_until, revoked_at
+		  FROM clients WHERE client_id = $1`, lookupID(credentials.ClientID))
+	if err != nil && !postgres.IsNoRows(err) {
+		return false, fmt.Errorf("loading the secrets of client %s: %w", credentials.ClientID, err)
+	}
+	return stored.accepts(credentials.Secret, s.DB.Now()), nil
+}
+
 // LockClient returns a client, which nobody else changes before the transaction ends. Error:
 // NOT_FOUND.
 func (s *Service) LockClient(

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Lock is an advisory lock on a connection of its own. The server frees it when the
@@ -14,6 +15,29 @@ type Lock struct {
 	conn *sql.Conn
 	db   *DB
 	era  int64
+}
+
+// errHeld says that a lock cannot be had at the moment.
+var errHeld = errors.New("another session has it")
+
+// awaitPause is how long AwaitLock rests between its tries.
+const awaitPause = 250 * time.Millisecond
+
+// AwaitLock is Lock that waits until no other session has the lock.
+func (db *DB) AwaitLock(ctx context.Context, key int64) (*Lock, error) {
+	for {
+		lock, err := db.Lock(ctx, key)
+		if !errors.Is(err, errHeld) {
+			return lock, err
+		}
+		pause := time.NewTimer(awaitPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
 }
 
 // Lock takes the advisory lock of a key that nobody else uses. Behind a pooler that lends
@@ -34,7 +58,7 @@ func (db *DB) Lock(ctx context.Context, key int64) (*Lock, error) {
 			Scan(&taken)
 	}
 	if err == nil && !taken {
-		err = errors.New("another session has it")
+		err = errHeld
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("taking advisory lock %d: %w", key, err), lock.Free())
@@ -47,8 +71,11 @@ func (l *Lock) Held(ctx context.Context) bool {
 	return l.era == l.db.Era() && l.conn.PingContext(ctx) == nil
 }
 
-// Free ends the connection, and with it the lock.
+// Free ends the connection, and with it the lock, if there is one.
 func (l *Lock) Free() error {
+	if l == nil {
+		return nil
+	}
 	var err error
 	if l.conn != nil {
 		err = l.conn.Close()

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
+	"drawbridge/internal/seed"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// History fills the pages of a first start: two weeks of made-up partners' traffic,
+// none of which is ever sent. It makes them once, apart from the data set's own.
+func History(ctx context.Context, db *postgres.DB) error {
+	return alone(ctx, db, func() error {
+		made, err := seed.Made(ctx, db)
+		if err != nil || made {
+			return err
+		}
+		_, err = seed.Fill(ctx, db, seed.Plan{
+			Deliveries: 4000, Attempts: 4240, Partners: 9, Days: 14, Ended: true,
+		})
+		if err != nil {
+			return err
+		}
+		return seed.Unmark(ctx, db)
+	})
+}
+
+// Subscribe lets the first demo partner receive every event at the sample receiver of this
+// server, whatever port it has this time. A subscription that cannot move there, because
+// somebody gave it credentials that stay where they are, stays as it is.
+func Subscribe(ctx context.Context, s *app.Services, data Data) error {
+	return alone(ctx, s.DB, func() error { return subscribe(ctx, s, data.Partners[0].UID) })
+}
+
+func subscribe(ctx context.Context, s *app.Services, partnerUID uuid.UUID) error {
+	url := s.Settings.PublicURL + receiver.Path
+	subscriptions, _, err := s.Webhooks.Subscriptions.List(ctx,
+		subscription.Filter{PartnerUID: partnerUID}, postgres.Paging{Limit: postgres.MaxPage})
+	if err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		for _, subscribed := range subscriptions {
+			if subscribed.URL == url {
+				return nil
+			}
+			if strings.HasSuffix(subscribed.URL, receiver.Path) {
+				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID,
+					subscription.Patch{URL: &url}, "demo")
+				if lending.ErrorCode(err) == lending.CodeInvalidState {
+					slog.WarnContext(ctx, "the demo subscription stays at its former address, where nobody "+
+						"answers now; give its secrets again with the new one, or delete it and start anew: "+
+						"drawbridge subscription update UID --url URL, drawbridge subscription delete UID",
+						"subscription", subscribed.UID, "url", subscribed.URL, "wanted", url, "error", err)
+					return nil
+				}
+				return err
+			}
+		}
+		_, _, err := s.Webhooks.Subscriptions.Subscribe(ctx, tx, partnerUID, subscription.Settings{
+			URL: url, Auth: sender.AuthHMAC, Secret: app.DemoSigningSecret,
+			Events: []string{subscription.AllEvents},
+		}, "demo")
+		return err
+	})
+}
