@@ -198,6 +198,14 @@ func SecretWord(auth string) string {
 	return "signing secret"
 }
 
+// SecretRule tells what a secret that is given by hand may be.
+func SecretRule(auth string) string {
+	if auth == "bearer" {
+		return "16 to 256 visible ASCII characters without spaces."
+	}
+	return "16 to 256 bytes of text."
+}
+
 // eventOptions are the kinds a test can have.
 func (f Form) eventOptions() []ui.Option {
 	var options []ui.Option

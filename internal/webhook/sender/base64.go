@@ -2,6 +2,7 @@ package sender
 
 import (
 	"encoding/base64"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,6 +27,11 @@ func inBase64(known string) []string {
 	return forms
 }
 
+// cutEscape is an escape that broke off.
+var cutEscape = regexp.MustCompile(`^(%[[:xdigit:]]?` +
+	`|\\(u[[:xdigit:]]{0,4}(\\(u[[:xdigit:]]{0,3})?)?)?` +
+	`|&(#[xX]?[[:xdigit:]]*|[A-Za-z]*))$`)
+
 // reading is a text as whoever decodes base64 in it reads it: its escapes undone, and without the
 // white space that breaks lines. There is one way to read it, since no escape begins with a
 // character of base64, so that a base64 text is looked for in it as it is.
@@ -47,8 +53,8 @@ func read(source string, broken bool) reading {
 		case '%', '\\', '&':
 			if unescaped, length := unescape(source[at:]); length > 0 {
 				meant, width = unescaped, length
-			} else if broken && len(source)-at < widestByte {
-				width, meant = len(source)-at, "" // an escape may have broken off
+			} else if broken && len(source)-at < widestEscape && cutEscape.MatchString(source[at:]) {
+				width, meant = len(source)-at, ""
 			}
 		}
 		for _, char := range []byte(meant) {

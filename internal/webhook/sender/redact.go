@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"drawbridge/internal/secret"
@@ -18,6 +19,8 @@ const (
 	minRedacted = 4
 	// widestByte is how many bytes a byte takes at most in an answer, as &#x0041;.
 	widestByte = 8
+	// widestEscape is how many bytes an escape takes, but for long names of characters.
+	widestEscape = len(`\ud83d\ude00`)
 	// maxEcho bounds the echo of a secret in an answer.
 	maxEcho = widestByte * maxHeaderValue
 )
@@ -155,7 +158,7 @@ func (s *search) lengthFrom(known string, at int) int {
 			at, known = at+1, known[1:]
 		case escape:
 			at, known = at+width, known[len(meant):]
-		case s.broken && at >= minRedacted && len(rest) < widestByte:
+		case s.broken && at >= minRedacted && len(rest) < widestEscape:
 			// An escape may have broken off, too.
 			return len(s.text)
 		default:
@@ -184,11 +187,10 @@ func unescape(text string) (meant string, width int) {
 		if strings.HasPrefix(text, `\/`) {
 			return "/", len(`\/`)
 		}
-		char, _, rest, err := strconv.UnquoteChar(text, '"')
-		if err != nil {
-			return "", 0
+		if char, _, rest, err := strconv.UnquoteChar(text, '"'); err == nil {
+			return string(char), len(text) - len(rest)
 		}
-		return string(char), len(text) - len(rest)
+		return unescapePair(text)
 	case '&':
 		end := strings.IndexByte(text[:min(len(text), 2*widestByte)], ';')
 		meant = html.UnescapeString(text[:end+1])
@@ -198,4 +200,18 @@ func unescape(text string) (meant string, width int) {
 		return meant, end + 1
 	}
 	return "", 0
+}
+
+// unescapePair is unescape for a character that JSON writes as two, such as \ud83d\ude00.
+func unescapePair(text string) (meant string, width int) {
+	if len(text) < widestEscape || text[1] != 'u' || text[6:8] != `\u` {
+		return "", 0
+	}
+	high, err := strconv.ParseUint(text[2:6], 16, 16)
+	low, lowErr := strconv.ParseUint(text[8:widestEscape], 16, 16)
+	char := utf16.DecodeRune(rune(high), rune(low))
+	if err != nil || lowErr != nil || char == utf8.RuneError {
+		return "", 0
+	}
+	return string(char), widestEscape
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"drawbridge/internal/secret"
 )
@@ -19,11 +20,11 @@ var echoes = map[string]func(string) string{
 	"path":           url.PathEscape,
 	"percent":        func(s string) string { return eachByte(s, "%%%02x") },
 	"JSON":           func(s string) string { return string(must(json.Marshal(s))) },
-	"JSON, escaped":  func(s string) string { return eachByte(s, `\u%04X`) },
+	"JSON, escaped":  func(s string) string { return eachUnit(s, `\u%04X`) },
 	"JSON, slashes":  func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
 	"HTML":           html.EscapeString,
-	"HTML, decimal":  func(s string) string { return eachByte(s, "&#%d;") },
-	"HTML, hex":      func(s string) string { return eachByte(s, "&#x%02x;") },
+	"HTML, decimal":  func(s string) string { return eachRune(s, "&#%d;") },
+	"HTML, hex":      func(s string) string { return eachRune(s, "&#x%02x;") },
 	"base64":         func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 	"base64 for URL": func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 	"base64 of JSON": func(s string) string {
@@ -81,6 +82,23 @@ func eachByte(s, format string) string {
 	return out.String()
 }
 
+func eachRune(s, format string) string {
+	var out strings.Builder
+	for _, char := range s {
+		fmt.Fprintf(&out, format, char)
+	}
+	return out.String()
+}
+
+// eachUnit writes the units of UTF-16, as JSON escapes characters.
+func eachUnit(s, format string) string {
+	var out strings.Builder
+	for _, unit := range utf16.Encode([]rune(s)) {
+		fmt.Fprintf(&out, format, unit)
+	}
+	return out.String()
+}
+
 func must(encoded []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -93,6 +111,7 @@ func TestHideEveryEncoding(t *testing.T) {
 	for _, known := range []string{
 		"sekr", "a token with spaces/and+signs=", `quo"te\d <&> '%41%25'`, "%25x%2541", "+%2B&amp;",
 		"tok???>>>?secret?ok-0987654321-abcdefghijklmnop?", strings.Repeat("long?>~", 30),
+		"Zażółć gęślą jaźń", "🔑 <klucz> 😀",
 	} {
 		secrets := secretsOf(Request{Secret: secret.New(known)})
 		for name, echo := range echoes {
@@ -171,6 +190,10 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 			inLines(inBase(token), 8, `\n`)[:205],
 		"body that breaks off in an escape": "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" +
 			eachByte(inBase(token), "%%%02x")[:101],
+		"body that breaks off in a longer escape": "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" +
+			eachRune(inBase(token), `\u%04x`)[:101],
+		"body that breaks off after no escape": "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" +
+			"100 % " + inBase(token)[:9],
 		"body that repeats it by percent": body(strings.Repeat(eachByte(token, "%%%02x")+"\n", 400)),
 		"body that breaks off":            "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + token[:200],
 	} {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -129,7 +131,8 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 }
 
 // checkSecret returns the secret to use under the scheme: none, the one that
-// was brought along, or a new one.
+// was brought along, or a new one. A token travels in a header; what signs is
+// any text, of which forms and comparisons leave spaces around it out.
 func checkSecret(errs *lending.FieldErrors, auth sender.Auth, brought secret.String) secret.String {
 	switch auth {
 	case sender.AuthNone:
@@ -149,11 +152,14 @@ func checkSecret(errs *lending.FieldErrors, auth sender.Auth, brought secret.Str
 	if len(text) < minSecret || len(text) > maxSecret {
 		errs.Add("secret", `"secret" must be %d to %d bytes long`, minSecret, maxSecret)
 	}
-	for _, char := range text {
-		if char <= ' ' || char > '~' {
-			errs.Add("secret", `"secret" must be visible ASCII characters without spaces`)
-			break
-		}
+	isInvisible := func(char rune) bool { return char <= ' ' || char > '~' }
+	switch {
+	case auth == sender.AuthBearer && strings.ContainsFunc(text, isInvisible):
+		errs.Add("secret", `"secret" must be visible ASCII characters without spaces`)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		errs.Add("secret", `"secret" must be text without control characters`)
+	case strings.TrimSpace(text) != text:
+		errs.Add("secret", `"secret" must not begin or end with a space`)
 	}
 	return brought
 }

@@ -148,8 +148,37 @@ func TestSubscribeRefusals(t *testing.T) {
 			[]string{"secret"},
 		},
 		{
-			"secret with a space",
-			func(s *subscription.Settings) { s.Secret = secret.New("12345678 90123456") },
+			"token with a space",
+			func(s *subscription.Settings) {
+				s.Auth, s.Secret = sender.AuthBearer, secret.New("12345678 90123456")
+			},
+			[]string{"secret"},
+		},
+		{
+			"token beyond ASCII",
+			func(s *subscription.Settings) {
+				s.Auth, s.Secret = sender.AuthBearer, secret.New("12345678é90123456")
+			},
+			[]string{"secret"},
+		},
+		{
+			"secret with a control character",
+			func(s *subscription.Settings) { s.Secret = secret.New("12345678\t90123456") },
+			[]string{"secret"},
+		},
+		{
+			"secret that is no text",
+			func(s *subscription.Settings) { s.Secret = secret.New("12345678\xff90123456") },
+			[]string{"secret"},
+		},
+		{
+			"secret with a space around it",
+			func(s *subscription.Settings) { s.Secret = secret.New("1234567890123456 ") },
+			[]string{"secret"},
+		},
+		{
+			"secret of too many bytes",
+			func(s *subscription.Settings) { s.Secret = secret.New(strings.Repeat("é", 129)) },
 			[]string{"secret"},
 		},
 		{
@@ -227,6 +256,7 @@ func TestAmend(t *testing.T) {
 	text := func(s string) *string { return &s }
 	bearer, none, empty := sender.AuthBearer, sender.AuthNone, secret.String{}
 	ours, short := secret.New("brought-along-secret"), secret.New("short")
+	words := secret.New("Zażółć gęślą jaźń 🔑")
 	headers := []sender.Header{{Name: "X-B", Value: "2"}}
 	tests := []struct {
 		name  string
@@ -275,6 +305,10 @@ func TestAmend(t *testing.T) {
 			check: func(s subscription.Subscription) bool {
 				return s.PreviousUntil != nil && s.PreviousUntil.Equal(h.Clock.Now().Add(time.Hour))
 			},
+		},
+		{
+			name: "secret of words", patch: subscription.Patch{Secret: &words},
+			change: "secret changed", secret: words.Reveal(),
 		},
 		{
 			name: "secret without an overlap", patch: subscription.Patch{Secret: &ours},

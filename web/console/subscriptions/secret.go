@@ -95,10 +95,7 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 		Hidden: []ui.HiddenField{{Name: "version", Value: strconv.Itoa(s.Version)}},
 		Controls: []ui.Control{
 			{Name: "secret_mode", Label: "New " + word},
-			{
-				Name: "secret", Label: "Agreed " + word,
-				Hint: "16 to 256 visible ASCII characters without spaces.",
-			},
+			{Name: "secret", Label: "Agreed " + word, Hint: subscriptions.SecretRule(string(s.Auth))},
 		},
 	}
 	if s.Auth == sender.AuthHMAC {
