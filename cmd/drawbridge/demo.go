@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
@@ -75,19 +74,23 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := demo.Subscribe(env.ctx, s, data); err != nil {
+	note, err := demo.Subscribe(env.ctx, s, data)
+	if err != nil {
 		return "", err
 	}
 	if err := demo.History(env.ctx, s.DB); err != nil {
 		return "", err
 	}
-	again := ""
+	after := ""
 	if s.Settings.DatabaseURL == "" {
-		again = "  To start over, stop it and remove the folder " + app.DataDir + "\n"
+		after = "  To start over, stop it and remove the folder " + app.DataDir + "\n"
 	}
-	lapsed := ""
-	if len(data.Lapsed) > 0 {
-		lapsed = "\n  " + strings.Join(data.Lapsed, "\n  ") + "\n"
+	notes := data.Lapsed
+	if note != "" {
+		notes = append(notes, note)
+	}
+	for _, line := range notes {
+		after += "\n  " + line + "\n"
 	}
 	user, client := data.Users[0], data.Partners[0].Clients[0]
 	return fmt.Sprintf(`
@@ -104,9 +107,9 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
       -H 'x-service-client-secret: %s'
 
   More loans, partners and credentials: drawbridge demo
-%s%s
+%s
 `, data.ConsoleURL, user.Email, user.Password, s.Settings.PublicURL,
-		data.BaseURL, client.ID, client.Secret, again, lapsed), nil
+		data.BaseURL, client.ID, client.Secret, after), nil
 }
 
 type seedCmd struct {

@@ -96,10 +96,11 @@ func TestDemoTellsWhatLapsed(t *testing.T) {
 func TestDemoLeavesCredentialsWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	start := func(origin string) {
+	start := func(origin string) (note string) {
 		t.Helper()
 		env := environment{
 			ctx: t.Context(), getenv: func(name string) string { return d.variables[name] },
+			stderr: new(lockedBuffer),
 		}
 		err := env.withServices(func(s *app.Services) error {
 			s.Settings.PublicURL = origin
@@ -107,11 +108,13 @@ func TestDemoLeavesCredentialsWhereTheyAre(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return demo.Subscribe(env.ctx, s, data)
+			note, err = demo.Subscribe(env.ctx, s, data)
+			return err
 		})
 		if err != nil {
 			t.Fatalf("starting at %s: %v", origin, err)
 		}
+		return note
 	}
 	subscribed := func() map[string]any {
 		t.Helper()
@@ -122,15 +125,20 @@ func TestDemoLeavesCredentialsWhereTheyAre(t *testing.T) {
 		return all[0]
 	}
 	for _, origin := range []string{"http://127.0.0.1:7001", "http://127.0.0.1:7002"} {
-		start(origin)
+		if note := start(origin); note != "" {
+			t.Errorf("started at %s: %s", origin, note)
+		}
 		if url, _ := subscribed()["url"].(string); !strings.HasPrefix(url, origin+"/") {
 			t.Fatalf("started at %s, the subscription leads to %s", origin, url)
 		}
 	}
 	before := subscribed()
-	d.text(t, "subscription", "update", before["subscription_uid"].(string),
-		"--secret-header", "x-api-key: correct horse battery")
-	start("http://127.0.0.1:7003")
+	uid := before["subscription_uid"].(string)
+	d.text(t, "subscription", "update", uid, "--secret-header", "x-api-key: correct horse battery")
+	if note := start("http://127.0.0.1:7003"); !strings.Contains(note, uid) ||
+		!strings.Contains(note, "x-api-key") {
+		t.Errorf("the start says %q", note)
+	}
 	if now := subscribed()["url"]; now != before["url"] {
 		t.Errorf("the secret moved along to %s", now)
 	}

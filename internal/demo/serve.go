@@ -2,7 +2,7 @@ package demo
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -36,19 +36,26 @@ func History(ctx context.Context, db *postgres.DB) error {
 
 // Subscribe lets the first demo partner receive every event at the sample receiver of this
 // server, whatever port it has this time. A subscription that cannot move there, because
-// somebody gave it credentials that stay where they are, stays as it is.
-func Subscribe(ctx context.Context, s *app.Services, data Data) error {
-	return alone(ctx, s.DB, func() error { return subscribe(ctx, s, data.Partners[0].UID) })
+// somebody gave it credentials that stay where they are, stays as it is: what to do about it
+// is returned, else nothing.
+func Subscribe(ctx context.Context, s *app.Services, data Data) (note string, err error) {
+	err = alone(ctx, s.DB, func() error {
+		note, err = subscribe(ctx, s, data.Partners[0].UID)
+		return err
+	})
+	return note, err
 }
 
-func subscribe(ctx context.Context, s *app.Services, partnerUID uuid.UUID) error {
+func subscribe(
+	ctx context.Context, s *app.Services, partnerUID uuid.UUID,
+) (note string, err error) {
 	url := s.Settings.PublicURL + receiver.Path
 	subscriptions, _, err := s.Webhooks.Subscriptions.List(ctx,
 		subscription.Filter{PartnerUID: partnerUID}, postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		for _, subscribed := range subscriptions {
 			if subscribed.URL == url {
 				return nil
@@ -57,10 +64,8 @@ func subscribe(ctx context.Context, s *app.Services, partnerUID uuid.UUID) error
 				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID,
 					subscription.Patch{URL: &url}, "demo")
 				if lending.ErrorCode(err) == lending.CodeInvalidState {
-					slog.WarnContext(ctx, "the demo subscription stays at its former address, where nobody "+
-						"answers now; give its secrets again with the new one, or delete it and start anew: "+
-						"drawbridge subscription update UID --url URL, drawbridge subscription delete UID",
-						"subscription", subscribed.UID, "url", subscribed.URL, "wanted", url, "error", err)
+					note = fmt.Sprintf("subscription %s stays at %s: %v; give them again by drawbridge "+
+						"subscription update, with --url %s", subscribed.UID, subscribed.URL, err, url)
 					return nil
 				}
 				return err
@@ -72,4 +77,5 @@ func subscribe(ctx context.Context, s *app.Services, partnerUID uuid.UUID) error
 		}, "demo")
 		return err
 	})
+	return note, err
 }
