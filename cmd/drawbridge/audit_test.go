@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 )
 
@@ -104,9 +105,9 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	data := d.document(t, "demo")
-	partner := list(t, data, "partners")[0]
+	owner := list(t, data, "partners")[0]
 	subscription := d.document(t, "subscription", "create", "--partner",
-		fmt.Sprint(partner["partner_uid"]), "--url", "https://hooks.example.com/a", "--auth", "none",
+		fmt.Sprint(owner["partner_uid"]), "--url", "https://hooks.example.com/a", "--auth", "none",
 		"--event", "all")["subscription_uid"]
 	d.document(t, "subscription", "update", fmt.Sprint(subscription),
 		"--url", "https://hooks.example.com/b")
@@ -124,7 +125,7 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := strings.NewReplacer(
-		"CLIENT", fmt.Sprint(list(t, partner, "clients")[0]["client_id"]),
+		"CLIENT", fmt.Sprint(list(t, owner, "clients")[0]["client_id"]),
 		"LOAN", fmt.Sprint(list(t, data, "loans")[0]["loan_application_uid"]),
 		"SUBSCRIPTION", fmt.Sprint(subscription),
 		"BULK", fmt.Sprint(d.document(t, "bulk", "create",
@@ -137,6 +138,28 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 			continue
 		}
 		d.wantAudited(t, change.action, change.before, change.after)
+	}
+}
+
+// TestTheAuditLogSaysOnlyWhatChanged: a command that is repeated does nothing, and nothing is said.
+func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.text(t, "demo")
+	for _, line := range []string{
+		"client revoke " + partner.DemoCredentials(partner.DemoPlain).ClientID,
+		"user disable support@drawbridge.example",
+	} {
+		words := strings.Fields(line)
+		first := d.document(t, words...)
+		if again := d.document(t, words...); !cmp.Equal(first, again) {
+			t.Errorf("%s printed %v, and then %v", line, first, again)
+		}
+		action := words[0] + "." + words[1]
+		got := list(t, d.document(t, "audit", "list", "--action", action), "entries")
+		if len(got) != 1 {
+			t.Errorf("%s twice made %d entries", line, len(got))
+		}
 	}
 }
 

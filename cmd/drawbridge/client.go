@@ -267,9 +267,12 @@ func (cmd clientRevokeCmd) Run(env *environment) error {
 		if err != nil {
 			return done{}, err
 		}
-		return env.doneToClient(s, changeEntry("client.revoke", cmd.ID, "",
-			map[string]any{"revoked": before.RevokedAt != nil}, map[string]any{"revoked": true},
-		)), s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
+		made := env.doneToClient(s, changeEntry("client.revoke", cmd.ID, "",
+			map[string]any{"revoked": false}, map[string]any{"revoked": true}))
+		if before.RevokedAt != nil {
+			made.entries = nil // it was revoked before
+		}
+		return made, s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
 	})
 }
 

@@ -150,9 +150,13 @@ func (env *environment) changeUser(
 			before = newRecordedUser(found)
 		}
 		user, err := use(s, tx)
-		printed := newUserJSON(user)
-		return did(changeEntry(action, user.Email, "", before, newRecordedUser(user)),
-			output{printed, aligned(func(w io.Writer) { printUser(w, user) })}), err
+		printed, after := newUserJSON(user), newRecordedUser(user)
+		made := did(changeEntry(action, user.Email, "", before, after),
+			output{printed, aligned(func(w io.Writer) { printUser(w, user) })})
+		if action == "user.disable" && before == any(after) {
+			made.entries = nil // the user was disabled before
+		}
+		return made, err
 	})
 }
 

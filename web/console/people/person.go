@@ -2,7 +2,9 @@ package people
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -95,6 +97,9 @@ func (f *Feature) person(ctx echo.Context) error {
 		people.Detail(user, sessions, user.UID == page.User(ctx).UID, page.Session(ctx).UID))
 }
 
+// wholeChanges are those of which all is recorded: what is recorded alike changed nothing.
+var wholeChanges = []string{"user.role", "user.disable", "user.enable"}
+
 // other is an admin's change of somebody else, recorded under a name. Errors:
 // NOT_FOUND, INVALID_STATE for a change of oneself.
 func (f *Feature) other(
@@ -113,8 +118,12 @@ func (f *Feature) other(
 		Done: done,
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			changed, err := use(ctx, tx, user)
-			return operator.Did(paths.To(paths.Person, user.UID.String()),
-				operator.NewEntry(name, changed.Email, user.Recorded(), changed.Recorded())), err
+			target, before, after := paths.To(paths.Person, user.UID.String()), user.Recorded(),
+				changed.Recorded()
+			if err != nil || slices.Contains(wholeChanges, name) && maps.Equal(before, after) {
+				return operator.Outcome{Target: target}, err
+			}
+			return operator.Did(target, operator.NewEntry(name, changed.Email, before, after)), nil
 		},
 	}, nil
 }
