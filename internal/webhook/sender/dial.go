@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -21,9 +22,30 @@ type Resolver interface {
 // last one gets all the time that is left.
 const patience = 3 * time.Second
 
-// systemResolver reads the system's configuration but leaves out what only
-// the C library does, so that a lookup always ends when its context does.
-var systemResolver Resolver = &net.Resolver{PreferGo: true}
+// system is the machine's resolver. It reads the system's configuration but leaves out
+// what only the C library does, so that a lookup always ends when its context does.
+type system struct{ all, hosts *net.Resolver }
+
+// systemResolver asks no server by its hosts, which leaves the machine's list of hosts.
+var systemResolver Resolver = &system{
+	all: &net.Resolver{PreferGo: true},
+	hosts: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no server is asked")
+	}},
+}
+
+// LookupNetIP looks an absolute name up, which ends in a dot. The list of hosts has a name
+// without another dot as it is; asked for in this form, DNS would add the domains of the machine.
+func (s *system) LookupNetIP(
+	ctx context.Context, network, host string,
+) ([]netip.Addr, error) {
+	if name := strings.TrimSuffix(host, "."); !strings.Contains(name, ".") {
+		if ips, err := s.hosts.LookupNetIP(ctx, network, name); err == nil {
+			return ips, nil
+		}
+	}
+	return s.all.LookupNetIP(ctx, network, host)
+}
 
 // errNoAddress is the answer of a name that exists and has no address.
 var errNoAddress = errors.New("the name has no address")

@@ -98,6 +98,28 @@ func TestSendResolvesOncePerConnection(t *testing.T) {
 	}
 }
 
+// A name of one label is found in the machine's list of hosts, and in no domain of the machine.
+func TestSystemResolverFindsShortHosts(t *testing.T) {
+	t.Parallel()
+	ips, err := systemResolver.LookupNetIP(t.Context(), "ip", "localhost.")
+	if err != nil || len(ips) == 0 || !ips[0].Unmap().IsLoopback() {
+		t.Errorf("localhost is %v (%v)", ips, err)
+	}
+	var asked atomic.Int32
+	servers := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		asked.Add(1)
+		return nil, errNoAddress
+	}}
+	resolver := &system{all: servers, hosts: systemResolver.(*system).hosts}
+	for name, want := range map[string]bool{"localhost.": false, "no-such-host.": true, "a.example.": true} {
+		asked.Store(0)
+		_, err := resolver.LookupNetIP(t.Context(), "ip4", name)
+		if got := asked.Load(); (got > 0) != want || (err != nil) != want {
+			t.Errorf("%s: %d questions, error %v", name, got, err)
+		}
+	}
+}
+
 // The check on the socket stands by itself, should anything ever dial around
 // the one before it.
 func TestDialerControlChecksTheSocket(t *testing.T) {
