@@ -49,7 +49,8 @@ func TestDemoLoadsBesideOthers(t *testing.T) {
 func TestDemoTellsWhatLapsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	plain, group := partner.DemoCredentials(partner.DemoPlain), partner.DemoCredentials(partner.DemoGroup)
+	plain := partner.DemoCredentials(partner.DemoPlain)
+	group := partner.DemoCredentials(partner.DemoGroup)
 	published := []string{
 		"operator@drawbridge.example", "support@drawbridge.example", "admin@drawbridge.example",
 		plain.ClientID, group.ClientID,
@@ -72,8 +73,9 @@ func TestDemoTellsWhatLapsed(t *testing.T) {
 		t.Fatalf("ended with %d, and these lapsed: %q", before.status, named)
 	}
 	d.text(t, "user", "disable", published[1])
-	if got := d.runWith(t, "other words entirely\n", "user", "password", published[0]); got.status != exitOK {
-		t.Fatal(got.stderr)
+	changed := d.runWith(t, "other words entirely\n", "user", "password", published[0])
+	if changed.status != exitOK {
+		t.Fatal(changed.stderr)
 	}
 	d.text(t, "client", "rotate", plain.ClientID)
 	if named := lapsed(d.run(t, "demo")); !slices.Equal(named, published[:2]) {

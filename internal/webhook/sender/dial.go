@@ -29,9 +29,11 @@ type system struct{ all, hosts *net.Resolver }
 // systemResolver asks no server by its hosts, which leaves the machine's list of hosts.
 var systemResolver Resolver = &system{
 	all: &net.Resolver{PreferGo: true},
-	hosts: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("no server is asked")
-	}},
+	hosts: &net.Resolver{
+		PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no server is asked")
+		},
+	},
 }
 
 // LookupNetIP looks an absolute name up, which ends in a dot. The list of hosts has a name

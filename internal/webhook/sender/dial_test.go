@@ -106,12 +106,16 @@ func TestSystemResolverFindsShortHosts(t *testing.T) {
 		t.Errorf("localhost is %v (%v)", ips, err)
 	}
 	var asked atomic.Int32
-	servers := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		asked.Add(1)
-		return nil, errNoAddress
-	}}
+	servers := &net.Resolver{
+		PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			asked.Add(1)
+			return nil, errNoAddress
+		},
+	}
 	resolver := &system{all: servers, hosts: systemResolver.(*system).hosts}
-	for name, want := range map[string]bool{"localhost.": false, "no-such-host.": true, "a.example.": true} {
+	for name, want := range map[string]bool{
+		"localhost.": false, "no-such-host.": true, "a.example.": true,
+	} {
 		asked.Store(0)
 		_, err := resolver.LookupNetIP(t.Context(), "ip4", name)
 		if got := asked.Load(); (got > 0) != want || (err != nil) != want {

@@ -42,11 +42,13 @@ var echoes = map[string]func(string) string{
 	"base64, HTML": func(s string) string {
 		return strings.NewReplacer("+", "&#43;", "/", "&sol;", "=", "&#x3d;").Replace(inBase(s))
 	},
-	"base64, 60 columns":     func(s string) string { return inLines(inBase(s), 60, "\n") },
-	"base64, 76 columns":     func(s string) string { return inLines(inBase(s), 76, "\r\n") },
-	"base64, 8 columns":      func(s string) string { return inLines(inBase(s), 8, "\r\n ") },
-	"base64, lines in JSON":  func(s string) string { return inLines(inBase(s), 8, `\r\n`) },
-	"base64, lines in query": func(s string) string { return url.QueryEscape(inLines(inBase(s), 8, "\n")) },
+	"base64, 60 columns":    func(s string) string { return inLines(inBase(s), 60, "\n") },
+	"base64, 76 columns":    func(s string) string { return inLines(inBase(s), 76, "\r\n") },
+	"base64, 8 columns":     func(s string) string { return inLines(inBase(s), 8, "\r\n ") },
+	"base64, lines in JSON": func(s string) string { return inLines(inBase(s), 8, `\r\n`) },
+	"base64, lines in query": func(s string) string {
+		return url.QueryEscape(inLines(inBase(s), 8, "\n"))
+	},
 }
 
 func inBase(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

@@ -70,7 +70,8 @@ func BenchmarkBarePost(b *testing.B) {
 
 // BenchmarkMask looks for the secrets of a request in the longest answer that is kept.
 func BenchmarkMask(b *testing.B) {
-	const item = `{"id": 4711, "name": "Ada Lovelace", "path": "\/orders\/4711", "note": "100 % \u2713"},` + "\n"
+	const item = `{"id": 4711, "name": "Ada Lovelace", "path": "\/orders\/4711", ` +
+		`"note": "100 % \u2713"},` + "\n"
 	text := strings.Repeat(item, (maxBody+maxEcho)/len(item))
 	r := Request{Auth: AuthHMAC, Secret: secret.New("whsec-0123456789abcdef0123456789abcdef")}
 	for _, many := range []int{1, 50} {
