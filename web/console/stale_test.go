@@ -221,8 +221,99 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 		t.Errorf("the refusal says %q", refused.text("main"))
 	}
 	matches(secret.MatchPrevious)
+	// What is corrected is still a form that was filled in before.
+	stale.Set("secret_mode", "paste")
+	stale = form(a.post(path, stale).wantStatus(t, http.StatusBadRequest))
+	a.post(path, stale).wantStatus(t, http.StatusConflict)
+	matches(secret.MatchPrevious)
 	a.post(path, form(refused)).wantStatus(t, http.StatusSeeOther)
 	matches(secret.MatchNone)
+}
+
+// What a form announces of a subscription is what its button does: not the same to another
+// address, and not to a version that somebody put in force meanwhile. Who reads what is so now, and
+// decides again, is not refused again.
+func TestASubscriptionChangesBeforeADecision(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pattern, query string
+		typed          url.Values
+		// paused is how it stands before, says what the refusal and its form tell, and state how it
+		// stands once somebody decided again.
+		paused bool
+		says   []string
+		state  subscription.State
+	}{
+		{
+			paths.SubscriptionResume, "", nil, true,
+			[]string{"Test changed the url", "goes to Sandbox (hooks.example/new) at once"},
+			subscription.StateActive,
+		},
+		{
+			paths.SubscriptionPause, "", nil, false,
+			[]string{"Test changed the url"},
+			subscription.StatePaused,
+		},
+		{
+			paths.SubscriptionDelete, "",
+			url.Values{"confirm": {"Sandbox"}},
+			false,
+			[]string{"Test changed the url", "Nothing more is sent to Sandbox (hooks.example/new)"},
+			subscription.StateDeleted,
+		},
+		{
+			paths.SubscriptionRestore, "version=1", nil, false,
+			[]string{"Test changed the url", "https://hooks.example/new"},
+			subscription.StateActive,
+		},
+	} {
+		t.Run(test.pattern, func(t *testing.T) {
+			t.Parallel()
+			r := newHarness(t)
+			b := r.asOperator()
+			made, _ := r.subscribe("https://hooks.example/old")
+			r.publish("Approved")
+			amend := func(patch subscription.Patch) {
+				r.do(func(ctx context.Context, tx *postgres.Tx) error {
+					_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, patch, "test")
+					return err
+				})
+			}
+			amend(subscription.Patch{Name: new("Sandbox")})
+			path := paths.To(test.pattern, made.UID.String())
+			move := func(to string) answer {
+				return b.post(paths.To(to, made.UID.String()), nil).wantStatus(t, http.StatusSeeOther)
+			}
+			if test.paused {
+				move(paths.SubscriptionPause)
+			}
+			fill := func(page answer) url.Values {
+				values := url.Values{}
+				page.find("main form input[type=hidden]").Each(func(_ int, field *goquery.Selection) {
+					values.Add(field.AttrOr("name", ""), field.AttrOr("value", ""))
+				})
+				for name := range test.typed {
+					values[name] = test.typed[name]
+				}
+				return values
+			}
+			form := fill(b.get(path + "?" + test.query).wantStatus(t, http.StatusOK))
+			if !test.paused { // which nobody who decides has to know
+				move(paths.SubscriptionPause)
+				move(paths.SubscriptionResume)
+			}
+			amend(subscription.Patch{URL: new("https://hooks.example/new")})
+			refused := b.post(path, form).wantStatus(t, http.StatusConflict)
+			if said := refused.text("main"); !containsAll(said, test.says) {
+				t.Errorf("the refusal says %q, want %q", said, test.says)
+			}
+			b.post(path, fill(refused)).wantStatus(t, http.StatusSeeOther)
+			if got, err := r.Webhooks.Subscriptions.Get(t.Context(), made.UID); err != nil ||
+				got.State != test.state {
+				t.Errorf("it is %q (%v), want %q", got.State, err, test.state)
+			}
+		})
+	}
 }
 
 // Of two admins the later one overwrites nothing that the other saved meanwhile.
@@ -233,6 +324,7 @@ func TestTwoSaveTheSettings(t *testing.T) {
 	for _, test := range []struct {
 		path         string
 		theirs, mine [2]string // a field and its value
+		broken       string    // a value of mine that is refused before anything else, if any is
 		says         []string
 		// audited is the action of a change.
 		audited string
@@ -241,6 +333,7 @@ func TestTwoSaveTheSettings(t *testing.T) {
 			paths.MailSettings,
 			[2]string{"alert_to", "night@lender.example"},
 			[2]string{"lender_name", "Meadow Lending"},
+			"",
 			[]string{"it was alerts to every operator and admin", "is alerts to night@lender.example now"},
 			"mail_settings.update",
 		},
@@ -248,6 +341,7 @@ func TestTwoSaveTheSettings(t *testing.T) {
 			paths.Settings,
 			[2]string{"body_days", "30"},
 			[2]string{"email_body_days", "30"},
+			"x",
 			[]string{"it was 90 days of bodies", "is 30 days of bodies now"},
 			"settings.retention",
 		},
@@ -255,8 +349,17 @@ func TestTwoSaveTheSettings(t *testing.T) {
 			paths.SettingsHealth,
 			[2]string{"failing_events", "9"},
 			[2]string{"failing_minutes", "90"},
+			"x",
 			[]string{"is at least 9 events tried now"},
 			"health_settings.update",
+		},
+		{
+			paths.To(paths.ClientRate, r.issue(false).ClientID),
+			[2]string{"rate", "20"},
+			[2]string{"burst", "40"},
+			"",
+			[]string{"it was 50 requests a second", "is 20 requests a second now"},
+			"client.rate",
 		},
 	} {
 		open := func() url.Values {
@@ -277,6 +380,11 @@ func TestTwoSaveTheSettings(t *testing.T) {
 		mine, theirs := open(), open()
 		theirs.Set(test.theirs[0], test.theirs[1])
 		save(theirs).wantStatus(t, http.StatusSeeOther)
+		// What is corrected is still a form that was filled in before.
+		if mine.Set(test.mine[0], test.broken); test.broken != "" {
+			wrong := save(mine).wantStatus(t, http.StatusBadRequest)
+			mine.Set(action.SeenField, wrong.find("[name=seen]").AttrOr("value", ""))
+		}
 		mine.Set(test.mine[0], test.mine[1])
 		refused := save(mine).wantStatus(t, http.StatusConflict)
 		if said := refused.text("main [role=alert]"); !containsAll(said, test.says) {

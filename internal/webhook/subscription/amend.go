@@ -34,11 +34,8 @@ const MaxReason = 500
 func (s *Service) Amend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
 ) (Subscription, secret.String, error) {
-	row, err := Lock(ctx, tx, uid)
+	row, err := s.LockFrom(ctx, tx, uid, patch.Base)
 	if err != nil {
-		return Subscription{}, secret.String{}, err
-	}
-	if err := s.checkBase(ctx, tx, row, patch.Base); err != nil {
 		return Subscription{}, secret.String{}, err
 	}
 	return s.amendLocked(ctx, tx, row, patch, Edit{By: by, reason: patch.Reason})

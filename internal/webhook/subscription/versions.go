@@ -184,6 +184,19 @@ func (e *StaleError) Unwrap() error {
 		e.By, strings.Join(e.Since.Settings(), ", "), e.Since.From, e.Since.To)
 }
 
+// LockFrom is Lock for a change that was decided on at a version, 0 for any. Errors: NOT_FOUND,
+// *StaleError where somebody changed the configuration since; a pause or a resumption in between
+// does not matter.
+func (s *Service) LockFrom(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, base int,
+) (Row, error) {
+	row, err := Lock(ctx, tx, uid)
+	if err != nil {
+		return Row{}, err
+	}
+	return row, s.checkBase(ctx, tx, row, base)
+}
+
 // checkBase answers *StaleError when the configuration differs from that of the
 // base. A pause or a resumption in between does not matter.
 func (s *Service) checkBase(
@@ -252,11 +265,8 @@ type Restoration struct {
 func (s *Service) Restore(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, choice Choice, by string,
 ) (Restoration, error) {
-	row, err := Lock(ctx, tx, uid)
+	row, err := s.LockFrom(ctx, tx, uid, choice.Base)
 	if err != nil {
-		return Restoration{}, err
-	}
-	if err := s.checkBase(ctx, tx, row, choice.Base); err != nil {
 		return Restoration{}, err
 	}
 	versions, err := s.versions(ctx, tx, uid)

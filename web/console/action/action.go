@@ -174,6 +174,9 @@ func (e *Engine) Submit(ctx echo.Context, form Form) error {
 
 // ShowRefused shows a form that was refused, with what was typed and what is wrong.
 // What is no refusal of the form is returned.
+//
+// What was typed was typed over what the form showed then, so the form still says that it saw
+// that, unless the refusal tells how things are now.
 func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code == lending.CodeNotFound {
@@ -181,6 +184,9 @@ func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
 	}
 	form.Fields = Refused(form.Fields, refusal)
 	form.Fields.Reason = ctx.FormValue("reason")
+	if refusal.Code != lending.CodeInvalidState {
+		form.Fields.Hidden = carried(ctx, form.Fields.Hidden)
+	}
 	return e.ShowForm(ctx, e.Status(refusal.Code), form)
 }
 

@@ -32,6 +32,20 @@ func Typed(ctx echo.Context, form ui.Confirmation) ui.Confirmation {
 	return form
 }
 
+// carried gives hidden fields the values that the form brought, where it did.
+func carried(ctx echo.Context, fields []ui.HiddenField) []ui.HiddenField {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return fields // the guard has read the form already: this cannot fail
+	}
+	for i, field := range fields {
+		if sent := values[field.Name]; len(sent) == 1 { // a list is the same in each form
+			fields[i].Value = sent[0]
+		}
+	}
+	return fields
+}
+
 // Refused puts each refusal beside its field, in the form's words; what has no
 // field there goes over the form.
 func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {

@@ -329,6 +329,11 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 	}
 }
 
+// rateOf is how a form says what it showed of a client's limit.
+func rateOf(client partner.Client) string {
+	return fmt.Sprintf("%d requests a second; a burst of %d", client.RatePerSecond, client.Burst)
+}
+
 // limitClient sets how often a client may ask.
 func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
@@ -342,6 +347,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 			// What is no number is 0, which the service refuses with the bounds.
 			perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 			burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
+			seen := ctx.FormValue(action.SeenField)
 			return clientForm(found, owner, k.rate, action.Form{
 				Fields: ui.Confirmation{
 					Title: "Rate limit", Submit: "Save",
@@ -349,6 +355,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 						"Faster requests are answered with 429 and Retry-After. The new limit applies " +
 							"from the next request on.",
 					},
+					Hidden: []ui.HiddenField{action.Seen(rateOf(found))},
 					Controls: []ui.Control{
 						{
 							Name: "rate", Label: "Requests a second", Thing: "the rate", Type: "number",
@@ -366,13 +373,20 @@ func (f *Feature) limitClient(k kind) action.Spec {
 					Done:      "Saved. The new limit holds from the next request on.",
 					Unchanged: "Nothing was changed.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						if found.RatePerSecond == perSecond && found.Burst == burst &&
-							found.RevokedAt == nil {
+						before, err := f.Partners.LockClient(ctx, tx, found.ID)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
+						if now := rateOf(before); seen != "" && seen != now {
+							return operator.Outcome{}, action.Overtaken(seen, now)
+						}
+						if before.RatePerSecond == perSecond && before.Burst == burst &&
+							before.RevokedAt == nil {
 							return operator.Outcome{Target: clientPath(found)}, nil
 						}
-						err := f.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
+						err = f.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
 						return operator.Did(clientPath(found), operator.NewEntry("client.rate", found.ID,
-							map[string]any{"rate": found.RatePerSecond, "burst": found.Burst},
+							map[string]any{"rate": before.RatePerSecond, "burst": before.Burst},
 							map[string]any{"rate": perSecond, "burst": burst})), err
 					},
 				},
@@ -409,8 +423,11 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 					Done: "Revoked. Requests with this client are refused from now on.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						outcome := operator.Outcome{Target: clientPath(found)}
-						err := f.Partners.RevokeClient(ctx, tx, found.ID)
-						if err != nil || found.RevokedAt != nil {
+						before, err := f.Partners.LockClient(ctx, tx, found.ID)
+						if err != nil || before.RevokedAt != nil {
+							return outcome, err
+						}
+						if err := f.Partners.RevokeClient(ctx, tx, found.ID); err != nil {
 							return outcome, err
 						}
 						return operator.Did(outcome.Target, operator.NewEntry("client.revoke", found.ID,

@@ -89,7 +89,6 @@ func (f *Feature) restore() action.Spec {
 			}
 			uid := current.UID.String()
 			fields := restoreFields(current, old)
-			fields.Hidden[1].Value = cmp.Or(ctx.FormValue("base"), fields.Hidden[1].Value)
 			done := fmt.Sprintf("Version %d is in force once more.", old.Number)
 			var refused error
 			if page.IsSent(ctx) { // DNS is asked before the transaction

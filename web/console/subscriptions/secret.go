@@ -92,7 +92,7 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 		Title: "Rotate the secret", Submit: "Rotate",
 		Action: paths.To(paths.SubscriptionRotate, s.UID.String()),
 		Cancel: paths.SubscriptionTab(s.UID.String(), subscriptions.TabSecret),
-		Hidden: []ui.HiddenField{{Name: "version", Value: strconv.Itoa(s.Version)}},
+		Hidden: []ui.HiddenField{versionField(s)},
 		Controls: []ui.Control{
 			{Name: "secret_mode", Label: "New " + word},
 			{Name: "secret", Label: "Agreed " + word, Hint: subscriptions.SecretRule(string(s.Auth))},

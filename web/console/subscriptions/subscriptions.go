@@ -3,6 +3,7 @@
 package subscriptions
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -76,6 +77,11 @@ func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, str
 	}
 	owner, err := f.Partners.Partner(ctx.Request().Context(), current.PartnerUID)
 	return current, owner.Name, err
+}
+
+// versionField tells which version a form showed.
+func versionField(s subscription.Subscription) ui.HiddenField {
+	return ui.HiddenField{Name: "version", Value: strconv.Itoa(s.Version)}
 }
 
 // did is the outcome of a change of a subscription.

@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -149,6 +150,7 @@ func (f *Feature) transition(t transition) action.Spec {
 			fields := ui.Confirmation{
 				Title: t.title, Effects: t.effects(current, waiting), Submit: t.button, Danger: t.danger,
 				Action: paths.To(t.path, current.UID.String()), Cancel: here,
+				Hidden: []ui.HiddenField{versionField(current)},
 			}
 			if t.danger {
 				fields.Controls = []ui.Control{
@@ -168,12 +170,17 @@ func (f *Feature) transition(t transition) action.Spec {
 							return operator.Outcome{},
 								lending.Invalid("confirm", "Type it exactly as it stands above.")
 						}
+						seen, _ := strconv.Atoi(ctx.FormValue("version")) // 0 saw whatever there is
+						before, err := f.Webhooks.Subscriptions.LockFrom(request, tx, current.UID, seen)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
 						changed, err := t.change(f.Webhooks.Subscriptions, request, tx, current.UID,
 							page.User(ctx).Email)
-						if err != nil || changed.Version == current.Version {
+						if err != nil || changed.Version == before.Version {
 							return operator.Outcome{Target: here}, err
 						}
-						return did(here, t.name, current, map[string]any{"state": current.State},
+						return did(here, t.name, current, map[string]any{"state": before.State},
 							map[string]any{"state": changed.State}), nil
 					},
 				},
