@@ -104,8 +104,10 @@ type Draft struct {
 	bulk.Plan
 	// Confirming shows the confirmation on the page, without a dialog.
 	Confirming bool
-	Count      string
-	Errors     map[string]string
+	// Seen is how the confirmation says what it shows.
+	Seen   ui.HiddenField
+	Count  string
+	Errors map[string]string
 	// Error is what keeps the whole from being confirmed.
 	Error string
 }

@@ -183,6 +183,59 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	b.post(page+"/resume", nil).wantStatus(t, http.StatusConflict)
 }
 
+// What is sent is what the confirmation said, also where another tab or person changed something
+// that leaves the count as it is; who reads what is so now may confirm that.
+func TestABulkResendIsTheOneThatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		// change is what happens while the confirmation is looked at, said what the refusal tells.
+		change func(b *browser, page string, subscribed subscription.Subscription)
+		said   []string
+	}{
+		{"pace", func(b *browser, page string, _ subscription.Subscription) {
+			b.post(page+"/options", url.Values{"pace": {"500"}}).wantStatus(b.T, http.StatusSeeOther)
+		}, []string{"it was at most 10 a second", "is at most 500 a second"}},
+		{"choice", func(b *browser, page string, _ subscription.Subscription) {
+			b.post(page+"/options", url.Values{"pace": {"10"}, "skip_newer": {"1"}}).
+				wantStatus(b.T, http.StatusSeeOther)
+		}, []string{"is without those with a newer delivered event"}},
+		{"endpoint", func(b *browser, _ string, subscribed subscription.Subscription) {
+			path := paths.To(paths.SubscriptionEdit, subscribed.UID.String())
+			form := edit(b.get(path))
+			form.Set("url", subscribed.URL+"moved")
+			b.post(path, form).wantStatus(b.T, http.StatusSeeOther)
+		}, []string{"it was 3 to ", "/hook and is 3 to ", "/hookmoved now"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := newHarness(t)
+			b, other := r.signedIn(), r.asOperator()
+			subscribed, _ := r.subscribe(r.receiver().URL + "/hook")
+			r.failures(3)
+			page := b.begin(url.Values{"all": {"1"}, "filter": {"state=failed"}})
+			confirmation := func(shown answer) url.Values {
+				values := url.Values{"reason": {"outage"}}
+				for _, field := range shown.find(".bulk-ask input[type=hidden]").EachIter() {
+					values.Set(field.AttrOr("name", ""), field.AttrOr("value", ""))
+				}
+				return values
+			}
+			stale := confirmation(b.get(page + "?confirm=1"))
+			test.change(other, page, subscribed)
+			refused := b.post(page+"/confirm", stale).wantStatus(t, http.StatusConflict)
+			if said := refused.text("main .notice-bad"); !containsAll(said, test.said) {
+				t.Errorf("the refusal says %q", said)
+			}
+			b.post(page+"/confirm", confirmation(b.get(page+"?confirm=1"))).
+				wantStatus(t, http.StatusSeeOther)
+			if got := r.auditedBulk("bulk_resend.confirm"); got != 1 {
+				t.Errorf("it was confirmed %d times", got)
+			}
+		})
+	}
+}
+
 func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -41,6 +41,9 @@ type Consent struct {
 	Count int
 	// Any agrees to any number, none included: then it is finished at once.
 	Any bool
+	// Agree refuses options and targets, in the order of their subscriptions, that are not what
+	// the person was told; nil agrees to any.
+	Agree func(options Options, targets []Target) error
 }
 
 // Confirm freezes the set of a draft and begins to send it: from then on
@@ -50,7 +53,7 @@ type Consent struct {
 // Errors: NOT_FOUND, INVALID_STATE when it was confirmed already, when nothing
 // would be sent, or when the count has changed since the plan was looked at;
 // VALIDATION_ERROR for the reason, for a large set without its count, and for
-// more than MaxItems.
+// more than MaxItems; those of the consent's Agree.
 func (s *Service) Confirm(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, consent Consent,
 ) (int, error) {
@@ -83,6 +86,15 @@ func (s *Service) Confirm(
 	}
 	if err := consent.check(counts); err != nil {
 		return 0, err
+	}
+	if consent.Agree != nil {
+		targets, err := targetsOf(ctx, tx, uid, `l.subscription_uid`)
+		if err == nil {
+			err = consent.Agree(row.Options, targets)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	if counts.Total() == 0 {
 		_, err := tx.ExecContext(ctx, `

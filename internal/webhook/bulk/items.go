@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
@@ -13,16 +14,23 @@ import (
 // Targets returns the subscriptions of a confirmed bulk re-send with what
 // became of their items, the largest share first.
 func (s *Service) Targets(ctx context.Context, uid uuid.UUID) ([]Target, error) {
+	return targetsOf(ctx, s.DB, uid,
+		`l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
+		 l.subscription_uid`)
+}
+
+func targetsOf(
+	ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, order string,
+) ([]Target, error) {
 	var targets []Target
-	err := s.DB.SelectContext(ctx, &targets, `
+	err := sqlx.SelectContext(ctx, db, &targets, `
 		SELECT l.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.rate, l.waiting,
 		       l.sent, l.delivered, l.failed,
 		       l.cancelled, l.skipped
 		  FROM bulk_resend_lanes l
 		  JOIN subscriptions s USING (subscription_uid)
 		 WHERE l.bulk_uid = $1
-		 ORDER BY l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
-		          l.subscription_uid`, uid)
+		 ORDER BY `+order, uid)
 	if err != nil {
 		return nil, fmt.Errorf("loading the targets of bulk re-send %s: %w", uid, err)
 	}

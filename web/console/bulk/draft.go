@@ -1,8 +1,11 @@
 package bulk
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +20,7 @@ import (
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
 
@@ -37,6 +41,7 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 	of.Reason = form.Reason
 	shown := bulk.Draft{
 		Resend: of, Plan: plan, Count: form.Count, Errors: form.Errors, Error: form.Error,
+		Seen: action.Seen(described(of.Options, targetsOf(plan))),
 		Confirming: ctx.QueryParam("confirm") != "" || len(form.Errors) > 0 && form.Errors["pace"] == "",
 	}
 	return f.Show(ctx, form.Status, place.Under(paths.Bulks, bulk.Title(of.Scope)), bulk.PlanOf(shown))
@@ -65,6 +70,45 @@ func (f *Feature) amend(ctx echo.Context) error {
 	return page.LeadTo(ctx, outcome.Target)
 }
 
+// targetsOf are the targets of a plan as they would be frozen.
+func targetsOf(plan resend.Plan) []resend.Target {
+	targets := make([]resend.Target, 0, len(plan.Targets))
+	for _, target := range plan.Targets {
+		targets = append(targets, resend.Target{
+			SubscriptionUID: target.SubscriptionUID, Endpoint: target.Endpoint,
+			Counts: resend.Counts{Waiting: target.Total},
+		})
+	}
+	slices.SortFunc(targets, func(a, b resend.Target) int {
+		return bytes.Compare(a.SubscriptionUID[:], b.SubscriptionUID[:])
+	})
+	return targets
+}
+
+// described is how a form says what it showed of a draft: how it is sent, and how much goes where.
+func described(options resend.Options, targets []resend.Target) string {
+	words := []string{fmt.Sprintf("at most %d a second to one endpoint", options.Pace)}
+	for _, option := range []struct {
+		on   bool
+		what string
+	}{
+		{options.SkipNewer, "those with a newer delivered event"},
+		{options.SkipDelivered, "what was delivered already"},
+	} {
+		verb := "with "
+		if option.on {
+			verb = "without "
+		}
+		words = append(words, verb+option.what)
+	}
+	for _, target := range targets {
+		if total := target.Total(); total > 0 { // else all of it is left out
+			words = append(words, fmt.Sprintf("%d to %s", total, target.Label()))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
 // confirm begins to send what the person was shown.
 func (f *Feature) confirm(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
@@ -88,6 +132,13 @@ func (f *Feature) confirm(ctx echo.Context) error {
 		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
 			total, err := f.Webhooks.Bulk.Confirm(request, tx, uid, resend.Consent{
 				By: by, Reason: form.Reason, Count: planned,
+				Agree: func(options resend.Options, targets []resend.Target) error {
+					now := described(options, targets)
+					if seen := ctx.FormValue(action.SeenField); seen != "" && seen != now {
+						return action.Overtaken(seen, now)
+					}
+					return nil
+				},
 			})
 			entry.After = map[string]any{"deliveries": total}
 			return err
