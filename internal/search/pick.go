@@ -46,6 +46,22 @@ var picks = map[Kind]string{
 	                WHERE s.state <> 'deleted'`,
 }
 
+// told renders the label of what is picked. Of those that are called the same each has the end of
+// its id, behind the name that it shares.
+func told(kind Kind) string {
+	behind := `length(name)`
+	if kind == Subscription {
+		behind = `length(label)` // the name is the partner's
+	}
+	return `CASE WHEN (SELECT count(*)
+	                     FROM (` + picks[kind] + `) same
+	                    WHERE same.name = named.name
+	                      AND same.label = named.label) > 1
+	             THEN overlay(label PLACING ' …' || right(uid::text, 12) FROM ` + behind + ` + 1 FOR 0)
+	             ELSE label
+	        END AS label`
+}
+
 // CanPick tells whether things of a kind can be chosen.
 func CanPick(kind Kind) bool { return picks[kind] != "" }
 
@@ -77,17 +93,17 @@ func (s *Service) Pick(
 func pickQuery(kind Kind, text string, owner uuid.UUID, limit int) (string, []any) {
 	if text == "" && owner == uuid.Nil {
 		return `
-			SELECT uid, label, (SELECT count(*) FROM (` + picks[kind] + `) everything) AS total
+			SELECT uid, ` + told(kind) + `, (SELECT count(*) FROM (` + picks[kind] + `) everything) AS total
 			  FROM (` + picks[kind] + `) named
 			 ORDER BY name, uid
 			 LIMIT $1`, []any{limit}
 	}
 	return `
-		SELECT uid, label, count(*) OVER () AS total
+		SELECT uid, ` + told(kind) + `, count(*) OVER () AS total
 		  FROM (` + picks[kind] + `) named
 		 WHERE label ILIKE $1
 		   AND ($2::uuid IS NULL OR owner = $2)
-		 ORDER BY label, uid
+		 ORDER BY named.label, uid
 		 LIMIT $3`, []any{"%" + postgres.LikePrefix(text), postgres.OrNull(owner), limit}
 }
 
@@ -99,8 +115,8 @@ func (s *Service) Name(ctx context.Context, kind Kind, uids ...uuid.UUID) ([]Cho
 	}
 	var choices []Choice
 	err := s.DB.SelectContext(ctx, &choices, `
-		SELECT uid, label FROM (`+picks[kind]+`) named
-		 WHERE uid = ANY ($1::uuid[]) ORDER BY label, uid`, texts)
+		SELECT uid, `+told(kind)+` FROM (`+picks[kind]+`) named
+		 WHERE uid = ANY ($1::uuid[]) ORDER BY named.label, uid`, texts)
 	if err != nil {
 		return nil, fmt.Errorf("naming %d of kind %s: %w", len(uids), kind, err)
 	}

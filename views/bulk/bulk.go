@@ -81,6 +81,16 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 	}
 }
 
+// told names a partner among others, with the end of its id where another is called the same.
+func told(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
+	for _, other := range others {
+		if other.Name == partner.Name && other.UID != partner.UID {
+			return partner.Name + " " + ui.ShortUID(partner.UID.String())
+		}
+	}
+	return partner.Name
+}
+
 // Start is the form that recovers what failed or replays what was never
 // sent.
 type Start struct {

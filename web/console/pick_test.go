@@ -72,6 +72,48 @@ func TestAPickerSearches(t *testing.T) {
 	}
 }
 
+// Partners and merchants that are called the same are told apart wherever one of them is chosen.
+func TestWhatIsCalledTheSameIsToldApart(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	r.subscribe(r.receiver().URL)
+	r.failures(1)
+	first, name := r.Partner, r.partnerName(t)
+	r.seed(name, "Solar")
+	r.subscribe(r.receiver().URL)
+	r.failures(1)
+	r.NewMerchant(t, r.Partner, "Solar")
+	r.NewMerchant(t, first, "Solar")
+	asking := b.post(paths.BulkNew, url.Values{"all": {"1"}, "filter": {"state=failed"}}).Location
+	for _, test := range []struct {
+		path, options string
+		count         int
+	}{
+		{"/console/pick/partner?field=partner&none=All&partner_q=" + url.QueryEscape(name), "option", 2},
+		{"/console/pick/merchant?field=merchant&none=All&merchant_q=Solar", "option", 3},
+		{paths.Applications, "#filter-merchant option", 3},
+		{paths.Where(paths.SubscriptionNew, "partner", r.Partner.String()), "#partner option", 2},
+		{
+			paths.Where(paths.SubscriptionNew, "partner", r.Partner.String()),
+			"label:has([name=merchant])", 2,
+		},
+		{paths.To(paths.ClientNew, r.Partner.String()), "label:has([name=merchant])", 2},
+		{asking, "label:has([name=partner])", 2},
+	} {
+		labels := map[string]bool{}
+		shown := b.get(test.path).wantStatus(t, http.StatusOK)
+		for _, option := range shown.find(test.options).EachIter() {
+			if strings.Contains(option.Text(), " …") {
+				labels[option.Text()] = true
+			}
+		}
+		if len(labels) != test.count {
+			t.Errorf("%s: %v", test.path, labels)
+		}
+	}
+}
+
 func (r *harness) partnerName(t *testing.T) (name string) {
 	t.Helper()
 	r.must(r.DB.Get(&name, `SELECT name FROM partners WHERE partner_uid = $1`, r.Partner))
