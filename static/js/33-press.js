@@ -18,15 +18,23 @@
     away: ["The server cannot be reached.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
     broken: ["The server cannot use its database.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
     signedOut: ["You are signed out.", "Nothing was saved, and what you typed is still here."],
+    unproved: ["This needs a fresh proof that it is you.", "Nothing was saved, and what you typed is still here."],
+  };
+  // Where one goes in another tab, what leads there, and what is said to who comes back.
+  const ways = {
+    signedOut: ["/console/sign-in", "Sign in in a new tab", "You are signed in again."],
+    unproved: ["/console/account/confirm", "Confirm in a new tab", "Thank you."],
   };
 
-  // How the server is: "" when it is there, else the name of a refusal.
-  async function look() {
+  // How the server is: "" when it is there, else the name of a refusal. Some forms are taken only
+  // from who has shown a moment ago who they are.
+  async function look(proof) {
     try {
-      const answer = await fetch(here, {
+      const answer = await fetch(proof ? `${here}?proof=needed` : here, {
         headers: { "HX-Request": "true" }, cache: "no-store", signal: AbortSignal.timeout(patience),
       });
       if (answer.status >= 500) return "broken";
+      if (proof && answer.status === 403) return "unproved";
       return answer.status === 401 && !guest() ? "signedOut" : "";
     } catch {
       return "away";
@@ -49,13 +57,12 @@
     const strong = document.createElement("b");
     strong.textContent = title;
     box.append(strong, ` ${text}`);
-    if (why === "signedOut") {
+    if (ways[why]) {
       const link = document.createElement("a");
-      link.href = "/console/sign-in";
+      [link.href, link.textContent] = ways[why];
       link.target = "_blank";
-      link.textContent = "Sign in in a new tab";
       box.append(" ", link, ", then press again here.");
-      watchSignIn(box);
+      watch(box, why);
     }
     const row = control.closest(".dialog-acts, .acts, .page-acts, .menu-line, td, th") ?? control;
     row.after(box);
@@ -71,12 +78,12 @@
     refuse(pressed.get(target) ?? target, why);
   }
 
-  // Whoever comes back signed in is told so.
-  function watchSignIn(box) {
+  // Whoever comes back signed in, or with a fresh proof, is told so.
+  function watch(box, why) {
     const back = async () => {
       if (!box.isConnected) return document.removeEventListener("visibilitychange", back);
-      if (document.hidden || (await look()) !== "") return undefined;
-      box.textContent = "You are signed in again. Press the button once more.";
+      if (document.hidden || (await look(why === "unproved")) !== "") return undefined;
+      box.textContent = `${ways[why][2]} Press the button once more.`;
       return document.removeEventListener("visibilitychange", back);
     };
     document.addEventListener("visibilitychange", back);
@@ -89,7 +96,7 @@
     pressed.set(form, control);
     for (const old of document.querySelectorAll(".press-fault")) old.remove();
     const spinner = setTimeout(() => busy(control, true), spinnerAfter);
-    const why = await look();
+    const why = await look("proof" in form.dataset);
     clearTimeout(spinner);
     asking.delete(form);
     busy(control, false);

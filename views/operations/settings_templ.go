@@ -163,7 +163,7 @@ func Settings(form ui.Confirmation, needed []operator.Role, seen ui.HiddenField,
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\" method=\"post\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\" method=\"post\" data-proof>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

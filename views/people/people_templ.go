@@ -630,7 +630,7 @@ func roleAndAccess(u operator.User, self bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "\" method=\"post\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "\" method=\"post\" data-proof>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -28,6 +28,8 @@ type Confirmation struct {
 	// typed there.
 	NoReason bool
 	Reason   string
+	// Proof tells that who sends it must have shown a moment ago who they are.
+	Proof bool
 	// Wide gives a form of many fields more room.
 	Wide bool
 	// Preview is where the form is sent to be tried out without changing anything,

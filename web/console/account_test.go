@@ -309,6 +309,9 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 		paths.Confirm+"?next=%2Fconsole%2Fpeople%2Fnew" {
 		t.Errorf("the form leads to %q before anything is typed", got)
 	}
+	const ask = paths.Here + "?proof=needed" // which scripts do before they send what was typed
+	b.get(ask).wantStatus(t, http.StatusForbidden)
+	b.get(paths.Here).wantStatus(t, http.StatusNoContent)
 	b.header.Set("Referer", r.URL+paths.PersonNew)
 	asked := b.post(paths.PersonNew, invitation).wantStatus(t, http.StatusSeeOther)
 	if want := paths.Confirm + "?next=%2Fconsole%2Fpeople%2Fnew"; asked.Location != want {
@@ -325,6 +328,14 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 		wantStatus(t, http.StatusSeeOther)
 	if back.Location != paths.PersonNew {
 		t.Errorf("back to %q", back.Location)
+	}
+	b.get(ask).wantStatus(t, http.StatusNoContent)
+	for _, path := range []string{
+		paths.PersonNew, paths.To(paths.Person, r.uidOf(supportEmail)), paths.Settings,
+	} {
+		if b.get(path).wantStatus(t, http.StatusOK).find("form[data-proof]").Length() != 1 {
+			t.Errorf("%s does not say which form needs a fresh proof", path)
+		}
 	}
 	b.post(paths.PersonNew, invitation).wantStatus(t, http.StatusOK)
 }

@@ -124,17 +124,49 @@ func TestAPressedButtonIsAlwaysAnswered(t *testing.T) {
 	o.Execute(db, `DELETE FROM user_sessions`)
 	o.refused(button, "You are signed out.")
 	keeps("signed out")
-	// Another tab has the same cookies.
-	do(t, o.browser, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`
-		fetch("/console/sign-in", { method: "POST", redirect: "manual",
-			body: new URLSearchParams({ email: %q, password: %q }) })
-			.then(() => document.body.dataset.back = "yes")`, o.user.Email, o.user.Password)),
-		chromedp.WaitVisible(chromedp.CSS(`body[data-back=yes]`)),
+	o.elsewhere("/console/sign-in")
+	do(t, o.browser,
 		press(button),
 		seen(`//main[contains(., "Ledger")]//*[contains(., "hooks.example.com")]`),
 	)
 	e2etest.WaitForCount(t, db, 1,
 		`SELECT count(*) FROM subscriptions WHERE url = 'https://hooks.example.com/ledger'`)
+}
+
+// elsewhere sends who one is to a page, as another tab does, which has the same cookies.
+func (o *outage) elsewhere(path string) {
+	o.T.Helper()
+	do(o.T, o.browser, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`
+		fetch(%q, { method: "POST", redirect: "manual",
+			body: new URLSearchParams({ email: %q, password: %q }) })
+			.then(() => document.body.dataset.back = "yes")`, path, o.user.Email, o.user.Password)),
+		chromedp.WaitVisible(chromedp.CSS(`body[data-back=yes]`)),
+	)
+}
+
+// Who is asked once more who they are, after they began to type, does not type again.
+func TestAnOldProofKeepsTheForm(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	const button = `form.dialog-form [type=submit]`
+	db := o.Open(t)
+	o.Execute(db, `UPDATE users SET role = 'admin'`)
+	do(t, o.browser,
+		chromedp.Navigate(o.server.URL+"/console/people/new"),
+		typeInto("#ask-email", "bo@lender.example"),
+		typeInto("#ask-name", "Bo Berg"),
+	)
+	o.Execute(db, `UPDATE user_sessions SET proved_at = proved_at - interval '1 hour'`)
+	o.refused(button, "This needs a fresh proof that it is you.")
+	if got := evaluate(t, o.browser, `document.getElementById("ask-email").value + " " +
+		document.getElementById("ask-name").value + " " +
+		document.querySelector(".press-fault a[target=_blank]").getAttribute("href")`); got !=
+		"bo@lender.example Bo Berg /console/account/confirm" {
+		t.Errorf("the form and the way on are %q", got)
+	}
+	o.elsewhere("/console/account/confirm")
+	do(t, o.browser, press(button), seen(`//h1[contains(., "One-time password")]`))
+	e2etest.WaitForCount(t, db, 1, `SELECT count(*) FROM users WHERE email = 'bo@lender.example'`)
 }
 
 // What is typed survives the choice of a partner by somebody who is signed out, who is told so

@@ -39,9 +39,7 @@ func (f *Feature) Routes() []page.Route {
 		page.Post(paths.SignInCode, "console.signIn.code.submit", guest, f.checkCode),
 		page.Post(paths.SignOut, "console.signOut", support, f.signOut),
 		page.Get(paths.Account, "console.account", support, f.overview),
-		page.Get(paths.Here, "console.here", support, func(ctx echo.Context) error {
-			return ctx.NoContent(http.StatusNoContent) // the guard has looked at the rest
-		}),
+		page.Get(paths.Here, "console.here", support, f.Here),
 		page.Get(paths.Confirm, "console.confirm", support, f.confirmForm),
 		page.Post(paths.Confirm, "console.confirm.submit", support, f.confirm),
 		page.Get(paths.Password, "console.password", support, f.passwordForm),

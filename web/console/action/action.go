@@ -122,6 +122,7 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 			if err != nil {
 				return err
 			}
+			form.Fields.Proof = spec.Reauthenticate
 			if !page.IsSent(ctx) {
 				return e.ShowForm(ctx, http.StatusOK, form)
 			}

@@ -222,12 +222,27 @@ func RequiredStep(signed operator.Signed) string {
 
 // Reauthenticated lets a handler run only when the user has shown a moment ago who
 // they are; otherwise it asks for that, and nothing is changed.
+//
+// The form says so, by data-proof, where something is typed into it: a script asks Here first.
 func (s *Site) Reauthenticated(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
-		if s.DB.Now().Sub(Session(ctx).ProvedAt) < operator.ProofLife {
+		if s.hasProof(ctx) {
 			return handler(ctx)
 		}
 		next := url.Values{"next": {CameFrom(ctx)}}
 		return ctx.Redirect(http.StatusSeeOther, paths.Confirm+"?"+next.Encode())
 	}
+}
+
+func (s *Site) hasProof(ctx echo.Context) bool {
+	return s.DB.Now().Sub(Session(ctx).ProvedAt) < operator.ProofLife
+}
+
+// Here tells a script that the console is there and knows who asks, which the guard has looked at,
+// and with proof=needed, that they have shown a moment ago who they are: else the status is 403.
+func (s *Site) Here(ctx echo.Context) error {
+	if ctx.QueryParam("proof") == "needed" && !s.hasProof(ctx) {
+		return ctx.NoContent(http.StatusForbidden)
+	}
+	return ctx.NoContent(http.StatusNoContent)
 }
