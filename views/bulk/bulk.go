@@ -95,9 +95,11 @@ func told(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
 // sent.
 type Start struct {
 	// Kind is "recover" or "replay".
-	Kind          string
-	Subscription  string
-	Since, Until  string
+	Kind         string
+	Subscription string
+	Since, Until string
+	// Zone is the one of these times.
+	Zone          ui.HiddenField
 	Subscriptions []ui.Option
 	Pick          *ui.Picker
 	Errors        map[string]string

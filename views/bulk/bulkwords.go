@@ -161,11 +161,6 @@ func risksOf(risks bulk.Risks) []risk {
 	return found
 }
 
-// zoneHint says in which zone a form's times are.
-func zoneHint(ctx context.Context) string {
-	return "In the time zone " + ui.ZoneOf(ctx).String() + "."
-}
-
 // question asks for the decision.
 func (p Draft) question() string {
 	return "Re-send " + ui.Plural(p.Total, "delivery", "deliveries") + "?"

@@ -297,7 +297,7 @@ func TestASubscriptionChangesBeforeADecision(t *testing.T) {
 				}
 				return values
 			}
-			form := fill(b.get(path + "?" + test.query).wantStatus(t, http.StatusOK))
+			form := fill(b.get(path+"?"+test.query).wantStatus(t, http.StatusOK))
 			if !test.paused { // which nobody who decides has to know
 				move(paths.SubscriptionPause)
 				move(paths.SubscriptionResume)

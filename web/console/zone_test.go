@@ -46,3 +46,39 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 		t.Errorf("the menu says %q", got)
 	}
 }
+
+// Times are meant as the form said when it was shown, whatever was chosen in another tab since, and
+// the form that is shown again says the same.
+func TestAFormIsReadInTheZoneThatItStates(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	made, _ := r.subscribe("https://hooks.example/")
+	opened := b.get(paths.BulkNew).find("main [name=zone]").AttrOr("value", "")
+	for _, test := range []struct{ stated, preferred, scope string }{
+		{opened, "America/New_York", "2026-11-21T04:00:00Z"},
+		{"", "America/New_York", "2026-11-21T09:00:00Z"}, // it says nothing
+		{"Local", "America/New_York", "2026-11-21T09:00:00Z"},
+		{"Asia/Kolkata", "UTC", "2026-11-20T22:30:00Z"},
+	} {
+		b.post(paths.Preferences, url.Values{"zone": {test.preferred}})
+		form := url.Values{
+			"kind": {"recover"}, "subscription": {made.UID.String()}, "since": {"2026-11-21T04:00"},
+			"zone": {test.stated},
+		}
+		form.Set("until", "soon")
+		shown := b.post(paths.BulkNew, form).wantStatus(t, http.StatusBadRequest)
+		form.Set("until", "2026-11-21T17:00")
+		zone, _ := shown.find("main [name=zone]").Attr("value")
+		if form.Set("zone", zone); !strings.Contains(shown.text("main"), "In the time zone "+zone+".") {
+			t.Errorf("%+v: the form says another zone than %q", test, zone)
+		}
+		r.Exec(t, `DELETE FROM bulk_resends`)
+		b.begin(form)
+		var since string
+		r.must(r.DB.Get(&since, `SELECT scope->>'since' FROM bulk_resends`))
+		if since != test.scope {
+			t.Errorf("%+v: it begins at %s", test, since)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 	of.Reason = form.Reason
 	shown := bulk.Draft{
 		Resend: of, Plan: plan, Count: form.Count, Errors: form.Errors, Error: form.Error,
-		Seen: action.Seen(described(of.Options, targetsOf(plan))),
+		Seen:       action.Seen(described(of.Options, targetsOf(plan))),
 		Confirming: ctx.QueryParam("confirm") != "" || len(form.Errors) > 0 && form.Errors["pace"] == "",
 	}
 	return f.Show(ctx, form.Status, place.Under(paths.Bulks, bulk.Title(of.Scope)), bulk.PlanOf(shown))

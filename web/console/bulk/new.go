@@ -45,7 +45,7 @@ func (f *Feature) start(ctx echo.Context) error {
 	if at.IsZero() {
 		at = f.DB.Now().Add(-24 * time.Hour)
 	}
-	form.Since = at.In(zone).Format("2006-01-02T15:04")
+	form.Since, form.Zone = at.In(zone).Format("2006-01-02T15:04"), page.ZoneField(zone)
 	return f.showStart(ctx, http.StatusOK, form)
 }
 
@@ -77,7 +77,8 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 		Kind: form.Get("kind"), Subscription: form.Get("subscription"),
 		Since: form.Get("since"), Until: form.Get("until"), Errors: map[string]string{},
 	}
-	zone := ui.ZoneOf(ctx.Request().Context())
+	zone := page.FormZone(ctx)
+	start.Zone = page.ZoneField(zone)
 	scope := resend.Scope{
 		Kind: resend.Kind(start.Kind), EventUID: page.ReadUID(start.Errors, "event", form.Get("event")),
 		Since: page.ReadTime(start.Errors, "since", start.Since, zone),

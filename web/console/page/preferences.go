@@ -15,7 +15,8 @@ import (
 const (
 	// preferenceLife is how long a browser keeps a preference.
 	preferenceLife = 365 * 24 * time.Hour
-	// zonePreference names the cookie and the form field of the zone.
+	// zonePreference names the cookie of the zone, and the field of a form: of the one that sets
+	// it, and of one that says in which zone its times are.
 	zonePreference = "zone"
 	// autoZone begins a zone that the browser told, as opposed to a chosen one.
 	autoZone = "auto:"
@@ -73,6 +74,20 @@ func (s *Site) Zone(ctx echo.Context) (*time.Location, ui.Zone) {
 		return time.UTC, ui.Zone{Auto: true}
 	}
 	return location, ui.Zone{Name: name, Auto: auto}
+}
+
+// ZoneField is the hidden field by which a form says in which zone its times are.
+func ZoneField(zone *time.Location) ui.HiddenField {
+	return ui.HiddenField{Name: zonePreference, Value: zone.String()}
+}
+
+// FormZone is the zone that a form said its times are in when it was shown, since when the reader
+// may have chosen another; the reader's for one that says nothing.
+func FormZone(ctx echo.Context) *time.Location {
+	if zone, ok := loadZone(ctx.FormValue(zonePreference)); ok {
+		return zone
+	}
+	return ui.ZoneOf(ctx.Request().Context())
 }
 
 // loadZone finds a zone of the IANA database. "Local", which would be the
