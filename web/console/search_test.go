@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -332,9 +333,11 @@ func TestSignatureDoctorAnswersNotForEver(t *testing.T) {
 			guess("a guess").wantStatus(t, http.StatusOK)
 		}
 	}
+	// The hour begins with the first guess, some seconds ago on a busy machine.
+	told := regexp.MustCompile(`30 times in 1 h; try again in (1 h|59 min [0-9]+ s)\b`)
 	for way, guess := range ways {
 		right := guess(value.Reveal()).wantStatus(t, http.StatusTooManyRequests)
-		if said := right.text("main"); !strings.Contains(said, "30 times in 1 h; try again in 1 h") {
+		if said := right.text("main"); !told.MatchString(said) {
 			t.Errorf("guess 31, %s, is answered %q", way, said)
 		}
 	}

@@ -111,7 +111,8 @@ func TestSignInSettings(t *testing.T) {
 	}
 	overtaken := b.post(paths.SettingsSignIn, url.Values{"roles": {"admin"}, "seen": {"nobody"}})
 	overtaken.wantStatus(t, http.StatusConflict)
-	if got := overtaken.text("main"); !strings.Contains(got, "it was nobody and is Operator; Support now") {
+	const now = "it was nobody and is Operator; Support now"
+	if got := overtaken.text("main"); !strings.Contains(got, now) {
 		t.Errorf("who chose among what was before is told %q", got)
 	}
 	b.post(paths.SettingsSignIn, nil).wantStatus(t, http.StatusSeeOther)
