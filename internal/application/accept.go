@@ -94,8 +94,8 @@ func (s *Service) selectProduct(
 		return lending.NewError(lending.CodeInvalidState,
 			"another product cannot be selected any more: the loan is open")
 	}
-	err := change(ctx, tx, app.UID,
-		`, offer_selected = true, selected_product_uid = $3, communications = $4`,
+	_, err := changeAlone(ctx, tx, app.UID,
+		`offer_selected = true, selected_product_uid = $3, communications = $4`,
 		productUID, string(lending.CommunicationsEnabled))
 	if err != nil {
 		return err

@@ -105,13 +105,16 @@ func (s *Service) RunDecision(
 	if err := saveOffers(ctx, tx, uid, decision.Offers); err != nil {
 		return Application{}, err
 	}
-	if err := change(ctx, tx, uid, `, decided_at = $2`); err != nil {
+	app.Offers, app.Decided = decision.Offers, true
+	if decision.Status != app.Status {
+		if err := change(ctx, tx, uid, `decided_at = $2`, tx.Now); err != nil {
+			return Application{}, err
+		}
+		return s.enter(ctx, tx, app, decision.Status)
+	}
+	if app.UpdatedAt, err = changeAlone(ctx, tx, uid, `decided_at = $2`); err != nil {
 		return Application{}, err
 	}
-	app.Offers, app.Decided, app.UpdatedAt = decision.Offers, true, tx.Now
-	if decision.Status == app.Status {
-		err := s.openLoan(ctx, tx, &app)
-		return app, err
-	}
-	return s.enter(ctx, tx, app, decision.Status)
+	err = s.openLoan(ctx, tx, &app)
+	return app, err
 }

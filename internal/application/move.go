@@ -33,15 +33,23 @@ func (s *Service) Move(
 func (s *Service) enter(
 	ctx context.Context, tx *postgres.Tx, app Application, to lending.ApplicationStatus,
 ) (Application, error) {
-	if err := change(ctx, tx, app.UID, `, status = $3`, string(to)); err != nil {
+	if err := change(ctx, tx, app.UID, `status = $2`, string(to)); err != nil {
 		return Application{}, err
 	}
-	app.Status, app.UpdatedAt = to, tx.Now
+	app.Status = to
 	if err := s.openLoan(ctx, tx, &app); err != nil {
 		return Application{}, err
 	}
 	offer := lending.ReportedOffer(app.Offers, app.Selected())
-	return app, s.Events.Record(ctx, tx, lending.StatusUpdated(app.UID.String(), to, offer))
+	return s.record(ctx, tx, app, lending.StatusUpdated(app.UID.String(), to, offer))
+}
+
+// record records the event of a change, which moves the application's time of change.
+func (s *Service) record(
+	ctx context.Context, tx *postgres.Tx, app Application, event lending.Event,
+) (_ Application, err error) {
+	app.UpdatedAt, err = s.Events.RecordChange(ctx, tx, event)
+	return app, err
 }
 
 // openLoan opens the loan once the application is Approved and the selected
@@ -120,12 +128,8 @@ func (s *Service) changeOffer(
 			return Application{}, err
 		}
 	}
-	if err := change(ctx, tx, uid, ``); err != nil {
-		return Application{}, err
-	}
-	app.Offers, app.UpdatedAt = outcome.Offers, tx.Now
-	return app, s.Events.Record(ctx, tx,
-		edit.tell(uid.String(), outcome.Previous, outcome.Updated))
+	app.Offers = outcome.Offers
+	return s.record(ctx, tx, app, edit.tell(uid.String(), outcome.Previous, outcome.Updated))
 }
 
 // RecordDocument records that the loan documents were sent or signed.
@@ -142,11 +146,11 @@ func (s *Service) RecordDocument(
 	if err != nil || !changed {
 		return app, err
 	}
-	if err := change(ctx, tx, uid, `, document_status = $3`, string(to)); err != nil {
+	if err := change(ctx, tx, uid, `document_status = $2`, string(to)); err != nil {
 		return Application{}, err
 	}
-	app.Document, app.UpdatedAt = to, tx.Now
-	return app, s.Events.Record(ctx, tx, lending.DocumentChanged(uid.String(), to))
+	app.Document = to
+	return s.record(ctx, tx, app, lending.DocumentChanged(uid.String(), to))
 }
 
 // AddTask adds a task to an application. Error: NOT_FOUND.

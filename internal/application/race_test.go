@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -193,5 +194,89 @@ func TestReadsAreOfOneMoment(t *testing.T) {
 				t.Errorf("%s: %s with an offer of %s", table, got.Status, amount)
 			}
 		})
+	}
+}
+
+// Whoever reads the list knows a change by its time, to the millisecond, whatever the clock does.
+func TestTimesOfChangeNeverRepeat(t *testing.T) {
+	t.Parallel()
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
+	once := w.NewProduct(t, "ONCE", "100")
+	app := w.Application(t)
+	uid, caller := app.UID, w.Caller()
+	last := app.UpdatedAt
+	changed := func(what string, shown time.Time) {
+		t.Helper()
+		stored := w.Get(t, uid).UpdatedAt
+		if !stored.Truncate(time.Millisecond).After(last) {
+			t.Errorf("%s was at %s, what was before at %s", what, stored, last)
+		}
+		if !shown.IsZero() && !shown.Equal(stored) {
+			t.Errorf("%s answered %s, stored is %s", what, shown, stored)
+		}
+		last = stored
+		clock.Move(-time.Microsecond)
+	}
+	change := func(
+		what string, use func(context.Context, *postgres.Tx) (application.Application, error),
+	) {
+		t.Helper()
+		var answer application.Application
+		w.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+			answer, err = use(ctx, tx)
+			return err
+		})
+		changed(what, answer.UpdatedAt)
+	}
+	move := func(to lending.ApplicationStatus) {
+		t.Helper()
+		change(string(to), func(
+			ctx context.Context, tx *postgres.Tx,
+		) (application.Application, error) {
+			return w.Applications.Move(ctx, tx, caller, uid, to)
+		})
+	}
+	move(lending.StatusApproved)
+	change("the decision", func(
+		ctx context.Context, tx *postgres.Tx,
+	) (application.Application, error) {
+		return w.Applications.RunDecision(ctx, tx, caller, uid)
+	})
+	if err := accept(t, w, uid, once); err != nil {
+		t.Fatal(err)
+	}
+	changed("the acceptance", time.Time{})
+	change("the amount", func(
+		ctx context.Context, tx *postgres.Tx,
+	) (application.Application, error) {
+		return w.Applications.ChangeAmount(ctx, tx, caller, uid, apptest.Money("9000.00"))
+	})
+	change("the document", func(
+		ctx context.Context, tx *postgres.Tx,
+	) (application.Application, error) {
+		return w.Applications.RecordDocument(ctx, tx, caller, uid, lending.DocumentSent)
+	})
+	change("the certificate", func(
+		ctx context.Context, tx *postgres.Tx,
+	) (none application.Application, err error) {
+		_, err = w.Loans.StoreCertificate(ctx, tx, caller, uid,
+			apptest.Documented(apptest.File("a.pdf", "a")))
+		return none, err
+	})
+	draw := w.Draw(t, uid, apptest.Documented(apptest.File("a.pdf", "a")))
+	changed("the draw", time.Time{})
+	w.Fund(t, draw.ID, lending.FundingProcessing)
+	changed("the money", time.Time{})
+	change("the task", func(
+		ctx context.Context, tx *postgres.Tx,
+	) (none application.Application, err error) {
+		_, err = w.Applications.AddTask(ctx, tx, caller, uid, "Sign")
+		return none, err
+	})
+	clock.Move(time.Hour)
+	move(lending.StatusPendClearance)
+	if now := clock.Now().Add(time.Microsecond); !last.Equal(now) {
+		t.Errorf("after a leap the change is of %s, the clock showed %s", last, now)
 	}
 }

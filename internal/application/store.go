@@ -258,18 +258,34 @@ func isActiveProduct(ctx context.Context, db postgres.Querier, uid uuid.UUID) (b
 	return found, nil
 }
 
-// change writes an application's time of change ($2) and further assignments,
-// each with a comma before it and its arguments from $3 on.
+// change writes assignments to an application, with their arguments from $2 on. It does not
+// move the time of change: that is for the event that follows.
 func change(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignments string, args ...any,
 ) error {
 	_, err := tx.ExecContext(ctx,
-		`UPDATE applications SET updated_at = $2`+assignments+` WHERE application_uid = $1`,
-		append([]any{uid, tx.Now}, args...)...)
+		`UPDATE applications SET `+assignments+` WHERE application_uid = $1`,
+		append([]any{uid}, args...)...)
 	if err != nil {
 		return fmt.Errorf("changing application %s: %w", uid, err)
 	}
 	return nil
+}
+
+// changeAlone is change where no event follows: it moves the time of change too ($2, further
+// arguments from $3 on), and returns it.
+func changeAlone(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignments string, args ...any,
+) (at time.Time, err error) {
+	err = tx.GetContext(ctx, &at, `
+		UPDATE applications
+		   SET updated_at = `+postgres.Later(`$2`, `updated_at`)+`, `+assignments+`
+		 WHERE application_uid = $1
+		RETURNING updated_at`, append([]any{uid, tx.Now}, args...)...)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("changing application %s: %w", uid, err)
+	}
+	return at, nil
 }
 
 // FindByReference returns the merchant's oldest application with an external

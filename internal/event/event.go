@@ -11,6 +11,7 @@ package event
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -30,15 +31,23 @@ type Recorder struct {
 // Record writes events of applications and what follows from them. The events of one
 // application sort as they happened, and no two have the same time.
 func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, events ...lending.Event) error {
+	_, err := r.RecordChange(ctx, tx, events...)
+	return err
+}
+
+// RecordChange is Record, and returns the time of change that the events' application has now.
+func (r *Recorder) RecordChange(
+	ctx context.Context, tx *postgres.Tx, events ...lending.Event,
+) (time.Time, error) {
 	published := make([]delivery.Event, 0, len(events))
 	for _, event := range events {
 		uid, err := uuid.Parse(event.ApplicationUID)
 		if err != nil {
-			return fmt.Errorf("reading the application of event %s: %w", event.Kind, err)
+			return time.Time{}, fmt.Errorf("reading the application of event %s: %w", event.Kind, err)
 		}
 		head, tail, err := event.RenderAround()
 		if err != nil {
-			return err
+			return time.Time{}, err
 		}
 		published = append(published, delivery.Event{
 			UID:            postgres.NewUID(tx.Now),
@@ -50,13 +59,14 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, events ...lendin
 			Tail:           tail,
 		})
 	}
-	if _, err := r.Webhooks.Deliveries.Publish(ctx, tx, published...); err != nil {
-		return err
+	made, err := r.Webhooks.Deliveries.Publish(ctx, tx, published...)
+	if err != nil {
+		return time.Time{}, err
 	}
 	for i, event := range events {
 		if err := r.mailFor(ctx, tx, published[i].ApplicationUID, event); err != nil {
-			return err
+			return time.Time{}, err
 		}
 	}
-	return nil
+	return made.ChangedAt, nil
 }

@@ -35,6 +35,13 @@ func (s *Service) StoreCertificate(
 	if err != nil {
 		return Certificate{}, err
 	}
+	// No event follows that would move it.
+	_, err = tx.ExecContext(ctx, `
+		UPDATE applications SET updated_at = `+postgres.Later(`$2`, `updated_at`)+`
+		 WHERE application_uid = $1`, uid, tx.Now)
+	if err != nil {
+		return Certificate{}, fmt.Errorf("noting the change of application %s: %w", uid, err)
+	}
 	return Certificate{UID: certificate.UUID, Files: input.Files, Metadata: input.Metadata}, nil
 }
 
@@ -75,8 +82,6 @@ func (s *Service) attach(
 		WITH certificate AS (
 			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
 			VALUES ($1, $2, $3, $4)
-		), application AS (
-			UPDATE applications SET updated_at = $4 WHERE application_uid = $2
 		)
 		INSERT INTO certificate_files (certificate_uid, file_uid, name, size, content_type,
 		                               sha256, object_key, position)

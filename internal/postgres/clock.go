@@ -67,3 +67,10 @@ func (db *DB) SyncClock(ctx context.Context) (time.Duration, error) {
 	}
 	return skew, nil
 }
+
+// Later renders the time of a change that gets the time now, but one that is later than the last
+// change's also to the millisecond, as answers show it: who waited for a lock began before the
+// change that it waited for.
+func Later(now, last string) string {
+	return `greatest(` + now + `, date_trunc('milliseconds', ` + last + `) + interval '1 millisecond')`
+}

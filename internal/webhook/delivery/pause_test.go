@@ -228,8 +228,9 @@ func TestEventCrossesTheDeletion(t *testing.T) {
 	endpoint := webhooktest.NewReceiver(t, nil)
 	subscribed, _ := h.Subscribe(t, endpoint.URL, nil)
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		if count, err := h.Deliveries.Publish(ctx, tx, h.NewEvent()); err != nil || count != 1 {
-			t.Fatalf("%d deliveries (%v), want 1", count, err)
+		if made, err := h.Deliveries.Publish(ctx, tx, h.NewEvent()); err != nil ||
+			made.Deliveries != 1 {
+			t.Fatalf("%d deliveries (%v), want 1", made.Deliveries, err)
 		}
 		h.Delete(t, subscribed.UID)
 		return nil

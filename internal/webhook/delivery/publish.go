@@ -71,10 +71,10 @@ type Event struct {
 // one need not note that. Partner and merchant are the application's,
 // and the subscriptions are read as they are in force when this statement begins, not when it
 // commits: what follows from the event is decided here, and only done later.
-const publishEvents = `
+var publishEvents = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications a
-		   SET updated_at = $2,
+		   SET updated_at = ` + postgres.Later(`$2`, `a.updated_at`) + `,
 		       last_event_at = greatest($2, a.last_event_at + interval '1 microsecond'),
 		       last_sequence = 1 + coalesce(a.last_sequence,
 		                                    drawbridge_number_events(a.application_uid))
@@ -83,7 +83,7 @@ const publishEvents = `
 		           subject text, head text, tail text, place integer)
 		 WHERE a.application_uid = recorded.application_uid
 		RETURNING a.partner_uid, a.merchant_uid, a.last_event_at, a.last_sequence,
-		          a.external_reference, recorded.*
+		          a.external_reference, a.updated_at, recorded.*
 	), considered AS MATERIALIZED (
 		SELECT a.event_uid,
 		       s.subscription_uid,
@@ -129,22 +129,32 @@ const publishEvents = `
 		 ORDER BY place
 	)
 	SELECT (SELECT count(*) FROM subject) AS recorded,
-	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries`
+	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries,
+	       (SELECT coalesce(max(updated_at), $2) FROM subject) AS updated_at`
 
 // publishEvent is publishEvents of one. The server plans it for a single row, which spares the
 // usual case a look at every application.
 var publishEvent = strings.Replace(publishEvents, "json_to_recordset", "json_to_record", 1)
 
+// Published is what came of events.
+type Published struct {
+	// Deliveries are how many there will be.
+	Deliveries int
+	// ChangedAt is the newest time of change that an application got.
+	ChangedAt time.Time
+}
+
 // Publish writes events with their bodies and what each owes to the subscriptions of its
-// partner, all in the caller's transaction, and returns how many deliveries that will be.
+// partner, all in the caller's transaction.
 // An event is of tx.Now, or of just after the application's last one. Once the transaction
 // has committed, the outbox makes the deliveries and their jobs.
 //
 // It also writes down which subscriptions it passed over and why, so that Verdicts
 // need not guess. A paused subscription gets its delivery and job too; the job
 // parks the delivery under a lock, which a simultaneous resumption cannot miss.
-func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event) (int, error) {
-	deliveries := 0
+func (s *Service) Publish(
+	ctx context.Context, tx *postgres.Tx, events ...Event,
+) (all Published, err error) {
 	for len(events) > 0 {
 		// The first event of each application now, the others after it.
 		var now, later []Event
@@ -160,15 +170,18 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event)
 		events = later
 		made, err := s.publish(ctx, tx, now)
 		if err != nil {
-			return 0, fmt.Errorf("publishing %d events, the first %s of application %s: %w",
+			return Published{}, fmt.Errorf("publishing %d events, the first %s of application %s: %w",
 				len(now), now[0].Kind, now[0].ApplicationUID, err)
 		}
-		deliveries += made
+		all.Deliveries += made.Deliveries
+		if made.ChangedAt.After(all.ChangedAt) {
+			all.ChangedAt = made.ChangedAt
+		}
 	}
 	if s.Recorded != nil {
 		tx.AfterCommit(s.Recorded)
 	}
-	return deliveries, nil
+	return all, nil
 }
 
 // eventRow is an event as publishEvents reads it.
@@ -185,7 +198,9 @@ type eventRow struct {
 }
 
 // publish writes events of different applications.
-func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) (int, error) {
+func (s *Service) publish(
+	ctx context.Context, tx *postgres.Tx, events []Event,
+) (made Published, err error) {
 	rows := make([]eventRow, len(events))
 	for place, e := range events {
 		rows[place] = eventRow{
@@ -199,15 +214,15 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 	}
 	encoded, err := json.Marshal(sent)
 	if err != nil {
-		return 0, fmt.Errorf("writing the events: %w", err)
+		return Published{}, fmt.Errorf("writing the events: %w", err)
 	}
-	var found, deliveries int
+	var found int
 	err = tx.QueryRowContext(ctx, statement, string(encoded), tx.Now, traceparent(ctx)).
-		Scan(&found, &deliveries)
+		Scan(&found, &made.Deliveries, &made.ChangedAt)
 	if err == nil && found != len(events) {
 		err = fmt.Errorf("%d of them are of no application", len(events)-found)
 	}
-	return deliveries, err
+	return made, err
 }
 
 // enqueue adds the jobs to the caller's transaction.

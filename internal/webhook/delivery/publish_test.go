@@ -184,9 +184,9 @@ func TestOptInKindsGoToWhoNamesThem(t *testing.T) {
 		event := h.NewEvent()
 		event.Kind = kind
 		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			count, err := h.Deliveries.Publish(ctx, tx, event)
-			if count != want {
-				t.Errorf("%s made %d deliveries, want %d", kind, count, want)
+			made, err := h.Deliveries.Publish(ctx, tx, event)
+			if made.Deliveries != want {
+				t.Errorf("%s made %d deliveries, want %d", kind, made.Deliveries, want)
 			}
 			return err
 		})
