@@ -84,6 +84,8 @@ func TestDeliveriesAreFiltered(t *testing.T) {
 			url.Values{"subscription_uid": {elsewhere.SubscriptionUID.String()}}, uids(elsewhere), 1,
 		},
 		"nobody's":       {url.Values{"subscription_uid": {uuid.NewString()}}, nil, 1},
+		"the nil one's":  {url.Values{"subscription_uid": {uuid.Nil.String()}}, nil, 1},
+		"of the nil one": {url.Values{"thrive_application_uid": {uuid.Nil.String()}}, nil, 1},
 		"a state":        {url.Values{"state": {"pending"}}, []uuid.UUID{waits}, 1},
 		"an application": {url.Values{"thrive_application_uid": {other.String()}}, uids(made[1]), 1},
 		"a kind":         {url.Values{"event": {"task.created"}, "state": {"delivered"}}, nil, 1},

@@ -369,8 +369,14 @@ func TestLenderFollowsChanges(t *testing.T) {
 	if found := order("&merchant_uid=" + s.Home.MerchantUID.String()); len(found) != 3 {
 		t.Errorf("of the merchant are %v", found)
 	}
-	if found := order("&merchant_uid=" + uuid.NewString()); len(found) != 0 {
-		t.Errorf("of nobody are %v", found)
+	for _, nobody := range []string{uuid.NewString(), uuid.Nil.String()} {
+		if found := order("&merchant_uid=" + nobody); len(found) != 0 {
+			t.Errorf("of nobody are %v", found)
+		}
+		draws := system.get("/disbursements?merchant_uid=" + nobody)
+		if found, _ := draws.Data()["disbursements"].([]any); draws.Status != 200 || len(found) != 0 {
+			t.Errorf("draws of nobody: %s", draws.Raw)
+		}
 	}
 }
 

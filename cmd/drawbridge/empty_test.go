@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 // TestAnEmptyFlagIsRefused: a variable that a script has not set narrows nothing, and so would
@@ -31,6 +33,16 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 					t.Errorf("%s %q ended with %+v", command, given, got)
 				}
 			}
+		}
+	}
+	nothing := uuid.Nil.String() // which filters take for none given
+	for _, line := range []string{
+		"delivery resend --state failed --subscription", "delivery list --application",
+		"bulk create --subscription", "email list --application", "subscription list --partner",
+	} {
+		got := d.run(t, append(strings.Fields(line), nothing)...)
+		if got.status != exitUsage || !strings.Contains(got.stderr, "which nothing has") {
+			t.Errorf("%s %s ended with %+v", line, nothing, got)
 		}
 	}
 	got := d.run(t, "subscription", "update", uid, "--event", "task.created", "--event", "")

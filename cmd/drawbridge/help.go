@@ -192,7 +192,11 @@ func (env *environment) optionalUID(what, text string) uuid.UUID {
 	if text == "" {
 		return uuid.Nil
 	}
-	return env.uid(what, text)
+	uid := env.uid(what, text)
+	if uid == uuid.Nil { // which would be taken for none given
+		env.refusef("%s is %q, which nothing has", what, text)
+	}
+	return uid
 }
 
 // uids returns nil for no texts.

@@ -169,7 +169,8 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	return d.answer(c, body)
 }
 
-// uid reads an identifier, the nil UUID without one.
+// uid reads an identifier, the nil UUID without one. One that is the nil UUID is read as the
+// last of all, which nothing has either: filters take the nil UUID for none.
 func (q *query) uid(name string) uuid.UUID {
 	given, ok := q.one(name)
 	if !ok {
@@ -178,6 +179,9 @@ func (q *query) uid(name string) uuid.UUID {
 	uid, err := uuid.Parse(given)
 	if err != nil || len(given) != uidLength {
 		q.errs.Add(name, "%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", name)
+	}
+	if uid == uuid.Nil {
+		return uuid.Max
 	}
 	return uid
 }

@@ -168,11 +168,12 @@ func TestEmailFilterIsInTheAddress(t *testing.T) {
 		t.Errorf("the form keeps kind %q, state %q", chosen, kept)
 	}
 	for query, want := range map[string]string{
-		"state=planted":   "There is no such state",
-		"kind=planted":    "There is no such kind",
-		"to=planted":      "This is not an e-mail address",
-		"application=17":  "This is not an id",
-		"cursor=nonsense": "start from the newest",
+		"state=planted":                    "There is no such state",
+		"kind=planted":                     "There is no such kind",
+		"to=planted":                       "This is not an e-mail address",
+		"application=17":                   "This is not an id",
+		"cursor=nonsense":                  "start from the newest",
+		"application=" + uuid.Nil.String(): "This is not an id",
 	} {
 		page := b.get(paths.Emails+"?"+query).wantStatus(t, http.StatusBadRequest)
 		if got := page.text("[role=alert]"); !strings.Contains(got, want) {

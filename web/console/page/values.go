@@ -42,7 +42,7 @@ func ReadUID(wrong map[string]string, name, text string) uuid.UUID {
 		return uuid.Nil
 	}
 	uid, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	if err != nil || len(text) != 36 || uid == uuid.Nil {
 		wrong[name] = "This is not an id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2."
 		return uuid.Nil
 	}
