@@ -45,13 +45,24 @@ func (e Event) Family() string {
 	}
 }
 
+// thing tells what of its subject's state an event tells. An application has three such things:
+// its status, its offer and its documents; no event of one makes one of another old.
+func (e Event) thing() string {
+	family := e.Family()
+	if family == "amount" {
+		return "offer" // both kinds tell the whole of it
+	}
+	return family
+}
+
 // identity names an event; a copy of it has the same one.
 type identity struct{ application, status, timestamp string }
 
 // Receiver takes webhooks, checks that they are genuine and prints each event
-// once; of those that come late, after a newer one of the same subject, it says so.
+// once; of those that come late, after a newer one that tells the same thing of the same subject, it
+// says so.
 // What it has seen it keeps in memory, up to remembered events: a real one keeps
-// them under a unique index in its database, and the last sequence with each subject.
+// them under a unique index in its database, and the last sequence with each thing of a subject.
 type Receiver struct {
 	// Secret is the signing secret; empty checks no signature.
 	Secret string
@@ -64,8 +75,8 @@ type Receiver struct {
 	out      io.Writer
 	seen     map[identity]bool
 	order    []identity
-	last     map[string]int64 // the sequence of the newest event of each subject
-	subjects []string         // of last, oldest first
+	last     map[string]int64 // the sequence of the newest event of each subject and thing
+	subjects []string         // those of last, oldest first
 }
 
 const (
@@ -185,7 +196,7 @@ func (r *Receiver) accept(event Event, header http.Header) {
 	switch {
 	case !r.remember(identity{event.ApplicationID, event.Status, event.Timestamp}):
 		note += " (duplicate, ignored)"
-	case numbered && !r.takeOver(subject, sequence):
+	case numbered && !r.takeOver(subject+" "+event.thing(), sequence):
 		note += " (older, ignored)"
 	}
 	if event.TaskTitle != nil {
@@ -211,8 +222,8 @@ func (r *Receiver) remember(id identity) bool {
 	return true
 }
 
-// takeOver reports whether an event is newer than the last of its subject, and forgets the
-// oldest subject beyond the bound.
+// takeOver reports whether an event is newer than the last of its subject that told the same
+// thing, and forgets the oldest subject beyond the bound.
 func (r *Receiver) takeOver(subject string, sequence int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

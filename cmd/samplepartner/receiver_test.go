@@ -189,6 +189,12 @@ func TestOlderEventsAreIgnored(t *testing.T) {
 		{"disbursement/7", "2", "FUNDING_SETTLED", `"FUNDING_SETTLED" #2 (duplicate, ignored)` + "\n"},
 		{"disbursement/8", "1", "FUNDING_PROCESSING", `"FUNDING_PROCESSING" #1` + "\n"},
 		{"disbursement/7", "10", "FUNDING_RETURNED", `"FUNDING_RETURNED" #10` + "\n"},
+		{"application/a", "3", "DOCUMENT_SENT", `"DOCUMENT_SENT" #3` + "\n"},
+		{"application/a", "2", "Approved", `"Approved" #2` + "\n"},
+		{"application/a", "1", "Hard Pull", `"Hard Pull" #1 (older, ignored)` + "\n"},
+		{"application/a", "5", "Terms Updated", `"Terms Updated" #5` + "\n"},
+		{"application/a", "4", "Loan Amount Updated", `"Loan Amount Updated" #4 (older, ignored)` + "\n"},
+		{"application/a", "6", "DOCUMENT_SIGNED", `"DOCUMENT_SIGNED" #6` + "\n"},
 		{"", "", "Closed", `"Closed"` + "\n"},
 	} {
 		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(
