@@ -199,6 +199,9 @@ func assign(
 			return delivery.Suffered{}, err
 		}
 		uses = append(uses, given...)
+		if len(given) < order.Remaining {
+			break // the next order's turn comes when this one has taken all of its own
+		}
 	}
 	at := slices.IndexFunc(uses, func(u use) bool { return u.UID == uid })
 	if at >= 0 {
@@ -214,7 +217,7 @@ func assign(
 	return mine.suffered(), err
 }
 
-// give gives an order to deliveries that have had no attempt.
+// give gives an order to the deliveries that it takes.
 func give(
 	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
 ) ([]use, error) {
@@ -228,10 +231,63 @@ func give(
 		until = &at
 	case delivery.FaultDuplicate, delivery.FaultBadSignature, delivery.FaultTruncate:
 	}
+	chosen, err := choose(ctx, tx, order, uid, upTo)
+	if err != nil || len(chosen) == 0 {
+		return nil, err
+	}
 	var uses []use
-	err := tx.SelectContext(ctx, &uses, `
+	err = tx.SelectContext(ctx, &uses, `
 		INSERT INTO sandbox_fault_uses (delivery_uid, created_at, subscription_uid, fault, until)
-		SELECT d.delivery_uid, d.created_at, d.subscription_uid, $5, $6::timestamptz
+		SELECT d.delivery_uid, d.created_at, d.subscription_uid, $4, $5::timestamptz
+		  FROM deliveries d
+		 WHERE d.delivery_uid = ANY ($1)
+		   AND d.created_at BETWEEN $2 AND $3
+		RETURNING delivery_uid, fault, until`, pq.Array(chosen), order.CreatedAt, upTo,
+		string(order.Fault), until)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx,
+		`UPDATE sandbox_faults SET remaining = remaining - $2 WHERE fault_uid = $1`,
+		order.UID, len(uses))
+	return uses, err
+}
+
+// choose finds the deliveries that an order takes, after those that have a fault: what was made
+// before them has been passed over for good. The one that a delivery waits for to be
+// overtaken is not held back too, or nothing would ever be overtaken: it goes out whole, and the
+// order takes the one after it.
+func choose(
+	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
+) (chosen []uuid.UUID, err error) {
+	var found []struct {
+		UID uuid.UUID `db:"delivery_uid"`
+		// Overtakes tells that a delivery waits for this one.
+		Overtakes bool `db:"overtakes"`
+	}
+	err = tx.SelectContext(ctx, &found, `
+		WITH newest AS MATERIALIZED (
+			SELECT created_at, delivery_uid
+			  FROM sandbox_fault_uses
+			 WHERE subscription_uid = $1
+			 ORDER BY created_at DESC, delivery_uid DESC
+			 LIMIT 1
+		)
+		SELECT d.delivery_uid,
+		       EXISTS (SELECT FROM sandbox_fault_uses u
+		                WHERE u.subscription_uid = d.subscription_uid
+		                  AND u.fault = 'reorder'
+		                  AND u.until > $6
+		                  AND (u.created_at, u.delivery_uid) < (d.created_at, d.delivery_uid)
+		                  AND NOT EXISTS (
+		                      SELECT FROM deliveries b
+		                       WHERE b.subscription_uid = d.subscription_uid
+		                         AND b.created_at BETWEEN u.created_at AND d.created_at
+		                         AND (b.created_at, b.delivery_uid) > (u.created_at, u.delivery_uid)
+		                         AND (b.created_at, b.delivery_uid) < (d.created_at, d.delivery_uid)
+		                         AND b.state <> 'cancelled'
+		                         AND NOT b.test
+		                         AND b.resend_of IS NULL)) AS overtakes
 		  FROM deliveries d
 		 WHERE d.subscription_uid = $1
 		   AND d.created_at BETWEEN $2 AND $3
@@ -240,18 +296,21 @@ func give(
 		   AND d.attempt_count = 0
 		   AND NOT d.test
 		   AND d.resend_of IS NULL
-		   AND NOT EXISTS (SELECT FROM sandbox_fault_uses u WHERE u.delivery_uid = d.delivery_uid)
+		   AND NOT EXISTS (SELECT FROM newest n
+		                    WHERE (n.created_at, n.delivery_uid) >= (d.created_at, d.delivery_uid))
 		 ORDER BY d.created_at, d.delivery_uid
-		 LIMIT $7
-		RETURNING delivery_uid, fault, until`, order.SubscriptionUID, order.CreatedAt, upTo, uid,
-		string(order.Fault), until, order.Remaining)
-	if err != nil || len(uses) == 0 {
-		return nil, err
+		 LIMIT $5`, order.SubscriptionUID, order.CreatedAt, upTo, uid, 2*order.Remaining, tx.Now)
+	overtakes := false // the one chosen before
+	for _, one := range found {
+		if order.Fault == delivery.FaultReorder && (overtakes || one.Overtakes) {
+			overtakes = false
+			continue
+		}
+		if len(chosen) < order.Remaining {
+			chosen, overtakes = append(chosen, one.UID), true
+		}
 	}
-	_, err = tx.ExecContext(ctx,
-		`UPDATE sandbox_faults SET remaining = remaining - $2 WHERE fault_uid = $1`,
-		order.UID, len(uses))
-	return uses, err
+	return chosen, err
 }
 
 // Passed lets the deliveries go that waited for this one, or a later one, to overtake them.

@@ -173,6 +173,50 @@ func TestReorder(t *testing.T) {
 	b.wantBodies("after 15 s without a next one", second, first, third)
 }
 
+// TestReorderOfSeveral holds back every other delivery: each is overtaken by the one after it,
+// however quickly they come.
+func TestReorderOfSeveral(t *testing.T) {
+	t.Parallel()
+	for name, work := range map[string]func(b *bench){
+		"one by one": func(b *bench) { b.Work(b.t); b.pass(0) },
+		"at once":    func(*bench) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			b.order(delivery.FaultReorder, 2, 0)
+			b.order(delivery.FaultDuplicate, 1, 0)
+			var made []string
+			for range 5 {
+				made = append(made, b.publish())
+				work(b)
+			}
+			// The last one first: what is given does not depend on who comes first.
+			for _, job := range slices.Backward(b.Jobs(t)) {
+				if err := b.Deliveries.Deliver(t.Context(), job, webhooktest.First); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.pass(0)
+			got, place := b.bodies(), make(map[string]int)
+			for at, body := range got {
+				place[body] = at
+			}
+			if len(got) != 6 || place[made[1]] > place[made[0]] || place[made[3]] > place[made[2]] {
+				t.Errorf("the order is %v of %v", got, made)
+			}
+			var suffered []delivery.Fault
+			for _, sent := range slices.Backward(b.List(t)) {
+				suffered = append(suffered, b.Detail(t, sent.UID).Attempts[0].Fault)
+			}
+			want := []delivery.Fault{"reorder", "", "reorder", "duplicate", ""}
+			if diff := cmp.Diff(want, suffered); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestReorderWhateverComesFirst lets a worker come to the later delivery first: it is the earlier
 // one that waits.
 func TestReorderWhateverComesFirst(t *testing.T) {
