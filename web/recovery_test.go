@@ -283,3 +283,43 @@ func TestWhatIsSentAgainIsKnownAgain(t *testing.T) {
 		}
 	}
 }
+
+// A subscription that was narrowed since gets nothing again of the merchants that it left, by
+// whomever they are asked for; what it covers still comes.
+func TestNothingGoesAgainToWhereItIsNotCovered(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	group, members := s.NewGroup("Group", 2)
+	kept, left := s.CreateAs(members[0]), s.CreateAs(members[1])
+	to := subscribe(s, group, func(settings *subscription.Settings) {
+		settings.Merchants = []uuid.UUID{members[0].MerchantUID, members[1].MerchantUID}
+	}).UID
+	covered, stranded := s.Fail(kept, to), s.Fail(left, to)
+	s.Harness.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, to,
+			subscription.Patch{Merchants: []uuid.UUID{members[0].MerchantUID}}, "olga@lender.example")
+		return err
+	})
+	for name, test := range map[string]struct {
+		as   apptest.Account
+		uid  uuid.UUID
+		want int
+	}{
+		"the merchant's own client":       {members[1], stranded.UID, http.StatusConflict},
+		"the group's":                     {group, stranded.UID, http.StatusConflict},
+		"the group's, of what is covered": {group, covered.UID, http.StatusCreated},
+	} {
+		answer := call(s, test.as, http.MethodPost, "/v2/deliveries/"+test.uid.String()+"/resend", nil)
+		if answer.Status != test.want || test.want == http.StatusConflict &&
+			(answer.Code() != "INVALID_STATE" || !strings.Contains(answer.Message(), "no longer covers")) {
+			t.Errorf("%s: %s", name, answer.Raw)
+		}
+	}
+	s.Fail(kept, to) // the first one is on its way again
+	begun := call(s, group, http.MethodPost, "/v2/recoveries", map[string]any{
+		"subscription_uid": to, "since": covered.EventAt.Add(-time.Minute).UTC().Format(time.RFC3339),
+	})
+	if begun.Status != http.StatusAccepted || fmt.Sprint(begun.Data()["total"]) != "1" {
+		t.Errorf("the group's recovery: %s", begun.Raw)
+	}
+}

@@ -275,10 +275,11 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx, reader := c.Request().Context(), readerOf(c)
-			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, reader.Merchants
-			if err := checkCovered(c, tx, wanted.SubscriptionUID); err != nil {
+			covered, err := checkCovered(c, tx, wanted.SubscriptionUID)
+			if err != nil {
 				return 0, nil, err
 			}
+			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, covered
 			entry := operator.Entry{
 				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create", SubjectKind: "bulk",
 			}
@@ -297,17 +298,19 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 	})
 }
 
-// checkCovered refuses a subscription that the caller may not see, and one that was deleted.
-func checkCovered(c echo.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	state, err := delivery.StateFor(c.Request().Context(), tx, readerOf(c), uid)
+// checkCovered refuses a subscription that the caller may not see, and one that was deleted. It
+// returns which of the caller's merchants the subscription covers.
+func checkCovered(c echo.Context, tx *postgres.Tx, uid uuid.UUID) ([]uuid.UUID, error) {
+	found, err := delivery.CoverageFor(c.Request().Context(), tx, readerOf(c), uid)
 	switch {
 	case lending.ErrorCode(err) == lending.CodeNotFound:
-		return lending.Invalid("subscription_uid", `"subscription_uid" is no subscription of yours`)
-	case err == nil && state == subscription.StateDeleted:
-		return lending.NewError(lending.CodeInvalidState,
+		return nil, lending.Invalid("subscription_uid",
+			`"subscription_uid" is no subscription of yours`)
+	case err == nil && found.State == subscription.StateDeleted:
+		return nil, lending.NewError(lending.CodeInvalidState,
 			"subscription %s was deleted: nothing can be sent to it", uid)
 	}
-	return err
+	return found.Merchants, err
 }
 
 func (d *deliveries) getRecovery(c echo.Context) error {

@@ -77,7 +77,7 @@ func (f *faults) orderFault(c echo.Context) error {
 			order.Delay = &delay
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
-			if err := checkCovered(c, tx, order.SubscriptionUID); err != nil {
+			if _, err := checkCovered(c, tx, order.SubscriptionUID); err != nil {
 				return 0, nil, err
 			}
 			placed, err := f.service.Place(c.Request().Context(), tx, order)

@@ -118,7 +118,7 @@ func (l *Log) GetFor(
 }
 
 // ResendFor is Resend for a client of a partner, of one delivery that is no test and has
-// ended. Errors: NOT_FOUND, INVALID_STATE.
+// ended, to a subscription that still covers its merchant. Errors: NOT_FOUND, INVALID_STATE.
 func (s *Service) ResendFor(
 	ctx context.Context, tx *postgres.Tx, reader Reader, uid uuid.UUID, by string,
 ) (Read, error) {
@@ -132,6 +132,9 @@ func (s *Service) ResendFor(
 	case !old.State.IsFinal():
 		return Read{}, lending.NewError(lending.CodeInvalidState,
 			"delivery %s is still on its way", uid)
+	}
+	if err := checkCovered(ctx, tx, reader, old); err != nil {
+		return Read{}, err
 	}
 	made, err := s.Resend(ctx, tx, []uuid.UUID{uid}, by, "asked for over the API")
 	if err != nil {
@@ -157,21 +160,55 @@ func (s *Service) SubscriptionsFor(
 	return found, err
 }
 
-// StateFor returns the state of a subscription that covers a merchant of the reader, deleted
-// ones included. Error: NOT_FOUND.
-func StateFor(
+// Coverage is what a subscription is to a reader.
+type Coverage struct {
+	State subscription.State
+	// Merchants are those of the reader that it covers now.
+	Merchants []uuid.UUID
+}
+
+// CoverageFor tells of a subscription that covers a merchant of the reader, deleted ones included.
+// Error: NOT_FOUND.
+func CoverageFor(
 	ctx context.Context, from postgres.Querier, reader Reader, uid uuid.UUID,
-) (subscription.State, error) {
-	var c postgres.Conditions
-	c.Add(`s.subscription_uid = ?`, uid)
-	c.Add(`s.subscription_uid IN (`+coveredSubscriptions+`)`, reader.PartnerUID, reader.merchants())
-	var state subscription.State
-	err := from.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
-	if postgres.IsNoRows(err) {
-		return "", subscription.NotFound(uid)
+) (found Coverage, err error) {
+	var covers []struct {
+		State    subscription.State `db:"state"`
+		Merchant uuid.UUID          `db:"merchant_uid"`
 	}
+	err = from.SelectContext(ctx, &covers, `
+		SELECT s.state, own.merchant_uid
+		  FROM subscriptions s
+		  JOIN unnest($3::uuid[]) AS own (merchant_uid)
+		    ON s.all_merchants OR EXISTS (
+		           SELECT FROM subscription_merchants m
+		            WHERE m.subscription_uid = s.subscription_uid
+		              AND m.merchant_uid = own.merchant_uid)
+		 WHERE s.subscription_uid = $1
+		   AND s.partner_uid = $2`, uid, reader.PartnerUID, reader.merchants())
 	if err != nil {
-		return "", fmt.Errorf("looking up subscription %s: %w", uid, err)
+		return Coverage{}, fmt.Errorf("looking up subscription %s: %w", uid, err)
 	}
-	return state, nil
+	if len(covers) == 0 {
+		return Coverage{}, subscription.NotFound(uid)
+	}
+	found.State = covers[0].State
+	for _, one := range covers {
+		found.Merchants = append(found.Merchants, one.Merchant)
+	}
+	return found, nil
+}
+
+// checkCovered refuses a delivery of a merchant that its subscription covered once.
+func checkCovered(ctx context.Context, tx *postgres.Tx, reader Reader, of Read) error {
+	if of.MerchantUID == nil {
+		return nil
+	}
+	reader.Merchants = []uuid.UUID{*of.MerchantUID}
+	_, err := CoverageFor(ctx, tx, reader, of.SubscriptionUID)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return lending.NewError(lending.CodeInvalidState,
+			"delivery %s cannot be re-sent: the subscription no longer covers this merchant", of.UID)
+	}
+	return err
 }
