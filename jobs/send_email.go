@@ -145,6 +145,7 @@ func messageOf(draft email.Draft, publicURL string) (mail.Message, error) {
 			Kinds:        facts[email.ParamKinds],
 			Since:        facts[email.ParamSince],
 			RecoverSince: facts[email.ParamRecoverSince],
+			Deleted:      facts[email.ParamDeleted] != "",
 		}
 		if publicURL != "" {
 			contact.DocsURL, _ = url.JoinPath(publicURL, "docs", "catch-up")

@@ -59,6 +59,9 @@ func (s *Service) mailContact(
 	if earliest := tx.Now.Add(-recoverable); since.Before(earliest) {
 		params[email.ParamRecoverSince] = moment(earliest)
 	}
+	if of.Deleted {
+		params[email.ParamDeleted] = "true"
+	}
 	err := s.Emails.Schedule(ctx, tx, email.Message{
 		Kind: email.KindDeliveriesFailed, ToName: of.PartnerName, ToAddress: of.Contact,
 		Params: params,

@@ -133,6 +133,23 @@ func TestContactCanRecover(t *testing.T) {
 	}
 }
 
+// What failed before its subscription was deleted is told of, and that it cannot be sent again.
+func TestContactOfADeletedSubscriptionIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.contact("it@sunvolt.example")
+	h.status.Store(500)
+	h.publish()
+	h.finish()
+	h.exec(`UPDATE subscriptions SET state = 'deleted' WHERE subscription_uid = $1`, h.subscription)
+	h.look()
+	mails := h.contactMails(0)
+	if len(mails) != 1 || mails[0].Params[email.ParamDeleted] != "true" ||
+		mails[0].Params[email.ParamFailures] != "1" {
+		t.Errorf("mails %+v", mails)
+	}
+}
+
 // A partner without a contact, a test, and what arrives at last tell nobody; who gets a contact
 // hears of what fails from then on.
 func TestContactIsNotTold(t *testing.T) {

@@ -68,6 +68,7 @@ const (
 	ParamEvent          = "event"           // the event kind of the delivery
 	ParamApplicationUID = "application_uid" // whose event it was
 	ParamSubscription   = "subscription"    // the name of the subscription
+	ParamDeleted        = "deleted"         // "true" when the subscription was deleted
 	ParamKinds          = "kinds"           // a line for each kind of event: "task.created: 3"
 )
 

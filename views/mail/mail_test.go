@@ -350,3 +350,27 @@ func TestAmountsNameTheirCurrency(t *testing.T) {
 		t.Errorf("without an amount there is a currency: %s", undecided.Text)
 	}
 }
+
+// A contact whose subscription was deleted is told to read, and not to do what would be refused.
+func TestContactOfADeletedSubscription(t *testing.T) {
+	t.Parallel()
+	contact := mail.Contact{
+		Subscription: "0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d", URL: "https://hooks.example/events",
+		Failures: "2", Since: "2026-11-21T09:12:00Z", RecoverSince: "2026-11-22T00:00:00Z",
+	}
+	for _, deleted := range []bool{false, true} {
+		contact.Deleted = deleted
+		content := render(t, sampleLender(), contact)
+		for _, part := range []string{content.Text, parse(t, content.HTML).Text()} {
+			part = strings.Join(strings.Fields(part), " ")
+			for words, want := range map[string]bool{
+				"follow the feed with GET /v2/events": true, "was deleted meanwhile": deleted,
+				"POST /v2/recoveries": !deleted, "The next mail": !deleted, "/resend": !deleted,
+			} {
+				if strings.Contains(part, words) != want {
+					t.Errorf("deleted %t: whether it says %q is to be %t:\n%s", deleted, words, want, part)
+				}
+			}
+		}
+	}
+}

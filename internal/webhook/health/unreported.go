@@ -65,6 +65,8 @@ type Unreported struct {
 	Failures     int64     `db:"failures"`
 	// Since is the time of the first of the events.
 	Since time.Time `db:"since"`
+	// Deleted tells that nothing can be sent to the subscription again.
+	Deleted bool `db:"deleted"`
 }
 
 // TakeUnreported takes what the partners' contacts are to be mailed now, by subscription and kind
@@ -104,7 +106,8 @@ func (s *Service) TakeUnreported(ctx context.Context, tx *postgres.Tx) ([]Unrepo
 		          WHERE subscription_uid = ANY($1::uuid[])
 		         RETURNING *)
 		SELECT subscription_uid, coalesce(s.name, '') AS name, s.url, p.name AS partner_name,
-		       p.contact, t.event, t.failures, t.since
+		       p.contact, t.event, t.failures, t.since,
+		       s.state = 'deleted' AS deleted
 		  FROM taken t
 		  JOIN subscriptions s USING (subscription_uid)
 		  JOIN partners p USING (partner_uid)
