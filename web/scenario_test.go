@@ -97,13 +97,18 @@ func TestScenariosThatDoNotFit(t *testing.T) {
 			t.Errorf("%v answered %s", product, answer.Raw)
 		}
 	}
+	unknown := play(map[string]any{"name": "approved", "product_uid": uuid.New()})
+	if unknown.Message() != `"product_uid" must be an active product` {
+		t.Errorf("an unknown product answered %s", unknown.Raw)
+	}
 	if answer := play(map[string]any{"name": "rich"}); strings.Join(answer.Fields(), "") != "name" {
 		t.Errorf("another name answered %s", answer.Raw)
 	}
 	if _, err := s.DB.ExecContext(t.Context(), `UPDATE products SET active = false`); err != nil {
 		t.Fatal(err)
 	}
-	if answer := play(map[string]any{"name": "approved"}); answer.Status != http.StatusConflict {
+	if answer := play(map[string]any{"name": "approved"}); answer.Status != http.StatusConflict ||
+		answer.Message() != "there is no active product: have one set up by the lender" {
 		t.Errorf("without products it answered %s", answer.Raw)
 	}
 }

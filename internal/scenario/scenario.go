@@ -142,12 +142,17 @@ func choose(products []lending.Product, wanted Wanted) (lending.Product, error) 
 			return product, nil
 		}
 	}
+	of, has := "", "there is no active product"
+	if stages > 1 {
+		of = fmt.Sprintf(" of at least %d stages", stages)
+		has = fmt.Sprintf("no active product has at least %d stages", stages)
+	}
 	if wanted.ProductUID != nil {
 		return lending.Product{}, lending.Invalid("product_uid",
-			`"product_uid" must be an active product of at least %d stages`, stages)
+			`"product_uid" must be an active product%s`, of)
 	}
 	return lending.Product{}, lending.NewError(lending.CodeInvalidState,
-		"no active product has at least %d stages: have one set up by the lender", stages)
+		"%s: have one set up by the lender", has)
 }
 
 func (p *play) step(format string, args ...any) {
