@@ -77,7 +77,10 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Environment: string(s.Settings.Env),
 			Currency:    s.Settings.Currency,
 			Egress:      s.Settings.EgressCIDRs,
-			Keys:        s.Statements.PublicKeys,
+			Webhooks: &docs.Timing{
+				Timeout: s.Settings.WebhookTimeout, RetryAfterMax: s.Settings.WebhookRetryAfterMax,
+			},
+			Keys: s.Statements.PublicKeys,
 		})
 	}
 	if s.Settings.Has(config.RoleConsole) {

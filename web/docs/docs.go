@@ -40,6 +40,8 @@ type Options struct {
 	Currency string
 	// Egress are the networks that webhooks come from; empty names none.
 	Egress []netip.Prefix
+	// Webhooks is how deliveries are timed; nil is as the guides are written.
+	Webhooks *Timing
 	// Keys are those that verify statements, the one that signs first; nil has none.
 	Keys func(ctx context.Context) ([]statement.Key, error)
 }
@@ -67,7 +69,7 @@ func New(options Options) *Site {
 			base = strings.TrimRight(options.BaseURL(), "/")
 		}
 		built, err := newLibrary(base, cmp.Or(options.Environment, development),
-			cmp.Or(options.Currency, ExampleCurrency))
+			cmp.Or(options.Currency, ExampleCurrency), options.Webhooks)
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}

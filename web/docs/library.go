@@ -42,20 +42,21 @@ type library struct {
 	doc         *document
 	environment string
 	currency    string
+	webhooks    *Timing
 	sections    []section
 	// assets maps a plain asset name to its address.
 	assets map[string]string
 }
 
 // newLibrary renders everything for one base address.
-func newLibrary(base, environment, currency string) (*library, error) {
+func newLibrary(base, environment, currency string, webhooks *Timing) (*library, error) {
 	doc, err := readDocument(base, currency)
 	if err != nil {
 		return nil, err
 	}
 	lib := &library{
 		files: map[string]*file{}, assets: map[string]string{}, doc: doc,
-		environment: environment, currency: currency,
+		environment: environment, currency: currency, webhooks: webhooks,
 	}
 	if err := lib.addContent(); err != nil {
 		return nil, err

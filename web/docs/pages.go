@@ -75,7 +75,7 @@ var pages = []pageSpec{
 	{
 		docsview.Link{Href: Prefix + "/going-live", Label: "Going live"},
 		"going-live", "Going live",
-		"What to settle with the lender and to try before the first real borrower.", guidePage,
+		"What to settle with the lender and to try before the first real borrower.", goingLivePage,
 	},
 	{
 		docsview.Link{Href: Prefix + "/changes", Label: "Changes"},
@@ -113,8 +113,8 @@ func (l *library) addPages(pages []pageSpec) error {
 		if err != nil {
 			return fmt.Errorf("reading the guide %s: %w", page.guide, err)
 		}
-		prose := strings.NewReplacer(ExampleBaseURL, l.doc.base,
-			"`"+ExampleCurrency+"`", "`"+l.currency+"`").Replace(string(guide))
+		prose := strings.NewReplacer(append(l.webhooks.words(), ExampleBaseURL, l.doc.base,
+			"`"+ExampleCurrency+"`", "`"+l.currency+"`")...).Replace(string(guide))
 		frame := l.frame(page, pages)
 		frame.Contents = docsview.Contents(prose)
 		component, err := page.render(l, frame, prose)
@@ -174,6 +174,21 @@ func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Compon
 		prose = strings.Replace(prose, quickStartMail, note, 1)
 	}
 	return docsview.QuickStart(frame, prose, steps), err
+}
+
+// trySection heads what is to be tried in the sandbox, and tryNote says so in production, whose
+// address the commands bear.
+const (
+	trySection = "## Try in the sandbox\n"
+	tryNote    = "**This is production**, where the sandbox operations answer 404 and borrowers are " +
+		"mailed for real. Ask the lender for the sandbox address and try these there."
+)
+
+func goingLivePage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
+	if l.environment == production {
+		prose = strings.Replace(prose, trySection, trySection+"\n"+tryNote+"\n", 1)
+	}
+	return docsview.Guide(frame, prose), nil
 }
 
 // catchUpPage shows whole programs that follow the feed.

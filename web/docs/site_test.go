@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
@@ -410,8 +411,8 @@ func body(t *testing.T, address, accept string) []byte {
 	return received
 }
 
-// TestSettings are those of which the pages speak: production says where the sandbox is, and the
-// networks that webhooks come from are published.
+// TestSettings are those of which the pages speak: production says where the sandbox is, how
+// long an endpoint has to answer, and the networks that webhooks come from are published.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	networks := []netip.Prefix{
@@ -426,15 +427,23 @@ func TestSettings(t *testing.T) {
 		site                *Site
 		environment, egress string
 		currency            string
+		within, retryAfter  string
 	}{
-		{common, development, `{"addresses":[]}`, "USD"},
+		{common, development, `{"addresses":[]}`, "USD", "30 seconds", "attempt later, up to an hour."},
 		{
-			New(Options{Environment: "sandbox", Currency: "CAD"}), "sandbox", `{"addresses":[]}`,
-			"CAD",
+			New(Options{
+				Environment: "sandbox", Currency: "CAD",
+				Webhooks: &Timing{Timeout: 90 * time.Second, RetryAfterMax: 2 * time.Hour},
+			}), "sandbox", `{"addresses":[]}`,
+			"CAD", "90 seconds", "attempt later, up to 2 hours.",
 		},
 		{
-			New(Options{Environment: production, Egress: networks, Currency: "EUR"}), production,
+			New(Options{
+				Environment: production, Egress: networks, Currency: "EUR",
+				Webhooks: &Timing{Timeout: 5 * time.Second},
+			}), production,
 			`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`, "EUR",
+			"5 seconds", "Your `Retry-After` moves no attempt.",
 		},
 	} {
 		server := serve(t, test.site)
@@ -457,6 +466,17 @@ func TestSettings(t *testing.T) {
 			if got := string(body(t, server.URL+Prefix+path, "")); !strings.Contains(got, want) {
 				t.Errorf("%s: %s does not say %q", test.environment, path, want)
 			}
+		}
+		webhooks := string(body(t, server.URL+Prefix+"/webhooks.md", ""))
+		live := string(body(t, server.URL+Prefix+"/going-live.md", ""))
+		if !strings.Contains(webhooks, "299 within "+test.within+" to") ||
+			!strings.Contains(webhooks, test.retryAfter) ||
+			!strings.Contains(live, "2xx status within "+test.within+".") {
+			t.Errorf("%s: the pages do not say %q and %q",
+				test.environment, test.within, test.retryAfter)
+		}
+		if note := notes[production]; strings.Contains(live, note) != (test.environment == production) {
+			t.Errorf("%s: to go live says %s", test.environment, live)
 		}
 		got := strings.TrimSpace(string(body(t, server.URL+"/docs/egress.json", "")))
 		if got != test.egress {
