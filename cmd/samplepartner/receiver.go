@@ -59,10 +59,10 @@ func (e Event) thing() string {
 type identity struct{ application, status, timestamp string }
 
 // Receiver takes webhooks, checks that they are genuine and prints each event
-// once; of those that come late, after a newer one that tells the same thing of the same subject, it
-// says so.
-// What it has seen it keeps in memory, up to remembered events: a real one keeps
-// them under a unique index in its database, and the last sequence with each thing of a subject.
+// once; of those that come late, after a newer one that tells the same thing of the same
+// subject, it says so. What it has seen it keeps in memory, up to remembered events: a real one
+// keeps them under a unique index in its database, and the last sequence with each thing of a
+// subject.
 type Receiver struct {
 	// Secret is the signing secret; empty checks no signature.
 	Secret string
