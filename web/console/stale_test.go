@@ -12,6 +12,9 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
@@ -19,6 +22,79 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/web/console/action"
 )
+
+// What a form says of its effects is true when it acts: what that rests on was not changed
+// meanwhile. A form that carries nothing of it saw what is so now.
+func TestAChangeHasTheEffectsThatItNamed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	roof := r.NewProduct(t, "ROOF", "100")
+	decided, approved := lending.StatusHardPullAuthorization, lending.StatusApproved
+	accept := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+		_, err := r.Applications.AcceptOffer(ctx, tx, apptest.Operator(), application.Acceptance{
+			ApplicationUID: uid, ProductUID: uuid.MustParse(roof.UID),
+		})
+		return err
+	}
+	reduce := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+		_, err := r.Applications.ChangeAmount(ctx, tx, apptest.Operator(), uid,
+			apptest.Money("3000"))
+		return err
+	}
+	for _, test := range []struct {
+		in        lending.ApplicationStatus
+		form      []string
+		fields    map[string]string
+		meanwhile func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error
+		was, is   string
+	}{
+		{approved, []string{"accept"}, nil, reduce, "ROOF 10000.00", "ROOF 3000.00"},
+		{
+			approved, []string{"amount"}, map[string]string{"approved_amount": "4000"}, accept,
+			"nothing selected", "ROOF selected",
+		},
+		{
+			approved, []string{"terms"}, map[string]string{"term": "60"}, accept,
+			"nothing selected", "ROOF selected",
+		},
+		{
+			decided, []string{"status", "to", "Pend Clearance"}, nil, accept,
+			"communications paused", "communications enabled",
+		},
+		{
+			lending.StatusHardPull, []string{"status", "to", "Approved"}, nil, accept,
+			"nothing selected", "a loan of 10000.00 opens",
+		},
+		{
+			lending.StatusPendingReview, []string{"decision"}, nil, accept,
+			"communications paused", "communications enabled",
+		},
+		{
+			decided, []string{"task"}, map[string]string{"title": "Call"}, accept,
+			"communications paused", "communications enabled",
+		},
+	} {
+		uid := r.Application(t, apptest.In(test.in)).UID
+		to, values := b.get(changePath(uid, test.form[0], test.form[1:]...)).formValues(t)
+		for name, value := range test.fields {
+			values.Set(name, value)
+		}
+		r.do(func(ctx context.Context, tx *postgres.Tx) error { return test.meanwhile(ctx, tx, uid) })
+		before := len(r.recorded(uid))
+		said := b.post(to, values).wantStatus(t, http.StatusConflict).text("main .notice-bad")
+		_, difference, _ := strings.Cut(said, "it was ")
+		was, is, _ := strings.Cut(difference, " and is ")
+		if !strings.Contains(was, test.was) || !strings.Contains(is, test.is) {
+			t.Errorf("%v says %q, want that it was %q and is %q", test.form, said, test.was, test.is)
+		}
+		if got := r.recorded(uid)[before:]; len(got) != 0 {
+			t.Errorf("%v recorded %v", test.form, got)
+		}
+		values.Del(action.SeenField)
+		b.post(to, values).wantStatus(t, http.StatusSeeOther)
+	}
+}
 
 // The merchants that another operator chose meanwhile are in force after a save that changed
 // something else, and can be taken away by one who sees them.

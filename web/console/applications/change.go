@@ -30,8 +30,8 @@ type change struct {
 	action string
 	// confirm returns its form. An error says why it is not possible now.
 	confirm func(changing) (changeForm, error)
-	// basis writes what it rests on. The form carries that, and what differs by the time
-	// the form is sent is told instead of changed; nil for nothing.
+	// basis writes what it rests on, and with it what the form says of its effects. The form
+	// carries that, and what differs by the time the form is sent is told instead of changed.
 	basis func(changing) string
 	// ofTask tells that it is about one of the application's tasks.
 	ofTask bool
@@ -41,26 +41,25 @@ type change struct {
 var changes = map[string]change{
 	"status": {
 		action: "application.status", confirm: changing.confirmStatus,
-		basis: func(c changing) string { return string(c.now.Status) },
+		basis: func(c changing) string { return c.standing() + c.opening() },
 	},
 	"decision": {
 		action: "application.decide", confirm: changing.confirmDecision,
 		basis: func(c changing) string {
-			return fmt.Sprintf("%s, %s", c.now.Status, ui.Plural(len(c.now.Offers), "offer", "offers"))
+			return c.standing() + "; " + ui.Plural(len(c.now.Offers), "offer", "offers")
 		},
 	},
 	"accept": {
 		action: "application.accept_offer", confirm: changing.confirmAcceptance,
-		basis: func(c changing) string {
-			return fmt.Sprintf("%s with %s selected", c.now.Status,
-				cmp.Or(c.now.SelectedProductCode, "nothing"))
-		},
+		basis: changing.offers,
 	},
 	"document": {
 		action: "application.document", confirm: changing.confirmDocument, basis: changing.documents,
 	},
-	// A task rests on nothing; the form's token keeps it from being made twice.
-	"task": {action: "task.create", confirm: changing.confirmTask},
+	// The form's token keeps a task from being made twice.
+	"task": {
+		action: "task.create", confirm: changing.confirmTask, basis: changing.communications,
+	},
 	"task-status": {
 		action: "task.status", confirm: changing.confirmTaskStatus, ofTask: true,
 		basis: func(c changing) string { return string(c.now.Task.Status) },
@@ -188,16 +187,14 @@ func (c changing) form(
 	if err != nil {
 		return form, err
 	}
-	basis := change.basis
-	if basis == nil {
-		basis = func(changing) string { return "" }
-	}
+	basis := change.basis(c)
 	form.Fields, form.Done = confirmation.form, confirmation.done
 	form.Unchanged = "Nothing was changed."
 	form.Fields.Cancel = c.back
-	form.Fields.Hidden = append(form.Fields.Hidden, action.Seen(basis(c)),
+	form.Fields.Hidden = append(form.Fields.Hidden, action.Seen(basis),
 		ui.HiddenField{Name: "back", Value: c.back})
-	seen, by := ctx.FormValue(action.SeenField), application.Caller{Name: page.User(ctx).Email}
+	seen := cmp.Or(ctx.FormValue(action.SeenField), basis)
+	by := application.Caller{Name: page.User(ctx).Email}
 	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
 		if confirmation.overtaken != nil {
 			return outcome, confirmation.overtaken
@@ -205,7 +202,7 @@ func (c changing) form(
 		if *c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
 			return outcome, err
 		}
-		if now := basis(c); now != seen {
+		if now := change.basis(c); now != seen {
 			return outcome, action.Overtaken(seen, now)
 		}
 		outcome.Target = c.back
@@ -231,6 +228,18 @@ func cameFrom(ctx echo.Context, fallback string) string {
 		return page.SafeNext(back)
 	}
 	return fallback
+}
+
+// standing writes what most effects of a change follow from: where the application is, what is
+// selected, and whether its borrower is mailed.
+func (c changing) standing() string {
+	return fmt.Sprintf("%s; %s selected; %s", c.now.Status,
+		cmp.Or(c.now.SelectedProductCode, "nothing"), c.communications())
+}
+
+// communications writes whether the borrower is mailed.
+func (c changing) communications() string {
+	return "communications " + string(c.now.Communications)
 }
 
 // tells says which event a change causes and who gets it.

@@ -30,7 +30,7 @@ func (c changing) confirmStatus() (changeForm, error) {
 	if to.NeedsStipulation() {
 		effects = append(effects, c.mails("stipulation"))
 	}
-	if _, due := lending.LoanToOpen(to, c.now.Offers, c.now.Selected()); due && !c.now.LoanOpen {
+	if c.opening() != "" {
 		effects = append(effects, "The loan opens: the selected product's offer becomes its amount.")
 	}
 	var risks []string
@@ -51,6 +51,16 @@ func (c changing) confirmStatus() (changeForm, error) {
 			return app.Status != before, err
 		},
 	}, nil
+}
+
+// opening writes which loan a move opens, empty for none.
+func (c changing) opening() string {
+	to := lending.ApplicationStatus(c.get("to"))
+	offer, due := lending.LoanToOpen(to, c.now.Offers, c.now.Selected())
+	if !due || c.now.LoanOpen {
+		return ""
+	}
+	return "; a loan of " + offer.ApprovedAmount.String() + " opens"
 }
 
 func (c changing) confirmDecision() (changeForm, error) {

@@ -111,7 +111,7 @@ func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptan
 	return acceptance, errs.Err()
 }
 
-// offers writes amounts and terms of every offer that a change applies to.
+// offers writes how things stand, with amounts and terms of every offer.
 func (c changing) offers() string {
 	var texts []string
 	for _, offer := range c.now.Offers {
@@ -124,7 +124,7 @@ func (c changing) offers() string {
 	if c.now.Loan != nil && c.now.Loan.Drawn().IsPositive() {
 		drawn = c.now.Loan.Drawn().String() + " drawn"
 	}
-	return string(c.now.Status) + ", " + strings.Join(append(texts, drawn), "; ")
+	return c.standing() + "; " + strings.Join(append(texts, drawn), "; ")
 }
 
 // affected says which offers a change applies to.
