@@ -20,6 +20,7 @@ package alert
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,6 +93,9 @@ const (
 	Problem Severity = "problem"
 )
 
+// BySystem is who closed an item whose cause was gone.
+const BySystem = "system"
+
 // Item is one alert: something that needs a human.
 type Item struct {
 	UID  uuid.UUID `db:"item_uid"`
@@ -112,10 +116,24 @@ type Item struct {
 	// Owner is the e-mail address of who took it, empty for nobody.
 	Owner        string     `db:"owner"`
 	SnoozedUntil *time.Time `db:"snoozed_until"`
-	// ClosedAt is nil while it is open; ClosedBy is a person or "system".
+	// ClosedAt is nil while it is open; ClosedBy is a person or BySystem.
 	ClosedAt *time.Time `db:"closed_at"`
 	ClosedBy string     `db:"closed_by"`
 	Note     string     `db:"note"`
+}
+
+// Seen describes what resolving the item closes for good. It is empty where an item opens again as
+// long as the cause lasts, which then hides nothing from anybody.
+func (i Item) Seen() string {
+	switch i.Kind {
+	case KindUsedUp, KindUnknown:
+		return strconv.Itoa(i.Count)
+	case KindDrawOverdue, KindUndecided, KindMailFailed:
+		return strconv.Itoa(i.Count) + "; " + i.Detail
+	case KindFailing, KindCertificate, KindProbe, KindOverdue, KindNeverSucceeded, KindUnopened,
+		KindMailRefused:
+	}
+	return ""
 }
 
 // Snoozed tells whether the item is out of sight at a time.

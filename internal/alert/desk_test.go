@@ -56,8 +56,9 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	}
 	h.Fund(h, first.ID, lending.FundingProcessing)
 	h.look()
-	if item, _ := h.open(alert.KindDrawOverdue); item.Count != 1 {
-		t.Errorf("with one paid it counts %d", item.Count)
+	seen := item.Seen()
+	if item, _ := h.open(alert.KindDrawOverdue); item.Count != 1 || item.Seen() == seen {
+		t.Errorf("with one paid it counts %d, and resolving it closes %q", item.Count, item.Seen())
 	}
 	h.Settle(h, second.ID)
 	h.look()

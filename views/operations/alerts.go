@@ -11,6 +11,10 @@ import (
 type NoteForm struct {
 	Note  string
 	Wrong map[string]string
+	// Refused says why nothing was done, empty for nothing to say.
+	Refused string
+	// Seen is sent along by the form that resolves the alert.
+	Seen ui.HiddenField
 }
 
 // AlertTable lists alerts as they stand at a time.

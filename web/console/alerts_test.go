@@ -317,7 +317,28 @@ func TestAlertQueue(t *testing.T) {
 		t.Errorf("the missing note is named %q", got)
 	}
 	act(url.Values{"act": {"explode"}}, http.StatusBadRequest)
-	act(url.Values{"act": {"resolve"}, "note": {"The partner is told."}}, http.StatusSeeOther)
+	stale := url.Values{
+		"act": {"resolve"}, "note": {"It was maintenance."},
+		"seen": {page.find("[name=seen]").AttrOr("value", "")},
+	}
+	r.useUp("Declined")
+	grown := act(stale, http.StatusConflict)
+	if got := grown.text("main .notice-bad"); !strings.Contains(got, "it was 1 and is 2 now") {
+		t.Errorf("of what was added meanwhile it says %q", got)
+	}
+	if kept := grown.find("#note").AttrOr("value", ""); kept != "It was maintenance." {
+		t.Errorf("the note became %q", kept)
+	}
+	act(url.Values{
+		"act": {"resolve"}, "note": {"The partner is told."},
+		"seen": {grown.find("[name=seen]").AttrOr("value", "")},
+	}, http.StatusSeeOther)
+	late := act(stale, http.StatusConflict).text("main")
+	if !containsAll(late, []string{
+		operatorEmail + " closed this at 20", "not kept: “It was maintenance.”", "The partner is told.",
+	}) {
+		t.Errorf("who resolves it after somebody else reads %q", late)
+	}
 	if text := b.get(item).text("main"); !strings.Contains(text, "The partner is told.") ||
 		strings.Contains(text, "Assign to me") {
 		t.Errorf("a closed item says %q", text)

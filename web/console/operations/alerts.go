@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -76,16 +77,46 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 }
 
 // alert shows one alert and what can be done about it.
-func (f *Feature) alert(ctx echo.Context) error { return f.showAlert(ctx, http.StatusOK, nil) }
+func (f *Feature) alert(ctx echo.Context) error { return f.showAlert(ctx, nil) }
 
-func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]string) error {
+// showAlert shows an alert, and what was wrong with the form that came, nil for nothing.
+func (f *Feature) showAlert(ctx echo.Context, refusal *lending.Error) error {
 	item, err := page.Named(ctx, f.Alerts.Get)
 	if err != nil {
 		return err
 	}
-	form := operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}
+	form := operations.NoteForm{
+		Note: ctx.FormValue("note"), Wrong: map[string]string{}, Seen: action.Seen(item.Seen()),
+	}
+	status := http.StatusOK
+	if refusal != nil {
+		status = f.Status(refusal.Code)
+		for _, detail := range refusal.Details {
+			form.Wrong[detail.Field] = page.Sentence(detail.Message)
+		}
+		if len(refusal.Details) == 0 {
+			form.Refused = page.Sentence(refusal.Message)
+		}
+	}
+	if item.ClosedAt != nil && refusal != nil {
+		form.Refused = closedMeanwhile(ctx, item, form.Note)
+	}
 	return f.Show(ctx, status, alertsPlace.Under(paths.Alerts, ui.AlertKind(item.Kind)),
 		operations.Alert(item, f.DB.Now(), form))
+}
+
+// closedMeanwhile tells who sent a form about an alert that somebody had closed, who that was, and
+// gives back what was typed.
+func closedMeanwhile(ctx echo.Context, item alert.Item, note string) string {
+	said := item.ClosedBy + " closed this at "
+	if item.ClosedBy == alert.BySystem {
+		said = "The cause was gone, so this closed by itself at "
+	}
+	said += ui.Absolute(ctx.Request().Context(), *item.ClosedAt) + "."
+	if note != "" {
+		said += " Your note was not kept: “" + note + "”"
+	}
+	return said
 }
 
 // alertDone is what is said after each act on an alert.
@@ -116,12 +147,8 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 	})
 	labels := map[string]string{"note": "The note", "until": "The time"}
 	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, labels))
-	if ok && len(refusal.Details) > 0 {
-		wrong := map[string]string{}
-		for _, detail := range refusal.Details {
-			wrong[detail.Field] = page.Sentence(detail.Message)
-		}
-		return f.showAlert(ctx, http.StatusBadRequest, wrong)
+	if ok && (len(refusal.Details) > 0 || refusal.Code == lending.CodeInvalidState) {
+		return f.showAlert(ctx, refusal)
 	}
 	if err != nil {
 		return err
@@ -149,6 +176,14 @@ func (f *Feature) changeAlert(
 		}
 		return f.Alerts.Snooze(request, tx, uid, tx.Now.Add(length))
 	case "resolve":
+		item, err := f.Alerts.Lock(request, tx, uid)
+		if err != nil {
+			return operator.Outcome{}, err
+		}
+		now := item.Seen()
+		if seen := cmp.Or(ctx.FormValue(action.SeenField), now); seen != now && item.ClosedAt == nil {
+			return operator.Outcome{}, action.Overtaken(seen, now)
+		}
 		return f.Alerts.Resolve(request, tx, uid, ctx.FormValue("note"), by)
 	}
 	return operator.Outcome{}, lending.NewError(lending.CodeValidation, "There is no such action.")
