@@ -16,6 +16,7 @@ const maxReason = 500
 
 // LegalHold keeps everything of an application, for as long as it is not released.
 type LegalHold struct {
+	ID             int64      `db:"hold_id"`
 	ApplicationUID uuid.UUID  `db:"application_uid"`
 	Reason         string     `db:"reason"`
 	PlacedBy       string     `db:"placed_by"`
@@ -29,7 +30,7 @@ type LegalHold struct {
 func (h LegalHold) InForce() bool { return h.ReleasedAt == nil }
 
 const legalHoldColumns = `
-	application_uid, reason, placed_by, placed_at, release_reason, released_by, released_at`
+	hold_id, application_uid, reason, placed_by, placed_at, release_reason, released_by, released_at`
 
 // Place puts an application under a legal hold. What was removed before stays
 // removed. Errors: NOT_FOUND, VALIDATION_ERROR for the reason, INVALID_STATE

@@ -37,12 +37,29 @@ func TestLegalHold(t *testing.T) {
 	if count != 1 {
 		t.Fatalf("%d holds are in force, want 1", count)
 	}
+	// The release of a hold that was followed by another one leaves that.
+	shown = b.get(form)
+	if text := shown.text(".dialog-body"); !containsAll(text, []string{reason, adminEmail[1:]}) {
+		t.Errorf("the release of a hold says %q", text)
+	}
+	_, stale := shown.formValues(t)
+	stale.Set("reason", "Settled")
+	b.fillIn(form, map[string]string{"reason": "Settled"})
+	b.fillIn(form, map[string]string{"reason": "SUBPOENA"})
+	refused := b.post(form, stale).wantStatus(t, http.StatusConflict)
+	if text := refused.text("main"); !containsAll(text, []string{reason, "and is", "SUBPOENA"}) {
+		t.Errorf("the refusal says %q", text)
+	}
+	count = r.count(`SELECT count(*) FROM application_holds WHERE released_at IS NULL`)
+	if count != 1 {
+		t.Fatalf("the second hold is released by the form of the first")
+	}
 	released, _ := b.fillIn(form, map[string]string{"reason": "Order lifted"})
 	shown = b.get(released.wantStatus(t, http.StatusSeeOther).Location)
 	if text := shown.text(".facts"); !strings.Contains(text, "Place a legal hold") {
 		t.Errorf("after releasing it reads %q", text)
 	}
-	if r.audits("application.hold") != 1 || r.audits("application.release") != 1 {
-		t.Error("placing and releasing are not in the audit log once each")
+	if r.audits("application.hold") != 2 || r.audits("application.release") != 2 {
+		t.Error("placing and releasing are not in the audit log once for each hold")
 	}
 }

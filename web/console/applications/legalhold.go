@@ -1,7 +1,9 @@
 package applications
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -55,7 +57,7 @@ func (f *Feature) legalHold() action.Spec {
 			}
 			path := paths.To(paths.Application, uid.String())
 			form := action.Form{
-				Place: placeOf(summary).Under(path, ""), Fields: legalHoldForm(release),
+				Place: placeOf(summary).Under(path, ""), Fields: legalHoldForm(ctx, release, held),
 				Change: action.Change{Done: "The application is under a legal hold."},
 			}
 			form.Fields.About, form.Fields.Cancel = about(summary), path
@@ -66,8 +68,12 @@ func (f *Feature) legalHold() action.Spec {
 					"The legal hold is released."
 			}
 			by, reason := page.User(ctx).Email, ctx.FormValue("reason")
+			seen := cmp.Or(ctx.FormValue(action.SeenField), legalHoldWords(held))
 			form.Do = func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-				_, err := change(ctx, tx, uid, by, reason)
+				hold, err := change(ctx, tx, uid, by, reason)
+				if now := legalHoldWords(&hold); err == nil && release && now != seen {
+					err = action.Overtaken(seen, now) // which undoes the release of another hold
+				}
 				return operator.Did(path, operator.NewEntry(name, uid.String(),
 					map[string]any{"held": release}, map[string]any{"held": !release})), err
 			}
@@ -76,8 +82,16 @@ func (f *Feature) legalHold() action.Spec {
 	}
 }
 
-// legalHoldForm asks for a legal hold, or for its release.
-func legalHoldForm(release bool) ui.Confirmation {
+// legalHoldWords tells one legal hold from every other, empty for none.
+func legalHoldWords(hold *retention.LegalHold) string {
+	if hold == nil {
+		return ""
+	}
+	return fmt.Sprintf("hold %d, “%s”, by %s", hold.ID, hold.Reason, hold.PlacedBy)
+}
+
+// legalHoldForm asks for a legal hold, or for the release of the one that is in force.
+func legalHoldForm(ctx echo.Context, release bool, held *retention.LegalHold) ui.Confirmation {
 	form := ui.Confirmation{
 		Title: "Place a legal hold", Submit: "Place the hold", NoReason: true,
 		Effects: []string{
@@ -94,8 +108,14 @@ func legalHoldForm(release bool) ui.Confirmation {
 	if release {
 		form.Title, form.Submit, form.Danger = "Release the legal hold", "Release the hold", true
 		form.Hidden[0].Value = "true"
+		form.Hidden = append(form.Hidden, action.Seen(legalHoldWords(held)))
 		form.Effects = []string{
 			"What the hold has kept beyond its time is removed by the next hourly run, for good.",
+		}
+		if held != nil {
+			form.Effects = slices.Insert(form.Effects, 0, fmt.Sprintf(
+				"Ends the hold that %s placed at %s: “%s”", held.PlacedBy,
+				ui.Absolute(ctx.Request().Context(), held.PlacedAt), held.Reason))
 		}
 	}
 	return form
