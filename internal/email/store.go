@@ -135,6 +135,26 @@ func lockOriginals(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error
 	return nil
 }
 
+// CountResends tells how often these mails were sent again, together. db is a pool or a transaction.
+func CountResends(
+	ctx context.Context, db sqlx.QueryerContext, uids ...uuid.UUID,
+) (count int, err error) {
+	err = sqlx.GetContext(ctx, db, &count,
+		`SELECT count(*) FROM emails WHERE resend_of = ANY ($1)`, pq.Array(uids))
+	if err != nil {
+		return 0, fmt.Errorf("counting re-sends: %w", err)
+	}
+	return count, nil
+}
+
+// LockResends is CountResends, and keeps others from sending these mails again until tx ends.
+func LockResends(ctx context.Context, tx *postgres.Tx, uids ...uuid.UUID) (int, error) {
+	if err := lockOriginals(ctx, tx, uids); err != nil {
+		return 0, err
+	}
+	return CountResends(ctx, tx, uids...)
+}
+
 // lockResendable locks mails that FindResendable found, and returns those that somebody else did
 // not send again, nor retention empty, meanwhile.
 func lockResendable(

@@ -201,7 +201,7 @@ func TestResendEmail(t *testing.T) {
 	if got := form.text(".risk"); !strings.Contains(got, "the recipient gets it twice") {
 		t.Errorf("the risk is %q", got)
 	}
-	action, _ := form.find("main form[method=post]").Attr("action")
+	action, stale := form.formValues(t)
 	back := b.post(action, url.Values{"reason": {"Lost in their spam"}}).wantStatus(t,
 		http.StatusSeeOther)
 	made := r.mails()[0]
@@ -224,6 +224,19 @@ func TestResendEmail(t *testing.T) {
 	old := b.get(paths.To(paths.Email, uid.String())).text("#resend-" + made.EmailUID.String())
 	if !strings.Contains(old, "Sent") || !strings.Contains(old, supportEmail) {
 		t.Errorf("the old mail says of its re-send %q", old)
+	}
+	// Who had the form open meanwhile is told instead of sending it a third time.
+	refused := b.post(action, stale).wantStatus(t, http.StatusConflict)
+	if got := refused.text(".notice-bad"); !strings.Contains(got,
+		"it was re-sent 0 times and is re-sent 1 time now") {
+		t.Errorf("the refusal says %q", got)
+	}
+	if got := refused.text(".risk"); !strings.Contains(got, "Re-sent 1 time already, last by "+
+		supportEmail) {
+		t.Errorf("the risks are %q", got)
+	}
+	if got := len(r.mails()); got != 2 {
+		t.Errorf("%d mails are in the log", got)
 	}
 	var entry struct{ Actor, Subject, Reason, After string }
 	r.must(r.DB.Get(&entry, `SELECT actor, subject, reason, after FROM audit_log

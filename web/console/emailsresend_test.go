@@ -50,6 +50,7 @@ func TestResendManyEmails(t *testing.T) {
 		!strings.Contains(got, "1 chosen e-mail is left out") {
 		t.Errorf("the question is %q", got)
 	}
+	stale := fieldsOf(b.post(paths.EmailsResend, url.Values{"email": texts(failed[0])}))
 	form := fieldsOf(ask)
 	form.Set("reason", "the mailbox is back")
 	for range 2 { // sent twice, it acts once
@@ -57,6 +58,12 @@ func TestResendManyEmails(t *testing.T) {
 	}
 	if got := r.audits("email.resend"); len(r.mails()) != 5 || got != 1 {
 		t.Fatalf("%d mails, %d entries in the audit log", len(r.mails()), got)
+	}
+
+	refused := b.post(paths.EmailsResend, stale).wantStatus(t, http.StatusConflict).text("main")
+	if !strings.Contains(refused, "it was re-sent 0 times and is re-sent 1 time now") ||
+		!strings.Contains(refused, "Re-sent 1 time already") {
+		t.Errorf("who ticked it at the same time is told %q", refused)
 	}
 
 	all := b.post(paths.EmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}}).

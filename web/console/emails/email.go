@@ -33,7 +33,7 @@ func (f *Feature) detail(ctx echo.Context) error {
 	}
 	var resend *ui.Confirmation
 	if mayResend(found.Email) {
-		form := resendForm(found.Email)
+		form := resendForm(ctx.Request().Context(), found)
 		resend = &form
 	}
 	page.AllowFrames(ctx)

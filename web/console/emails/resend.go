@@ -1,6 +1,7 @@
 package emails
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -42,15 +43,19 @@ func (f *Feature) resend() action.Spec {
 					"This e-mail is %s and cannot be re-sent.", found.State)
 			}
 			uid, user := found.EmailUID, page.User(ctx).Email
+			seen := cmp.Or(ctx.FormValue(action.SeenField), resentWords(len(found.Resends)))
 			reason := strings.TrimSpace(ctx.FormValue("reason"))
 			at := place.Under(paths.Emails, emails.Title(found.Email)).
 				Under(paths.To(paths.Email, uid.String()), "Re-send this e-mail")
 			at.Here = "Re-send"
 			return action.Form{
-				Place: at, Fields: resendForm(found.Email),
+				Place: at, Fields: resendForm(ctx.Request().Context(), found),
 				Change: action.Change{
 					Done: "Re-sent. This is the new e-mail.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						if err := notResentSince(ctx, tx, seen, uid); err != nil {
+							return operator.Outcome{}, err
+						}
 						made, err := f.Emails.Resend(ctx, tx, uid, user, reason)
 						return operator.Did(paths.To(paths.Email, made.String()), resendEntry(uid, made)), err
 					},
@@ -60,18 +65,33 @@ func (f *Feature) resend() action.Spec {
 	}
 }
 
+// resentWords say how often something was re-sent.
+func resentWords(times int) string { return "re-sent " + ui.Plural(times, "time", "times") }
+
+// notResentSince refuses to re-send again what was re-sent since a form told how often it was.
+func notResentSince(
+	ctx context.Context, tx *postgres.Tx, seen string, uids ...uuid.UUID,
+) error {
+	count, err := email.LockResends(ctx, tx, uids...)
+	if now := resentWords(count); err == nil && now != seen {
+		err = action.Overtaken(seen, now)
+	}
+	return err
+}
+
 func resendEntry(original, made uuid.UUID) operator.Entry {
 	return operator.NewEntry("email.resend", original.String(), nil, map[string]any{"email_uid": made})
 }
 
 // resendForm names what a re-send would do, and what speaks against it.
-func resendForm(e email.Email) ui.Confirmation {
+func resendForm(ctx context.Context, e email.Detail) ui.Confirmation {
 	form := ui.Confirmation{
 		Title: "Re-send this e-mail", About: e.ToAddress, Submit: "Re-send",
 		Action: paths.To(paths.EmailResend, e.EmailUID.String()),
 		Cancel: paths.To(paths.Email, e.EmailUID.String()),
 		Effects: []string{"Sends the e-mail " + ui.EmailKind(e.Kind) +
 			" once more: the same text, as an e-mail of its own with a new message id."},
+		Hidden: []ui.HiddenField{action.Seen(resentWords(len(e.Resends)))},
 	}
 	switch {
 	case e.OutcomeUnknown:
@@ -86,6 +106,11 @@ func resendForm(e email.Email) ui.Confirmation {
 		form.Risks = []string{
 			"As long as no mail server is configured, the re-send is not sent either.",
 		}
+	}
+	if times := len(e.Resends); times > 0 {
+		last := e.Resends[times-1]
+		form.Risks = append(form.Risks, ui.Capital(resentWords(times))+" already, last by "+
+			last.ResentBy+" at "+ui.Absolute(ctx, last.CreatedAt)+".")
 	}
 	return form
 }
@@ -121,8 +146,24 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 			"None of the chosen e-mails can be re-sent: they are still being sent, were held back, or "+
 				"have no text any more.")
 	}
+	before, err := email.CountResends(ctx.Request().Context(), f.DB, uids...)
+	if err != nil {
+		return err
+	}
+	if before > 0 {
+		fields.Risks = append(fields.Risks, ui.Capital(resentWords(before))+" already, together.")
+	}
+	fields.Hidden = append(fields.Hidden, action.Seen(resentWords(before)))
 	user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
-	send := f.Emails.ResendAll
+	seen := cmp.Or(ctx.FormValue(action.SeenField), resentWords(before))
+	send := func(
+		ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
+	) ([]email.Resent, error) {
+		if err := notResentSince(ctx, tx, seen, uids...); err != nil {
+			return nil, err
+		}
+		return f.Emails.ResendAll(ctx, tx, uids, actor, reason)
+	}
 	if ctx.FormValue("all") != "" || ctx.FormValue("found") != "" {
 		// Somebody else may ask about the same ones.
 		fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
