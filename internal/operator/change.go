@@ -25,6 +25,9 @@ type Change struct {
 	Actor, Address, Reason string
 	// Token identifies the form as it was shown; zero where there is no form.
 	Token uuid.UUID
+	// Session is that of the person who acts, which must last until the change commits; zero
+	// where there is none, or where the change ends it and holds it itself.
+	Session uuid.UUID
 	// Do makes the change.
 	Do func(ctx context.Context, tx *postgres.Tx) (Outcome, error)
 }
@@ -50,7 +53,8 @@ func Did(target string, entry Entry) Outcome {
 // same moment, gets ErrRepeated with the target of the first one. A change that
 // failed has done nothing, and its form may be sent again.
 //
-// Errors: VALIDATION_ERROR for a token that another person used.
+// Errors: VALIDATION_ERROR for a token that another person used, UNAUTHORIZED when the session
+// ended meanwhile.
 func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if change.Token != uuid.Nil {
@@ -66,37 +70,47 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 		if outcome, err = change.Do(ctx, tx); err != nil {
 			return err
 		}
-		for _, entry := range outcome.Entries {
-			if entry.Actor == "" {
-				entry.Actor, entry.Address = change.Actor, change.Address
-			}
-			if entry.Reason == "" {
-				entry.Reason = change.Reason
-			}
-			var err error
-			if entry.Limit > 0 {
-				err = AuditLimited(ctx, tx, entry, entry.Limit, entry.Window)
-			} else {
-				err = Audit(ctx, tx, entry)
-			}
-			if err != nil {
-				return err
-			}
+		if err := record(ctx, tx, change, outcome); err != nil || change.Session == uuid.Nil {
+			return err
 		}
-		if change.Token == uuid.Nil {
-			return nil
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE console_submissions SET target = $2 WHERE token = $1`,
-			change.Token, outcome.Target)
-		if err != nil {
-			return fmt.Errorf("recording the result of a form: %w", err)
-		}
-		return nil
+		// Last, since the change may have waited for long: what ended the session has its effect
+		// once it returns, and waits for nothing but this commit.
+		return holdSession(ctx, tx, change.Session)
 	})
 	if err != nil && !errors.Is(err, ErrRepeated) {
 		return Outcome{}, err
 	}
 	return outcome, err
+}
+
+// record keeps what a change came to, in the audit log and for another arrival of its form.
+func record(ctx context.Context, tx *postgres.Tx, change Change, outcome Outcome) error {
+	for _, entry := range outcome.Entries {
+		if entry.Actor == "" {
+			entry.Actor, entry.Address = change.Actor, change.Address
+		}
+		if entry.Reason == "" {
+			entry.Reason = change.Reason
+		}
+		var err error
+		if entry.Limit > 0 {
+			err = AuditLimited(ctx, tx, entry, entry.Limit, entry.Window)
+		} else {
+			err = Audit(ctx, tx, entry)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if change.Token == uuid.Nil {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE console_submissions SET target = $2 WHERE token = $1`,
+		change.Token, outcome.Target)
+	if err != nil {
+		return fmt.Errorf("recording the result of a form: %w", err)
+	}
+	return nil
 }
 
 // claim takes the token of a form for this transaction; without first, it returns the

@@ -250,6 +250,33 @@ func (s *Service) Sessions(ctx context.Context, user uuid.UUID) ([]Session, erro
 	return found, nil
 }
 
+// HoldSession keeps the session of who acts from being ended until tx ends, for a change that ends
+// it itself. The user is locked before it, as by whoever takes their access away. Error:
+// UNAUTHORIZED when it has ended.
+func (s *Service) HoldSession(ctx context.Context, tx *postgres.Tx, signed Signed) error {
+	if _, err := lock(ctx, tx, `user_uid = $1`, signed.User.UID); err != nil {
+		return err
+	}
+	return holdSession(ctx, tx, signed.Session.UID)
+}
+
+// holdSession is HoldSession where nothing of the user is locked afterwards. Disabling a user and
+// giving them another role end their sessions, so the session answers for both.
+func holdSession(ctx context.Context, tx *postgres.Tx, session uuid.UUID) error {
+	var lasts bool
+	err := tx.GetContext(ctx, &lasts,
+		`SELECT true FROM user_sessions WHERE session_uid = $1 FOR KEY SHARE`, session)
+	if postgres.IsNoRows(err) {
+		return lending.NewError(lending.CodeUnauthorized,
+			"Nothing was saved: you were signed out meanwhile, or your access was changed. Sign in "+
+				"on another tab, then send the form again from here.")
+	}
+	if err != nil {
+		return fmt.Errorf("holding session %s: %w", session, err)
+	}
+	return nil
+}
+
 // EndSession signs a user out of one session. Error: NOT_FOUND, also for a
 // session of somebody else.
 func (s *Service) EndSession(

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +11,10 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views/paths"
 )
 
@@ -111,5 +116,60 @@ func TestNewSecretIsShownToItsMaker(t *testing.T) {
 			t.Error("who signs in next sees the new secret")
 		}
 		b.signIn("olga@lender.example", password)
+	}
+}
+
+// A form that waits when its user's access ends does nothing any more: whoever ended it need not
+// look again.
+func TestAFormEndsWithTheAccessOfItsUser(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	for name, end := range map[string]func(
+		ctx context.Context, tx *postgres.Tx, user operator.User,
+	) error{
+		"disabled": func(ctx context.Context, tx *postgres.Tx, user operator.User) error {
+			_, err := r.Operators.Disable(ctx, tx, user.Email)
+			return err
+		},
+		"another role": func(ctx context.Context, tx *postgres.Tx, user operator.User) error {
+			_, err := r.Operators.SetRole(ctx, tx, user.UID, operator.RoleSupport)
+			return err
+		},
+		"signed out": func(ctx context.Context, tx *postgres.Tx, user operator.User) error {
+			return r.Operators.EndSessions(ctx, tx, user.UID)
+		},
+	} {
+		address := strings.ReplaceAll(name, " ", "-") + "@lender.example"
+		r.addUser(address, operator.RoleOperator)
+		b := r.stranger()
+		b.signIn(address, password).wantStatus(t, http.StatusSeeOther)
+		to, values := b.get(changePath(r.application, "status", "to", "Closed")).formValues(t)
+		answered := make(chan answer, 1)
+		r.do(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := r.Applications.ReadLocked(ctx, tx, r.application, uuid.Nil)
+			if err != nil {
+				return err
+			}
+			go func() { answered <- b.post(to, values) }()
+			pgtest.WaitForLock(t, r.DB)
+			r.do(func(ctx context.Context, tx *postgres.Tx) error {
+				user, err := operator.LockUser(ctx, tx, address)
+				if err != nil {
+					return err
+				}
+				return end(ctx, tx, user)
+			})
+			return nil
+		})
+		late := (<-answered).wantStatus(t, http.StatusUnauthorized)
+		if got := late.text("main"); !strings.Contains(got, "Nothing was saved") {
+			t.Errorf("%s: the answer says %q", name, got)
+		}
+		if got := r.Get(t, r.application).Status; got != lending.StatusApproved {
+			t.Fatalf("%s: the application is %s", name, got)
+		}
+		if got := r.audits("application.status"); got != 0 {
+			t.Errorf("%s: %d entries are in the audit log", name, got)
+		}
 	}
 }

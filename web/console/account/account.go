@@ -114,10 +114,18 @@ func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
 	if err != nil {
 		return action.Change{}, err
 	}
-	return own(ctx, "user.session_end", "That session has ended.",
+	signed, leaves := page.SignedIn(ctx), session == here.UID
+	change := own(ctx, "user.session_end", "That session has ended.",
 		func(ctx context.Context, tx *postgres.Tx) error {
+			if leaves {
+				if err := f.Operators.HoldSession(ctx, tx, signed); err != nil {
+					return err
+				}
+			}
 			return f.Operators.EndSession(ctx, tx, user.UID, session)
-		}), nil
+		})
+	change.Leaves = leaves
+	return change, nil
 }
 
 // passwordForm asks for the viewer's password now and the new one.
@@ -144,13 +152,16 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 	var changed operator.User
 	var session operator.Session
 	var refusedBy error
-	_, err := f.Commit(ctx, own(ctx, "user.password_change", "",
+	change := own(ctx, "user.password_change", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
 			// In here, since a second arrival of the form would find the new password.
 			refusedBy = f.Operators.CheckPassword(
 				request, page.SignedIn(ctx), ctx.FormValue("current"))
 			if refusedBy != nil {
 				return refusedBy
+			}
+			if err := f.Operators.HoldSession(request, tx, page.SignedIn(ctx)); err != nil {
+				return err
 			}
 			changed, err = f.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
 			if err != nil {
@@ -160,7 +171,9 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 			visit.ProvedAt = time.Time{} // now, by the password that was typed
 			session, err = f.Operators.Begin(request, tx, changed, visit)
 			return err
-		}))
+		})
+	change.Leaves = true
+	_, err := f.Commit(ctx, change)
 	if text, refused := refusedProof(ctx, refusedBy); refused {
 		status := http.StatusBadRequest
 		if code := lending.ErrorCode(refusedBy); code == lending.CodeUnavailable {

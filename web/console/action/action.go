@@ -84,6 +84,8 @@ type Change struct {
 	// Done is said on the page that comes next, Unchanged when nothing changed; empty
 	// for nothing to say.
 	Done, Unchanged string
+	// Leaves tells that Do ends the session of who acts, and holds it before that.
+	Leaves bool
 }
 
 // unneeded says that a change has nothing to do.
@@ -180,7 +182,7 @@ func (e *Engine) Submit(ctx echo.Context, form Form) error {
 // that, unless the refusal tells how things are now.
 func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
-	if !ok || refusal.Code == lending.CodeNotFound {
+	if !ok || refusal.Code == lending.CodeNotFound || refusal.Code == lending.CodeUnauthorized {
 		return err
 	}
 	form.Fields = Refused(form.Fields, refusal)
@@ -232,10 +234,14 @@ func (e *Engine) CommitAs(
 			return operator.Outcome{}, err
 		}
 	}
-	outcome, err := e.Operators.Act(ctx.Request().Context(), operator.Change{
+	act := operator.Change{
 		Actor: page.User(ctx).Email, Address: ctx.RealIP(), Reason: reason, Token: token,
-		Do: change.Do,
-	})
+		Session: page.Session(ctx).UID, Do: change.Do,
+	}
+	if change.Leaves {
+		act.Session = uuid.Nil
+	}
+	outcome, err := e.Operators.Act(ctx.Request().Context(), act)
 	if err != nil {
 		return operator.Outcome{}, err
 	}
