@@ -265,7 +265,10 @@ func TestSessionList(t *testing.T) {
 	b.post(end, nil).wantStatus(t, http.StatusNotFound)
 	b.post(paths.SessionsEnd, nil).wantStatus(t, http.StatusSeeOther)
 	desk.get(paths.Home).wantStatus(t, http.StatusSeeOther)
-	b.get(paths.Home).wantStatus(t, http.StatusOK)
+	here := b.get(paths.Account).wantStatus(t, http.StatusOK).find("tr[id^=session-]")
+	uid := strings.TrimPrefix(here.AttrOr("id", ""), "session-")
+	b.post(paths.To(paths.SessionEnd, uid), nil).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestSessionsIdleAndGrowOld(t *testing.T) {
