@@ -51,27 +51,42 @@ func TestAChangeHasTheEffectsThatItNamed(t *testing.T) {
 	}{
 		{approved, []string{"accept"}, nil, reduce, "ROOF 10000.00", "ROOF 3000.00"},
 		{
-			approved, []string{"amount"}, map[string]string{"approved_amount": "4000"}, accept,
+			approved,
+			[]string{"amount"},
+			map[string]string{"approved_amount": "4000"},
+			accept,
 			"nothing selected", "ROOF selected",
 		},
 		{
-			approved, []string{"terms"}, map[string]string{"term": "60"}, accept,
+			approved,
+			[]string{"terms"},
+			map[string]string{"term": "60"},
+			accept,
 			"nothing selected", "ROOF selected",
 		},
 		{
-			decided, []string{"status", "to", "Pend Clearance"}, nil, accept,
+			decided,
+			[]string{"status", "to", "Pend Clearance"},
+			nil, accept,
 			"communications paused", "communications enabled",
 		},
 		{
-			lending.StatusHardPull, []string{"status", "to", "Approved"}, nil, accept,
+			lending.StatusHardPull,
+			[]string{"status", "to", "Approved"},
+			nil, accept,
 			"nothing selected", "a loan of 10000.00 opens",
 		},
 		{
-			lending.StatusPendingReview, []string{"decision"}, nil, accept,
+			lending.StatusPendingReview,
+			[]string{"decision"},
+			nil, accept,
 			"communications paused", "communications enabled",
 		},
 		{
-			decided, []string{"task"}, map[string]string{"title": "Call"}, accept,
+			decided,
+			[]string{"task"},
+			map[string]string{"title": "Call"},
+			accept,
 			"communications paused", "communications enabled",
 		},
 	} {
