@@ -7,28 +7,9 @@ import (
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
-	"github.com/google/uuid"
 
 	"drawbridge/views/paths"
-	"drawbridge/views/ui"
 )
-
-// Two merchants of one partner may have the same name.
-func TestAPickerTellsNamesakesApart(t *testing.T) {
-	t.Parallel()
-	r := newHarness(t)
-	first, second := r.NewMerchant(t, r.Partner, "Twin"), r.NewMerchant(t, r.Partner, "Twin")
-	form := r.asOperator().get(paths.ApplicationNew)
-	for uid, want := range map[uuid.UUID]string{
-		first:      "Twin, " + r.partnerName(t) + ", " + ui.ShortUID(first.String()),
-		second:     "Twin, " + r.partnerName(t) + ", " + ui.ShortUID(second.String()),
-		r.Merchant: "Sunvolt Phoenix, " + r.partnerName(t),
-	} {
-		if got := form.text("option[value='" + uid.String() + "']"); got != want {
-			t.Errorf("a merchant is offered as %q, want %q", got, want)
-		}
-	}
-}
 
 // A picker finds one of more merchants than a form has room for, while one types and
 // without script, and saving changes what was shown and leaves the rest.

@@ -80,25 +80,11 @@ func (e *Engine) pick(
 			options = append(options, ui.Option{Value: choice.UID.String(), Label: choice.Label})
 		}
 	}
-	tellApart(options)
 	if asked.Text == "" && found.Total <= len(found.Choices) {
 		return options, nil, nil
 	}
 	asked.Shown, asked.Total = len(found.Choices), found.Total
 	return options, &asked, nil
-}
-
-// tellApart adds the end of the id to options that are called the same.
-func tellApart(options []ui.Option) {
-	called := map[string]int{}
-	for _, option := range options {
-		called[option.Label]++
-	}
-	for i, option := range options {
-		if called[option.Label] > 1 {
-			options[i].Label += ", " + ui.ShortUID(option.Value)
-		}
-	}
 }
 
 // PickRoute answers a picker while somebody types.
