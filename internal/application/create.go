@@ -71,7 +71,8 @@ func (s *Service) Get(
 }
 
 // RunDecision decides an application once: it makes the offers and moves the
-// status on from Pending Review, or opens the loan of one that was Approved and
+// status on from Pending Review, or to Declined from any other that allows it
+// when there is no offer, or opens the loan of one that was Approved and
 // accepted before. A borrower who needs a manual review stays where they are, and
 // the decision may run again.
 //

@@ -153,6 +153,47 @@ func TestDecisionAfterApprovalAndAcceptanceOpensTheLoan(t *testing.T) {
 	refused(t, err, lending.CodeInvalidState)
 }
 
+// Whoever was moved on before is not left without an offer for ever: they are declined, or stay
+// undecided where they cannot be.
+func TestDecisionWithoutAnOfferAfterAMove(t *testing.T) {
+	t.Parallel()
+	w := apptest.New(t)
+	product := w.NewProduct(t, "SOLAR", "100")
+	for name, without := range map[string]apptest.Option{
+		"by name": apptest.LastName("Declined"), "by income": apptest.Earning("100"),
+	} {
+		for _, status := range lending.StatusPendingReview.Next() {
+			if status.IsFinal() {
+				continue
+			}
+			t.Run(name+" at "+string(status), func(t *testing.T) {
+				t.Parallel()
+				app := w.Application(t, without)
+				w.Move(t, app.UID, status)
+				decided, err := decide(t, w, app.UID)
+				stored := w.Get(t, app.UID)
+				if status == lending.StatusApproved {
+					refused(t, err, lending.CodeInvalidState)
+					if stored.Decided || stored.Status != status {
+						t.Errorf("refused, and stored %+v", stored)
+					}
+					same(t, "events", w.Statuses(t, app.UID), statusEvent+string(status))
+					if err := accept(t, w, app.UID, product); err != nil {
+						t.Errorf("a product is not accepted any more: %v", err)
+					}
+					return
+				}
+				if err != nil || decided.Status != lending.StatusDeclined || !stored.Decided ||
+					stored.Status != lending.StatusDeclined || len(stored.Offers) != 0 {
+					t.Errorf("decided %+v (%v), stored %+v", decided, err, stored)
+				}
+				same(t, "events", w.Statuses(t, app.UID),
+					statusEvent+string(status), statusEvent+"Declined")
+			})
+		}
+	}
+}
+
 // What a person ended cannot be decided, and is not said to have been.
 func TestDecisionOfAnEndedApplication(t *testing.T) {
 	t.Parallel()

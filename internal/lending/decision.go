@@ -55,7 +55,8 @@ const (
 var incomeShare = Percent{decimal.NewFromInt(40)}
 
 // Decide makes the offers and the status. An application that a person moved on before keeps
-// its status. Error: INVALID_STATE if it is decided already, Declined or Closed.
+// its status if it gets an offer. Error: INVALID_STATE if it is decided already, Declined or
+// Closed, or gets no offer where it cannot be declined any more.
 func Decide(request DecisionRequest) (Decision, error) {
 	switch {
 	case request.Decided:
@@ -66,8 +67,19 @@ func Decide(request DecisionRequest) (Decision, error) {
 			"the decision cannot run on an application that is %s", request.Status)
 	}
 	decision := decide(request)
-	if request.Status != StatusPendingReview && decision.Status != StatusPendingReview {
+	if request.Status == StatusPendingReview || decision.Status == StatusPendingReview {
+		return decision, nil
+	}
+	if len(decision.Offers) > 0 {
 		decision.Status = request.Status
+		return decision, nil
+	}
+	// Undecided it can still be helped: decided without an offer it would be stuck.
+	if _, err := request.Status.Move(decision.Status); err != nil {
+		return Decision{}, NewError(CodeInvalidState,
+			"no product makes an offer, and an application that is %s cannot become %s: it stays "+
+				"undecided; close it, or move it to %s and run the decision again",
+			request.Status, decision.Status, StatusPendClearance)
 	}
 	return decision, nil
 }

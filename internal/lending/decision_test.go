@@ -84,27 +84,44 @@ func TestDecideTakesEachProduct(t *testing.T) {
 	}
 }
 
-// Whoever was moved on before the decision gets the offers and keeps the status.
-func TestDecideKeepsTheStatusThatAPersonChose(t *testing.T) {
+// Whoever was moved on before the decision gets the offers and keeps the status. Without any
+// offer they are declined like everybody, where that may still follow.
+func TestDecideWhatAPersonMovedOn(t *testing.T) {
 	t.Parallel()
 	for _, status := range lending.AllApplicationStatuses() {
 		if status == lending.StatusPendingReview || status.IsFinal() {
 			continue
 		}
-		for requested, offers := range map[string]int{"5000": 1, "500": 0} {
-			decision, err := lending.Decide(lending.DecisionRequest{
-				Status: status, Requested: money(t, requested),
-				Products: []lending.Product{product(t, "A", "1000", "9000")},
-			})
-			if err != nil || decision.Status != status || len(decision.Offers) != offers {
-				t.Errorf("%s for %s: decided %+v (%v)", status, requested, decision, err)
-			}
+		declined := lending.StatusDeclined
+		if status == lending.StatusApproved {
+			declined = "" // refused
 		}
-		decision, err := lending.Decide(lending.DecisionRequest{
-			Status: status, LastName: "Review", Switches: true,
-		})
-		if err != nil || decision.Status != lending.StatusPendingReview {
-			t.Errorf("%s for a review: decided %+v (%v)", status, decision, err)
+		for _, tc := range []struct {
+			requested, name string
+			want            lending.ApplicationStatus
+			offers          int
+		}{
+			{"5000", "Miller", status, 1},
+			{"5000", "Clearance", status, 1},
+			{"500", "Miller", declined, 0},
+			{"5000", "Declined", declined, 0},
+			{"500", "Clearance", "Pend Clearance", 0},
+			{"5000", "Review", "Pending Review", 0},
+		} {
+			decision, err := lending.Decide(lending.DecisionRequest{
+				Status: status, Requested: money(t, tc.requested),
+				Products: []lending.Product{product(t, "A", "1000", "9000")},
+				LastName: tc.name, Switches: true,
+			})
+			if tc.want == "" {
+				wantCode(t, err, lending.CodeInvalidState)
+			} else {
+				wantCode(t, err, "")
+			}
+			if decision.Status != tc.want || len(decision.Offers) != tc.offers {
+				t.Errorf("%s, %s for %s: decided %+v, want %q with %d offers",
+					status, tc.name, tc.requested, decision, tc.want, tc.offers)
+			}
 		}
 	}
 }

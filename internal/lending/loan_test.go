@@ -37,7 +37,10 @@ func TestEveryStatusByEveryAction(t *testing.T) {
 			_, drawErr := lending.DecideDraw(tc.status, drawnLoan(t), lending.DrawRequest{})
 			_, amountErr := approval.ChangeAmount(money(t, "1100"))
 			_, termsErr := approval.ChangeTerms(lending.Terms{InterestRate: &rate})
-			_, decideErr := lending.Decide(lending.DecisionRequest{Status: tc.status})
+			_, decideErr := lending.Decide(lending.DecisionRequest{
+				Status: tc.status, Requested: money(t, "1000"),
+				Products: []lending.Product{product(t, "A", "1000", "9000")},
+			})
 			_, againErr := lending.Decide(lending.DecisionRequest{Status: tc.status, Decided: true})
 			_, opens := lending.LoanToOpen(tc.status, offers, "A")
 			for _, check := range []struct {

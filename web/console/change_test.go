@@ -156,6 +156,40 @@ func TestDecisionAfterApproval(t *testing.T) {
 	}
 }
 
+// Whoever was moved on before the decision is told what it does without an offer, and that comes.
+func TestDecisionWithoutAnOffer(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	r.NewProduct(t, "SOLAR", "50,50")
+	for _, test := range []struct {
+		from, says string
+		status     int
+		want       lending.ApplicationStatus
+	}{
+		{
+			"Hard Pull Authorization", "without any it goes to Declined, which is final",
+			http.StatusSeeOther, "Declined",
+		},
+		{
+			"Approved", "Without an offer the decision is refused",
+			http.StatusConflict, "Approved",
+		},
+	} {
+		uid := r.Application(t, apptest.LastName("Declined")).UID
+		r.Move(t, uid, lending.ApplicationStatus(test.from))
+		form := b.get(changePath(uid, "decision")).wantStatus(t, http.StatusOK)
+		if !strings.Contains(form.text(".dialog-body"), test.says) {
+			t.Errorf("%s says %q, want %q", test.from, form.text(".dialog-body"), test.says)
+		}
+		action, values := form.formValues(t)
+		b.post(action, values).wantStatus(t, test.status)
+		if got := r.Get(t, uid).Status; got != test.want {
+			t.Errorf("%s became %s, want %s", test.from, got, test.want)
+		}
+	}
+}
+
 // A whole life in the console: every event is the one that the form announced.
 func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,22 +69,7 @@ func (c changing) confirmDecision() (changeForm, error) {
 		return changeForm{}, notNow("The decision runs once, before the application ends; it is %s",
 			c.now.Status)
 	}
-	note := c.tells(lending.EventStatusUpdated)
-	effects := []string{
-		"Each active product may make an offer. With one the application goes to " +
-			"Hard Pull Authorization, without any to Declined, which is final.",
-		note, c.mails("stipulation") + " Not if it is declined.",
-	}
-	if c.now.Status != lending.StatusPendingReview {
-		note = "Sends no event."
-		effects = []string{
-			"Each active product may make an offer. The application stays " + string(c.now.Status) + ".",
-			note,
-		}
-		if c.now.Status == lending.StatusApproved && c.now.Selected() != "" {
-			effects = append(effects, "The loan opens if the selected product makes an offer.")
-		}
-	}
+	note, effects := c.decides()
 	return changeForm{
 		button: "Run the decision", note: note,
 		form: ui.Confirmation{
@@ -95,6 +81,35 @@ func (c changing) confirmDecision() (changeForm, error) {
 			return true, err // it has run, whatever it came to
 		},
 	}, nil
+}
+
+// decides says what the decision may come to.
+func (c changing) decides() (note string, effects []string) {
+	const each = "Each active product may make an offer. "
+	note = c.tells(lending.EventStatusUpdated)
+	switch status := c.now.Status; {
+	case status == lending.StatusPendingReview:
+		return note, []string{
+			each + "With one the application goes to Hard Pull Authorization, without any to " +
+				"Declined, which is final.",
+			note, c.mails("stipulation") + " Not if it is declined.",
+		}
+	case slices.Contains(status.Next(), lending.StatusDeclined):
+		return "Sends no event, unless it declines.", []string{
+			each + "With one the application stays " + string(status) + " and no event is sent, " +
+				"without any it goes to Declined, which is final.",
+			"If it is declined: " + note,
+		}
+	}
+	note = "Sends no event."
+	effects = []string{
+		each + "The application stays " + string(c.now.Status) + ". Without an offer the decision " +
+			"is refused, since the application cannot become Declined.", note,
+	}
+	if c.now.Status == lending.StatusApproved && c.now.Selected() != "" {
+		effects = append(effects, "The loan opens if the selected product makes an offer.")
+	}
+	return note, effects
 }
 
 // documents writes where the loan documents stand.
