@@ -324,7 +324,7 @@ func (l *loans) upload(
 	if pathErr == nil && c.Request().ContentLength > limits.Files+limits.Other {
 		// Said before anything is read, so that the client hears it.
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"the files must be at most %d MiB together", limits.Files>>20)
+			"the request body is larger than %d MiB", (limits.Files+limits.Other)>>20)
 	}
 	early := cmp.Or(pathErr, checkUpload(c, limits))
 	if err := l.refuseAtOnce(c, early); err != nil {
