@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	const anyLoan = "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/request-draw"
 	const gzip = "content-encoding: gzip\r\n"
 	upload := own + "content-type: multipart/form-data\r\n"
+	const unused = "a call that makes no use of it"
 	tests := []struct {
 		name, path, head string
 		length, status   int
@@ -44,11 +46,17 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 		{"an upload too long", anyLoan, upload, 1 << 30, 413},
 		{"an upload under a malformed key", anyLoan, upload + "idempotency-key: ü\r\n", 100, 400},
 		{
-			"too long for a call that makes no use of it",
+			"too long for " + unused,
 			"/v2/deliveries/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/resend",
 			own + "idempotency-key: other\r\n", 2 << 20, 413,
 		},
+		{"malformed uid of " + unused, "/v2/deliveries/x/resend", own, 100, 400},
+		{
+			"malformed uid under a key of " + unused, "/v2/deliveries/x/resend",
+			own + "idempotency-key: another\r\n", 100, 400,
+		},
 	}
+	says := map[string]string{"an upload too long": "the request body is larger than 51 MiB"}
 	forms := []struct{ name, head string }{
 		{"slow", ""},
 		{"asks first", "expect: 100-continue\r\n"},
@@ -85,7 +93,8 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 				}
 				defer answer.Body.Close()
 				body, err := io.ReadAll(answer.Body)
-				if err != nil || answer.StatusCode != status {
+				if err != nil || answer.StatusCode != status ||
+					!bytes.Contains(body, []byte(says[test.name])) {
 					t.Errorf("answered %s, want %d: %s (%v)", answer.Status, status, body, err)
 				}
 			}

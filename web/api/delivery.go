@@ -223,10 +223,7 @@ func (d *deliveries) getDelivery(c echo.Context) error {
 
 func (d *deliveries) resendDelivery(c echo.Context) error {
 	uid, pathErr := pathUID(c, deliveryField)
-	return d.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
-		if pathErr != nil {
-			return 0, nil, pathErr
-		}
+	return d.pathEffect(c, pathErr, func(tx *postgres.Tx) (int, any, error) {
 		ctx, by := c.Request().Context(), authorOf(c)
 		made, err := d.log.ResendFor(ctx, tx, readerOf(c), uid, by)
 		if err != nil {

@@ -41,16 +41,11 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 
 // effect runs an operation that changes something, at most once per
 // Idempotency-Key, and writes the answer. digests identify the request's content,
-// by the oldest encoding first; there are none where the path says everything.
+// by the oldest encoding first.
 func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	request, err := keyed(c)
 	if err != nil {
 		return err
-	}
-	if len(digests) == 0 { // the path says everything
-		if digests, err = e.unusedContent(c, request.Key); err != nil {
-			return err
-		}
 	}
 	// The body may have taken minutes.
 	if _, err := e.recheck(c, nil); err != nil {
@@ -106,13 +101,30 @@ func (e *edge) refuseAtOnce(c echo.Context, refusal error) error {
 	return refusal
 }
 
+// pathEffect runs an operation of which the path says everything. What is wrong with the path is
+// answered like jsonEffect does.
+func (e *edge) pathEffect(c echo.Context, pathErr error, do operation) error {
+	digests, err := e.unusedContent(c, pathErr)
+	if err != nil {
+		return err
+	}
+	return e.effect(c, digests, func(tx *postgres.Tx) (int, any, error) {
+		if pathErr != nil {
+			return 0, nil, pathErr
+		}
+		return do(tx)
+	})
+}
+
 // unusedContent digests a body that an operation makes no use of, since a key belongs to one
 // content all the same; without a key it need not come.
-func (e *edge) unusedContent(c echo.Context, key string) ([][sha256.Size]byte, error) {
-	if key == "" {
-		return nil, nil
+func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte, error) {
+	request, err := keyed(c)
+	if err != nil || request.Key == "" {
+		return nil, cmp.Or(err, pathErr)
 	}
-	if err := e.refuseAtOnce(c, checkSize(c, c.Request().ContentLength)); err != nil {
+	early := cmp.Or(pathErr, checkSize(c, c.Request().ContentLength))
+	if err := e.refuseAtOnce(c, early); err != nil {
 		return nil, err
 	}
 	raw, err := readBody(c)

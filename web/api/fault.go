@@ -129,10 +129,7 @@ func (f *faults) covered(c echo.Context) ([]uuid.UUID, error) {
 
 func (f *faults) withdrawFault(c echo.Context) error {
 	uid, pathErr := pathUID(c, faultField)
-	return f.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
-		if pathErr != nil {
-			return 0, nil, pathErr
-		}
+	return f.pathEffect(c, pathErr, func(tx *postgres.Tx) (int, any, error) {
 		covered, err := f.covered(c)
 		if err != nil {
 			return 0, nil, err
