@@ -415,6 +415,41 @@ func TestReadFormLeniency(t *testing.T) {
 	}
 }
 
+// TestReadFormCleansHeads sends control characters in the name of a file, which is shown without
+// them, and in a part that is ignored. Content that looks like a head keeps its bytes.
+func TestReadFormCleansHeads(t *testing.T) {
+	t.Parallel()
+	bucket, _ := folderBucket(t)
+	for _, c := range []string{
+		"\x00", "\x01", "\b", "\v", "\r", "\x1b", "\x1f", "\x7f", "\t", "\x00\x00\r",
+	} {
+		for lineBreak, other := range map[string]string{"\r\n": "\n--b\n", "\n": "\n--bx\n"} {
+			content := string(documenttest.PDF(0)) + c + " " + other + "X: " + c + "\r\n--" + c
+			body := strings.Join([]string{
+				"preamble" + c + ".", "--b" + c + "x", "--b",
+				`Content-Disposition: form-data; name="files"; filename="a` + c + `b.pdf"`, "", content,
+				"--b", `Content-Disposition: form-data; name="x` + c + `"; filename="` + c + `"`, "", "",
+				"--b--",
+			}, lineBreak)
+			for _, from := range []io.Reader{
+				strings.NewReader(body), iotest.OneByteReader(strings.NewReader(body)),
+			} {
+				form, err := document.ReadForm(t.Context(), from, "multipart/form-data; boundary=b",
+					document.DefaultLimits(), bucket)
+				if err != nil {
+					t.Errorf("%q, lines end in %q: %v", c, lineBreak, err)
+					continue
+				}
+				want := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+				if len(form.Files) != 1 || form.Files[0].Name != "ab.pdf" ||
+					form.Files[0].SHA256 != want {
+					t.Errorf("%q, lines end in %q: %+v", c, lineBreak, form.Files)
+				}
+			}
+		}
+	}
+}
+
 func TestReadFormEndings(t *testing.T) {
 	t.Parallel()
 	const crlf = "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{}\r\n--b--"

@@ -37,6 +37,11 @@ func addForms(f *testing.F) {
 		f.Add(contentType, body[:len(body)/2])
 		f.Add(contentType, bytes.ReplaceAll(body, []byte("\r"), nil))
 	}
+	for _, c := range []string{"\x00", "\x1b", "\x7f", "\r", "\r\r"} {
+		body, contentType := documenttest.MultipartWith("b", documenttest.Value("x", c),
+			documenttest.File("a"+c+".png", documenttest.PNG()), documenttest.Value("y"+c, c))
+		f.Add(contentType, body)
+	}
 	f.Add("application/json", []byte("{}"))
 	f.Add("multipart/form-data; boundary=", []byte("--"))
 }
@@ -86,6 +91,9 @@ func compare(t *testing.T, form *document.Form, contentType string, body []byte)
 	parser := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	for {
 		part, err := parser.NextRawPart()
+		if err != nil && strings.Contains(err.Error(), "malformed MIME header") {
+			return // for a control character, which ReadForm passes over
+		}
 		if err != nil {
 			break // ReadForm accepted the form, so this is its end
 		}

@@ -1,7 +1,7 @@
 package document
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +25,8 @@ const (
 	// maxBoundary is that of RFC 2046; the parser relies on it.
 	maxBoundary = 70
 	copyBuffer  = 32 << 10
+	// sourceBuffer holds any line of a head that is not too long.
+	sourceBuffer = maxHead
 	// maxEmptyJSON bounds a JSON body that says nothing.
 	maxEmptyJSON = 1 << 10
 )
@@ -74,7 +76,7 @@ func ReadForm(
 	ctx context.Context, body io.Reader, contentType string, limits Limits, bucket Bucket,
 ) (*Form, error) {
 	r := &formReader{
-		source: &source{ctx: ctx, body: body},
+		source: &source{ctx: ctx, body: bufio.NewReaderSize(body, sourceBuffer)},
 		limits: limits,
 		budget: limits.Files + limits.Other,
 		form:   &Form{Values: map[string]string{}, bucket: bucket},
@@ -130,15 +132,13 @@ func (r *formReader) stop(code lending.Code, format string, args ...any) error {
 }
 
 func (r *formReader) readBody(contentType string) error {
-	first := make([]byte, 1)
-	switch _, err := io.ReadFull(r.source.body, first); {
+	switch _, err := r.source.body.Peek(1); {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		r.source.err = err
 		return r.broken(err)
 	}
-	r.source.body = io.MultiReader(bytes.NewReader(first), r.source.body)
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if mediaType == typeJSON && !r.limits.DocumentsOnly {
 		return r.readJSON()
@@ -151,6 +151,7 @@ func (r *formReader) readBody(contentType string) error {
 		return r.stop(lending.CodeValidation,
 			"the Content-Type needs a boundary of 1 to %d characters", maxBoundary)
 	}
+	r.source.delimiter = []byte("--" + boundary)
 	r.parser = multipart.NewReader(r.source, boundary)
 	r.buffer = make([]byte, copyBuffer)
 	for {

@@ -1,11 +1,14 @@
 package document
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
+	"regexp"
+	"slices"
 )
 
 // errHeadTooLong stops the parser on a part whose headers do not end.
@@ -19,19 +22,24 @@ var errBodyEnd = errors.New("end of body")
 // final boundary and also for a body that ends among the headers of a part. And
 // it does not tell a body that was sent short from one that broke on the way.
 // So source bounds the headers, ends with an error of its own, and keeps the
-// error of the connection.
+// error of the connection. In one thing the parser is too strict: a control
+// character in a file name is no reason to refuse a form.
 type source struct {
 	ctx  context.Context //nolint:containedctx // io.Reader has no argument for it
-	body io.Reader
+	body *bufio.Reader
+	// delimiter is what stands between parts, the line breaks aside; empty while
+	// the body is not known to have any.
+	delimiter []byte
 	// head is how many bytes may be read until the next part begins. It counts
 	// only while bounded is set.
 	head    int64
 	bounded bool
+	// pending was taken from the body and is left to deliver.
+	pending []byte
 	// lineBreak is the one that the body uses, once the first was seen.
 	lineBreak string
 	last      byte
-	// tail is what is left to deliver after the body has ended.
-	tail  string
+	// ended says that the pending bytes are the last ones.
 	ended bool
 	// err is what ended the body, unless it simply ended.
 	err error
@@ -43,14 +51,6 @@ func (s *source) Read(p []byte) (int, error) {
 		s.err = err
 		return 0, err
 	}
-	if s.ended {
-		if s.tail == "" {
-			return 0, errBodyEnd
-		}
-		n := copy(p, s.tail)
-		s.tail = s.tail[n:]
-		return n, nil
-	}
 	if s.bounded {
 		if s.head <= 0 {
 			s.err = errHeadTooLong
@@ -58,17 +58,116 @@ func (s *source) Read(p []byte) (int, error) {
 		}
 		p = p[:min(int64(len(p)), s.head)]
 	}
-	n, err := s.body.Read(p)
+	if len(s.pending) == 0 {
+		if err := s.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, s.pending)
+	s.pending = s.pending[n:]
 	s.head -= int64(n)
-	s.watch(p[:n])
-	if errors.Is(err, io.EOF) {
+	return n, nil
+}
+
+// fill takes on from the body what is delivered next.
+func (s *source) fill() (err error) {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.ended:
+		return errBodyEnd
+	case s.bounded:
+		s.pending, err = s.headLine()
+	default:
+		s.pending, err = s.content()
+	}
+	s.watch(s.pending)
+	switch {
+	case errors.Is(err, io.EOF):
 		// The line break behind the final boundary is optional, but where it is
 		// missing the parser wants io.EOF.
-		s.ended, s.tail = true, cmp.Or(s.lineBreak, "\r\n")
-		return n, nil
+		s.ended = true
+		s.pending = append(slices.Clone(s.pending), cmp.Or(s.lineBreak, "\r\n")...)
+	case err != nil:
+		s.err = err
+		if len(s.pending) == 0 {
+			return err
+		}
 	}
-	s.err = err
-	return n, err
+	return nil
+}
+
+// headLine takes one line, so that the parser gets nothing of the content before
+// it asks for it. In one with a file name control characters become tabs, which
+// the parser takes and cleanName leaves out likewise.
+func (s *source) headLine() ([]byte, error) {
+	line, err := s.body.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil
+	}
+	if !mayName.Match(line) {
+		return line, err
+	}
+	text := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	for i, c := range text {
+		if c < ' ' || c == 0x7f {
+			text[i] = '\t'
+		}
+	}
+	return line, err
+}
+
+// mayName is how a line begins that may hold a file name: that header, or more of it.
+var mayName = regexp.MustCompile(`^(?i:[ \t]|content-disposition:)`)
+
+// content takes what is there, but nothing behind a line that ends the content,
+// since a head may begin there.
+func (s *source) content() ([]byte, error) {
+	for wanted := 1; ; wanted = s.body.Buffered() + 1 {
+		_, err := s.body.Peek(wanted)
+		there, _ := s.body.Peek(s.body.Buffered()) // cannot fail
+		n := s.safe(there)
+		if n == 0 && err == nil {
+			continue // whether the content ends here is yet to come
+		}
+		if n == 0 {
+			n = len(there)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil // no delimiter is as long
+		}
+		_, _ = s.body.Discard(n) // nor can this
+		return there[:n], err
+	}
+}
+
+// safe is how much of the content may be delivered, 0 while that cannot be told.
+// Only what the parser takes for the end counts: to stop at what a body could hold
+// millions of times would take seconds.
+func (s *source) safe(content []byte) int {
+	lineBreak := []byte(s.lineBreak)
+	for at := 0; ; at++ {
+		next := bytes.Index(content[at:], s.delimiter)
+		if next < 0 { // the beginning of one may be the last that is there
+			at = max(at, len(content)-len(s.delimiter)+1)
+			for !bytes.HasPrefix(s.delimiter, content[at:]) {
+				at++
+			}
+			return at
+		}
+		at += next
+		before := content[:at]
+		if !bytes.HasSuffix(before, lineBreak) && !bytes.HasSuffix(lineBreak, before) {
+			continue
+		}
+		after := bytes.TrimLeft(content[at+len(s.delimiter):], " \t")
+		if bytes.HasPrefix(after, lineBreak) {
+			return len(content) - len(after) + len(lineBreak)
+		}
+		if bytes.HasPrefix(lineBreak, after) {
+			return at
+		}
+	}
 }
 
 // watch learns the line break of the body, which some clients get wrong and the
