@@ -35,7 +35,7 @@ type Limits struct {
 	Other int64
 	// Heads is the size of the headers of all unknown parts together.
 	Heads int64
-	// Parts is the number of known parts, and of those without a name.
+	// Parts is the number of files, of parts without a name and of values given again.
 	Parts int
 	// DocumentsOnly makes every part but files and metadata an unknown one.
 	DocumentsOnly bool

@@ -237,15 +237,26 @@ func refusedForms() map[string]refused {
 		},
 		"too many parts": {
 			slices.Repeat(parts(file("", nil)), 7),
-			lending.CodeValidation, problem("body", "more than 6 files and values"),
+			lending.CodeValidation, problem("body", "more than 6 files"),
 		},
 		"too long unknown parts": {
 			slices.Repeat(parts(value(strings.Repeat("x", 8000), "")), 132),
 			lending.CodePayloadTooLarge, problem("body", "that are ignored are larger than 1 MiB"),
 		},
 		"too many unknown parts": {
-			slices.Repeat(parts(value("x", "")), 10_001),
-			lending.CodeValidation, problem("body", "more than 10000 parts"),
+			slices.Repeat(parts(value("x", "")), 28_000),
+			lending.CodePayloadTooLarge, problem("body", "that are ignored are larger than 1 MiB"),
+		},
+		"too many nameless parts": {
+			slices.Repeat(parts(value("", "")), 7),
+			lending.CodeValidation, problem("body", "no name", "body", "no name", "body", "no name",
+				"body", "no name", "body", "no name", "body", "no name", "body", "more than 6 files"),
+		},
+		"a value over and over": {
+			slices.Repeat(parts(value("metadata", "")), 8),
+			lending.CodeValidation, problem("body", "more than 6 files", "metadata", "more than once",
+				"metadata", "more than once", "metadata", "more than once", "metadata",
+				"more than once", "metadata", "more than once", "metadata", "more than once"),
 		},
 		"headers too long": {
 			parts(value(strings.Repeat("x", 9000), "")),
@@ -324,18 +335,22 @@ func TestReadFormRefuses(t *testing.T) {
 func TestReadFormAtTheLimits(t *testing.T) {
 	t.Parallel()
 	bucket, _ := folderBucket(t)
-	body, contentType := documenttest.Multipart(
+	parts := append(slices.Repeat([]documenttest.Part{documenttest.Value("x", "")}, 20_000),
 		documenttest.File("a.pdf", documenttest.PDF(2000)),
 		documenttest.File("b.pdf", documenttest.PDF(1000)),
 		documenttest.Value("metadata", strings.Repeat("m", 40)),
 		documenttest.Value("updatedLoanAmount", strings.Repeat("1", 20)),
+		documenttest.Value("updatedDisbursementAmount", ""),
+		documenttest.Value("projectCompletedEarly", ""),
 		documenttest.Value("other", strings.Repeat("x", 440)),
 	)
+	parts = append(parts, slices.Repeat([]documenttest.Part{documenttest.File("", nil)}, 4)...)
+	body, contentType := documenttest.Multipart(parts...)
 	form, err := document.ReadForm(t.Context(), bytes.NewReader(body), contentType, small(), bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(form.Files) != 2 || len(form.Values) != 2 {
+	if len(form.Files) != 2 || len(form.Values) != 4 {
 		t.Errorf("form %+v", form)
 	}
 }

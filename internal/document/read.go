@@ -20,8 +20,6 @@ const (
 	// the body before them, itself a bound on memory.
 	maxHead    = 8 << 10
 	maxRawHead = 32 << 10
-	// maxParts bounds all parts.
-	maxParts = 10_000
 	// maxBoundary is that of RFC 2046; the parser relies on it.
 	maxBoundary = 70
 	copyBuffer  = 32 << 10
@@ -118,7 +116,7 @@ type formReader struct {
 	errs    formErrors
 	parts   int
 	counted int // parts that count towards the limit
-	// ignoredHeads is the size of the headers of parts that do not.
+	// ignoredHeads is the size of the headers of parts that are not known.
 	ignoredHeads int64
 	budget       int64 // bytes of content that may still be read
 	fileBytes    int64
@@ -203,22 +201,23 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 	if head > maxHead {
 		return nil, r.headTooLong()
 	}
-	return part, r.countPart(part.FormName(), head)
+	// Blanks are not remembered, but had to be read.
+	const share = maxRawHead / maxHead
+	return part, r.countPart(part.FormName(), max(int64(head), (maxRawHead-r.source.head)/share))
 }
 
 // countPart bounds how many parts are taken in, and what is remembered of those that are ignored.
-func (r *formReader) countPart(name string, head int) error {
-	if name == "" || r.knows(name) {
+func (r *formReader) countPart(name string, head int64) error {
+	switch {
+	case name == "" || name == FieldFiles || r.seen[name]:
 		r.counted++
-	} else {
-		r.ignoredHeads += int64(head)
+	case !r.knows(name):
+		r.ignoredHeads += head
 	}
 	switch {
 	case r.counted > r.limits.Parts:
-		return r.stop(lending.CodeValidation,
-			"the body has more than %d files and values", r.limits.Parts)
-	case r.parts > maxParts:
-		return r.stop(lending.CodeValidation, "the body has more than %d parts", maxParts)
+		return r.stop(lending.CodeValidation, "the body has more than %d files (parts without a "+
+			"name, and values given again, count as such)", r.limits.Parts)
 	case r.ignoredHeads > r.limits.Heads:
 		return r.stop(lending.CodePayloadTooLarge,
 			"the headers of parts that are ignored are larger than %s together",
