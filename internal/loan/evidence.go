@@ -66,6 +66,18 @@ func (d Disbursement) checkRepeat(change lending.FundingChange) error {
 	return nil
 }
 
+// notBefore returns the time, or that of the disbursement's newest step where it is later.
+func (d Disbursement) notBefore(at time.Time) time.Time {
+	newest := d.RequestedAt
+	if len(d.Changes) > 0 {
+		newest = d.Changes[len(d.Changes)-1].At
+	}
+	if newest.After(at) {
+		return newest
+	}
+	return at
+}
+
 // at notes when a status was reached.
 func (d *Disbursement) at(status lending.FundingStatus, when time.Time) {
 	switch status {

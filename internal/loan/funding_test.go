@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/app/apptest"
@@ -57,6 +58,69 @@ func TestFundingTellsEachStepOnce(t *testing.T) {
 		 WHERE processing_at = requested_at + interval '1 minute'
 		   AND settled_at = requested_at + interval '2 minutes'`); got != 1 {
 		t.Error("the disbursement lacks the times of its steps")
+	}
+}
+
+// Who waits for a lock begins before whoever held it: no step is then earlier than the one before.
+func TestFundingNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
+	product := w.NewProduct(t, "SOLAR", "50,50")
+	var ids []int64
+	for range 3 {
+		ids = append(ids, w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{}).ID)
+	}
+	begun := clock.Now()
+	clock.Move(time.Minute)
+	w.Fund(t, ids[0], lending.FundingProcessing)
+	w.Fund(t, ids[2], lending.FundingProcessing, lending.FundingSettled)
+	later := clock.Now()
+	clock.Set(begun)
+	var moves []loan.Move
+	for _, move := range []struct {
+		id int64
+		to lending.FundingStatus
+	}{
+		{ids[0], lending.FundingSettled},
+		{ids[1], lending.FundingProcessing},
+		{ids[1], lending.FundingSettled},
+		{ids[0], lending.FundingReturned},
+	} {
+		reason := "sent back"
+		moves = append(moves, loan.Move{
+			ID: move.id, FundingChange: lending.FundingChange{Status: move.to, Reason: &reason},
+		})
+	}
+	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		moved, err := w.Loans.MoveFundings(ctx, tx, loan.Caller{}, moves)
+		for i, one := range moved {
+			if one.Refusal != nil || !one.Changed {
+				t.Errorf("move %d: %+v", i, one)
+			}
+		}
+		return err
+	})
+	w.Fund(t, ids[2], lending.FundingReturned)
+	for i, want := range []time.Time{later, begun, later} {
+		var app uuid.UUID
+		if err := w.DB.Get(&app, `
+			SELECT application_uid FROM disbursements WHERE merchant_disbursement_id = $1`,
+			ids[i]); err != nil {
+			t.Fatal(err)
+		}
+		draw := w.GetLoan(t, app).History[0]
+		for _, step := range draw.Changes {
+			if !step.At.Equal(want) {
+				t.Errorf("draw %d became %s at %s, want %s", i, step.Status, step.At, want)
+			}
+		}
+		if draw.SettledAt == nil || !draw.SettledAt.Equal(want) {
+			t.Errorf("draw %d was settled at %v, want %s", i, draw.SettledAt, want)
+		}
+		if got := w.Get(t, app).UpdatedAt; got.Before(want) {
+			t.Errorf("the application of draw %d was changed at %s, before %s", i, got, want)
+		}
 	}
 }
 

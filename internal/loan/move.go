@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -70,6 +71,7 @@ func (s *Service) MoveFundings(
 		if !moved.Changed {
 			continue
 		}
+		made = moved.Changes[len(moved.Changes)-1]
 		steps = append(steps, step{move.ID, made})
 		events = append(events, eventOf(moved.Disbursement))
 		if !made.Status.InForce() {
@@ -100,6 +102,8 @@ func (l *Loan) move(id int64, made Change) Moved {
 			Refusal:      lending.Invalid(lending.FieldReason, "%q is required", lending.FieldReason),
 		}
 	}
+	// The transaction may have begun before the one that it waited for.
+	made.At = disbursement.notBefore(made.At)
 	after, _, err := l.MoveDisbursement(id, made.Status)
 	if err != nil {
 		return Moved{Disbursement: disbursement, Refusal: err}
@@ -168,6 +172,7 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 		ids                                pq.Int64Array
 		statuses                           pq.StringArray
 		references, methods, days, reasons []*string
+		times                              []time.Time
 	)
 	for _, step := range steps {
 		ids = append(ids, step.id)
@@ -176,25 +181,28 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 		methods = append(methods, step.Method)
 		days = append(days, step.EffectiveDate)
 		reasons = append(reasons, step.Reason)
+		times = append(times, step.At)
 	}
 	result, err := tx.ExecContext(ctx, `
 		WITH step AS (
-			SELECT id, status, reference, method, effective_date, reason, place
-			  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::date[], $6::text[])
+			SELECT id, status, reference, method, effective_date, reason, at, place
+			  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::date[], $6::text[],
+			              $7::timestamptz[])
 			       WITH ORDINALITY
-			       AS step (id, status, reference, method, effective_date, reason, place)
-		), way AS (
-			SELECT id, array_agg(status ORDER BY place) AS through FROM step GROUP BY id
+			       AS step (id, status, reference, method, effective_date, reason, at, place)
+		), way AS ( -- all steps of one are of one time
+			SELECT id, array_agg(status ORDER BY place) AS through, max(at) AS at
+			  FROM step GROUP BY id
 		), moved AS (
 			UPDATE disbursements
 			   SET status = through[cardinality(through)],
-			       processing_at = CASE WHEN 'FUNDING_PROCESSING' = ANY (through) THEN $7
+			       processing_at = CASE WHEN 'FUNDING_PROCESSING' = ANY (through) THEN at
 			                            ELSE processing_at END,
-			       settled_at = CASE WHEN 'FUNDING_SETTLED' = ANY (through) THEN $7
+			       settled_at = CASE WHEN 'FUNDING_SETTLED' = ANY (through) THEN at
 			                         ELSE settled_at END,
-			       cancelled_at = CASE WHEN 'CANCELLED' = ANY (through) THEN $7
+			       cancelled_at = CASE WHEN 'CANCELLED' = ANY (through) THEN at
 			                           ELSE cancelled_at END,
-			       returned_at = CASE WHEN 'RETURNED' = ANY (through) THEN $7
+			       returned_at = CASE WHEN 'RETURNED' = ANY (through) THEN at
 			                          ELSE returned_at END
 			  FROM way
 			 WHERE merchant_disbursement_id = way.id
@@ -202,11 +210,11 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 		)
 		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
 		                                  effective_date, reason, changed_at, changed_by)
-		SELECT id, status, reference, method, effective_date, reason, $7, $8
+		SELECT id, status, reference, method, effective_date, reason, at, $8
 		  FROM moved
 		  JOIN step ON id = merchant_disbursement_id
 		 ORDER BY place`, ids, statuses, pq.Array(references), pq.Array(methods), pq.Array(days),
-		pq.Array(reasons), steps[0].At, steps[0].By)
+		pq.Array(reasons), pq.Array(times), steps[0].By)
 	if err != nil {
 		return fmt.Errorf("moving %d disbursements: %w", len(steps), err)
 	}
