@@ -94,15 +94,24 @@ func (s *Store) IsUsed(ctx context.Context, request Request) (bool, error) {
 	if request.Key == "" {
 		return false, nil
 	}
-	// The lock goes when the statement ends. It is shared, so that two who ask do not take
-	// each other for one that is running.
+	// To take the lock would make a conflict of whoever begins meanwhile, so it is only looked at.
+	// And before the look-up: who had it until then has committed, and its reply is seen.
 	var used bool
 	err := s.DB.GetContext(ctx, &used, `
-		SELECT NOT pg_try_advisory_xact_lock_shared($1) OR EXISTS (
-		       SELECT FROM idempotency_keys
-		        WHERE client_id = $2 AND merchant_uid = $3 AND key = $4 AND expires_at > $5
-		          AND status < 300)`,
-		request.lock(), request.ClientID, request.MerchantUID, request.Key, s.DB.Now().UTC())
+		SELECT EXISTS (
+		       SELECT FROM pg_locks
+		        WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+		          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		          AND classid::bigint << 32 | objid::bigint = $1)`,
+		request.lock())
+	if err == nil && !used {
+		err = s.DB.GetContext(ctx, &used, `
+			SELECT EXISTS (
+			       SELECT FROM idempotency_keys
+			        WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4
+			          AND status < 300)`,
+			request.ClientID, request.MerchantUID, request.Key, s.DB.Now().UTC())
+	}
 	if err != nil {
 		return false, fmt.Errorf("asking for an idempotency key: %w", err)
 	}

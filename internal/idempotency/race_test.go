@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -98,6 +99,40 @@ func TestIsUsed(t *testing.T) {
 	want("no key", d.request("", "c"), false)
 	d.advance(25 * time.Hour)
 	want("a day later", request, false)
+}
+
+// Asking whether a key is used must not look like running.
+func TestAskingDoesNotConflict(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	request := d.request("k", "c")
+	const runs = 300
+	refusal := lending.NewError(lending.CodeInvalidState, "no")
+	var asking sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := d.IsUsed(t.Context(), request); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range runs {
+		if _, err := d.run(request, refuse(refusal)); !errors.Is(err, refusal) {
+			t.Errorf("run %d: %v, want the operation's own refusal", i, err)
+			break
+		}
+	}
+	close(done)
+	asking.Wait()
 }
 
 func TestSameKeyWhileRunning(t *testing.T) {
