@@ -165,6 +165,12 @@ func TestWrongListParametersAreNamed(t *testing.T) {
 			t.Errorf("%s: answered %s", query, answer.Raw)
 		}
 	}
+	for _, query := range []string{"external_reference=", "external_reference=%20"} {
+		answer := s.Get("/v2/application?" + query)
+		if want := `"external_reference" must not be empty; leave it out instead`; answer.Message() != want {
+			t.Errorf("%s: answered %s, want that it %s", query, answer.Raw, want)
+		}
+	}
 	for _, query := range []string{"limit=500", "other=1&other=2"} {
 		if answer := s.Get("/v2/application?" + query); answer.Status != http.StatusOK {
 			t.Errorf("%s: answered %s", query, answer.Raw)

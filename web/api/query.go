@@ -56,7 +56,7 @@ func (q *query) one(name string) (string, bool) {
 	case len(given) > 1:
 		q.errs.Add(name, "%q must be given once", name)
 		return "", false
-	case given[0] == "":
+	case strings.TrimSpace(given[0]) == "":
 		q.errs.Add(name, "%q must not be empty; leave it out instead", name)
 		return "", false
 	}
