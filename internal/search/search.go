@@ -93,9 +93,11 @@ var subjects = []string{"application", "disbursement", "task"}
 
 // query renders the lookups that the text can match, as one statement.
 func query(text string) (string, []any) {
-	// An event's subject names what it is about, such as disbursement/1471.
+	// An event's subject names what it is about, such as disbursement/1471. Whatever else stands
+	// behind the slash, as in a partner's reference, belongs to a text like any other.
+	named := text
 	if kind, id, found := strings.Cut(text, "/"); found && slices.Contains(subjects, kind) {
-		text = id
+		named = id
 	}
 	args := []any{text}
 	bind := func(value any) string {
@@ -103,7 +105,7 @@ func query(text string) (string, []any) {
 		return "$" + strconv.Itoa(len(args))
 	}
 	var parts []string
-	if uid, err := uuid.Parse(text); err == nil {
+	if uid, err := uuid.Parse(named); err == nil {
 		id := bind(uid.String())
 		parts = append(parts, strings.ReplaceAll(byUID, "?", id))
 		if uid.Version() == 7 { // it holds the time of its making
@@ -112,7 +114,7 @@ func query(text string) (string, []any) {
 				"@", bind(at.Add(2*time.Millisecond))).Replace(byMoment))
 		}
 	}
-	if number, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64); err == nil {
+	if number, err := strconv.ParseInt(strings.TrimPrefix(named, "#"), 10, 64); err == nil {
 		parts = append(parts, strings.ReplaceAll(byNumber, "?", bind(number)))
 	}
 	lower := strings.ToLower(text)

@@ -41,6 +41,19 @@ func TestFind(t *testing.T) {
 	address := one(`SELECT borrower_email FROM applications ORDER BY application_uid LIMIT 1`)
 	borrower := one(`SELECT upper(borrower_first_name || ' ' || borrower_last_name)
 		FROM applications ORDER BY application_uid LIMIT 1`)
+	// References that look like the subjects of events.
+	referred := one(`UPDATE applications SET external_reference = 'application/2026-17'
+		WHERE application_uid = (SELECT max(application_uid::text)::uuid FROM applications)
+		RETURNING application_uid`)
+	paid := one(`WITH draw AS (
+			SELECT application_uid, merchant_disbursement_id FROM disbursements LIMIT 1
+		), change AS (
+			INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, changed_at,
+			                                  changed_by)
+			SELECT merchant_disbursement_id, 'FUNDING_PROCESSING', 'disbursement/1003-run7', now(), ''
+			  FROM draw
+		)
+		SELECT application_uid FROM draw`)
 	delivery := one(`SELECT delivery_uid FROM deliveries ORDER BY 1 LIMIT 1`)
 	event := one(`SELECT event_uid FROM events ORDER BY 1 LIMIT 1`)
 	subscription := one(`SELECT subscription_uid FROM subscriptions ORDER BY 1 LIMIT 1`)
@@ -71,6 +84,9 @@ func TestFind(t *testing.T) {
 		{strings.ToUpper(address), search.Application, application},
 		{address[:len(address)-4], search.Application, application},
 		{borrower, search.Application, application},
+		{"application/" + application, search.Application, application},
+		{"application/2026-17", search.Application, referred},
+		{"disbursement/1003-run7", search.Disbursement, paid},
 		{delivery, search.Delivery, delivery},
 		{event, search.Event, event},
 		{subscription, search.Subscription, subscription},
@@ -105,7 +121,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("a subscription with a name is shown as %+v, %v", hits, err)
 	}
 	for _, nothing := range []string{
-		"", " ", "nobody", "%", "_", `\`, "0", "-1", "99999999999999999999",
+		"", " ", "nobody", "task/", "disbursement/", "%", "_", `\`, "0", "-1", "99999999999999999999",
 	} {
 		if hits, err := service.Find(t.Context(), nothing); err != nil || len(hits) > 0 {
 			t.Errorf("%q finds %+v, %v", nothing, hits, err)
