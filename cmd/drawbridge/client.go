@@ -204,7 +204,7 @@ func (cmd clientListCmd) Run(env *environment) error {
 
 type clientRotateCmd struct {
 	ID      string        `arg:"" name:"client-id" help:"Client."`
-	Overlap time.Duration `default:"24h" help:"How long the old secret works on."`
+	Overlap time.Duration `default:"24h" help:"How long the old secret works on; one before it stops at once."`
 	JSON    bool          `name:"json" help:"Print one JSON document."`
 }
 
@@ -222,7 +222,7 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 		before, unknown := s.Partners.LockClient(env.ctx, tx, cmd.ID)
 		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
 		until := utc(rotated.PreviousValidUntil)
-		return did(
+		made := did(
 			changeEntry("client.rotate", rotated.ClientID, "",
 				map[string]any{"previous_valid_until": utc(before.PreviousValidUntil)},
 				map[string]any{"previous_valid_until": until}),
@@ -230,10 +230,23 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 				printSecret(w, rotated.ClientID, rotated.Secret)
 				if until != nil {
 					fmt.Fprintf(w, "  the old secret works until %s\n", until.Format(time.RFC3339))
+				} else {
+					fmt.Fprintln(w, "  the old secret stopped at once")
 				}
 			}},
-		), byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
+		)
+		if before.IsRotating(tx.Now) {
+			made.notes = []string{overlapEnded(*before.PreviousValidUntil)}
+		}
+		return made, byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
 	})
+}
+
+// overlapEnded tells that a rotation ended the overlap of the one before it: whoever has not
+// changed over since then is refused now.
+func overlapEnded(planned time.Time) string {
+	return "warning: a rotation was under way: the secret before the old one stopped at once; " +
+		"it was to work until " + planned.UTC().Format(time.RFC3339)
 }
 
 type clientRateCmd struct {

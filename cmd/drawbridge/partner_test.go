@@ -207,6 +207,56 @@ func TestLenderClientCommands(t *testing.T) {
 	}
 }
 
+// A second rotation within the overlap of the first ends it, and the commands say so; they
+// promise nothing of a secret that stopped.
+func TestRotationsTellWhatStopped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	owner, _ := d.newPartner(t, 1)
+	client, _ := d.document(t, "client", "create", "--partner", owner)["client_id"].(string)
+	subscribed := d.document(t, "subscription", "create", "--partner", owner, "--url",
+		"https://hook.example/", "--event", "all", "--secret", "secret-number-zero")
+	uid, _ := subscribed["subscription_uid"].(string)
+	rotate := []string{"client", "rotate", client}
+	update := []string{"subscription", "update", uid, "--secret"}
+	const (
+		cutShort   = "the secret before the old one stopped at once; it was to work until"
+		works      = "the old secret works until"
+		signs      = "the old secret signs beside the new one until"
+		oldStopped = "the old secret stopped at once"
+	)
+	for _, step := range []struct {
+		args []string
+		said []string
+	}{
+		{rotate, []string{works}},
+		{rotate, []string{works, cutShort}},
+		{append(slices.Clone(rotate), "--overlap", "0s"), []string{oldStopped, cutShort}},
+		{rotate, []string{works}},
+		{append(slices.Clone(update), "secret-number-one1"), []string{signs}},
+		{append(slices.Clone(update), "secret-number-two2", "--json"), []string{signs, cutShort}},
+		{[]string{"subscription", "update", uid, "--rate", "5"}, nil},
+		{
+			[]string{"subscription", "restore", uid, "--version", "1", "--secret", "secret-number-three"},
+			[]string{signs, cutShort},
+		},
+		{append(slices.Clone(update), "secret-number-four", "--overlap", "0s"), []string{oldStopped, cutShort}},
+		{append(slices.Clone(update), "token-number-five5", "--auth", "bearer"), []string{oldStopped}},
+	} {
+		got := d.run(t, step.args...)
+		if got.status != exitOK {
+			t.Fatalf("%v ended with %d: %s", step.args, got.status, got.stderr)
+		}
+		for _, words := range []string{works, signs, oldStopped, cutShort} {
+			said := strings.Contains(got.stdout+got.stderr, words)
+			if want := slices.Contains(step.said, words); said != want {
+				t.Errorf("%v says %q: %v, want %v: %s%s", step.args, words, said, want,
+					got.stdout, got.stderr)
+			}
+		}
+	}
+}
+
 func TestSecretsAreShownOnceAndNotAudited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -310,7 +310,7 @@ type subscriptionUpdateCmd struct {
 	subscriptionFlags
 	KeepHeader []string      `sep:"none" help:"Custom header that keeps its stored value, repeatable; the header flags together replace the whole set." placeholder:"NAME"`
 	NoHeaders  bool          `help:"Remove every custom header."`
-	Overlap    time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one."`
+	Overlap    time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one; one before it stops at once."`
 	Base       int           `help:"Version that the change was made from; refused if the configuration changed since." placeholder:"N"`
 	Reason     string        `help:"Why, for the record." placeholder:"TEXT"`
 }
@@ -331,8 +331,10 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 			return done{}, err
 		}
 		changed, value, err := s.Webhooks.Subscriptions.Amend(env.ctx, tx, uid, patch, cliActor)
-		return did(subscriptionEntry(action, cmd.Reason, &before, changed),
-			subscriptionOutput(changed, value)), err
+		made := did(subscriptionEntry(action, cmd.Reason, &before, changed),
+			subscriptionOutput(changed, value))
+		made.notes = rotationNotes(before, changed, value, tx.Now)
+		return made, err
 	})
 }
 

@@ -138,12 +138,35 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 				}),
 			subscriptionOutput(restored.Subscription, restored.Secret),
 		)
+		made.notes = rotationNotes(before, restored.Subscription, restored.Secret, tx.Now)
 		if restored.SecretKept {
 			made.notes = append(made.notes,
 				"the secret in force was kept: versions have none of their own")
 		}
 		return made, err
 	})
+}
+
+// rotationNotes tell what became of the secrets that a change found in force; value is the one
+// that it put in force, if it did.
+func rotationNotes(
+	before, after subscription.Subscription, value secret.String, now time.Time,
+) []string {
+	var notes []string
+	until := after.PreviousUntil
+	switch {
+	case value.IsZero() || before.Auth == sender.AuthNone:
+	case until != nil:
+		notes = append(notes, "the old secret signs beside the new one until "+
+			until.UTC().Format(time.RFC3339))
+	default:
+		notes = append(notes, "the old secret stopped at once")
+	}
+	planned := before.PreviousUntil
+	if planned != nil && now.Before(*planned) && (until == nil || !until.Equal(*planned)) {
+		notes = append(notes, overlapEnded(*planned))
+	}
+	return notes
 }
 
 // maxComparisons in comparisonWindow bounds how often one person may try a value.
