@@ -136,6 +136,43 @@ func TestBucketReturnsWhatWasPut(t *testing.T) {
 	})
 }
 
+// A folder that is swapped, restored or mounted while the process runs is the bucket from then on;
+// while none is there, nothing is taken for absent and nothing is stored out of sight.
+func TestBucketFollowsItsFolder(t *testing.T) {
+	t.Parallel()
+	bucket, path := folderBucket(t)
+	put(t, bucket, "documents/old", "old")
+	underWay, err := bucket.Get(t.Context(), "documents/old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer underWay.Close()
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if bucket.Put(t.Context(), "documents/lost", section("lost")) == nil {
+		t.Error("without its folder the bucket stored")
+	}
+	if _, err := bucket.Get(t.Context(), "documents/old"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without its folder the error is %v", err)
+	}
+	if err := os.CopyFS(path, os.DirFS(path+".away")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, bucket, "documents/new", "new")
+	if err := os.RemoveAll(path + ".away"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, bucket, "documents/newer", "newer")
+	want := []string{"documents/new", "documents/newer", "documents/old"}
+	if got := stored(t, bucket); !slices.Equal(got, want) {
+		t.Errorf("the bucket holds %q, want %q", got, want)
+	}
+	if content, err := io.ReadAll(underWay); err != nil || string(content) != "old" {
+		t.Errorf("what was being read came as %q, %v", content, err)
+	}
+}
+
 func TestBucketAbsentObject(t *testing.T) {
 	t.Parallel()
 	eachBucket(t, func(t *testing.T, bucket document.Bucket) {
