@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/lib/pq"
 )
 
 // health is what the answers to statements say of the server as such: whether it can be
@@ -38,17 +36,25 @@ func (h *health) move() {
 	}
 }
 
-// heed learns from what came of a statement.
+// heed learns from what came of a statement, through whichever driver.
 func (h *health) heed(err error) {
-	pqErr, answered := errors.AsType[*pq.Error](err)
-	switch {
-	case !answered || h.standby:
-	case pqErr.Code == stateReadOnly:
+	answer, answered := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if !answered || h.standby {
+		return
+	}
+	switch answer.SQLState() {
+	case stateReadOnly:
 		h.move()
-	case pqErr.Code == stateDiskFull:
+	case stateDiskFull:
 		h.full.Store(true)
 	}
 }
+
+// Heed learns from what came of a statement on a connection that is not one of this pool.
+func (db *DB) Heed(err error) { db.health.heed(err) }
 
 // DiskFull is why nothing can be written when the server has no room.
 const DiskFull = "the disk of the database is full"

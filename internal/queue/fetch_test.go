@@ -143,6 +143,52 @@ func TestANewConnectionIsAskedBeforeAFetch(t *testing.T) {
 
 // TestFetchTakesEveryJobOnce works a backlog of several priorities off, first ones first,
 // with jobs that come meanwhile, late and handed back.
+// What a fetch meets of the server, the process tells of itself.
+func TestFetchesAreHeeded(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	fetch := func() error {
+		_, err := f.executor.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{
+			ClientID: "tester", MaxAttemptedBy: 3, MaxToLock: 5, Queue: "hot",
+		})
+		return err
+	}
+	fail := func(state string) {
+		t.Helper()
+		f.exec(t, `
+			CREATE OR REPLACE FUNCTION fail_fetch() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '`+state+`'; END $$`)
+		if fetch() == nil {
+			t.Fatal("the fetch did not fail")
+		}
+	}
+	if err := fetch(); err != nil { // so that the next ones begin at the head
+		t.Fatal(err)
+	}
+	f.add(t, 10, 1, 0)
+	f.exec(t, `CREATE FUNCTION fail_fetch() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RETURN NEW; END $$`)
+	f.exec(t, `CREATE TRIGGER fail BEFORE UPDATE ON river_job
+		FOR EACH ROW EXECUTE FUNCTION fail_fetch()`)
+	// No statement of the database's own pool finds out that its disk is full: it writes nothing.
+	f.exec(t, `CREATE FUNCTION meet_full_disk() RETURNS event_trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
+	f.exec(t, `CREATE EVENT TRIGGER full_disk ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS')
+		EXECUTE FUNCTION meet_full_disk()`)
+	for _, step := range []struct{ state, want string }{
+		{"22000", ""}, {"53100", postgres.DiskFull},
+	} {
+		fail(step.state)
+		if got, err := f.db.Unwritable(t.Context()); err != nil || got != step.want {
+			t.Errorf("after %s in a fetch: %q, %v; want %q", step.state, got, err, step.want)
+		}
+	}
+	era := f.db.Era()
+	if fail("25006"); f.db.Era() == era {
+		t.Error("connections to a server that lets nobody write are kept")
+	}
+}
+
 func TestFetchTakesEveryJobOnce(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)

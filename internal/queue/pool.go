@@ -14,13 +14,15 @@ import (
 // Connect prepares the connections of a client that works queues. They plan by indexes only:
 // a queue is empty most of the time, and a plan that was made then reads the whole table for
 // each job once there are thousands. Those to a server that turned out to let nobody write are
-// given up, as the database's others are, and none is made before the database can be reached.
+// given up, as the database's others are, and none is made before the database can be reached. What
+// statements on them meet of the server, such as a full disk, the database heeds as from its own.
 func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 	const era = "era"
 	settings, err := pgxpool.ParseConfig(db.URL())
 	if err != nil {
 		return nil, err
 	}
+	settings.ConnConfig.Tracer = heeding{db}
 	settings.BeforeConnect = func(ctx context.Context, _ *pgx.ConnConfig) error {
 		return db.Reachable(ctx)
 	}
@@ -64,6 +66,21 @@ func (d *Driver) trust(ctx context.Context, kept *pgx.Conn) (keep bool, err erro
 	}
 	kept.PgConn().CustomData()[trusted] = d
 	return true, nil
+}
+
+// heeding tells the database of the statements that failed.
+type heeding struct{ db *postgres.DB }
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (heeding) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData,
+) context.Context {
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (h heeding) TraceQueryEnd(_ context.Context, _ *pgx.Conn, ended pgx.TraceQueryEndData) {
+	h.db.Heed(ended.Err)
 }
 
 // GetListener returns the library's listener, which makes its connection again, too, when its
