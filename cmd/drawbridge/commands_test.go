@@ -44,6 +44,8 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 		{with("--url", "https://hook.example/", "--event", "all", "--header", "host: x"), 2, "host"},
 		{with("--url", "https://hook.example/", "--event", "all", "--header", "nocolon"), 2, "header"},
 		{with("--url", "https://hook.example/", "--event", "all", "--merchant", unknown), 2, "merchant"},
+		{[]string{"queue", "pause", "deliver"}, 1, "the queues are bulk, default, email, webhook"},
+		{[]string{"queue", "resume", "webhook"}, 1, "start a worker first"},
 		{[]string{"subscription", "show", unknown}, 1, unknown},
 		{[]string{"subscription", "pause", "x"}, 2, "subscription"},
 		{[]string{"subscription", "list", "--limit", "501"}, 2, "--limit"},

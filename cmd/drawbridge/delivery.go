@@ -217,8 +217,16 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 			entries = []operator.Entry{entry("delivery.resend", "all that match", cmd.Reason,
 				map[string]any{"chosen_by": cmd.deliveryFlags, "count": len(resent)})}
 		}
-		return done{entries: entries, out: resentOutput(resent)}, err
+		return done{entries: entries, out: resentOutput(resent), notes: noneResent(resent)}, err
 	})
+}
+
+// noneResent says that the flags of a command chose nothing.
+func noneResent(made []uuid.UUID) []string {
+	if len(made) > 0 {
+		return nil
+	}
+	return []string{"nothing that the flags choose is to be sent again"}
 }
 
 // resentOutput is what a command made again.

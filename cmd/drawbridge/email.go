@@ -215,6 +215,6 @@ func (cmd emailResendCmd) Run(env *environment) error {
 			entries = append(entries, entry("email.resend", one.Original.String(), cmd.Reason,
 				map[string]any{"email_uid": one.Made}))
 		}
-		return done{entries: entries, out: resentOutput(made)}, err
+		return done{entries: entries, out: resentOutput(made), notes: noneResent(made)}, err
 	})
 }

@@ -104,6 +104,8 @@ func TestEmailCommands(t *testing.T) {
 		{[]string{"email", "list", "--kind", "birthday"}, 2, "--kind"},
 		{[]string{"email", "list", "--limit", "501"}, 2, "--limit"},
 		{[]string{"email", "resend"}, 2, "--state"},
+		{append([]string{"email", "resend"}, chosen...), 0, "nothing that the flags choose"},
+		{[]string{"delivery", "resend", "--state", "failed"}, 0, "nothing that the flags choose"},
 		{[]string{"email", "resend", uid, "--state", "failed"}, 2, "not both"},
 		{[]string{"email", "resend", fmt.Sprint(made[0])}, 1, fmt.Sprint(made[0])},
 		{[]string{"email", "show", application}, 1, application},

@@ -21,6 +21,9 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 		"delivery resend --since 1d": {"subscription", "state"},
 		"email resend":               {"state", "application", "kind", "since", "until", "reason"},
 		"bulk create":                append(slices.Clip(filters), "partner", "reason"),
+		"doctor":                     {"https"},
+		"listen --url http://127.0.0.1:1/api --client-id c --client-secret-file /none " +
+			"--forward http://127.0.0.1:1/": {"event"},
 		"subscription update " + uid: {
 			"url", "auth", "secret", "event", "header", "secret-header", "plain-header", "keep-header",
 			"merchant", "retry", "reason",

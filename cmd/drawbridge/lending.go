@@ -17,7 +17,7 @@ import (
 type productCmd struct {
 	Create productCreateCmd `cmd:"" help:"Create a product."`
 	Update productUpdateCmd `cmd:"" help:"Change when draws of a product are overdue; its terms never change."`
-	List   productListCmd   `cmd:"" help:"List products by code."`
+	List   productListCmd   `cmd:"" help:"List products, newest first."`
 }
 
 func printProduct(w io.Writer, p catalog.Product) {

@@ -172,7 +172,8 @@ func emptyFlag(given *kong.Context) string {
 	return ""
 }
 
-// isEmpty tells whether a value, or one of several, is an empty text.
+// isEmpty tells whether the value of a flag that was given, or one of several, is an empty text. One
+// of which the parser made a list at its commas is then an empty list.
 func isEmpty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -183,6 +184,7 @@ func isEmpty(value reflect.Value) bool {
 				return true
 			}
 		}
+		return value.Len() == 0
 	case reflect.String:
 		return value.Len() == 0
 	default:

@@ -87,6 +87,27 @@ func TestLoadCurrency(t *testing.T) {
 	}
 }
 
+// Ordinary clients take dots out of a path before they ask for it.
+func TestLoadBasePath(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"/": "", "/api/": "/api", "/a/b": "/a/b", "/.well-known": "/.well-known", "/a..b": "/a..b",
+	} {
+		got, err := Load(from(map[string]string{"DRAWBRIDGE_BASE_PATH": value}))
+		if err != nil || got.BasePath != want {
+			t.Errorf("%s became %q, %v", value, got.BasePath, err)
+		}
+	}
+	for _, value := range []string{
+		"api", "/.", "/..", "/../", "/api/..", "/./api", "/api/../v", "//api", "/a//b", "/a?b", "/a%2e", "/docs/x",
+	} {
+		_, err := Load(from(map[string]string{"DRAWBRIDGE_BASE_PATH": value}))
+		if err == nil || !strings.HasPrefix(err.Error(), "DRAWBRIDGE_BASE_PATH is ") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 func TestLoadCalendar(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "holidays")

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -149,7 +150,7 @@ var rules = map[string]rule{
 		}
 		parsed, err := url.Parse(trimmed)
 		if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
-			strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
+			strings.ContainsAny(trimmed, ":*") || path.Clean(trimmed) != trimmed {
 			return nil, mustBe(value, "a plain path such as /api")
 		}
 		for _, taken := range []string{"/console", "/docs", "/static"} {

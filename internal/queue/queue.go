@@ -14,6 +14,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lib/pq"
@@ -129,30 +131,49 @@ func (s *Service) Paused(ctx context.Context, tx *postgres.Tx, name string) (boo
 // Pause keeps every process from taking jobs of a queue; those that run go on.
 // Error: NOT_FOUND for a queue that nobody has worked yet.
 func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, name string) error {
-	return s.steer(name, "pausing", func() error {
+	return s.steer(ctx, tx, name, "pausing", func() error {
 		return s.Jobs.QueuePauseTx(ctx, tx.Tx.Tx, name, nil)
 	})
 }
 
 // Resume lets a paused queue go on. Error: NOT_FOUND.
 func (s *Service) Resume(ctx context.Context, tx *postgres.Tx, name string) error {
-	return s.steer(name, "resuming", func() error {
+	return s.steer(ctx, tx, name, "resuming", func() error {
 		return s.Jobs.QueueResumeTx(ctx, tx.Tx.Tx, name, nil)
 	})
 }
 
-func (s *Service) steer(name, doing string, use func() error) error {
+func (s *Service) steer(
+	ctx context.Context, tx *postgres.Tx, name, doing string, use func() error,
+) error {
 	// The library takes "*" for every queue, which no page offers.
 	if name == "" || name == "*" {
 		return lending.NewError(lending.CodeNotFound, "no queue is called %q", name)
 	}
 	err := use()
 	if errors.Is(err, river.ErrNotFound) {
-		return lending.NewError(lending.CodeNotFound,
-			"no process works a queue called %q; start a worker first", name)
+		return s.errNotWorked(ctx, tx, name)
 	}
 	if err != nil {
 		return fmt.Errorf("%s queue %s: %w", doing, name, err)
 	}
 	return nil
+}
+
+// errNotWorked is about a queue that no process has worked: one that waits for a worker, or a name
+// that none has.
+func (s *Service) errNotWorked(ctx context.Context, tx *postgres.Tx, name string) error {
+	var names []string
+	err := tx.SelectContext(ctx, &names, `
+		SELECT unnest($1::text[]) AS name UNION SELECT name FROM river_queue ORDER BY name`,
+		pq.Array(s.Names))
+	switch {
+	case err != nil:
+		return fmt.Errorf("listing the queues: %w", err)
+	case slices.Contains(names, name):
+		return lending.NewError(lending.CodeNotFound,
+			"no process has worked the queue %q yet; start a worker first", name)
+	}
+	return lending.NewError(lending.CodeNotFound,
+		"no queue is called %q; the queues are %s", name, strings.Join(names, ", "))
 }
