@@ -136,7 +136,7 @@ func (i plainIndex) build(ctx context.Context, db *sql.DB) error {
 		`DROP INDEX CONCURRENTLY IF EXISTS ` + i.name,
 		`CREATE INDEX CONCURRENTLY ` + i.name + ` ON ` + i.definition,
 	} {
-		if _, err := db.ExecContext(ctx, step); err != nil {
+		if err := execUnbound(ctx, db, step); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (i partitionedIndex) build(ctx context.Context, db *sql.DB) error {
 			`DROP INDEX CONCURRENTLY IF EXISTS ` + child,
 			fmt.Sprintf(`CREATE INDEX CONCURRENTLY %s ON %s %s`, child, partition, i.definition),
 		} {
-			if _, err := db.ExecContext(ctx, step); err != nil {
+			if err := execUnbound(ctx, db, step); err != nil {
 				return fmt.Errorf("on %s: %w", partition, err)
 			}
 		}

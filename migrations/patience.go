@@ -33,7 +33,8 @@ const (
 )
 
 // patientLocker waits until no other run migrates, however long that takes: an index of a big table
-// takes hours. Then it bounds how long the connection that migrates waits for a lock.
+// takes hours. Then it bounds how long the connection that migrates waits for a lock, and lets its
+// statements take as long as they do.
 type patientLocker struct {
 	lock.SessionLocker
 	// pause is the time between two tries, notice that between two calls of tell.
@@ -85,13 +86,30 @@ func (l patientLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 
 // SessionUnlock implements lock.SessionLocker.
 func (l patientLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `RESET lock_timeout`)
+	_, err := conn.ExecContext(ctx, `RESET lock_timeout; RESET statement_timeout`)
 	return errors.Join(err, l.SessionLocker.SessionUnlock(ctx, conn))
 }
 
-// boundLocks sets the bound for a session, or with "LOCAL" for a transaction.
+// boundLocks sets the bound for a session, or with "LOCAL" for a transaction, and takes that of
+// statements away: it is meant for calls, and an index of a big table takes hours.
 func boundLocks(scope string) string {
-	return fmt.Sprintf(`SET %s lock_timeout = '%dms'`, scope, lockTimeout.Milliseconds())
+	return fmt.Sprintf(`SET %[1]s lock_timeout = '%[2]dms'; SET %[1]s statement_timeout = 0`,
+		scope, lockTimeout.Milliseconds())
+}
+
+// execUnbound runs a statement that is in no transaction for as long as it takes.
+func execUnbound(ctx context.Context, db *sql.DB, statement string) (err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err = conn.ExecContext(ctx, `SET statement_timeout = 0`); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, statement)
+	_, reset := conn.ExecContext(ctx, `RESET statement_timeout`)
+	return errors.Join(err, reset)
 }
 
 // patiently runs what migrates, again while it does not get its locks.
