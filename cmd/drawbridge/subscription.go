@@ -158,6 +158,9 @@ type subscriptionJSON struct {
 	// MissingKey names the key that a secret or headers are encrypted with and that is
 	// not there.
 	MissingKey string `json:"missing_key,omitempty"`
+	// StoppedAt is since when nothing is sent, because a process could not open the secret or
+	// the headers.
+	StoppedAt *time.Time `json:"stopped_at,omitempty"`
 	// Secret is present only in the answer that creates or rotates it.
 	Secret *string `json:"secret"`
 }
@@ -167,8 +170,17 @@ func newSubscriptionJSON(s subscription.Subscription) subscriptionJSON {
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
 		Headers: newHeadersJSON(s.Headers), Merchant: append([]uuid.UUID{}, s.Merchants...),
 		Rate: orNull(max(s.Rate, 0)), State: s.State, MissingKey: s.MissingKey,
-		Name: orNull(s.Name), Retry: s.Retry.Texts(), Standard: s.Standard,
+		StoppedAt: utc(s.StoppedAt),
+		Name:      orNull(s.Name), Retry: s.Retry.Texts(), Standard: s.Standard,
 	}
+}
+
+// stateWords is the state for people: whatever it is, nothing is sent to a stopped one.
+func stateWords(s subscription.Subscription) string {
+	if s.StoppedAt != nil && s.State != subscription.StateDeleted {
+		return string(s.State) + ", stopped"
+	}
+	return string(s.State)
 }
 
 // subscriptionOutput prints a subscription, with its secret where that is new.
@@ -177,7 +189,7 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 	printed.Secret = orNull(value.Reveal())
 	return output{printed, func(w io.Writer) {
 		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
-			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
+			s.UID, stateWords(s), s.URL, s.Auth, strings.Join(s.Events, ", "))
 		if s.Name != "" {
 			fmt.Fprintf(w, "  name    %s\n", s.Name)
 		}
@@ -195,6 +207,9 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 		}
 		if s.Unopened != "" {
 			fmt.Fprintf(w, "  nothing can be sent: %s\n", s.Unopened)
+		}
+		if other := s.OtherKeys(); other != "" {
+			fmt.Fprintf(w, "  nothing is sent: %s\n", other)
 		}
 		for _, merchant := range s.Merchants {
 			fmt.Fprintf(w, "  merchant  %s\n", merchant)
@@ -284,7 +299,8 @@ func (cmd subscriptionListCmd) Run(env *environment) error {
 	return rowsOf("subscriptions", newSubscriptionJSON,
 		"SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
 		func(w io.Writer, s subscription.Subscription) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.Name, s.URL)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, stateWords(s), s.Auth, s.Name,
+				s.URL)
 		}).page(env, cmd.JSON,
 		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
 			return s.Webhooks.Subscriptions.List(env.ctx, filter, page)

@@ -4,7 +4,51 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"drawbridge/internal/postgres"
 )
+
+// A process with other keys has stopped a subscription whose secret opens for the command.
+func TestStoppedSubscriptionsAreShown(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
+	uid, _ := d.document(t, "subscription", "create", "--partner", partner, "--url",
+		"https://hooks.example/", "--event", "all")["subscription_uid"].(string)
+	if before := d.text(t, "subscription", "show", uid); strings.Contains(before, "stopped") {
+		t.Errorf("before it says %s", before)
+	}
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.ExecContext(t.Context(), `
+		UPDATE subscriptions SET stopped_at = '2026-11-28 10:00:00Z'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := d.text(t, "subscription", "show", uid)
+	for _, want := range []string{
+		"(active, stopped)",
+		"Stopped since 2026-11-28T10:00:00Z: a process has another DRAWBRIDGE_SECRETS_KEY",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%s does not say %q", shown, want)
+		}
+	}
+	if listed := d.text(t, "subscription", "list"); !strings.Contains(listed, "active, stopped") {
+		t.Errorf("listed as %s", listed)
+	}
+	document := d.document(t, "subscription", "show", uid)
+	if document["stopped_at"] != "2026-11-28T10:00:00Z" || document["state"] != "active" {
+		t.Errorf("as JSON it is %v", document)
+	}
+	// A change for which everything opens lets it go on.
+	if after := d.document(t, "subscription", "update", uid, "--rate", "5"); after["stopped_at"] != nil {
+		t.Errorf("after a change it is %v", after)
+	}
+}
 
 func TestVersionCommands(t *testing.T) {
 	t.Parallel()

@@ -44,8 +44,8 @@ func Failure(name string, err error, remedy string) Checkup {
 func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 	var found []Checkup
 	for _, examine := range []func(ctx context.Context, s *app.Services) []Checkup{
-		examineReplica, examineCondition, examineKeys, examineDemo, examineQuarantine, examineBucket,
-		examineMail,
+		examineReplica, examineCondition, examineKeys, examineStopped, examineDemo, examineQuarantine,
+		examineBucket, examineMail,
 		func(ctx context.Context, s *app.Services) []Checkup { return examineWayOut(ctx, s, https) },
 	} {
 		ctx, cancel := context.WithTimeout(ctx, checkupTimeout)

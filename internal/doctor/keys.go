@@ -67,6 +67,47 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	return []Checkup{found}
 }
 
+// namedStopped is how many stopped subscriptions are named.
+const namedStopped = 5
+
+// examineStopped looks for subscriptions that a process does not send to because its keys do not
+// open what is stored, whether or not those here do.
+func examineStopped(ctx context.Context, s *app.Services) []Checkup {
+	const name = "stopped"
+	if found, early := behind(ctx, s, name); early {
+		return []Checkup{found}
+	}
+	remedy := "Check that the user of DATABASE_URL may read the tables."
+	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
+	if err != nil {
+		return []Checkup{Failure(name, err, remedy)}
+	}
+	if len(uids) == 0 {
+		return []Checkup{{
+			Name: name, Finding: OK, Detail: "No subscription is stopped for want of a key.",
+		}}
+	}
+	var named []string
+	remedy = "drawbridge subscription show " + uids[0].String() + " says why."
+	for _, uid := range uids[:min(len(uids), namedStopped)] {
+		found, err := s.Webhooks.Subscriptions.Get(ctx, uid)
+		if err != nil {
+			return []Checkup{Failure(name, err, remedy)}
+		}
+		named = append(named, uid.String())
+		if found.OtherKeys() != "" {
+			remedy = "What is stored opens here, so some process has another DRAWBRIDGE_SECRETS_KEY; its " +
+				"log says 'a subscription cannot be sent to'. Give every process the same keys and restart " +
+				"it; then they go on within a minute."
+		}
+	}
+	return []Checkup{{
+		Name: name, Finding: Failed, Remedy: remedy,
+		Detail: fmt.Sprintf("Nothing is sent to %d subscriptions whose secret or headers did not open: "+
+			"%s.", len(uids), strings.Join(named, ", ")),
+	}}
+}
+
 // perKey lists counts by the id of a key.
 func perKey(counts map[string]int) string {
 	if len(counts) == 0 {

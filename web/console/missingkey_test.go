@@ -63,6 +63,22 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	}
 }
 
+// Where another process has other keys, the page says so, though everything opens here.
+func TestAProcessWithOtherKeysIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	made, _ := r.subscribe(r.receiver().URL)
+	_, err := r.DB.ExecContext(t.Context(), `
+		UPDATE subscriptions SET stopped_at = '2026-11-28 10:00:00Z'`)
+	r.must(err)
+	text := r.asOperator().get(paths.To(paths.Subscription, made.UID.String())).
+		wantStatus(t, http.StatusOK).text("main")
+	const want = "Stopped since 2026-11-28T10:00:00Z: a process has another DRAWBRIDGE_SECRETS_KEY"
+	if !strings.Contains(text, want) {
+		t.Errorf("the page says %q", text)
+	}
+}
+
 // keysAgain is a ring without any key that encrypted something.
 func keysAgain(r *harness) *secret.Keyring {
 	r.Helper()

@@ -75,7 +75,7 @@ func (s *Service) amendLocked(
 	}
 	subscription, err := s.subscription(row)
 	if err == nil && row.StoppedAt != nil && subscription.Unopened == "" {
-		err = s.Backlogs.reopen(ctx, tx, row)
+		subscription.StoppedAt, err = nil, s.Backlogs.reopen(ctx, tx, row)
 	}
 	return subscription, value, err
 }

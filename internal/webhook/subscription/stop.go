@@ -40,6 +40,7 @@ func (s *Service) Reopen(
 		return subscription, err
 	}
 	slog.InfoContext(ctx, "a subscription can be sent to again", "subscription", uid)
+	subscription.StoppedAt = nil
 	return subscription, s.Backlogs.reopen(ctx, tx, row)
 }
 

@@ -78,6 +78,7 @@ func (s *Service) subscription(row Row) (Subscription, error) {
 		Watch:         row.Watch,
 		Options:       row.Options,
 		State:         row.State,
+		StoppedAt:     row.StoppedAt,
 		Version:       row.Version,
 		PreviousUntil: row.PreviousUntil,
 		CreatedAt:     row.CreatedAt,

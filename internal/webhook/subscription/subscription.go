@@ -48,6 +48,9 @@ type Subscription struct {
 	// Unopened says why nothing can be sent, and what to do: the secret or the headers
 	// do not open. Empty as a rule.
 	Unopened string
+	// StoppedAt is since when nothing is sent because a process could not open the secret or the
+	// headers; nil as a rule. Where this one can, see OtherKeys.
+	StoppedAt *time.Time
 	// MissingKey is the id of the key that this server lacks, where that is the reason.
 	MissingKey string
 	// HeadersUnknown tells that it is the headers that do not open: Headers is empty then.
@@ -64,6 +67,17 @@ type Subscription struct {
 	PreviousUntil *time.Time
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+}
+
+// OtherKeys says that nothing is sent although everything opens here, and what to do; empty as a
+// rule. It is so, too, for a minute after a key came back.
+func (s Subscription) OtherKeys() string {
+	if s.StoppedAt == nil || s.Unopened != "" || s.State == StateDeleted {
+		return ""
+	}
+	return "Stopped since " + s.StoppedAt.UTC().Format(time.RFC3339) + ": a process has another " +
+		"DRAWBRIDGE_SECRETS_KEY. What is stored does not open there, and does here. Give every process " +
+		"the same keys and restart it; then it goes on within a minute."
 }
 
 // CheckHeaders answers INVALID_STATE where the headers are unknown, so that nobody

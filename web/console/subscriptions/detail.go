@@ -148,6 +148,11 @@ func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error
 			Tone: ui.Bad, Title: "Nothing can be sent: what is stored does not open",
 			Text: s.Unopened + " What falls due waits, and goes out then.",
 		}
+	case s.OtherKeys() != "":
+		shown.Banner = ui.Diagnosis{
+			Tone: ui.Bad, Title: "Nothing is sent: a process cannot open what is stored",
+			Text: s.OtherKeys() + " What falls due waits, and goes out then.",
+		}
 	case s.State == subscription.StatePaused:
 		waiting, err := f.waiting(ctx, s)
 		if err != nil {
