@@ -20,8 +20,9 @@ type doctorCmd struct {
 // Help says what is looked at.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, the database (whether it can be written, its settings, its " +
-		"tables, open transactions, backups), the migrations, the clock, the workers, the queues," +
-		" what is overdue, the keys (decrypts every value), published credentials, whether a " +
+		"connections, its tables, open transactions, backups), the migrations, the clock, the " +
+		"workers, the queues, what is overdue, the keys (decrypts every value), subscriptions " +
+		"that are stopped for want of a key, published credentials, whether a " +
 		"restored database holds everything, the bucket, the folder of temporary files, the mail " +
 		"server (which it tells the sender) and the way out over HTTPS, and says what to do about" +
 		" each problem. It sends no mail and no webhook, and changes nothing but a small object " +
@@ -83,8 +84,7 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	}
 	db, err := env.open(settings)
 	if err != nil {
-		return append(found, doctor.Failure("database", err,
-			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
+		return append(found, doctor.Unreachable(err))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
 	if other := app.CheckEnvironment(env.ctx, settings.Env, db.DB); other != nil {

@@ -29,6 +29,30 @@ const (
 	triedHosts = 5
 )
 
+// Unreachable is what came of the connection to the database when there was none.
+func Unreachable(err error) Checkup {
+	remedy := "Check DATABASE_URL, and that Postgres runs and lets this machine in."
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "startup parameter: extra_float_digits"):
+		remedy = "A pooler stands before Postgres. Set ignore_startup_parameters = extra_float_digits " +
+			"in its settings; see PgBouncer in the scaling guide."
+	case strings.Contains(text, "startup parameter"):
+		remedy = "A pooler stands before Postgres. Set DRAWBRIDGE_PREPARED_STATEMENTS=false for every " +
+			"process; see PgBouncer in the scaling guide."
+	case postgres.IsTooManyConnections(err):
+		// The server says whose limit it is: too many connections for role "name".
+		limit := postgres.ConnectionLimit{}
+		if _, of, found := strings.Cut(text, "too many connections for "); found {
+			kind, name, _ := strings.Cut(of, " ")
+			name, _, _ = strings.Cut(name, " (")
+			limit.Statement = "ALTER " + strings.ToUpper(kind) + " " + name
+		}
+		remedy = capital(allowMore(limit)) + "; see Connections in the scaling guide."
+	}
+	return Failure("database", err, remedy)
+}
+
 // Database checks the server, its schema and its clock.
 func Database(ctx context.Context, db *postgres.DB) []Checkup {
 	ctx, cancel := context.WithTimeout(ctx, checkupTimeout)
@@ -139,6 +163,9 @@ func probeTemporary() error {
 // examineWayOut connects to endpoints as a delivery would, without a request.
 func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
 	if len(targets) == 0 { // the newest subscriptions, one for each host
+		if found, early := behind(ctx, s, "https"); early {
+			return []Checkup{found}
+		}
 		page, _, err := s.Webhooks.Subscriptions.List(ctx,
 			subscription.Filter{}, postgres.Paging{Limit: postgres.MaxPage})
 		if err != nil {

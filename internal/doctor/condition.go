@@ -2,13 +2,11 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/processes"
 	"drawbridge/internal/queue"
 )
@@ -28,14 +26,6 @@ const (
 	// oldBackup is after how long another backup is due.
 	oldBackup = 26 * time.Hour
 )
-
-// psql is what a statement is given to the server with.
-func psql(statement string) string { return psqlAt("DATABASE_URL", statement) }
-
-// psqlAt is psql on the server that a setting names.
-func psqlAt(setting, statement string) string {
-	return `psql "$` + setting + `" --command="` + statement + `"`
-}
 
 // examineCondition looks at what a running installation needs of its database and
 // of its processes.
@@ -71,67 +61,6 @@ func examineCondition(ctx context.Context, s *app.Services) []Checkup {
 		})
 	}
 	return append(found, Checkup{Name: "deliveries", Finding: OK, Detail: "None is overdue."})
-}
-
-// examineServer asks whether the server can be written, and keeps what it confirms.
-func examineServer(ctx context.Context, s *app.Services) []Checkup {
-	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
-	why, err := s.DB.Unwritable(ctx)
-	if err == nil && why == "" {
-		why, err = s.DB.TryWriting(ctx)
-	}
-	switch {
-	case err != nil:
-		written = Failure("writable", err, "See the log of the database.")
-	case why == postgres.DiskFull:
-		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
-		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
-			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
-	case why != "":
-		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
-		written.Remedy = "Name the primary in DATABASE_URL, or all servers (host=a,b). One that was " +
-			"set so: " + psql("ALTER SYSTEM RESET default_transaction_read_only") + ", or promote the " +
-			"standby: " + psql("SELECT pg_promote()")
-	}
-	return []Checkup{written, examineSettings(ctx, s)}
-}
-
-// examineSettings looks for what keeps the server from keeping its word, or itself.
-func examineSettings(ctx context.Context, s *app.Services) Checkup {
-	var off []string
-	err := s.DB.SelectContext(ctx, &off, `
-		SELECT name
-		  FROM pg_settings
-		 WHERE setting = 'off'
-		   AND name IN ('autovacuum', 'track_counts', 'fsync', 'full_page_writes',
-		                'synchronous_commit')
-		 UNION ALL
-		SELECT 'autovacuum of ' || relname
-		  FROM pg_class
-		 WHERE relnamespace = 'public'::regnamespace
-		   AND EXISTS (SELECT FROM unnest(reloptions) AS o WHERE o = 'autovacuum_enabled=false')
-		 ORDER BY name`)
-	found := Checkup{
-		Name: "server", Finding: OK, Detail: "It vacuums by itself and keeps what it confirms.",
-	}
-	switch {
-	case err != nil:
-		return Failure("server", err, "Check that the user of DATABASE_URL may read pg_settings.")
-	case len(off) == 0:
-		return found
-	}
-	found.Finding, found.Detail = Warning, "Off: "+strings.Join(off, ", ")+"."
-	if s.Settings.Env.Hosted() {
-		found.Finding = Failed
-	}
-	setting, table, ofTable := strings.Cut(off[0], " of ")
-	if found.Remedy = psql("ALTER SYSTEM RESET " + setting); ofTable {
-		found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
-	}
-	found.Remedy += ", then " + psql("SELECT pg_reload_conf()") + "; the same for ALTER DATABASE " +
-		"and ALTER ROLE. Without autovacuum the queue gets slow, without the others what was confirmed " +
-		"may be lost."
-	return found
 }
 
 func judgeWorkers(c processes.Condition, hosted bool) Checkup {
@@ -186,6 +115,7 @@ func judgeTransaction(open processes.Transaction) Checkup {
 	if open.PID == 0 {
 		found.Remedy = psql("ROLLBACK PREPARED '" + open.Holder + "'")
 	}
+	found.Remedy += "; where it is another role's, as a superuser."
 	return found
 }
 

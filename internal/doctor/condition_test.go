@@ -1,15 +1,20 @@
 package doctor_test
 
 import (
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lib/pq"
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/doctor"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/migrations"
 )
 
 // sound is what a server of production is like; that of the tests need not be durable.
@@ -179,6 +184,162 @@ func TestDoctorFinds(t *testing.T) {
 			diagnosed(t, found, one.check, one.finding, one.detail, one.remedy)
 		})
 	}
+}
+
+// TestDoctorKnowsWhereASettingIsMade: of what was set for the service's role or its database it
+// prints the commands that take it back.
+func TestDoctorKnowsWhereASettingIsMade(t *testing.T) {
+	t.Parallel()
+	const (
+		readOnly = ` SET default_transaction_read_only = on`
+		timeout  = ` SET statement_timeout = '9s'`
+	)
+	for name, one := range map[string]struct {
+		made    string // with ROLE and DATABASE in the place of their names
+		check   string
+		finding doctor.Finding
+		detail  string
+	}{
+		"reading by a role": {
+			`ALTER ROLE ROLE` + readOnly, "writable", doctor.Failed, "only be read",
+		},
+		"reading of a database": {
+			`ALTER DATABASE DATABASE` + readOnly, "writable", doctor.Failed, "only be read",
+		},
+		"reading by a role in a database": {
+			`ALTER ROLE ROLE IN DATABASE DATABASE` + readOnly, "writable", doctor.Failed, "only be read",
+		},
+		"timeout of a role": {
+			`ALTER ROLE ROLE` + timeout, "server", doctor.Warning, "statement_timeout",
+		},
+		"timeout of a database": {
+			`ALTER DATABASE DATABASE` + timeout, "server", doctor.Warning, "statement_timeout",
+		},
+		"few of a role": {
+			`ALTER ROLE ROLE CONNECTION LIMIT 9`, "connections", doctor.Failed, "Of 9 for the role role_",
+		},
+		"some of a role": {
+			`ALTER ROLE ROLE CONNECTION LIMIT 40`, "connections", doctor.Warning, "up to 41",
+		},
+		"some of a database": {
+			`ALTER DATABASE DATABASE CONNECTION LIMIT 40`, "connections", doctor.Warning,
+			"Of 40 for the database ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := pgtest.New(t)
+			role, address := pgtest.Role(t, whole, "")
+			exec := func(statement string) {
+				t.Helper()
+				if _, err := whole.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var database string
+			if err := whole.GetContext(t.Context(), &database, `
+				SELECT quote_ident(current_database())`); err != nil {
+				t.Fatal(err)
+			}
+			// The server of the tests keeps nothing that it confirms.
+			exec(`CREATE SCHEMA sound; ` + strings.ReplaceAll(sound, "public.", "sound.") +
+				`; GRANT USAGE ON SCHEMA sound TO PUBLIC; GRANT SELECT ON sound.pg_settings TO PUBLIC`)
+			address += "&search_path=sound,public,pg_catalog"
+			look := func() doctor.Checkup {
+				t.Helper()
+				db, err := postgres.Open(t.Context(), address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				found := doctor.Services(t.Context(), apptest.On(t, db).Services, nil)
+				return found[slices.IndexFunc(found,
+					func(c doctor.Checkup) bool { return c.Name == one.check })]
+			}
+			if got := look(); got.Finding != doctor.OK {
+				t.Errorf("before: %+v", got)
+			}
+			exec(strings.NewReplacer("ROLE ROLE", "ROLE "+role, "DATABASE DATABASE",
+				"DATABASE "+database).Replace(one.made))
+			got := look()
+			if got.Finding != one.finding || !strings.Contains(got.Detail, one.detail) {
+				t.Errorf("with %s: %+v", one.made, got)
+			}
+			_, commands, _ := strings.Cut(got.Remedy, `s a superuser: psql "$ADMIN_URL"`)
+			commands, _, _ = strings.Cut(commands, ". ")
+			superuser, err := whole.Connx(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer superuser.Close()
+			for _, part := range strings.Split(commands, ` --command="`)[1:] {
+				statement, _, _ := strings.Cut(strings.ReplaceAll(part, `\"`, "\x00"), `"`)
+				statement = strings.ReplaceAll(statement, "\x00", `"`)
+				if _, err := superuser.ExecContext(t.Context(), statement); err != nil {
+					t.Errorf("%s: %v", statement, err)
+				}
+			}
+			if got := look(); got.Finding != doctor.OK {
+				t.Errorf("after %s: %+v", commands, got)
+			}
+		})
+	}
+}
+
+// TestDoctorSaysWhyThereIsNoConnection and what helps, which is not always in DATABASE_URL.
+func TestDoctorSaysWhyThereIsNoConnection(t *testing.T) {
+	t.Parallel()
+	role, address := pgtest.Role(t, pgtest.New(t), "CONNECTION LIMIT 0")
+	_, full := postgres.Open(t.Context(), address)
+	for remedy, err := range map[string]error{
+		`ALTER ROLE \"` + role + `\" CONNECTION LIMIT -1`: full,
+		"max_connections": &pq.Error{
+			Code: "53300", Message: "sorry, too many clients already",
+		},
+		"DRAWBRIDGE_PREPARED_STATEMENTS=false": errors.New(
+			"pq: unsupported startup parameter: hash_mem_multiplier (08P01)"),
+		"ignore_startup_parameters = extra_float_digits": errors.New(
+			"pq: unsupported startup parameter: extra_float_digits (08P01)"),
+		"Check DATABASE_URL": errors.New("connect: connection refused"),
+	} {
+		if err == nil {
+			t.Fatalf("nothing kept it from what %s helps against", remedy)
+		}
+		got := doctor.Unreachable(err)
+		if got.Finding != doctor.Failed || !strings.Contains(got.Remedy, remedy) {
+			t.Errorf("of %v it says %+v", err, got)
+		}
+	}
+}
+
+// TestDoctorLeavesOutWhatNeedsTheSchema while that is to be migrated.
+func TestDoctorLeavesOutWhatNeedsTheSchema(t *testing.T) {
+	t.Parallel()
+	h := patient(t, "")
+	if _, err := migrations.Down(t.Context(), h.DB.DB.DB); err != nil {
+		t.Fatal(err)
+	}
+	found := doctor.Services(t.Context(), h.Services, nil)
+	for _, check := range []string{"condition", "keys", "stopped", "restore", "https"} {
+		diagnosed(t, found, check, doctor.Skipped, "schema has to be current", "")
+	}
+}
+
+// TestDoctorFindsStoppedSubscriptions, by whose keys ever.
+func TestDoctorFindsStoppedSubscriptions(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	made := h.Subscribe(t, nil)
+	look := func(finding doctor.Finding, said ...string) {
+		t.Helper()
+		diagnosed(t, doctor.Services(t.Context(), h.Services, []string{"https://127.0.0.1:1"}),
+			"stopped", finding, said...)
+	}
+	look(doctor.OK, "No subscription is stopped", "")
+	h.Exec(t, `UPDATE subscriptions SET stopped_at = now()`)
+	look(doctor.Failed, made.UID.String(), "some process has another DRAWBRIDGE_SECRETS_KEY")
+	h.Exec(t, `UPDATE subscriptions SET secret_sealed = 'v1.damaged'`)
+	look(doctor.Failed, made.UID.String(), "drawbridge subscription show "+made.UID.String())
 }
 
 // patient is an installation that was broken by statements.

@@ -22,6 +22,7 @@ const (
 	stateCheck         = "23514"
 	stateReadOnly      = "25006"
 	stateDiskFull      = "53100"
+	stateTooMany       = "53300"
 	stateNoTable       = "42P01"
 	stateNoColumn      = "42703"
 )
@@ -57,6 +58,13 @@ func IsReadOnly(err error) bool {
 func IsForbidden(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	return ok && pqErr.Code == stateForbidden
+}
+
+// IsTooManyConnections tells whether the server has all the connections that it, the role or the
+// database may have.
+func IsTooManyConnections(err error) bool {
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && pqErr.Code == stateTooMany
 }
 
 // IsMissing tells whether a statement names a table or a column that the schema does not have.

@@ -151,10 +151,13 @@ var databaseCounts = []databaseCount{
 			 GROUP BY state`,
 	},
 	{
-		count: describe("database_max_connections", "Connections that the server allows at most."),
+		count: describe("database_max_connections",
+			"Connections to the server at which it refuses us another: as many as it allows, or fewer "+
+				"where the role or the database has a limit that is nearer."),
 		query: `
-			SELECT '' AS label, '' AS sublabel,
-			       current_setting('max_connections')::bigint AS count, NULL::float8 AS age`,
+			SELECT '' AS label, '' AS sublabel, NULL::float8 AS age,
+			       max(taken) FILTER (WHERE kind = 'server') + min(most - taken) AS count
+			  FROM (` + postgres.ConnectionLimitsQuery + `) AS limits`,
 	},
 }
 

@@ -223,6 +223,27 @@ func TestScrapeTellsOfStoppedSubscriptions(t *testing.T) {
 	want("with the key back", 1, 0)
 }
 
+// TestScrapeTellsTheNearestLimit of connections: a role's may be nearer than the server's.
+func TestScrapeTellsTheNearestLimit(t *testing.T) {
+	t.Parallel()
+	whole := pgtest.New(t)
+	const name, most = "drawbridge_database_max_connections", 40
+	server := gauge(t, whole, name)
+	_, address := pgtest.Role(t, whole, fmt.Sprint("CONNECTION LIMIT ", most))
+	db, err := postgres.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	// Of others there are no more than the server takes, less those that the role may not open.
+	if got := gauge(t, db, name); got < most || got >= server {
+		t.Errorf("the role is refused at %g connections, the server has %g", got, server)
+	}
+	if got := gauge(t, whole, name); got != server {
+		t.Errorf("a superuser is refused at %g connections, the server has %g", got, server)
+	}
+}
+
 // TestScrapeCountsTheServersConnections: the limit is that of all databases together.
 func TestScrapeCountsTheServersConnections(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,185 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/postgres"
+)
+
+// psql is what statements are given to the server with.
+func psql(statements ...string) string { return psqlAt("DATABASE_URL", statements...) }
+
+// bySuperuser is psql for what the role of the service may not do.
+func bySuperuser(statements ...string) string {
+	return "as a superuser: " + psqlAt("ADMIN_URL", statements...)
+}
+
+// psqlAt is psql on the server that a variable names. Each statement is a transaction.
+func psqlAt(variable string, statements ...string) string {
+	command := `psql "$` + variable + `"`
+	for _, statement := range statements {
+		command += ` --command="` + strings.ReplaceAll(statement, `"`, `\"`) + `"`
+	}
+	return command
+}
+
+// reload has the server read its settings again.
+const reload = "SELECT pg_reload_conf()"
+
+// resetting says how a setting that somebody made gets its default again, which goes by where it
+// was made.
+func resetting(ctx context.Context, s *app.Services, name string) string {
+	var made struct {
+		Source    string `db:"source"`
+		Statement string `db:"statement"`
+	}
+	err := s.DB.GetContext(ctx, &made, `
+		SELECT source,
+		       CASE source
+		           WHEN 'global' THEN 'ALTER ROLE ALL'
+		           WHEN 'database' THEN format('ALTER DATABASE %I', current_database())
+		           WHEN 'user' THEN format('ALTER ROLE %I', session_user)
+		           WHEN 'database user'
+		               THEN format('ALTER ROLE %I IN DATABASE %I', session_user, current_database())
+		           ELSE ''
+		       END AS statement
+		  FROM pg_catalog.pg_settings
+		 WHERE name = $1`, name)
+	switch {
+	case err == nil && made.Source == "client":
+		return "take " + name + " out of DATABASE_URL"
+	case err == nil && made.Statement != "":
+		// What is set for the superuser's sessions, too, would refuse the change.
+		return bySuperuser("SET default_transaction_read_only = off", made.Statement+" RESET "+name)
+	}
+	return bySuperuser("ALTER SYSTEM RESET "+name, reload) +
+		" (where it stands in postgresql.conf or on the command line, take it out there)"
+}
+
+// examineServer asks whether the server can be written, and keeps what it confirms.
+func examineServer(ctx context.Context, s *app.Services) []Checkup {
+	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
+	why, err := s.DB.Unwritable(ctx)
+	if err == nil && why == "" {
+		why, err = s.DB.TryWriting(ctx)
+	}
+	switch {
+	case err != nil:
+		written = Failure("writable", err, "See the log of the database.")
+	case why == postgres.DiskFull:
+		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
+		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
+			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
+	case why != "":
+		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
+		written.Remedy = "One that was set so: " + resetting(ctx, s, "default_transaction_read_only") +
+			". A standby: name the primary in DATABASE_URL, or all servers (host=a,b), or promote it, " +
+			bySuperuser("SELECT pg_promote()")
+	}
+	return []Checkup{written, examineSettings(ctx, s), examineConnections(ctx, s)}
+}
+
+// examineSettings looks for what keeps the server from keeping its word, or itself, and for what
+// cuts statements off.
+func examineSettings(ctx context.Context, s *app.Services) Checkup {
+	var off, bounds []string
+	err := s.DB.SelectContext(ctx, &off, `
+		SELECT name
+		  FROM pg_settings
+		 WHERE setting = 'off'
+		   AND name IN ('autovacuum', 'track_counts', 'fsync', 'full_page_writes',
+		                'synchronous_commit')
+		 UNION ALL
+		SELECT 'autovacuum of ' || relname
+		  FROM pg_class
+		 WHERE relnamespace = 'public'::regnamespace
+		   AND EXISTS (SELECT FROM unnest(reloptions) AS o WHERE o = 'autovacuum_enabled=false')
+		 ORDER BY name`)
+	if err == nil {
+		err = s.DB.SelectContext(ctx, &bounds, `
+			SELECT name
+			  FROM pg_catalog.pg_settings
+			 WHERE setting <> '0'
+			   AND name IN ('statement_timeout', 'transaction_timeout')
+			 ORDER BY name`)
+	}
+	found := Checkup{
+		Name: "server", Finding: OK, Detail: "It vacuums by itself and keeps what it confirms.",
+	}
+	switch {
+	case err != nil:
+		return Failure("server", err, "Check that the user of DATABASE_URL may read pg_settings.")
+	case len(off) > 0:
+		judgeOff(ctx, s, off, &found)
+	case len(bounds) > 0:
+		found.Finding = Warning
+		found.Detail = "It ends what takes longer than " + strings.Join(bounds, " and ") +
+			" says: retention, bulk re-sends and reports may fail."
+		found.Remedy = capital(resetting(ctx, s, bounds[0])) +
+			". Drawbridge bounds each call and job by itself."
+	}
+	return found
+}
+
+// judgeOff tells of what is off and should not be.
+func judgeOff(ctx context.Context, s *app.Services, off []string, found *Checkup) {
+	found.Finding, found.Detail = Warning, "Off: "+strings.Join(off, ", ")+"."
+	if s.Settings.Env.Hosted() {
+		found.Finding = Failed
+	}
+	if setting, table, ofTable := strings.Cut(off[0], " of "); ofTable {
+		found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
+	} else {
+		found.Remedy = capital(resetting(ctx, s, setting))
+	}
+	found.Remedy += ". Without autovacuum the queue gets slow, without the others what was " +
+		"confirmed may be lost."
+}
+
+const (
+	// connectionsNeeded is how many a process opens at most, without a worker's for its queue, and
+	// connectionsLeast how many one holds when it has begun.
+	connectionsNeeded, connectionsLeast = 41, 10
+	// connectionsTight is how much of what is allowed may be taken, in percent.
+	connectionsTight = 85
+)
+
+// examineConnections looks whether the server, the role and the database allow the connections
+// that processes need.
+func examineConnections(ctx context.Context, s *app.Services) Checkup {
+	limits, err := s.DB.ConnectionLimits(ctx)
+	if err != nil {
+		return Failure("connections", err,
+			"Check that the user of DATABASE_URL may read pg_stat_activity.")
+	}
+	tight := limits[0]
+	found := Checkup{
+		Name: "connections", Finding: OK,
+		Detail: fmt.Sprintf("Of %d for %s, %d are taken.", tight.Most, tight, tight.Taken),
+	}
+	switch {
+	case tight.Most < connectionsLeast || tight.Taken >= tight.Most:
+		found.Finding = Failed
+	case tight.Most < connectionsNeeded || tight.Taken*100 > tight.Most*connectionsTight:
+		found.Finding = Warning
+	default:
+		return found
+	}
+	found.Detail += fmt.Sprintf(" One process opens up to %d, and a worker more for its queue.",
+		connectionsNeeded)
+	found.Remedy = capital(allowMore(tight)) + "; see Connections in the scaling guide."
+	return found
+}
+
+// allowMore says how a limit of connections is raised.
+func allowMore(limit postgres.ConnectionLimit) string {
+	if limit.Statement == "" {
+		return "take a process away, or raise max_connections and restart the server"
+	}
+	return "take a process away, or lift the limit, " +
+		bySuperuser(limit.Statement+" CONNECTION LIMIT -1")
+}
