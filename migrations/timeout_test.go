@@ -42,7 +42,8 @@ func TestMigrationsTakeAsLongAsTheyDo(t *testing.T) {
 	}
 	db.SetMaxOpenConns(1) // the one that is used next
 	var left string
-	if err := db.GetContext(t.Context(), &left, `SHOW statement_timeout`); err != nil || left != bound {
+	err = db.GetContext(t.Context(), &left, `SHOW statement_timeout`)
+	if err != nil || left != bound {
 		t.Errorf("statements are bounded by %s afterwards (%v), want %s", left, err, bound)
 	}
 }

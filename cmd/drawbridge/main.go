@@ -172,8 +172,8 @@ func emptyFlag(given *kong.Context) string {
 	return ""
 }
 
-// isEmpty tells whether the value of a flag that was given, or one of several, is an empty text. One
-// of which the parser made a list at its commas is then an empty list.
+// isEmpty tells whether the value of a flag that was given, or one of several, is an empty text.
+// Of one that is parted at its commas the parser makes an empty list.
 func isEmpty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer:

@@ -240,7 +240,10 @@ func TestRotationsTellWhatStopped(t *testing.T) {
 			[]string{"subscription", "restore", uid, "--version", "1", "--secret", "secret-number-three"},
 			[]string{signs, cutShort},
 		},
-		{append(slices.Clone(update), "secret-number-four", "--overlap", "0s"), []string{oldStopped, cutShort}},
+		{
+			append(slices.Clone(update), "secret-number-four", "--overlap", "0s"),
+			[]string{oldStopped, cutShort},
+		},
 		{append(slices.Clone(update), "token-number-five5", "--auth", "bearer"), []string{oldStopped}},
 	} {
 		got := d.run(t, step.args...)

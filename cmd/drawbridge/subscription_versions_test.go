@@ -45,8 +45,9 @@ func TestStoppedSubscriptionsAreShown(t *testing.T) {
 		t.Errorf("as JSON it is %v", document)
 	}
 	// A change for which everything opens lets it go on.
-	if after := d.document(t, "subscription", "update", uid, "--rate", "5"); after["stopped_at"] != nil {
-		t.Errorf("after a change it is %v", after)
+	changed := d.document(t, "subscription", "update", uid, "--rate", "5")
+	if changed["stopped_at"] != nil {
+		t.Errorf("after a change it is %v", changed)
 	}
 }
 

@@ -99,7 +99,8 @@ func TestLoadBasePath(t *testing.T) {
 		}
 	}
 	for _, value := range []string{
-		"api", "/.", "/..", "/../", "/api/..", "/./api", "/api/../v", "//api", "/a//b", "/a?b", "/a%2e", "/docs/x",
+		"api", "/.", "/..", "/../", "/api/..", "/./api", "/api/../v", "//api", "/a//b", "/a?b", "/a%2e",
+		"/docs/x",
 	} {
 		_, err := Load(from(map[string]string{"DRAWBRIDGE_BASE_PATH": value}))
 		if err == nil || !strings.HasPrefix(err.Error(), "DRAWBRIDGE_BASE_PATH is ") {

@@ -20,11 +20,11 @@ func bySuperuser(statements ...string) string {
 
 // psqlAt is psql on the server that a variable names. Each statement is a transaction.
 func psqlAt(variable string, statements ...string) string {
-	command := `psql "$` + variable + `"`
+	command := []string{`psql "$` + variable + `"`}
 	for _, statement := range statements {
-		command += ` --command="` + strings.ReplaceAll(statement, `"`, `\"`) + `"`
+		command = append(command, `--command="`+strings.ReplaceAll(statement, `"`, `\"`)+`"`)
 	}
-	return command
+	return strings.Join(command, " ")
 }
 
 // reload has the server read its settings again.

@@ -153,7 +153,8 @@ func TestBucketFollowsItsFolder(t *testing.T) {
 	if bucket.Put(t.Context(), "documents/lost", section("lost")) == nil {
 		t.Error("without its folder the bucket stored")
 	}
-	if _, err := bucket.Get(t.Context(), "documents/old"); err == nil || errors.Is(err, fs.ErrNotExist) {
+	_, err = bucket.Get(t.Context(), "documents/old")
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without its folder the error is %v", err)
 	}
 	if err := os.CopyFS(path, os.DirFS(path+".away")); err != nil {
