@@ -415,8 +415,9 @@ func StartForm(p Start) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("until", "To", "Empty means until now."), Name: "until",
-			Value: p.Until, Type: "datetime-local", Step: "any",
+			FieldProps: p.field("until", "To", "Empty means until now. Deliveries go by when they were created, events by when they occurred."),
+			Name:       "until",
+			Value:      p.Until, Type: "datetime-local", Step: "any",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

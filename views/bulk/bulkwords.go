@@ -99,11 +99,16 @@ func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	}
 	const layout = "2006-01-02 15:04:05 MST"
 	zone := ui.ZoneOf(ctx)
+	made := "created "
+	if scope.Kind == bulk.KindReplay || scope.ByEvent {
+		made = "occurred " // the event, that is
+	}
 	if !from.IsZero() {
-		words = append(words, "from "+from.In(zone).Format(layout))
+		words = append(words, made+"from "+from.In(zone).Format(layout))
+		made = ""
 	}
 	if !until.IsZero() {
-		words = append(words, "before "+until.In(zone).Format(layout))
+		words = append(words, made+"before "+until.In(zone).Format(layout))
 	}
 	return words
 }
@@ -200,7 +205,11 @@ func (p Draft) nothing() string {
 	if p.Skips() > 0 {
 		return "Everything that matches is left out; the reasons stand below."
 	}
-	return "No delivery or event matches any more. It may have been sent again meanwhile."
+	nothing := "Nothing matches now: there was nothing, or it has been sent again meanwhile."
+	if p.Scope.Kind == bulk.KindRecover && !p.Scope.ByEvent {
+		nothing += " Deliveries go by when they were created, which may be long before they failed."
+	}
+	return nothing
 }
 
 func (p Progress) cancelQuestion() string { return "Cancel what has not been sent?" }

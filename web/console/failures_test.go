@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -89,6 +91,48 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 	href, _ := application.find("main .notice a.button").Attr("href")
 	if got := len(b.get(href).rowIDs()); got != 3 {
 		t.Errorf("that leads to %d deliveries, want 3", got)
+	}
+}
+
+// What waited while its subscription was paused fails long after it was created: it is among what
+// is recovered from the subscription's page, and "What fails" says when it failed.
+func TestRecoveryHoldsWhatWaited(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	subscribed, _ := r.subscribe(r.receiver(status(http.StatusInternalServerError)).URL)
+	uid := subscribed.UID.String()
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Webhooks.Subscriptions.Pause(ctx, tx, subscribed.UID, "test")
+		return err
+	})
+	r.publish("Approved")
+	created := r.list()[0].CreatedAt
+	r.pass(50 * time.Hour)
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Webhooks.Subscriptions.Resume(ctx, tx, subscribed.UID, "test")
+		return err
+	})
+	r.useUp("Closed")
+
+	b := r.signedIn()
+	href, _ := b.get(paths.To(paths.Subscription, uid)).find("a:contains('Recover failed')").Attr("href")
+	since, _ := b.get(href).find("#bulk-since").Attr("value")
+	if want := created.UTC().Format("2006-01-02T15:04"); since != want {
+		t.Errorf("recovery begins at %s, want %s", since, want)
+	}
+	form := url.Values{"kind": {"recover"}, "subscription": {uid}, "since": {since}}
+	if got := b.get(b.begin(form)).text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
+		t.Errorf("recovers %q, want both", got)
+	}
+	form.Set("since", r.DB.Now().UTC().Add(-time.Minute).Format("2006-01-02T15:04"))
+	empty := b.get(b.begin(form)).text("main")
+	if !strings.Contains(empty, "Deliveries go by when they were created") {
+		t.Errorf("the empty plan says %q", empty)
+	}
+	first, _ := b.get(paths.To(paths.Failures, uid)).find("#group-http_5xx-500 time").First().
+		Attr("datetime")
+	if at, err := time.Parse(time.RFC3339, first); err != nil || at.Before(created.Add(50*time.Hour)) {
+		t.Errorf("the first failed at %s, but was created at %s (%v)", first, created, err)
 	}
 }
 

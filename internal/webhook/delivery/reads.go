@@ -53,7 +53,7 @@ type FailureGroup struct {
 	// Status is 0 when no answer came.
 	Status int `db:"last_http_status"`
 	Count  int `db:"count"`
-	// First and Last are when the oldest and the newest of them were created.
+	// First and Last are when the first and the last of them failed.
 	First time.Time `db:"first"`
 	Last  time.Time `db:"last"`
 }
@@ -63,12 +63,14 @@ type FailureGroup struct {
 func (l *Log) FailureGroups(
 	ctx context.Context, filter Filter, limit int,
 ) ([]FailureGroup, error) {
-	rows, args := filter.Newest(`d.last_error_class, d.last_http_status, d.created_at`, limit)
+	rows, args := filter.Newest(
+		`d.last_error_class, d.last_http_status, coalesce(d.finished_at, d.created_at) AS ended_at`,
+		limit)
 	var groups []FailureGroup
 	err := l.DB.SelectContext(ctx, &groups, `
 		SELECT coalesce(last_error_class, '') AS last_error_class,
 		       coalesce(last_http_status, 0) AS last_http_status, count(*) AS count,
-		       min(created_at) AS first, max(created_at) AS last
+		       min(ended_at) AS first, max(ended_at) AS last
 		  FROM (`+rows+`) AS matching
 		 GROUP BY 1, 2
 		 ORDER BY count(*) DESC, 1, 2`, args...)
@@ -76,6 +78,26 @@ func (l *Log) FailureGroups(
 		return nil, fmt.Errorf("splitting failures: %w", err)
 	}
 	return groups, nil
+}
+
+// OldestFailed returns when the oldest delivery of a subscription was created that failed at a time
+// or later and was not made good, of the newest limit that failed; zero for none. It may be far
+// older than the time: a delivery waits while its subscription is paused, and between its
+// attempts.
+func (l *Log) OldestFailed(
+	ctx context.Context, subscription uuid.UUID, since time.Time, limit int,
+) (time.Time, error) {
+	rows, args := Filter{
+		SubscriptionUID: subscription, State: StateFailed, Open: true, Test: new(false),
+	}.Newest(`d.created_at, d.finished_at`, limit)
+	var oldest *time.Time
+	err := l.DB.GetContext(ctx, &oldest, `SELECT min(created_at) FROM (`+rows+`) AS failed
+		 WHERE finished_at >= `+fmt.Sprintf(`$%d`, len(args)+1), append(args, since)...)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("looking for what failed at subscription %s: %w",
+			subscription, err)
+	}
+	return postgres.OrZero(oldest), nil
 }
 
 func latest(a, b time.Time) time.Time {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/postgres"
@@ -16,6 +17,7 @@ import (
 	"drawbridge/internal/webhook/diagnose"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
+	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -188,6 +190,9 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 		if health.FailingSince != nil {
 			since = *health.FailingSince
 		}
+		if since, err = f.recoverFrom(ctx, shown.UID, since); err != nil {
+			return err
+		}
 		shown.Recover = bulk("recover_since", since)
 	}
 	if health.FailingSince == nil {
@@ -207,6 +212,21 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 		shown.Banner.Tone = ui.Bad
 	}
 	return nil
+}
+
+// recoverFrom is where a recovery begins that is to hold what failed since then: a recovery goes
+// by when deliveries were created, and what fails first may have been created long before.
+func (f *Feature) recoverFrom(
+	ctx context.Context, uid uuid.UUID, since time.Time,
+) (time.Time, error) {
+	since = since.Truncate(time.Minute) // to which the form goes
+	return f.oldest.Get(failing{uid, since}, func() (time.Time, error) {
+		oldest, err := f.Webhooks.Deliveries.OldestFailed(ctx, uid, since, deliveries.MaxFailures)
+		if oldest.IsZero() || oldest.After(since) {
+			oldest = since
+		}
+		return oldest, err
+	})
 }
 
 // versions lists the versions, and compares the two that the address names.

@@ -5,12 +5,15 @@ package subscriptions
 import (
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/subscription"
@@ -28,6 +31,14 @@ type Feature struct {
 	Partners *partner.Service
 	// Snippets are programs that check a signature, shown beside a new secret.
 	Snippets []subscriptions.Snippet
+
+	oldest postgres.Spare[failing, time.Time]
+}
+
+// failing is a subscription and since when it fails.
+type failing struct {
+	uid   uuid.UUID
+	since time.Time
 }
 
 // Routes lists the pages and changes.
