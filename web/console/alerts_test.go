@@ -213,6 +213,29 @@ func TestOverviewOfATime(t *testing.T) {
 	}
 }
 
+// What was delivered is counted as the list counts it that the number leads to, also where a
+// delivery was created before the time in which it arrived.
+func TestOverviewCountsWhatIsListed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	r.subscribe(r.receiver().URL)
+	r.publish("Approved")
+	r.pass(2 * time.Hour)
+	r.publish("Closed")
+	r.work()
+	r.watch()
+	b := r.signedIn()
+	for query, want := range map[string]string{"?range=1h": "1", "?range=24h": "2"} {
+		home := b.get(paths.Home + query)
+		href, _ := home.find(".tile:contains('Delivered') a").Attr("href")
+		listed := strconv.Itoa(len(b.get(href).rowIDs()))
+		got, _, _ := strings.Cut(home.tile("Delivered"), " ")
+		if got != want || listed != want {
+			t.Errorf("%s: counts %q and leads to %s, want %s", query, got, listed, want)
+		}
+	}
+}
+
 // What failed is plotted by endpoint and by error on demand, under the time chosen.
 func TestOverviewSplitsFailures(t *testing.T) {
 	t.Parallel()

@@ -175,7 +175,8 @@ func (b *badge) count(
 	return found, err
 }
 
-// badges counts the deliveries that failed within a day and were not made good, and open alerts.
+// badges counts the deliveries that were created within a day, failed and were not made good, and
+// open alerts. An index has them by their creation, which is by what their list goes.
 func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 	failing, err = c.failing.count(ctx, c.Lists, func(ctx context.Context) (int, error) {
 		return c.Webhooks.Deliveries.Count(ctx, delivery.Filter{

@@ -42,7 +42,7 @@ func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 	if value, _ := page.find("#filter-since").Attr("value"); value != ago(time.Hour) {
 		t.Errorf("the form shows %q, want %q", value, ago(time.Hour))
 	}
-	if got := page.text("label[for=filter-since]"); got != "From, Asia/Kolkata" {
+	if got := page.text("label[for=filter-since]"); got != "Created from, Asia/Kolkata" {
 		t.Errorf("label %q", got)
 	}
 	// Somebody in another zone sees the same rows.
@@ -60,7 +60,7 @@ func TestSavedViews(t *testing.T) {
 		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(paths.Deliveries).
 			find(".view-link").Map(textOf), ","), " ", "_"))
 	}
-	builtIn := "Failing_now,Failed_today,Slow,Tail"
+	builtIn := "Failing_now,Failed_of_today,Slow,Tail"
 	if got := strings.Join(links(b), ""); got != builtIn {
 		t.Errorf("views %s, want %s", got, builtIn)
 	}

@@ -150,7 +150,7 @@ func TestBadgeLeavesTestsOut(t *testing.T) {
 	}
 	home := r.signedIn().get(paths.Home)
 	badge := home.text(".rail a[href='" + paths.Deliveries + "'] .rail-count")
-	if badge != "1 failed in the last 24 hours" {
+	if badge != "1 failed, of those created in the last 24 hours" {
 		t.Errorf("the badge says %q", badge)
 	}
 	if got := home.tile("Failed"); !strings.HasPrefix(got, "1 ") {

@@ -74,7 +74,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 		Saved: true,
 		Views: []list.View{
 			{Label: "Failing now", Query: "state=retrying"},
-			{Label: "Failed today", Query: "range=today&state=failed"},
+			{Label: "Failed of today", Query: "range=today&state=failed"},
 			{Label: "Slow", Query: "slow=yes"},
 		},
 		PickAction: paths.BulkNew, PickButtons: deliveries.PickButtons(),
@@ -86,6 +86,9 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 
 func filters() []list.Filter {
 	classes := list.Options("Any or none", sender.ErrorClasses(), deliveries.ErrorClassWord)
+	span, since, until := list.Range, list.Since, list.Until
+	span.Label, span.Chip = "Created", "Created"
+	since.Label, until.Label = "Created from", "Created to"
 	return list.Colons(
 		list.Choose("event", "Event", list.EventKinds()),
 		list.Partner, list.Merchant, list.Subscription,
@@ -97,7 +100,7 @@ func filters() []list.Filter {
 		list.Either("resend", "Re-sends", "With re-sends"),
 		list.Only("open", "Failures made good later", "With those", "without").Called("Made good"),
 		list.Only("slow", "Last attempt took", "Any duration", "5 s and more").Called("Slow"),
-		list.Range, list.Since, list.Until,
+		span, since, until,
 	)
 }
 

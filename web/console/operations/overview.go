@@ -129,7 +129,11 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 		}
 		numbers.Outcomes = failurePlot(parts, chosen.hours())
 	}
-	numbers.Figures = figures(steps, before, chosen)
+	delivered, err := f.delivered(ctx, chosen, sumOf(steps), sumOf(before))
+	if err != nil {
+		return numbers, err
+	}
+	numbers.Figures = figures(steps, before, chosen, delivered)
 	numbers.Begun = begun(activity, chosen)
 	numbers.Now, err = f.tiles(ctx, chosen, backlog, activity, waiting)
 	return numbers, err
@@ -181,8 +185,33 @@ func slowestOf(of health.Counts) string {
 	return ui.Duration(of.Latency.Percentile(0.95))
 }
 
+// delivered counts the deliveries that arrived of those created in the time, and of those a week
+// before, as the list does that the number leads to. What the list does not count to its end is
+// taken from the summaries, which go by when deliveries ended.
+func (f *Feature) delivered(
+	ctx context.Context, chosen span, sum, was health.Counts,
+) (counts [2]int, err error) {
+	now := chosen.filter(delivery.StateDelivered)
+	then := now
+	then.Since, then.Until = now.Since.Add(-week), chosen.until.Add(-week)
+	summed := [...]int{sum.Delivered, was.Delivered}
+	for i, filter := range []delivery.Filter{now, then} {
+		counts[i], err = f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
+		if err != nil {
+			return counts, err
+		}
+		if counts[i] == operations.MaxCount {
+			counts[i] = max(counts[i], summed[i])
+		}
+	}
+	return counts, nil
+}
+
 // figures are the three headlines of the time chosen, each against the week before.
-func figures(steps, before []health.TrafficStep, chosen span) []operations.Figure {
+// Of what was delivered, the first count is of the time, the second of the week before.
+func figures(
+	steps, before []health.TrafficStep, chosen span, counts [2]int,
+) []operations.Figure {
 	sum, was := sumOf(steps), sumOf(before)
 	against := func(value string) string {
 		if value == "–" || value == "0" {
@@ -195,7 +224,7 @@ func figures(steps, before []health.TrafficStep, chosen span) []operations.Figur
 		Tone: ui.Good, Href: chosen.deliveries(""),
 	}}
 	delivered := operations.Figure{Tile: ui.Tile{
-		Label: "Delivered", Value: ui.Number(sum.Delivered), Note: against(ui.Number(was.Delivered)),
+		Label: "Delivered", Value: ui.Number(counts[0]), Note: against(ui.Number(counts[1])),
 		Icon: "send", Tone: ui.Good, Href: chosen.deliveries(delivery.StateDelivered),
 	}}
 	slow := operations.Figure{Tile: ui.Tile{
@@ -229,18 +258,13 @@ func parts(steps []health.TrafficStep) []health.Counts {
 	return found
 }
 
-// tiles are the numbers of this moment, after what failed in the time chosen and was not
-// made good since, which is what its list shows.
+// tiles are the numbers of this moment, after what was created in the time chosen, failed, and was
+// not made good since, which is what its list shows.
 func (f *Feature) tiles(
 	ctx context.Context, chosen span, backlog health.Backlog, activity processes.Activity, waiting int,
 ) ([]ui.Tile, error) {
-	filter := delivery.Filter{
-		State: delivery.StateFailed, Open: true, Test: new(false),
-		Since: chosen.since.Truncate(time.Minute),
-	}
-	if !chosen.live {
-		filter.Until = chosen.until
-	}
+	filter := chosen.filter(delivery.StateFailed)
+	filter.Open = true
 	failed, err := f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
 	if err != nil {
 		return nil, err
@@ -252,7 +276,7 @@ func (f *Feature) tiles(
 	}
 	return []ui.Tile{
 		alarm(ui.Tile{
-			Label: "Failed", Note: chosen.label, Icon: "circle-x",
+			Label: "Failed", Note: "created in the " + chosen.label, Icon: "circle-x",
 			Href: chosen.deliveries(delivery.StateFailed) + "&open=yes",
 		}, failed),
 		{

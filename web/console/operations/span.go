@@ -69,7 +69,7 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	query.Del("range")
 	query.Del("by")
 	chosen := span{
-		since: since, until: until, live: v.Text("until") == "", label: "the time chosen",
+		since: since, until: until, live: v.Text("until") == "", label: "time chosen",
 		step: stepOf(until.Sub(since), now.Sub(since)), query: query,
 	}
 	if !own || len(v.Wrong) > 0 {
@@ -134,6 +134,17 @@ func (s span) list(path, tab, state string) string {
 // deliveries is the list of those that a number of the overview is about, without tests.
 func (s span) deliveries(state delivery.State) string {
 	return s.list(paths.Deliveries, "state", string(state)) + "&test=no"
+}
+
+// filter is what that list shows.
+func (s span) filter(state delivery.State) delivery.Filter {
+	filter := delivery.Filter{
+		State: state, Test: new(false), Since: s.since.Truncate(time.Minute),
+	}
+	if !s.live {
+		filter.Until = s.until
+	}
+	return filter
 }
 
 // tabs lead to the ranges.
