@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/alert"
+	"drawbridge/internal/application"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/diagnose"
 	"drawbridge/internal/webhook/sender"
@@ -26,6 +28,8 @@ type Resend struct {
 	Delivery delivery.Detail
 	// Subscription is what it is today.
 	Subscription subscription.Subscription
+	// Application is the event's, the zero one for a test.
+	Application application.Summary
 	// NewerDelivered tells that a later event of the application has arrived.
 	NewerDelivered bool
 	// Resends are the deliveries that re-send this one, newest first.
@@ -133,9 +137,16 @@ func forPartner(detail delivery.Detail) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n",
 		ui.EventWord(string(detail.Event)), detail.ApplicationUID, detail.Status)
-	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n",
-		detail.UID, detail.URL)
+	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\n", detail.UID)
+	if len(detail.Attempts) == 0 {
+		fmt.Fprintf(&text, "To be sent to %s\n", detail.URL)
+	}
+	sentTo := ""
 	for _, attempt := range detail.Attempts {
+		if attempt.URL != sentTo {
+			sentTo = attempt.URL
+			fmt.Fprintf(&text, "Sent to %s\n", cmp.Or(sentTo, "an address that was not recorded"))
+		}
 		answer := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
 		if attempt.HTTPStatus == 0 {
 			answer = "no answer: " + attempt.Error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/application"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -68,6 +69,8 @@ type Page struct {
 	Begun bool
 	Next  string
 	More  bool
+	// Application is whose the event is, the zero one for a test.
+	Application application.Summary
 	// Targets are the subscriptions that the event can be replayed to.
 	Targets []uuid.UUID
 }

@@ -54,6 +54,32 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 	}
 }
 
+// ApplicationLabel names an application: borrower, the end of its id, reference.
+func ApplicationLabel(s application.Summary) string {
+	label := s.Name() + ", " + ShortUID(s.UID.String())
+	if s.Reference != nil && *s.Reference != "" {
+		label += ", " + *s.Reference
+	}
+	return label
+}
+
+// DrawOf is the number of the draw that an event is about, by its subject; empty for none.
+func DrawOf(subject string) string {
+	number, isDraw := strings.CutPrefix(subject, "disbursement/")
+	if !isDraw {
+		return ""
+	}
+	return number
+}
+
+// DrawWord names the draw that an event is about, behind its status; empty for none.
+func DrawWord(subject string) string {
+	if number := DrawOf(subject); number != "" {
+		return ", Draw #" + number
+	}
+	return ""
+}
+
 // DeliveryRow is one delivery in a list.
 type DeliveryRow = delivery.Delivery
 

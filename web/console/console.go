@@ -238,7 +238,9 @@ func (c *Console) assemble() []page.Route {
 			Partners: c.Partners, Products: c.Products, Retention: c.Retention, Webhooks: c.Webhooks,
 		},
 		log,
-		&events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners},
+		&events.Feature{
+			Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Applications: c.Applications,
+		},
 		&bulk.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Filter: log.Filter},
 		&subscriptions.Feature{
 			Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,

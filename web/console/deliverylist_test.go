@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
 
@@ -310,5 +314,107 @@ func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 	}
 	if strings.Contains(text, "the-partners-own-key") {
 		t.Error("the text for the partner holds a secret")
+	}
+}
+
+// Once the URL of a subscription changed, what went to the former one still says so: to the
+// partner, on the page, in the list and in the file.
+func TestAttemptsNameTheirOwnURL(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	server := r.receiver(status(http.StatusServiceUnavailable))
+	made, _ := r.subscribe(server.URL + "/then")
+	r.publish("Approved")
+	r.work()
+	r.amend(made.UID, subscription.Patch{URL: new(server.URL + "/now")})
+	b := r.signedIn()
+	uid := r.list()[0].UID.String()
+	path := paths.To(paths.Delivery, uid)
+	copied := func(page answer) string {
+		text, _ := page.find("button:contains('Copy for the partner')").Attr("data-copy")
+		return text
+	}
+	page := b.get(path).wantStatus(t, http.StatusOK)
+	then, now := "Sent to "+server.URL+"/then\nAttempt 1", "Sent to "+server.URL+"/now\nAttempt 2"
+	if got := copied(page); !strings.Contains(got, then) || strings.Contains(got, "/now") {
+		t.Errorf("the text for the partner is %q", got)
+	}
+	heading := endpointOf(server.URL+"/then") + " (now " + endpointOf(server.URL+"/now") + " )"
+	for selector, want := range map[string]string{
+		".page-title p": heading, ".facts": "Last sent to " + server.URL + "/then",
+	} {
+		if got := page.text(selector); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q", selector, got, want)
+		}
+	}
+	row := b.get(paths.Deliveries).text("#d-" + uid[24:])
+	if !strings.Contains(row, endpointOf(server.URL+"/then")) || strings.Contains(row, "/now") {
+		t.Errorf("the row says %q", row)
+	}
+	file := b.post(paths.DeliveriesCSV, nil).wantStatus(t, http.StatusOK).Raw
+	if want := "," + server.URL + "/then,"; !strings.Contains(file, want) {
+		t.Errorf("the file holds %q, want %q", file, want)
+	}
+	for range 2 {
+		r.pass(12 * time.Minute)
+		r.must(errOf(r.Webhooks.Deliveries.EnqueueDue(r.Context())))
+		r.work()
+	}
+	r.watch()
+	page = b.get(path)
+	if got := copied(page); !strings.Contains(got, then) || !strings.Contains(got, now) {
+		t.Errorf("the text for the partner is %q", got)
+	}
+	if got := page.text("main"); strings.Contains(got, "Last sent to") {
+		t.Error("the page tells of a former URL although the last attempt went to today's")
+	}
+}
+
+// A draw is found by its number, and its application by its borrower, wherever one of its events
+// or deliveries is meant.
+func TestEventsNameTheirDraw(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	r.subscribe(r.receiver().URL)
+	application := r.borrowed(r.file("photo.pdf", "application/pdf", "%PDF-1.7"))
+	var draw int
+	r.must(r.DB.Get(&draw, `SELECT merchant_disbursement_id FROM disbursements
+		WHERE status = 'FUNDING_SETTLED'`))
+	r.work()
+	b := r.signedIn()
+	found, _, err := r.Webhooks.Deliveries.List(r.Context(), delivery.Filter{
+		ApplicationUID: application, Event: lending.EventFundingSettled,
+	}, postgres.Paging{Limit: 1})
+	r.must(err)
+	borrower, err := r.Applications.Summary(r.Context(), application)
+	r.must(err)
+	of := found[0]
+	number, name := fmt.Sprintf("Draw #%d", draw), borrower.Name()
+	mine := "?application=" + application.String()
+	for _, test := range []struct {
+		path, selector string
+		want           []string
+	}{
+		{paths.Deliveries + mine, "#d-" + of.UID.String()[24:], []string{number}},
+		{paths.Deliveries + mine, ".filters-on", []string{name}},
+		{paths.Events + mine, "#e-" + of.EventUID.String(), []string{number}},
+		{paths.Events + mine, ".filters-on", []string{name}},
+		{paths.To(paths.Delivery, of.UID.String()), ".page-title p", []string{number}},
+		{paths.To(paths.Delivery, of.UID.String()), ".facts", []string{number, name}},
+		{paths.To(paths.Event, of.EventUID.String()), ".page-title p", []string{number}},
+		{paths.To(paths.Event, of.EventUID.String()), ".facts", []string{number, name}},
+		{paths.To(paths.Resend, of.UID.String()), "main", []string{number, name}},
+	} {
+		got := b.get(test.path).wantStatus(t, http.StatusOK).text(test.selector)
+		for _, want := range test.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s %s says %q, want %q", test.path, test.selector, got, want)
+			}
+		}
+	}
+	for _, path := range []string{paths.DeliveriesCSV, paths.EventsCSV} {
+		if file := b.post(path, nil).Raw; !strings.Contains(file, fmt.Sprintf("disbursement/%d", draw)) {
+			t.Errorf("%s does not name the draw: %q", path, file)
+		}
 	}
 }

@@ -14,6 +14,15 @@ import (
 	"drawbridge/views/paths"
 )
 
+// amend changes a subscription.
+func (r *harness) amend(uid uuid.UUID, patch subscription.Patch) {
+	r.Helper()
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, uid, patch, "test")
+		return err
+	})
+}
+
 // TestSubscriptionsAreToldApart gives two subscriptions of one host different names and
 // looks for the name wherever one of them is meant.
 func TestSubscriptionsAreToldApart(t *testing.T) {
@@ -24,11 +33,7 @@ func TestSubscriptionsAreToldApart(t *testing.T) {
 	other, _ := r.subscribe(server.URL + "/other")
 	made, _ := r.subscribe(server.URL + "/ledger")
 	for uid, called := range map[uuid.UUID]string{other.UID: "Reports", made.UID: name} {
-		r.do(func(ctx context.Context, tx *postgres.Tx) error {
-			_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, uid,
-				subscription.Patch{Name: &called}, "test")
-			return err
-		})
+		r.amend(uid, subscription.Patch{Name: &called})
 	}
 	r.useUp("Approved")
 	b := r.asOperator()

@@ -67,6 +67,22 @@ type Delivery struct {
 	// MadeGoodBy is the first other delivery of the event to the subscription that
 	// arrived, before or after this one failed; nil unless it failed.
 	MadeGoodBy *uuid.UUID `db:"made_good_by"`
+	// Subject names the object whose state the event tells, such as disbursement/1425, and LastURL
+	// is where the last attempt went; empty where they are not known or not asked for
+	// (ListNamed, Get).
+	Subject string `db:"-"`
+	LastURL string `db:"-"`
+}
+
+// Moved tells whether the subscription's URL is another one than that of the last attempt.
+func (d Delivery) Moved() bool { return d.LastURL != "" && d.LastURL != d.URL }
+
+// SentTo is where the last attempt went, before the first where it will go.
+func (d Delivery) SentTo() subscription.Endpoint {
+	if d.Moved() {
+		d.URL = d.LastURL
+	}
+	return d.Endpoint
 }
 
 // Detail is a delivery with what was sent and what came back.

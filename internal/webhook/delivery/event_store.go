@@ -36,7 +36,9 @@ type EventRecord struct {
 	// ApplicationUID is the sample application on test events.
 	ApplicationUID uuid.UUID `db:"application_uid"`
 	Status         string    `db:"status"`
-	Test           bool      `db:"test"`
+	// Subject names the object whose state it tells, empty where that was not recorded.
+	Subject string `db:"subject"`
+	Test    bool   `db:"test"`
 	// BodyRemovedAt is when retention removed the body, nil before.
 	BodyRemovedAt *time.Time `db:"body_removed_at"`
 	PassedOver    int        `db:"passed_over"`
@@ -58,7 +60,7 @@ const eventColumns = `
 	e.event_uid, e.occurred_at, e.kind, e.partner_uid, p.name AS partner_name, e.merchant_uid,
 	m.name AS merchant_name,
 	coalesce(e.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	e.status, e.application_uid IS NULL AS test, e.body_removed_at,
+	e.status, coalesce(e.subject, '') AS subject, e.application_uid IS NULL AS test, e.body_removed_at,
 	coalesce(jsonb_array_length(e.passed_over), 0) AS passed_over`
 
 const (

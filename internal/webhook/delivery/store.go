@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -52,6 +54,50 @@ func (l *Log) List(
 	return rows, next, nil
 }
 
+// ListNamed is List with what people look for in a row: what the event is about, and where the
+// last attempt went.
+func (l *Log) ListNamed(
+	ctx context.Context, filter Filter, page postgres.Paging,
+) ([]Delivery, postgres.Cursor, error) {
+	rows, next, err := l.List(ctx, filter, page)
+	if err != nil || len(rows) == 0 {
+		return rows, next, err
+	}
+	deliveries, created := make([]uuid.UUID, len(rows)), make([]time.Time, len(rows))
+	events, occurred := make([]uuid.UUID, len(rows)), make([]time.Time, len(rows))
+	for i, row := range rows {
+		deliveries[i], created[i] = row.UID, row.CreatedAt
+		events[i], occurred[i] = row.EventUID, row.EventAt
+	}
+	var names []struct {
+		Subject string `db:"subject"`
+		URL     string `db:"url"`
+	}
+	// Each by its key, which names the partition too.
+	err = l.DB.SelectContext(ctx, &names, `
+		SELECT coalesce((SELECT subject
+		                   FROM events
+		                  WHERE event_uid = r.event_uid
+		                    AND occurred_at = r.event_at), '') AS subject,
+		       coalesce((SELECT url
+		                   FROM attempts
+		                  WHERE delivery_uid = r.delivery_uid
+		                    AND delivery_created_at = r.created_at
+		                  ORDER BY number DESC
+		                  LIMIT 1), '') AS url
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[], $4::timestamptz[])
+		       WITH ORDINALITY AS r (delivery_uid, created_at, event_uid, event_at, place)
+		 ORDER BY r.place`,
+		pq.Array(deliveries), pq.Array(created), pq.Array(events), pq.Array(occurred))
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("naming %d deliveries: %w", len(rows), err)
+	}
+	for i, name := range names {
+		rows[i].Subject, rows[i].LastURL = name.Subject, name.URL
+	}
+	return rows, next, nil
+}
+
 // Get returns a delivery with its attempts, or NOT_FOUND.
 func (l *Log) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	var detail Detail
@@ -65,16 +111,19 @@ func (l *Log) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 		return Detail{}, fmt.Errorf("loading delivery %s: %w", uid, err)
 	}
 	err = l.DB.QueryRowContext(ctx, `
-		SELECT body, body_removed_at
+		SELECT body, body_removed_at, coalesce(subject, '')
 		  FROM events
 		 WHERE event_uid = $1
 		   AND occurred_at = $2`, detail.EventUID, detail.EventAt,
-	).Scan(&detail.Body, &detail.BodyRemovedAt)
+	).Scan(&detail.Body, &detail.BodyRemovedAt, &detail.Subject)
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading the event of delivery %s: %w", uid, err)
 	}
 	if detail.Attempts, err = loadAttempts(ctx, l.DB, detail.Delivery); err != nil {
 		return Detail{}, err
+	}
+	if last := len(detail.Attempts) - 1; last >= 0 {
+		detail.LastURL = detail.Attempts[last].URL
 	}
 	err = l.DB.SelectContext(ctx, &detail.Resends,
 		`SELECT delivery_uid FROM deliveries WHERE resend_of = $1 ORDER BY created_at`, uid)

@@ -107,7 +107,7 @@ func (f *Feature) related(ctx context.Context, to delivery.Delivery) ([]delivery
 	if to.Test {
 		return nil, nil
 	}
-	found, _, err := f.Webhooks.Deliveries.List(ctx,
+	found, _, err := f.Webhooks.Deliveries.ListNamed(ctx,
 		delivery.Filter{ApplicationUID: to.ApplicationUID}, postgres.Paging{Limit: maxRelated + 1})
 	others := slices.DeleteFunc(found, func(d delivery.Delivery) bool { return d.UID == to.UID })
 	return others[:min(len(others), maxRelated)], err
@@ -122,6 +122,12 @@ func (f *Feature) loadResend(
 	}
 	if shown.Resends, err = f.Webhooks.Deliveries.ResendsOf(ctx, uid); err != nil {
 		return shown, err
+	}
+	if !shown.Delivery.Test {
+		shown.Application, err = f.Applications.Summary(ctx, shown.Delivery.ApplicationUID)
+		if err != nil {
+			return shown, err
+		}
 	}
 	shown.Subscription, err = f.Webhooks.Subscriptions.Get(ctx, shown.Delivery.SubscriptionUID)
 	if err != nil || !shown.Possible() {

@@ -38,11 +38,11 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
 		One:   "delivery", Many: "deliveries", Order: "Newest first",
 		Tabs:    list.Tabs{Name: "state", Options: tabs},
-		Filters: filters(),
+		Filters: f.filters(),
 		Read: func(v *list.Values) list.Source[delivery.Delivery] {
 			filter := readFilter(v)
 			log := f.Webhooks.Deliveries
-			source := list.Filtered(filter, log.List, log.Count)
+			source := list.Filtered(filter, log.ListNamed, log.Count)
 			source.Newer = func(ctx context.Context, page postgres.Paging) (int, error) {
 				return log.CountNewer(ctx, filter, page)
 			}
@@ -67,7 +67,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 				"delivery_uid", "created_at", "state", "event", "status", "application_id", "partner_uid",
 				"partner", "subscription_uid", "url", "event_uid", "event_at", "attempts",
 				"next_attempt_at", "last_http_status", "last_error_class", "last_duration_ms",
-				"finished_at", "test", "resend_of", "resent_by", "resend_reason",
+				"finished_at", "test", "resend_of", "resent_by", "resend_reason", "last_url", "subject",
 			},
 			Cells: cells,
 		},
@@ -84,7 +84,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 	}
 }
 
-func filters() []list.Filter {
+func (f *Feature) filters() []list.Filter {
 	classes := list.Options("Any or none", sender.ErrorClasses(), deliveries.ErrorClassWord)
 	span, since, until := list.Range, list.Since, list.Until
 	span.Label, span.Chip = "Created", "Created"
@@ -92,7 +92,10 @@ func filters() []list.Filter {
 	return list.Colons(
 		list.Choose("event", "Event", list.EventKinds()),
 		list.Partner, list.Merchant, list.Subscription,
-		list.Filter{Name: "application", Label: "Application id", Chip: "Application"},
+		list.Filter{
+			Name: "application", Label: "Application id", Chip: "Application",
+			WordOf: list.ApplicationWord(f.Applications),
+		},
 		list.Filter{Name: "event_uid", Label: "Event id"},
 		list.Filter{Name: "code", Label: "HTTP answer, such as 503 or 5xx", Chip: "Answer", Max: 3},
 		list.Choose("error", "Error", classes),
@@ -138,6 +141,6 @@ func cells(d delivery.Delivery) []string {
 		list.CellTime(d.Due()), list.CellNumber(int64(d.LastStatus())), string(d.LastError()),
 		list.CellNumber(d.Took().Milliseconds()), list.CellTime(page.Value(d.FinishedAt)),
 		strconv.FormatBool(d.Test), page.Known(page.Value(d.ResendOf)), page.Value(d.ResentBy),
-		page.Value(d.ResendReason),
+		page.Value(d.ResendReason), d.LastURL, d.Subject,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -24,8 +25,9 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Webhooks *webhook.Services
-	Partners *partner.Service
+	Webhooks     *webhook.Services
+	Partners     *partner.Service
+	Applications *application.Service
 }
 
 // Routes lists the pages.
@@ -51,7 +53,10 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				Name: "merchant", Label: "Merchant", Kind: list.Hidden,
 				Pick: search.Merchant, Options: list.Any("All merchants"),
 			},
-			{Name: "application", Label: "Application id", Chip: "Application "},
+			{
+				Name: "application", Label: "Application id", Chip: "Application ",
+				WordOf: list.ApplicationWord(f.Applications),
+			},
 			list.Since, list.Until,
 		},
 		Read: func(v *list.Values) list.Source[delivery.EventRecord] {
@@ -79,7 +84,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 			Columns: []string{
 				"event_uid", "occurred_at", "event", "status", "application_id", "partner_uid", "partner",
 				"merchant_uid", "merchant", "test", "delivered", "failed", "open", "cancelled",
-				"passed_over", "resends", "made_good",
+				"passed_over", "resends", "made_good", "subject",
 			},
 			Cells: cells,
 		},
@@ -88,17 +93,17 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 }
 
 func cells(e delivery.EventRecord) []string {
-	application := e.ApplicationUID.String()
+	owner := e.ApplicationUID.String()
 	if e.Test { // that of a test event is a sample
-		application = ""
+		owner = ""
 	}
 	return []string{
-		e.UID.String(), list.CellTime(e.OccurredAt), string(e.Kind), e.Status, application,
+		e.UID.String(), list.CellTime(e.OccurredAt), string(e.Kind), e.Status, owner,
 		e.PartnerUID.String(), e.PartnerName, page.Known(page.Value(e.MerchantUID)),
 		page.Value(e.MerchantName), strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered),
 		strconv.Itoa(e.FanOut.Failed), strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
 		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),
-		strconv.Itoa(e.FanOut.MadeGood),
+		strconv.Itoa(e.FanOut.MadeGood), e.Subject,
 	}
 }
 
@@ -123,13 +128,19 @@ func (f *Feature) event(ctx echo.Context) error {
 	if shown.EventDetail, err = log.EventHead(request, uid); err != nil {
 		return err
 	}
+	if !shown.Test {
+		shown.Application, err = f.Applications.Summary(request, shown.ApplicationUID)
+		if err != nil {
+			return err
+		}
+	}
 	var next postgres.Cursor
 	ledger := postgres.Paging{From: from, Limit: ledgerLines}
 	if shown.Ledger, next, err = log.Ledger(request, uid, ledger); err != nil {
 		return err
 	}
 	shown.Next = next.String()
-	shown.Deliveries, next, err = log.List(request, delivery.Filter{EventUID: uid},
+	shown.Deliveries, next, err = log.ListNamed(request, delivery.Filter{EventUID: uid},
 		postgres.Paging{Limit: deliveries})
 	if err != nil {
 		return err

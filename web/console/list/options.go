@@ -2,8 +2,13 @@ package list
 
 import (
 	"cmp"
+	"context"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/search"
 	"drawbridge/views/ui"
 )
@@ -57,6 +62,23 @@ func (v *Values) rangeStart() time.Time {
 		"1h":    now.Add(-time.Hour), "24h": now.Add(-day), "7d": now.Add(-7 * day),
 		"30d": now.Add(-30 * day),
 	}[OneOf(v, Range.Name, known)]
+}
+
+// ApplicationWord names the application of a filter, by its id where there is none.
+func ApplicationWord(
+	applications *application.Service,
+) func(ctx context.Context, value string) (string, error) {
+	return func(ctx context.Context, value string) (string, error) {
+		uid, err := uuid.Parse(value)
+		if err != nil {
+			return value, nil //nolint:nilerr // the filter says that it is no id
+		}
+		found, err := applications.Summary(ctx, uid)
+		if lending.ErrorCode(err) == lending.CodeNotFound {
+			return value, nil
+		}
+		return ui.ApplicationLabel(found), err
+	}
 }
 
 // Choose is a filter by one of some options.

@@ -56,6 +56,8 @@ type Filter struct {
 	Thing string
 	// Word is how the chip shows a value, nil for the option's label or the value itself.
 	Word func(value string) string
+	// WordOf is the same, where it depends on what there is; nil without.
+	WordOf func(ctx context.Context, value string) (string, error)
 }
 
 // Values are the filter of a list as the reader's address has it. What is wrong is
@@ -274,6 +276,17 @@ func (v *Values) choices(
 	return value, nil
 }
 
+// word is how the chip shows a value, of which the field says what is shown.
+func (f Filter) word(ctx context.Context, value, shown string) (string, error) {
+	switch {
+	case f.WordOf != nil:
+		return f.WordOf(ctx, value)
+	case f.Word != nil:
+		return f.Word(value), nil
+	}
+	return shown, nil
+}
+
 // furnish adds a filter's field and chip to the page.
 func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
 	value := v.texts[filter.Name]
@@ -315,8 +328,8 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 	if value == "" {
 		return nil
 	}
-	if filter.Word != nil {
-		shown = filter.Word(value)
+	if shown, err = filter.word(ctx, value, shown); err != nil {
+		return err
 	}
 	label := filter.Chip
 	if label == "" {
