@@ -95,7 +95,8 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 			Risks: map[string]int{
 				"delivered": plan.Risks.Delivered, "newer_delivered": plan.Risks.Newer,
 				"outcome_unknown": plan.Risks.Unknown, "configuration_changed": plan.Risks.Changed,
-				"subscription_paused": plan.Risks.Paused, "subscription_failing": plan.Risks.Failing,
+				"subscription_paused":  plan.Risks.Paused,
+				"subscription_failing": plan.Risks.Failing + plan.Risks.Untried,
 			},
 		}
 		for _, target := range plan.Targets {

@@ -150,6 +150,7 @@ func risksOf(risks bulk.Risks) []risk {
 		{risks.Changed, "was tried", "were tried", " under an older configuration; the re-send " +
 			"uses the subscription as it is now."},
 		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
+		{risks.Untried, "goes", "go", " to a URL that nothing was sent to yet; the former one failed."},
 		{
 			risks.Paused, "goes to a paused subscription, and waits",
 			"go to a paused subscription, and wait",

@@ -27,6 +27,8 @@ type Failures struct {
 	Filter delivery.Filter
 	// FailingSince is nil while the last attempt succeeded.
 	FailingSince *time.Time
+	// Move is how the subscription got its URL, the zero one if it always had it.
+	Move subscription.Move
 	// Sample is the newest that failed, Good the newest that arrived; nil without one.
 	Sample, Good *delivery.Detail
 }
@@ -50,7 +52,7 @@ func (p Failures) isAbout(group delivery.FailureGroup) bool {
 // narrowed tells that the page is about one kind of failure.
 func (p Failures) narrowed() bool { return p.Filter.ErrorClass != "" || p.Filter.HTTPStatus != 0 }
 
-// since is when the oldest failure that the page is about was created.
+// since is when the first failure that the page is about happened.
 func (p Failures) since() time.Time {
 	var oldest time.Time
 	for _, group := range p.Groups {
@@ -96,8 +98,16 @@ func (p Failures) href(group delivery.FailureGroup) string {
 // forPartner is the text that support sends to the partner about all of it.
 func (p Failures) forPartner() string {
 	var text strings.Builder
+	to, moved := p.Subscription.URL, p.Move.At.After(p.since())
+	if moved {
+		to = "your endpoint"
+	}
 	fmt.Fprintf(&text, "%s webhooks to %s have used up their attempts since %s.\n",
-		countWord(p.count()), p.Subscription.URL, p.since().UTC().Format(time.RFC3339))
+		countWord(p.count()), to, p.since().UTC().Format(time.RFC3339))
+	if moved {
+		fmt.Fprintf(&text, "Its URL is %s since %s; what was sent before went to another one.\n",
+			p.Subscription.URL, p.Move.At.UTC().Format(time.RFC3339))
+	}
 	for _, group := range p.Groups {
 		if p.isAbout(group) {
 			fmt.Fprintf(&text, "- %s: %s, the last at %s\n",

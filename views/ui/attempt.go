@@ -28,20 +28,12 @@ func noAnswer(a AttemptView) string {
 type Diagnosis struct {
 	Tone  Tone
 	Title string
-	// Since is when it began, said behind the title; zero for no such time.
+	// Since is said behind the title: when it began, or when that was; zero for no such time.
 	Since time.Time
 	Text  string
 	// Owner and Next may be empty.
 	Owner string
 	Next  string
-}
-
-// Heading is the title, ready for the time behind it.
-func (d Diagnosis) Heading() string {
-	if d.Since.IsZero() {
-		return d.Title
-	}
-	return d.Title + ", the first "
 }
 
 // AttemptView is one attempt of a delivery as pages show it.

@@ -11,6 +11,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -115,7 +116,8 @@ func TestRecoveryHoldsWhatWaited(t *testing.T) {
 	r.useUp("Closed")
 
 	b := r.signedIn()
-	href, _ := b.get(paths.To(paths.Subscription, uid)).find("a:contains('Recover failed')").Attr("href")
+	page := b.get(paths.To(paths.Subscription, uid))
+	href, _ := page.find("a:contains('Recover failed')").Attr("href")
 	since, _ := b.get(href).find("#bulk-since").Attr("value")
 	if want := created.UTC().Format("2006-01-02T15:04"); since != want {
 		t.Errorf("recovery begins at %s, want %s", since, want)
@@ -134,6 +136,46 @@ func TestRecoveryHoldsWhatWaited(t *testing.T) {
 	if at, err := time.Parse(time.RFC3339, first); err != nil || at.Before(created.Add(50*time.Hour)) {
 		t.Errorf("the first failed at %s, but was created at %s (%v)", first, created, err)
 	}
+}
+
+// A subscription that failed and got another URL is not said to fail there before it was tried.
+func TestAChangedURLHasNotFailed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	server := r.receiver(status(http.StatusServiceUnavailable))
+	made, _ := r.subscribe(server.URL + "/then")
+	r.useUp("Approved")
+	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE subscriptions SET state = 'failing'`)))
+	r.pass(time.Minute)
+	r.amend(made.UID, subscription.Patch{URL: new(server.URL + "/now")})
+	failed := url.Values{"delivery": {r.list()[0].UID.String()}}
+	page, failures := paths.To(paths.Subscription, made.UID.String()),
+		paths.To(paths.Failures, made.UID.String())
+	told := func(b *browser, path, selector string, want, never string) {
+		t.Helper()
+		got := b.get(path).wantStatus(t, http.StatusOK).text(selector)
+		if !strings.Contains(got, want) || strings.Contains(got, never) {
+			t.Errorf("%s says %q, want %q and not %q", path, got, want, never)
+		}
+	}
+	b := r.signedIn()
+	told(b, page, "[aria-label=Diagnosis]", "Not tried since its URL was changed", "Likely owner")
+	told(b, failures, ".page-title p", "not tried since its URL was changed", "every attempt fails")
+	told(b, b.begin(failed), "main", "to a URL that nothing was sent to yet", "failing at present")
+	text, _ := b.get(failures).find("button:contains('Copy for the partner')").Attr("data-copy")
+	for _, want := range []string{
+		"1 webhooks to your endpoint have", "Its URL is " + server.URL + "/now since",
+		"Sent to " + server.URL + "/then\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text for the partner lacks %q:\n%s", want, text)
+		}
+	}
+	r.useUp("Closed")
+	b = r.signedIn()
+	told(b, page, "[aria-label=Diagnosis]", "Likely owner: partner", "Not tried")
+	told(b, failures, ".page-title p", "every attempt fails since", "not tried")
+	told(b, b.begin(failed), "main", "failing at present", "nothing was sent to yet")
 }
 
 // The badge of the deliveries counts what failed within a day, without tests.

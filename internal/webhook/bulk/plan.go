@@ -46,8 +46,9 @@ type Risks struct {
 	Delivered, Newer, Unknown int
 	// Changed were tried last under an older version of the subscription.
 	Changed int
-	// Paused and Failing go to subscriptions in that state.
-	Paused, Failing int
+	// Paused and Failing go to subscriptions in that state, Untried to failing ones that got another
+	// URL since, which nothing was sent to yet.
+	Paused, Failing, Untried int
 }
 
 // Skips is how many are left out.
@@ -116,7 +117,30 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("planning a bulk re-send: %w", err)
 	}
-	return gather(rows)
+	plan, err := gather(rows)
+	if err != nil || plan.Risks.Failing == 0 {
+		return plan, err
+	}
+	err = plan.findUntried(ctx, s.DB)
+	return plan, err
+}
+
+// findUntried takes from what fails the subscriptions of which only the former URL is known to.
+func (p *Plan) findUntried(ctx context.Context, db sqlx.QueryerContext) error {
+	var failing []uuid.UUID
+	for _, target := range p.Targets {
+		if target.State == subscription.StateFailing {
+			failing = append(failing, target.SubscriptionUID)
+		}
+	}
+	moves, err := subscription.Moves(ctx, db, failing...)
+	for _, target := range p.Targets {
+		if moves[target.SubscriptionUID].Untried {
+			p.Risks.Failing -= target.Total
+			p.Risks.Untried += target.Total
+		}
+	}
+	return err
 }
 
 // gather adds up the rows of a plan.

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -50,6 +51,11 @@ func (f *Feature) failures(ctx echo.Context) error {
 		return err
 	}
 	shown.FailingSince = found[uid].FailingSince
+	moves, err := subscription.Moves(request, f.DB, uid)
+	if err != nil {
+		return err
+	}
+	shown.Move = moves[uid]
 	if shown.Sample, err = f.newest(request, shown.Filter); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (f *Feature) tab(
 		shown.Body = subscriptions.Health(lately[uid], probe, changes, f.DB.Now())
 		return shown, err
 	default:
-		recent, _, err := f.Webhooks.Deliveries.List(request,
+		recent, _, err := f.Webhooks.Deliveries.ListNamed(request,
 			delivery.Filter{SubscriptionUID: uid}, postgres.Paging{Limit: recentRows})
 		if err != nil {
 			return shown, err
@@ -198,15 +198,27 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 	if health.FailingSince == nil {
 		return nil
 	}
+	outcome := ui.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
+		ui.Plural(health.ConsecutiveFailures, "failure", "failures")
+	moves, err := subscription.Moves(ctx, f.DB, shown.UID)
+	if err != nil {
+		return err
+	}
+	if move := moves[shown.UID]; move.Untried {
+		shown.Banner = ui.Diagnosis{
+			Tone: ui.Warn, Title: "Not tried since its URL was changed", Since: move.At,
+			Text: "The former URL failed until then (" + outcome + "). The next delivery, or a test " +
+				"event, shows whether this one works.",
+		}
+		return nil
+	}
 	why := diagnose.Attempt(delivery.Attempt{
 		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
 		RequestHeaders: sender.Credentials(shown.Auth, shown.Headers),
 	})
 	shown.Banner = ui.Diagnosis{
 		Tone: ui.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
-		Title: ui.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
-			ui.Plural(health.ConsecutiveFailures, "failure", "failures"),
-		Since: *health.FailingSince,
+		Title: outcome + ", the first", Since: *health.FailingSince,
 	}
 	if shown.State == subscription.StateFailing {
 		shown.Banner.Tone = ui.Bad

@@ -1,0 +1,49 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// Move is that a subscription got another URL.
+type Move struct {
+	UID uuid.UUID `db:"subscription_uid"`
+	// At is when it got the URL that it has.
+	At time.Time `db:"moved_at"`
+	// Untried tells that it failed until then and that no attempt has ended since: what is known of
+	// its health is of the former URL.
+	Untried bool `db:"untried"`
+}
+
+// Moves returns the last move of each of the subscriptions that moved at all.
+func Moves(
+	ctx context.Context, from sqlx.QueryerContext, uids ...uuid.UUID,
+) (map[uuid.UUID]Move, error) {
+	var rows []Move
+	err := sqlx.SelectContext(ctx, from, &rows, `
+		SELECT s.subscription_uid, min(v.changed_at) AS moved_at,
+		       coalesce(h.failing_since IS NOT NULL
+		                AND h.last_failure_at < min(v.changed_at), false) AS untried
+		  FROM subscriptions s
+		  JOIN subscription_versions v USING (subscription_uid)
+		  LEFT JOIN subscription_health h USING (subscription_uid)
+		 WHERE s.subscription_uid = ANY ($1)
+		   AND v.version > (SELECT max(former.version)
+		                      FROM subscription_versions former
+		                     WHERE former.subscription_uid = s.subscription_uid
+		                       AND former.url <> s.url)
+		 GROUP BY s.subscription_uid, h.failing_since, h.last_failure_at`, pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("looking when %d subscriptions moved: %w", len(uids), err)
+	}
+	moves := make(map[uuid.UUID]Move, len(rows))
+	for _, row := range rows {
+		moves[row.UID] = row
+	}
+	return moves, nil
+}
