@@ -165,9 +165,10 @@ func TestWrongListParametersAreNamed(t *testing.T) {
 			t.Errorf("%s: answered %s", query, answer.Raw)
 		}
 	}
+	const want = `"external_reference" must not be empty; leave it out instead`
 	for _, query := range []string{"external_reference=", "external_reference=%20"} {
 		answer := s.Get("/v2/application?" + query)
-		if want := `"external_reference" must not be empty; leave it out instead`; answer.Message() != want {
+		if answer.Message() != want {
 			t.Errorf("%s: answered %s, want that it %s", query, answer.Raw, want)
 		}
 	}

@@ -20,7 +20,8 @@ const (
 
 	answerWithin = "2xx status within 30 seconds"
 	confirmBy    = "from 200 to 299 within 30 seconds"
-	heedsAfter   = "On 429 and 503 your\n  `Retry-After` can move the next attempt later, up to an hour."
+	heedsAfter   = "On 429 and 503 your\n" +
+		"  `Retry-After` can move the next attempt later, up to an hour."
 )
 
 // words are the sentences of the guides that are not true, each before what is true instead.
