@@ -191,33 +191,22 @@ func (s *Service) LockFrom(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, base int,
 ) (Row, error) {
 	row, err := Lock(ctx, tx, uid)
+	if err != nil || base == 0 || base == row.Version {
+		return row, err
+	}
+	versions, err := s.versions(ctx, tx, uid)
 	if err != nil {
 		return Row{}, err
 	}
-	return row, s.checkBase(ctx, tx, row, base)
-}
-
-// checkBase answers *StaleError when the configuration differs from that of the
-// base. A pause or a resumption in between does not matter.
-func (s *Service) checkBase(
-	ctx context.Context, tx *postgres.Tx, row Row, base int,
-) error {
-	if base == 0 || base == row.Version {
-		return nil
-	}
-	versions, err := s.versions(ctx, tx, row.UID)
-	if err != nil {
-		return err
-	}
 	diff, err := compareVersions(versions, base, row.Version)
 	if err != nil {
-		return err
+		return Row{}, err
 	}
 	diff.Changes = slices.DeleteFunc(diff.Changes, func(c SettingChange) bool {
 		return c.Setting == SettingState
 	})
 	if len(diff.Changes) == 0 {
-		return nil
+		return row, nil
 	}
 	moves := []string{
 		string(StateActive), string(StateFailing), string(StatePaused), string(StateDeleted),
@@ -226,7 +215,7 @@ func (s *Service) checkBase(
 	last := slices.IndexFunc(versions, func(v Version) bool {
 		return !slices.Contains(moves, v.Change) // it changed a setting
 	})
-	return &StaleError{Since: diff, By: versions[last].ChangedBy}
+	return Row{}, &StaleError{Since: diff, By: versions[last].ChangedBy}
 }
 
 // Choice names the version to restore.
