@@ -206,14 +206,15 @@ type eventWhyCmd struct {
 	Subject string `arg:"" help:"Application: its id, reference, borrower's name or e-mail address; or the number of a draw."`
 	Event   string `required:"" help:"Event kind that is missed." placeholder:"KIND"`
 	Status  string `help:"Only an event that tells this status, such as Approved." placeholder:"STATUS"`
-	Draw    int64  `help:"Number of the draw; without, that of the subject or the newest." placeholder:"NUMBER"`
+	Draw    int64  `help:"Number of the draw; without, that of the subject or any." placeholder:"NUMBER"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Help shows how it is asked.
 func (eventWhyCmd) Help() string {
-	return "An event that has not happened is answered too: drawbridge event why '#1005' --event " +
-		"disbursement.funding.settled"
+	return "Of several events of the kind it answers about the newest that failed, then about the " +
+		"newest that waits, then about the newest. An event that has not happened is answered too: " +
+		"drawbridge event why '#1005' --event disbursement.funding.settled"
 }
 
 // whyJSON is an answer as commands print it.
@@ -223,6 +224,7 @@ type whyJSON struct {
 	Sentence    string        `json:"sentence"`
 	EventUID    *uuid.UUID    `json:"event_uid"`
 	OccurredAt  *time.Time    `json:"timestamp"`
+	Others      int           `json:"others"`
 	Endpoints   []whyLineJSON `json:"endpoints"`
 }
 
@@ -255,7 +257,7 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 		answer, err := s.Why.Ask(env.ctx, question)
 		printed := whyJSON{
 			Application: question.ApplicationUID, Outcome: answer.Outcome, Sentence: answer.Sentence,
-			Endpoints: make([]whyLineJSON, 0, len(answer.Lines)),
+			Others: answer.Others, Endpoints: make([]whyLineJSON, 0, len(answer.Lines)),
 		}
 		if answer.Event != nil {
 			printed.EventUID, printed.OccurredAt = &answer.Event.UID, utc(&answer.Event.OccurredAt)
@@ -277,6 +279,10 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 					fmt.Fprintf(w, "  %s", line.At.Format(time.RFC3339))
 				}
 				fmt.Fprintln(w)
+			}
+			if printed.Others > 0 {
+				fmt.Fprintf(w, "The application has %d more of this kind: drawbridge event list "+
+					"--application %s --kind %s\n", printed.Others, printed.Application, question.Kind)
 			}
 		}}, err
 	})

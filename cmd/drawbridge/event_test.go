@@ -79,7 +79,8 @@ func TestEventWhy(t *testing.T) {
 		}
 	}
 	answer := d.document(t, "event", "why", uid, "--event", "disbursement.funding.settled")
-	wantKeys(t, answer, "application_id", "outcome", "sentence", "event_uid", "timestamp", "endpoints")
+	wantKeys(t, answer, "application_id", "outcome", "sentence", "event_uid", "timestamp", "others",
+		"endpoints")
 	sentence, _ := answer["sentence"].(string)
 	if answer["application_id"] != uid || answer["outcome"] != "not_happened" ||
 		!strings.Contains(sentence, "is only requested") {

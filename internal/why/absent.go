@@ -40,18 +40,63 @@ func (f Facts) absent() (Outcome, string) {
 		return NotKept, f.what() + " happened, but no event that tells it is kept: it is older than " +
 			"what retention keeps, or than events that name their draws"
 	}
+	if end, ended := f.ended(); ended {
+		return NotHappened, pending + end + ", so it will not happen"
+	}
 	return NotHappened, pending + ". " + f.prospect()
+}
+
+// ended reports whether the event cannot come any more, and what to add to what is pending
+// as the reason, if that does not say it. Documents, tasks and the money of a draw may
+// change even after the end of the application.
+func (f Facts) ended() (end string, ended bool) {
+	status, funding := lending.ApplicationStatus(f.Status), f.isFunding()
+	switch {
+	case funding && f.Funding != "":
+		return "", !leadsTo(f.Funding, f.target())
+	case f.Kind == lending.EventStatusUpdated && status == lending.StatusPendingReview:
+		return "", true // nothing leads back to it
+	case funding, f.Kind == lending.EventStatusUpdated, f.Kind == lending.EventAmountUpdated,
+		f.Kind == lending.EventOfferUpdated:
+		return fmt.Sprintf(", and the application is %s", f.Application), f.Application.IsFinal()
+	}
+	return "", false
+}
+
+// target is the state of a draw that the event of the question tells.
+func (f Facts) target() lending.FundingStatus {
+	switch f.Kind {
+	case lending.EventFundingSettled:
+		return lending.FundingSettled
+	case lending.EventFundingCancelled:
+		return lending.FundingCancelled
+	case lending.EventFundingReturned:
+		return lending.FundingReturned
+	default:
+		return lending.FundingStatus(f.Status)
+	}
+}
+
+// leadsTo reports whether a draw in one state may still get into the other one.
+func leadsTo(from, to lending.FundingStatus) bool {
+	return slices.ContainsFunc(from.Next(), func(next lending.FundingStatus) bool {
+		return next == to || leadsTo(next, to)
+	})
 }
 
 func (f Facts) noStatus() string {
 	switch {
-	case f.Status == "":
+	case f.Status == "" && f.Application == lending.StatusPendingReview:
 		return fmt.Sprintf("The status has not changed: the application is %s", f.Application)
+	case f.Status == "":
+		return "" // every application begins as Pending Review
+	case f.Status == string(lending.StatusPendingReview):
+		return "The application began as Pending Review, which is no change"
+	case f.Status != string(f.Application) && f.Application.IsFinal():
+		return "No event of the application tells " + f.Status
 	case f.Status != string(f.Application):
 		return fmt.Sprintf("The application is %s, and no event of it tells %s",
 			f.Application, f.Status)
-	case f.Application == lending.StatusPendingReview:
-		return "The application began as Pending Review, which is no change"
 	}
 	return ""
 }
@@ -91,6 +136,8 @@ func (f Facts) noFunding() string {
 		return draw + " " + state
 	case f.Status == string(lending.FundingProcessing) && f.Funding == lending.FundingRequested:
 		return draw + " " + state
+	case f.Status == string(lending.FundingProcessing) && f.Funding == lending.FundingCancelled:
+		return draw + " was cancelled, and no event of it tells " + f.Status
 	}
 	return ""
 }
@@ -106,6 +153,9 @@ func (f Facts) prospect() string {
 		return "The subscriptions that ask for it are paused"
 	case f.Wanting == 1:
 		return "1 subscription gets it once it happens"
+	case f.Paused == 0:
+		return fmt.Sprintf("%d subscriptions get it once it happens", f.Wanting)
 	}
-	return fmt.Sprintf("%d subscriptions get it once it happens", f.Wanting)
+	return fmt.Sprintf("%d subscriptions get it once it happens, %d of them when resumed",
+		f.Wanting, f.Paused)
 }

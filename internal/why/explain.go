@@ -22,9 +22,9 @@ var order = []Outcome{
 func Explain(f Facts) Answer {
 	if f.Event == nil {
 		outcome, sentence := f.absent()
-		return Answer{Outcome: outcome, Sentence: sentence}
+		return Answer{Outcome: outcome, Sentence: sentence, Others: f.OfKind}
 	}
-	answer := Answer{Outcome: Nobody, Event: f.Event}
+	answer := Answer{Outcome: Nobody, Event: f.Event, Others: max(f.OfKind-1, 0)}
 	for _, verdict := range f.Event.Ledger {
 		answer.Lines = append(answer.Lines, lineOf(verdict, f.Event.Deliveries))
 	}
@@ -39,17 +39,27 @@ func Explain(f Facts) Answer {
 	return answer
 }
 
-// what names the event of the question.
+// telling are the kinds of which one event differs from another by its status.
+var telling = []lending.EventKind{
+	lending.EventStatusUpdated, lending.EventFundingChanged, lending.EventTaskCreated,
+	lending.EventTaskUpdated,
+}
+
+// what names the event of the question, so that it cannot be taken for another one of
+// its kind.
 func (f Facts) what() string {
-	name := "“" + f.Kind.Title() + "”"
-	if f.Event != nil && f.Status == "" && f.Kind == lending.EventStatusUpdated {
-		name += " (" + f.Event.Status + ")"
+	name, status := "“"+f.Kind.Title()+"”", f.Status
+	if f.Event != nil && slices.Contains(telling, f.Kind) {
+		status = f.Event.Status
 	}
-	if f.Status != "" {
-		name += " (" + f.Status + ")"
+	if status != "" {
+		name += " (" + status + ")"
 	}
 	if f.isFunding() && f.Draw != 0 {
 		name += fmt.Sprintf(" of draw #%d", f.Draw)
+	}
+	if f.Task != "" {
+		name += " of task “" + f.Task + "”"
 	}
 	return name
 }

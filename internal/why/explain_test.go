@@ -139,7 +139,51 @@ func TestExplain(t *testing.T) {
 			"Draw #1005 is only requested. 2 subscriptions get it once it happens",
 		},
 		{state(lending.FundingProcessing), why.NotHappened, "Draw #1005 is being paid out"},
-		{state(lending.FundingCancelled), why.NotHappened, "Draw #1005 was cancelled"},
+		{
+			state(lending.FundingCancelled), why.NotHappened,
+			"Draw #1005 was cancelled, so it will not happen",
+		},
+		{in(lending.EventFundingCancelled, func(f *why.Facts) {
+			f.Draw, f.Funding = 7, lending.FundingSettled
+		}), why.NotHappened, "Draw #7 is settled, so it will not happen"},
+		{in(funding, func(f *why.Facts) {
+			f.Draw, f.Funding, f.Status = 7, lending.FundingCancelled, "FUNDING_PROCESSING"
+		}), why.NotHappened, "no event of it tells FUNDING_PROCESSING, so it will not happen"},
+		{
+			in(settled, func(f *why.Facts) { f.Application = lending.StatusDeclined }), why.NotHappened,
+			"No draw has been requested, and the application is Declined, so it will not happen",
+		},
+		{in(settled, func(f *why.Facts) { // the money of a draw goes on
+			f.Draw, f.Funding, f.Application = 7, lending.FundingProcessing, lending.StatusClosed
+		}), why.NotHappened, "Draw #7 is being paid out. 1 subscription gets it once it happens"},
+		{
+			in(lending.EventOfferUpdated, func(f *why.Facts) { f.Application = lending.StatusDeclined }),
+			why.NotHappened,
+			"not been changed, and the application is Declined, so it will not happen",
+		},
+		{in(lending.EventStatusUpdated, func(f *why.Facts) {
+			f.Application, f.Status = lending.StatusClosed, "Approved"
+		}), why.NotHappened, "tells Approved, and the application is Closed, so it will not happen"},
+		{in(lending.EventStatusUpdated, func(f *why.Facts) {
+			f.Application, f.Status = lending.StatusApproved, "Pending Review"
+		}), why.NotHappened, "began as Pending Review, which is no change, so it will not happen"},
+		{in(lending.EventStatusUpdated, func(f *why.Facts) {
+			f.Application = lending.StatusApproved
+		}), why.NotKept, "is kept"},
+		{in(lending.EventDocumentSent, func(f *why.Facts) {
+			f.Wanting, f.Paused = 3, 1
+		}), why.NotHappened, "3 subscriptions get it once it happens, 1 of them when resumed"},
+		{
+			why.Facts{
+				Question: why.Question{Kind: funding, Draw: 7}, Event: eventOf(funding, failed),
+			}, why.Failed, "“Funding status changed” (Approved) of draw #7 happened",
+		},
+		{
+			why.Facts{
+				Question: why.Question{Kind: lending.EventTaskCreated}, Task: "Proof of income",
+				Event: eventOf(lending.EventTaskCreated, failed),
+			}, why.Failed, "“Task created” (Approved) of task “Proof of income” happened",
+		},
 		{state(lending.FundingSettled), why.NotKept, "no event that tells it is kept"},
 		{asked, why.NotHappened, "No draw has been requested"},
 		{in(lending.EventFundingReturned, func(f *why.Facts) {

@@ -24,13 +24,21 @@ type Service struct {
 	Search     *search.Service
 }
 
+// considered is how many of the newest events that fit a question are looked at.
+const considered = 50
+
 // factsOf reads everything but the event, and which event that is: each part is one
-// look into an index by the application, the partner or the draw.
+// look into an index by the application, the partner, the draw or the event. Of several
+// events one that failed and was not made good comes first, then one that is still to be
+// sent: whoever misses an event does not mean a newer one that arrived. The outbox owes
+// deliveries that are not made yet, and a delivery is made with its event or later, give
+// or take microseconds.
 const factsOf = `
 	SELECT a.status AS application_status, coalesce(a.document_status, '') AS document_status,
 	       (SELECT count(*) FROM tasks t WHERE t.application_uid = a.application_uid) AS tasks,
 	       coalesce(d.merchant_disbursement_id, 0) AS draw,
 	       coalesce(d.status, '') AS funding_status, e.event_uid,
+	       coalesce(t.title, '') AS task, k.of_kind,
 	       s.subscriptions, s.wanting, s.paused
 	  FROM applications a
 	  LEFT JOIN LATERAL (
@@ -38,18 +46,45 @@ const factsOf = `
 	             FROM disbursements
 	            WHERE application_uid = a.application_uid
 	              AND $4
-	              AND ($5 = 0 OR merchant_disbursement_id = $5)
+	              AND ($5::bigint = 0 OR merchant_disbursement_id = $5)
 	            ORDER BY merchant_disbursement_id DESC
 	            LIMIT 1) d ON true
 	  LEFT JOIN LATERAL (
-	           SELECT event_uid
+	           SELECT fits.event_uid, fits.subject
+	             FROM (SELECT event_uid, occurred_at, subject
+	                     FROM events
+	                    WHERE application_uid = a.application_uid
+	                      AND kind = $2
+	                      AND ($3 = '' OR status = $3)
+	                      AND (NOT $4 OR $5 = 0 OR subject = 'disbursement/' || $5)
+	                    ORDER BY occurred_at DESC, event_uid DESC
+	                    LIMIT $7) fits
+	            CROSS JOIN LATERAL (
+	                     SELECT count(*) FILTER (WHERE state = 'failed'
+	                                               AND made_good_by IS NULL) > 0 AS failed,
+	                            count(*) FILTER (WHERE state IN ('pending', 'retrying')) > 0
+	                            OR EXISTS (
+	                                   SELECT
+	                                     FROM outbox o
+	                                    WHERE o.event_uid = fits.event_uid
+	                                      AND o.owed <> '{}') AS waits
+	                       FROM deliveries
+	                      WHERE event_uid = fits.event_uid
+	                        AND resend_of IS NULL
+	                        AND created_at >= fits.occurred_at - interval '1 hour') became
+	            WHERE NOT $4
+	               OR became.failed
+	               OR became.waits
+	               OR fits.subject = 'disbursement/' || d.merchant_disbursement_id
+	            ORDER BY became.failed DESC, became.waits DESC, fits.occurred_at DESC,
+	                     fits.event_uid DESC
+	            LIMIT 1) e ON true
+	  LEFT JOIN tasks t ON t.application_uid = a.application_uid AND e.subject = 'task/' || t.task_uid
+	 CROSS JOIN LATERAL (
+	           SELECT count(*) AS of_kind
 	             FROM events
 	            WHERE application_uid = a.application_uid
-	              AND kind = $2
-	              AND ($3 = '' OR status = $3)
-	              AND (NOT $4 OR subject = 'disbursement/' || d.merchant_disbursement_id)
-	            ORDER BY occurred_at DESC, event_uid DESC
-	            LIMIT 1) e ON true
+	              AND kind = $2) k
 	 CROSS JOIN LATERAL (
 	           SELECT count(*) AS subscriptions,
 	                  count(*) FILTER (WHERE wants) AS wanting,
@@ -74,7 +109,7 @@ func (s *Service) Ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	funding := Facts{Question: q}.isFunding()
 	err := s.DB.GetContext(ctx, &row, factsOf, q.ApplicationUID, string(q.Kind), q.Status, funding,
-		q.Draw, pq.StringArray(q.Kind.Choices()))
+		q.Draw, pq.StringArray(q.Kind.Choices()), considered)
 	switch {
 	case postgres.IsNoRows(err):
 		return Answer{}, lending.NewError(lending.CodeNotFound, "no application has the id %s",
@@ -93,8 +128,25 @@ func (s *Service) Ask(ctx context.Context, q Question) (Answer, error) {
 			return Answer{}, err
 		}
 		facts.Event = &event
+		if facts.Draw, err = drawOf(event); err != nil {
+			return Answer{}, err
+		}
 	}
 	return Explain(facts), nil
+}
+
+// drawOf is the number of the draw that an event is about, 0 for none or one that is not
+// recorded.
+func drawOf(event delivery.EventDetail) (int64, error) {
+	number, is := strings.CutPrefix(event.Subject, "disbursement/")
+	if !is {
+		return 0, nil
+	}
+	draw, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the draw of event %s: %w", event.UID, err)
+	}
+	return draw, nil
 }
 
 // Candidate is an application, or one of its draws, that words may mean.

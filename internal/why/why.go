@@ -19,8 +19,7 @@ type Question struct {
 	ApplicationUID uuid.UUID
 	Kind           lending.EventKind
 	Status         string
-	// Draw is the number of the draw that an event of funding is about, 0 for the
-	// newest one.
+	// Draw is the number of the draw that an event of funding is about, 0 for any.
 	Draw int64
 }
 
@@ -30,14 +29,20 @@ type Facts struct {
 	Application lending.ApplicationStatus `db:"application_status"`
 	Documents   lending.DocumentStatus    `db:"document_status"`
 	Tasks       int                       `db:"tasks"`
-	// Funding is where the draw of the question stands, empty without one.
+	// Funding is where the draw of the question stands, or the newest one, empty without
+	// any.
 	Funding lending.FundingStatus `db:"funding_status"`
 	// Subscriptions is how many the partner has, Wanting how many of them would get
 	// the event today, Paused how many of those are paused.
 	Subscriptions int `db:"subscriptions"`
 	Wanting       int `db:"wanting"`
 	Paused        int `db:"paused"`
-	// Event is the newest that fits the question, nil if none is kept.
+	// Task is the title of the task that the event is about, empty for others.
+	Task string `db:"task"`
+	// OfKind is how many events of the kind the application has.
+	OfKind int `db:"of_kind"`
+	// Event fits the question: the newest that did not arrive, or else the newest, of the
+	// newest draw if it is about funding. Nil if none is kept.
 	Event *delivery.EventDetail `db:"-"`
 }
 
@@ -80,6 +85,8 @@ type Answer struct {
 	Sentence string
 	// Event is what the answer is about, nil when it has not happened or is not kept.
 	Event *delivery.EventDetail
+	// Others is how many more events of the kind the application has.
+	Others int
 	// Lines has one for each endpoint, in the order of the outcomes.
 	Lines []Line
 }

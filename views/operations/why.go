@@ -66,6 +66,14 @@ func whyChip(outcome why.Outcome) ui.ChipProps {
 	return ui.ChipProps{Icon: "circle-help", Word: "Not sent", Tone: ui.Mute}
 }
 
+// othersWord counts the events of the kind that the answer is not about.
+func othersWord(answer why.Answer) string {
+	if answer.Event == nil {
+		return ui.Plural(answer.Others, "event", "events") + " of this kind"
+	}
+	return ui.Plural(answer.Others, "other event", "other events") + " of this kind"
+}
+
 // timeWord says what the time of a line is.
 func timeWord(outcome why.Outcome) string {
 	if outcome == why.Waiting {

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -243,6 +245,53 @@ func TestWhySomebodyMissesAnEvent(t *testing.T) {
 	nobody := b.get(paths.Where(paths.Why, "q", "nobody at all", "event", "document.sent"))
 	if got := nobody.text("main .empty h2"); !strings.Contains(got, "No application or draw") {
 		t.Errorf("nobody is answered by %q", got)
+	}
+}
+
+// Who misses an event means the one that did not arrive, not a newer one that did.
+func TestWhyTellsOfWhatFailedBeforeWhatArrived(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver(status(http.StatusOK)).URL)
+	const kind = lending.EventFundingChanged
+	first := r.publish("FUNDING_REQUESTED")[0]
+	second := r.publish("FUNDING_PROCESSING")[0]
+	later := r.publish("FUNDING_REQUESTED")[0]
+	moved := r.publish("Hard Pull")[0]
+	r.publish("Approved")
+	r.work()
+	for draw, events := range map[int64][]uuid.UUID{
+		1425: {first.EventUID, second.EventUID}, 1426: {later.EventUID},
+	} {
+		r.Exec(t, `
+			UPDATE events SET kind = $2, subject = 'disbursement/' || $3::bigint
+			 WHERE event_uid = ANY ($1)`, pq.Array(events), kind, draw)
+	}
+	ask := func(kind lending.EventKind, status string) answer {
+		return b.get(paths.Where(paths.Why, "q", r.application.String(), "event", string(kind),
+			"status", status)).wantStatus(t, http.StatusOK)
+	}
+	r.fail(first)
+	r.fail(moved)
+	page := ask(kind, "")
+	if got := page.text("#answer h2"); !strings.Contains(got, "(FUNDING_REQUESTED) of draw #1425") ||
+		page.text("#answer .answer .chip") != "Failed" {
+		t.Errorf("what failed is answered by %q", got)
+	}
+	events := paths.Where(paths.Events, "application", r.application.String(), "kind", string(kind))
+	others := page.find("#answer .answer a[href^='" + paths.Events + "?']")
+	if href, _ := others.Attr("href"); href != events ||
+		others.Text() != "2 other events of this kind" {
+		t.Errorf("the others are %q at %q", others.Text(), href)
+	}
+	for status, want := range map[string]string{
+		"": "(Hard Pull) happened. It did not arrive", "Approved": "(Approved) happened. It arrived",
+	} {
+		got := ask(lending.EventStatusUpdated, status).text("#answer h2")
+		if !strings.Contains(got, want) {
+			t.Errorf("status %q is answered by %q, want %q", status, got, want)
+		}
 	}
 }
 
