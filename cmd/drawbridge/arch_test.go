@@ -80,6 +80,7 @@ var siblings = map[string][]string{
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 	},
 	"internal/partner":           {"internal/email"},
+	"internal/processes":         {"internal/email"},
 	"internal/restore":           {"internal/feed", "internal/processes"},
 	"internal/retention":         {"internal/apilog"},
 	"internal/webhook/fault":     {"internal/webhook/delivery"},

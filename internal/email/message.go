@@ -148,8 +148,10 @@ type Email struct {
 	ResendOf     uuid.NullUUID `db:"resend_of"`
 	ResentBy     string        `db:"resent_by"`
 	ResendReason string        `db:"resend_reason"`
-	CreatedAt    time.Time     `db:"created_at"`
-	FinishedAt   *time.Time    `db:"finished_at"`
+	// MadeGoodBy is the mail by which a failed one arrived after all.
+	MadeGoodBy uuid.NullUUID `db:"made_good_by"`
+	CreatedAt  time.Time     `db:"created_at"`
+	FinishedAt *time.Time    `db:"finished_at"`
 	// ContentRemovedAt is when retention removed the text, nil before.
 	ContentRemovedAt *time.Time `db:"content_removed_at"`
 }

@@ -38,6 +38,10 @@ const columns = `
 	finished_at,
 	content_removed_at`
 
+// shown are the columns of Email where people look at it.
+const shown = columns + `,
+	` + madeGoodBy + ` AS made_good_by`
+
 // Filter narrows a list; a zero field does not.
 type Filter struct {
 	ApplicationUID uuid.UUID
@@ -47,6 +51,8 @@ type Filter struct {
 	ToAddress string
 	// OutcomeUnknown keeps only mails that may or may not have arrived.
 	OutcomeUnknown bool
+	// Open keeps only mails that failed and were not made good by a re-send.
+	Open bool
 	// Since is inclusive, Until is not.
 	Since time.Time
 	Until time.Time
@@ -64,6 +70,7 @@ func (f Filter) conditions() postgres.Conditions {
 	if f.OutcomeUnknown {
 		c.Add("outcome_unknown AND state = ?", StateFailed) // the state has the index
 	}
+	c.When(f.Open, "state = ? AND "+madeGoodBy+" IS NULL", StateFailed)
 	if f.Kind != "" {
 		c.Add("kind = ?", f.Kind)
 	}
@@ -87,7 +94,7 @@ func List(
 	c := filter.conditions()
 	c.OlderThan(page.From, `created_at`, `email_uid`)
 	var rows []Email
-	err := sqlx.SelectContext(ctx, db, &rows, `SELECT `+columns+` FROM emails`+c.Where()+
+	err := sqlx.SelectContext(ctx, db, &rows, `SELECT `+shown+` FROM emails`+c.Where()+
 		` ORDER BY created_at DESC, email_uid DESC LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing e-mails: %w", err)
@@ -96,28 +103,6 @@ func List(
 		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
 	})
 	return rows, next, nil
-}
-
-// FindResendable returns the mails that match the filter and can be re-sent, the
-// oldest first. It leaves out those that were re-sent before, so that asking twice
-// sends nothing twice, and, unless the filter asks for them, those that arrived or
-// may have. db is a pool or a transaction.
-func FindResendable(
-	ctx context.Context, db sqlx.QueryerContext, filter Filter, limit int,
-) ([]uuid.UUID, error) {
-	c := filter.conditions()
-	c.Add(`state IN ('failed', 'not_sent') OR ? AND state = 'sent'`, filter.State == StateSent)
-	c.Add(`content_removed_at IS NULL`)
-	c.Add(`? OR NOT outcome_unknown`, filter.OutcomeUnknown)
-	c.Add(`NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)`)
-	var uids []uuid.UUID
-	err := sqlx.SelectContext(ctx, db, &uids, `SELECT email_uid FROM emails`+c.Where()+`
-		 ORDER BY created_at, email_uid
-		 LIMIT `+c.Bind(limit), c.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("choosing e-mails to re-send: %w", err)
-	}
-	return uids, nil
 }
 
 // lockOriginals keeps others from sending these mails again until tx ends; in one order, since two
@@ -182,7 +167,7 @@ func lockResendable(
 func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {
 	var row bodyRow
 	err := sqlx.GetContext(ctx, db, &row,
-		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1`, uid)
+		`SELECT `+bodyColumns+`, `+madeGoodBy+` AS made_good_by FROM emails WHERE email_uid = $1`, uid)
 	if err := notFound(err, uid); err != nil {
 		return Detail{}, err
 	}
@@ -194,7 +179,7 @@ func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, er
 		return Detail{}, err
 	}
 	err = sqlx.SelectContext(ctx, db, &detail.Resends,
-		`SELECT `+columns+` FROM emails WHERE resend_of = $1 ORDER BY created_at, email_uid`, uid)
+		`SELECT `+shown+` FROM emails WHERE resend_of = $1 ORDER BY created_at, email_uid`, uid)
 	if err != nil {
 		return Detail{}, fmt.Errorf("listing the re-sends of e-mail %s: %w", uid, err)
 	}
@@ -206,7 +191,7 @@ func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, er
 func Choose(ctx context.Context, db sqlx.QueryerContext, uids []uuid.UUID) ([]Email, error) {
 	var rows []Email
 	err := sqlx.SelectContext(ctx, db, &rows,
-		`SELECT `+columns+` FROM emails WHERE email_uid = ANY ($1) ORDER BY created_at, email_uid`,
+		`SELECT `+shown+` FROM emails WHERE email_uid = ANY ($1) ORDER BY created_at, email_uid`,
 		pq.Array(uids))
 	if err != nil {
 		return nil, fmt.Errorf("loading e-mails: %w", err)
@@ -414,32 +399,4 @@ func alertRecipients(
 		}
 	}
 	return valid, nil
-}
-
-// CountFailed counts the mails that failed after a time and were not re-sent
-// since, at most limit of them, and returns when the last one failed. db is a
-// pool or a transaction.
-func CountFailed(
-	ctx context.Context, db sqlx.QueryerContext, since time.Time, limit int,
-) (count int, last time.Time, err error) {
-	var found struct {
-		Count int        `db:"count"`
-		Last  *time.Time `db:"last"`
-	}
-	err = sqlx.GetContext(ctx, db, &found, `
-		SELECT count(*) AS count, max(finished_at) AS last
-		  FROM (SELECT finished_at
-		          FROM emails e
-		         WHERE state = 'failed'
-		           AND finished_at > $1
-		           AND NOT EXISTS (SELECT FROM emails r WHERE r.resend_of = e.email_uid)
-		         ORDER BY finished_at DESC
-		         LIMIT $2) AS failed`, since, limit)
-	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("counting failed e-mails: %w", err)
-	}
-	if found.Last != nil {
-		last = *found.Last
-	}
-	return found.Count, last, nil
 }

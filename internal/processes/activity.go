@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"drawbridge/internal/email"
 )
 
 // MaxActivity is what the counts of an Activity go up to.
@@ -12,7 +14,8 @@ const MaxActivity = 10_000
 // Activity counts what was begun in a time, by state.
 type Activity struct {
 	Applications, Draws []StateCount
-	// MailsFailed and MailsQueued count e-mails made in that time.
+	// MailsFailed and MailsQueued count e-mails made in that time; the failed are those that
+	// were not made good.
 	MailsFailed, MailsQueued int
 	// JobsWaiting is how many jobs could run now, of all queues.
 	JobsWaiting int
@@ -68,22 +71,19 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 		err = s.DB.QueryRowContext(ctx, `
 			SELECT (SELECT count(*)
 			          FROM (SELECT FROM emails
-			                 WHERE state = 'failed'
-			                   AND created_at >= date_trunc('minute', $1::timestamptz)
-			                   AND created_at < $2
-			                 LIMIT $3) AS failed),
-			       (SELECT count(*)
-			          FROM (SELECT FROM emails
 			                 WHERE state = 'queued' AND created_at >= $1 AND created_at < $2
 			                 LIMIT $3) AS queued),
 			       (SELECT count(*)
 			          FROM (SELECT FROM river_job WHERE state = 'available' LIMIT $3) AS waiting)`,
 			since, until, MaxActivity).
-			Scan(&activity.MailsFailed, &activity.MailsQueued, &activity.JobsWaiting)
+			Scan(&activity.MailsQueued, &activity.JobsWaiting)
 		if err != nil {
 			return Activity{}, fmt.Errorf("counting mails and jobs: %w", err)
 		}
-		return activity, nil
+		activity.MailsFailed, err = email.Count(ctx, s.DB, email.Filter{
+			Open: true, Since: since.Truncate(time.Minute), Until: until,
+		}, MaxActivity)
+		return activity, err
 	})
 }
 

@@ -88,22 +88,11 @@ func explanation(detail email.Detail) ui.Diagnosis {
 				"server for its message id.",
 		}
 	case email.StateFailed:
-		switch {
-		case detail.OutcomeUnknown:
-			return ui.Diagnosis{
-				Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
-				Next: "Ask the recipient before you re-send it: they may get it twice.",
-			}
-		case last.Outcome == email.OutcomePermanent:
-			return ui.Diagnosis{
-				Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
-				Next: "Check the address with the recipient; the server's answer says what it minds.",
-			}
+		explained := failedExplanation(detail, last)
+		if detail.MadeGoodBy.Valid {
+			explained.Tone, explained.Next = ui.Mute, ""
 		}
-		return ui.Diagnosis{
-			Tone: ui.Bad, Title: "It was not sent", Text: ui.Sentence(detail.Reason),
-			Next: "See that the mail server works again, then re-send it.",
-		}
+		return explained
 	case email.StateSuppressed:
 		return ui.Diagnosis{
 			Tone: ui.Mute, Title: "It was held back and is never sent", Text: ui.Sentence(detail.Reason),
@@ -124,6 +113,31 @@ func explanation(detail email.Detail) ui.Diagnosis {
 		}
 	}
 	return ui.Diagnosis{}
+}
+
+func failedExplanation(detail email.Detail, last email.Attempt) ui.Diagnosis {
+	switch {
+	case detail.OutcomeUnknown:
+		return ui.Diagnosis{
+			Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
+			Next: "Ask the recipient before you re-send it: they may get it twice.",
+		}
+	case last.Outcome == email.OutcomePermanent:
+		next := "Check the address with the recipient; the server's answer says what it minds. "
+		if detail.ApplicationUID.Valid {
+			next += "The address of an application cannot be changed here, and a re-send goes to the " +
+				"same one: if it is wrong, reach the borrower in another way."
+		} else {
+			next += "A re-send goes to the same address."
+		}
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last), Next: next,
+		}
+	}
+	return ui.Diagnosis{
+		Tone: ui.Bad, Title: "It was not sent", Text: ui.Sentence(detail.Reason),
+		Next: "See that the mail server works again, then re-send it.",
+	}
 }
 
 func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {

@@ -15,7 +15,11 @@ var chips = map[email.State]ui.ChipProps{
 	email.StateSuppressed: {Icon: "ban", Word: "Suppressed", Tone: ui.Mute},
 	email.StateNotSent:    {Icon: "cloud-off", Word: "Not sent", Tone: ui.Warn},
 	email.StateCaptured:   {Icon: "archive", Word: "Captured", Tone: ui.Mute},
+	madeGood:              {Icon: "circle-check", Word: "Made good", Tone: ui.Mute},
 }
+
+// madeGood is what is shown in place of a failure that is none any more.
+const madeGood = "made_good"
 
 // Chip describes an e-mail's state; unknown tells that a failed one may have arrived.
 func Chip(state string, unknown bool) ui.ChipProps {
@@ -25,7 +29,12 @@ func Chip(state string, unknown bool) ui.ChipProps {
 	return ui.KnownChip(chips, email.State(state))
 }
 
-func chip(e email.Email) ui.ChipProps { return Chip(string(e.State), e.OutcomeUnknown) }
+func chip(e email.Email) ui.ChipProps {
+	if e.MadeGoodBy.Valid {
+		return Chip(madeGood, false)
+	}
+	return Chip(string(e.State), e.OutcomeUnknown)
+}
 
 // Title is what an e-mail is called: its subject, or its kind before it has one.
 func Title(e email.Email) string {

@@ -61,7 +61,7 @@ func AlertLook(a alert.Item) (label, href string) {
 		return "Show what waits",
 			paths.Where(paths.Deliveries, "state", WaitingDeliveries)
 	case alert.KindMailFailed:
-		return "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
+		return "Show the e-mails", paths.Where(paths.Emails, "state", "failed", "open", "yes")
 	case alert.KindMailRefused:
 		return "Show what waits", paths.Where(paths.Emails, "state", "queued")
 	case alert.KindDrawOverdue:

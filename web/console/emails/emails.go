@@ -65,6 +65,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 			list.Choose("kind", "Kind", kinds),
 			{Name: "to", Label: "Sent to", Chip: "To ", Max: 254},
 			{Name: "application", Label: "Application id", Chip: "Application "},
+			list.Only("open", "Still to look at", "Any", "failed and not made good"),
 			list.Range.Called("Range "), list.Since, list.Until.Called("Until "),
 		},
 		Read: func(v *list.Values) list.Source[email.Email] {
@@ -112,7 +113,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 func readFilter(v *list.Values) email.Filter {
 	filter := email.Filter{
 		ApplicationUID: v.UID("application"), Kind: list.OneOf(v, "kind", email.Kinds()),
-		ToAddress: v.Text("to"),
+		ToAddress: v.Text("to"), Open: v.Is("open"),
 	}
 	filter.Since, filter.Until = v.Span()
 	if state := list.OneOf(v, "state", states); state == stateUnknown {

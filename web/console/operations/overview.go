@@ -299,7 +299,7 @@ func (f *Feature) tiles(
 		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: ui.Plural(activity.MailsQueued, "more waits", "more wait"),
-			Href: chosen.list(paths.Emails, "state", string(email.StateFailed)),
+			Href: chosen.list(paths.Emails, "state", string(email.StateFailed)) + "&open=yes",
 		}, activity.MailsFailed),
 	}, nil
 }
