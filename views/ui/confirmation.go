@@ -28,6 +28,8 @@ type Confirmation struct {
 	// typed there.
 	NoReason bool
 	Reason   string
+	// MustReason tells that nothing is done without one.
+	MustReason bool
 	// Proof tells that who sends it must have shown a moment ago who they are.
 	Proof bool
 	// Wide gives a form of many fields more room.
@@ -55,6 +57,14 @@ const (
 	// ControlHeading begins a group of controls.
 	ControlHeading ControlKind = "heading"
 )
+
+// reasonHint says what becomes of a reason.
+func (c Confirmation) reasonHint() string {
+	if c.MustReason {
+		return "Kept in the audit log beside your name."
+	}
+	return "Optional. Kept in the audit log beside your name."
+}
 
 // Control is a field of a form.
 type Control struct {

@@ -77,6 +77,8 @@ func TestEmailExplainsItsState(t *testing.T) {
 			".headline":              "welcome for Ana Failed",
 			"[aria-label=Diagnosis]": "The mail server refused it for good Attempt 1 was answered: 550",
 			"#attempt-1":             "no such user",
+			"[aria-label=Diagnosis] p:last-child": "address of an application cannot be changed here, " +
+				"and a re-send goes to the same one",
 		}},
 		{"unknown", func(r *harness) uuid.UUID {
 			uid := r.mail(email.KindTask, nil)

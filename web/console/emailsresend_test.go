@@ -72,17 +72,52 @@ func TestResendManyEmails(t *testing.T) {
 		t.Errorf("what was re-sent before is asked for again: %q", got)
 	}
 	another := b.post(paths.EmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}})
-	done := b.post(paths.EmailsResend, fieldsOf(all)).wantStatus(t, http.StatusSeeOther)
+	if got := all.text("main"); !containsAll(got, []string{
+		"3 e-mails match", "“State Failed”", "re-sent already", "accepted none of them before",
+	}) {
+		t.Errorf("the question about all that match is %q", got)
+	}
+	unreasoned := b.post(paths.EmailsResend, fieldsOf(all)).wantStatus(t, http.StatusBadRequest)
+	if got := unreasoned.text("main"); !strings.Contains(got, "why these e-mails are re-sent") {
+		t.Errorf("without a reason it says %q", got)
+	}
+	reasoned := fieldsOf(all)
+	reasoned.Set("reason", "the mailbox is back")
+	done := b.post(paths.EmailsResend, reasoned).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(done.Location).text("main .notice"); !strings.Contains(got, "Re-sent: 2 e-mails") {
 		t.Errorf("the list says %q", got)
 	}
-	if got := b.post(paths.EmailsResend, fieldsOf(another)).wantStatus(t, http.StatusConflict).
+	late := fieldsOf(another)
+	late.Set("reason", "the mailbox is back")
+	if got := b.post(paths.EmailsResend, late).wantStatus(t, http.StatusConflict).
 		text("main"); !strings.Contains(got, "were re-sent meanwhile") {
 		t.Errorf("who asked at the same time is told %q", got)
 	}
 	r.deliver(server, "Look!")
 	if got := len(server.Messages()); got != 4 || r.audits("email.resend") != 3 {
 		t.Errorf("%d mails arrived, %d entries in the audit log", got, r.audits("email.resend"))
+	}
+	for query, want := range map[string]string{
+		"state=failed": "3 re-sent already", "state=suppressed": "No e-mail matches",
+	} {
+		none := b.post(paths.EmailsResend, url.Values{"filter": {query}, "all": {"1"}})
+		if got := b.get(none.Location).text("main .notice"); !strings.Contains(got, want) {
+			t.Errorf("nothing of %s can be re-sent: %q", query, got)
+		}
+	}
+	for query, want := range map[string]string{"state=failed": "Made good", "open=yes": ""} {
+		page := b.get(paths.Emails+"?"+query).wantStatus(t, http.StatusOK)
+		if got := page.text("#m-" + failed[0].String()); !strings.Contains(got, want) ||
+			want == "" && len(page.mailIDs()) > 0 {
+			t.Errorf("with %s the list says %q of what a re-send made good", query, got)
+		}
+	}
+	if got := b.get(paths.To(paths.Email, failed[0].String())).text("main"); !strings.Contains(
+		got, "It was accepted as a later re-send") {
+		t.Errorf("its page says %q", got)
+	}
+	if got := b.get(paths.Home).tile("E-mails failed"); !strings.HasPrefix(got, "0 ") {
+		t.Errorf("the overview counts %q", got)
 	}
 	var resent []uuid.UUID
 	for _, mail := range r.mails() {

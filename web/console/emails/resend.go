@@ -94,6 +94,8 @@ func resendForm(ctx context.Context, e email.Detail) ui.Confirmation {
 		Hidden: []ui.HiddenField{action.Seen(resentWords(len(e.Resends)))},
 	}
 	switch {
+	case e.MadeGoodBy.Valid:
+		form.Risks = []string{"It was made good by a re-send already: the recipient gets it twice."}
 	case e.OutcomeUnknown:
 		form.Risks = []string{"The outcome of the last attempt is unknown: it may have arrived already."}
 	case e.State == email.StateSent:
@@ -125,13 +127,12 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 		query = nil
 	}
 	back := paths.With(paths.Emails, query)
-	uids, err := f.chosen(ctx, query)
+	uids, matched, err := f.chosen(ctx, query)
 	if err != nil {
 		return err
 	}
 	if len(uids) == 0 {
-		f.LeaveNotice(ctx, "Tick the e-mails to re-send first: none was ticked, or none that matches "+
-			"can be re-sent.")
+		f.LeaveNotice(ctx, cmp.Or(matched, "Tick the e-mails to re-send first: none was ticked."))
 		return ctx.Redirect(http.StatusSeeOther, back)
 	}
 	chosen, err := email.Choose(ctx.Request().Context(), f.DB, uids)
@@ -139,7 +140,10 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 		return err
 	}
 	fields, uids := resendManyForm(chosen)
-	fields.Cancel = back
+	fields.Cancel, fields.MustReason = back, true
+	if matched != "" {
+		fields.Effects = append([]string{matched}, fields.Effects...)
+	}
 	fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "filter", Value: query.Encode()})
 	if len(uids) == 0 {
 		return lending.NewError(lending.CodeInvalidState,
@@ -172,6 +176,10 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 	form := action.Form{Place: place.Under(back, fields.Title), Fields: fields, Change: action.Change{
 		Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			if reason == "" {
+				return operator.Outcome{}, lending.Invalid("reason",
+					"say why these e-mails are re-sent; the reason is kept in the audit log")
+			}
 			resent, err := send(ctx, tx, uids, user, reason)
 			return resentOutcome(back, resent, len(uids), err)
 		},
@@ -198,16 +206,89 @@ func resentOutcome(
 	return outcome, err
 }
 
-// chosen reads the rows that were selected, or finds all that match.
-func (f *Feature) chosen(ctx echo.Context, query url.Values) ([]uuid.UUID, error) {
-	if ctx.FormValue("all") != "" {
-		v, err := list.Matching(ctx, f.Engine, f.list(), query)
-		if err != nil {
-			return nil, err
-		}
-		return email.FindResendable(ctx.Request().Context(), f.DB, readFilter(v), maxResent)
+// chosen reads the rows that were selected, or finds all that match and says how many do, and
+// why others are left out.
+func (f *Feature) chosen(
+	ctx echo.Context, query url.Values,
+) (uids []uuid.UUID, matched string, err error) {
+	if ctx.FormValue("all") == "" {
+		uids, err = page.Ticked(ctx, "email", maxResent, "e-mails", "an e-mail")
+		return uids, "", err
 	}
-	return page.Ticked(ctx, "email", maxResent, "e-mails", "an e-mail")
+	v, err := list.Matching(ctx, f.Engine, f.list(), query)
+	if err != nil {
+		return nil, "", err
+	}
+	filter, request := readFilter(v), ctx.Request().Context()
+	if uids, err = email.FindResendable(request, f.DB, filter, maxResent); err != nil {
+		return nil, "", err
+	}
+	matching, left, err := email.CountLeftOut(request, f.DB, filter, maxMatching)
+	if err != nil {
+		return nil, "", err
+	}
+	return uids, matchedWords(f.inWords(v), matching, left), nil
+}
+
+// inWords says a filter as its chips do.
+func (f *Feature) inWords(v *list.Values) string {
+	var words []string
+	spec := f.list()
+	for _, filter := range append([]list.Filter{{
+		Name: spec.Tabs.Name, Chip: "State ", Options: spec.Tabs.Options,
+	}}, spec.Filters...) {
+		value := v.Text(filter.Name)
+		if value == "" {
+			continue
+		}
+		for _, option := range filter.Options {
+			if option.Value == value {
+				value = option.Label
+			}
+		}
+		words = append(words, cmp.Or(filter.Chip, filter.Label+" ")+value)
+	}
+	if len(words) == 0 {
+		return "(all e-mails, no filter)"
+	}
+	return "“" + strings.Join(words, " · ") + "”"
+}
+
+// maxMatching bounds what is counted of the e-mails that match a filter.
+const maxMatching = 10_000
+
+// leftOutWords complete "3 ".
+var leftOutWords = map[email.LeftOut]string{
+	email.LeftOutQueued: "still being sent", email.LeftOutSuppressed: "held back",
+	email.LeftOutCaptured: "captured by a sandbox",
+	email.LeftOutSent:     "accepted by the mail server already",
+	email.LeftOutResent:   "re-sent already", email.LeftOutUnknown: "with an unknown outcome",
+	email.LeftOutRemoved: "without a text any more",
+}
+
+// matchedWords say how many e-mails match a filter, and why how many of them are left out.
+func matchedWords(filter string, matching int, left map[email.LeftOut]int) string {
+	if matching == 0 {
+		return "No e-mail matches " + filter + ", so there is none to re-send."
+	}
+	which := ui.Plural(matching, "e-mail matches ", "e-mails match ") + filter
+	if matching == maxMatching {
+		which = "Of the newest " + ui.Number(matching) + " e-mails that match " + filter
+	}
+	out, reasons := 0, []string{}
+	for _, why := range email.LeftOuts() {
+		if count := left[why]; count > 0 {
+			out += count
+			reasons = append(reasons, ui.Number(count)+" "+leftOutWords[why])
+		}
+	}
+	switch out {
+	case 0:
+		return which + "; none is left out."
+	case matching:
+		return which + "; none can be re-sent: " + strings.Join(reasons, ", ") + "."
+	}
+	return which + "; " + ui.Number(out) + " left out: " + strings.Join(reasons, ", ") + "."
 }
 
 // resendManyForm asks about those of the chosen e-mails that can be re-sent, and
@@ -218,7 +299,7 @@ func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
 	}
 	var uids []uuid.UUID
-	var sent, unknown int
+	var sent, unknown, good int
 	for _, e := range chosen {
 		if !mayResend(e) || e.ContentRemovedAt != nil {
 			continue
@@ -226,6 +307,8 @@ func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 		uids = append(uids, e.EmailUID)
 		form.Hidden = append(form.Hidden, ui.HiddenField{Name: "email", Value: e.EmailUID.String()})
 		switch {
+		case e.MadeGoodBy.Valid:
+			good++
 		case e.OutcomeUnknown:
 			unknown++
 		case e.State == email.StateSent:
@@ -236,6 +319,9 @@ func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 	form.Submit = "Re-send " + what
 	form.Effects = []string{"This sends " + what + " once more, each to its recipient with the same " +
 		"text, as an e-mail of its own."}
+	if sent+unknown+good == 0 {
+		form.Effects = append(form.Effects, "The mail server has accepted none of them before.")
+	}
 	if left := len(chosen) - len(uids); left > 0 {
 		form.Effects = append(form.Effects, ui.Plural(left, "chosen e-mail is", "chosen e-mails are")+
 			" left out: still being sent, held back, or without a text.")
@@ -243,6 +329,10 @@ func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 	if len(chosen) == maxResent {
 		form.Effects = append(form.Effects,
 			"These are the oldest; choose all that match again for those that are left.")
+	}
+	if good > 0 {
+		form.Risks = append(form.Risks, ui.Plural(good, "was", "were")+
+			" made good by a re-send already: the recipients get them twice.")
 	}
 	if sent > 0 {
 		form.Risks = append(form.Risks, ui.Plural(sent, "was", "were")+
