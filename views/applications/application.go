@@ -142,8 +142,8 @@ func DocumentWord(status lending.DocumentStatus) string {
 // loanState says what keeps the next draw from being requested, if anything.
 func loanState(open loan.Loan) string {
 	switch {
-	case open.IsPending() && !open.Balance().IsPositive():
-		return "A draw is pending; nothing is left after it"
+	case open.IsPending() && (open.Status.IsFinal() || !open.Balance().IsPositive()):
+		return "A draw is pending; none follows it"
 	case open.IsPending():
 		return "A draw is pending; the next one waits for it"
 	case !open.Balance().IsPositive(): // the money of an earlier draw may have come back
@@ -152,6 +152,14 @@ func loanState(open loan.Loan) string {
 		return "No draw while the application is not Approved"
 	}
 	return "The next draw may be requested"
+}
+
+// balanceNote says what the balance of a loan is.
+func balanceNote(open loan.Loan) string {
+	if open.Status.IsFinal() {
+		return "never drawn"
+	}
+	return "left to draw"
 }
 
 // evidenceWords says what was given with a step of a draw's money, empty for nothing.

@@ -457,7 +457,7 @@ func loanPanel(p Page) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sum("Balance", p.Loan.Balance(), "left to draw").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sum("Balance", p.Loan.Balance(), balanceNote(*p.Loan)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

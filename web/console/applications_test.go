@@ -153,7 +153,7 @@ func TestApplicationPage(t *testing.T) {
 		"[id^=draw-]":     "Settled #",
 		".timeline .chip": "Retrying",
 		"main .page-acts": "Deliveries E-mails",
-		".panel-head":     "A draw is pending; nothing is left after it",
+		".panel-head":     "A draw is pending; none follows it",
 		"[id^=draw-] td":  "fee",
 		".crumbs":         "Bo Weiß",
 		"title":           "Bo Weiß",

@@ -156,6 +156,28 @@ func TestDecisionAfterApproval(t *testing.T) {
 	}
 }
 
+// Who closes an application while money is under way is told, and the loan says nothing untrue then.
+func TestClosingTellsOfTheDraw(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	uid := r.Harness.Loan(t, r.NewProduct(t, "SOLAR", "50,50")).UID
+	draw := r.Draw(t, uid, loan.DrawInput{})
+	form := b.get(changePath(uid, "status", "to", "Closed")).wantStatus(t, http.StatusOK)
+	want := fmt.Sprintf("Draw #%d of USD 5,000.00 is under way (requested)", draw.ID)
+	if got := form.text(".dialog-body"); !strings.Contains(got, want) {
+		t.Errorf("closing says %q, want %q", got, want)
+	}
+	r.Move(t, uid, lending.StatusClosed)
+	page := b.get(paths.To(paths.Application, uid.String()))
+	if got := page.text(".panel-head"); !strings.Contains(got, "A draw is pending; none follows it") {
+		t.Errorf("the closed application's loan: %q", got)
+	}
+	if got := page.text(".sums"); !strings.Contains(got, "never drawn") {
+		t.Errorf("the closed application's sums: %q", got)
+	}
+}
+
 // Whoever was moved on before the decision is told what it does without an offer, and that comes.
 func TestDecisionWithoutAnOffer(t *testing.T) {
 	t.Parallel()

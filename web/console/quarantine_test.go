@@ -24,6 +24,8 @@ func TestSystemPageTellsOfAQuarantine(t *testing.T) {
 	r.must(r.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
 		return guard.Quarantine(t.Context(), tx, "recovered to <b>09:30</b>")
 	}))
+	b.get(paths.System).wantStatus(t, http.StatusSeeOther) // everybody is signed out
+	b = r.signedIn()
 	banner := b.get(paths.System).wantStatus(t, http.StatusOK).text("#held")
 	for _, want := range []string{
 		"Nothing is sent", "recovered to <b>09:30</b>", "1 delivery and ",

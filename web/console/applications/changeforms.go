@@ -36,7 +36,7 @@ func (c changing) confirmStatus() (changeForm, error) {
 	}
 	var risks []string
 	if to.IsFinal() {
-		risks = []string{string(to) + " is final: nothing follows it."}
+		risks = append([]string{string(to) + " is final: nothing follows it."}, c.underWay()...)
 	}
 	return changeForm{
 		button: string(to), note: strings.Join(effects, " "),
@@ -52,6 +52,21 @@ func (c changing) confirmStatus() (changeForm, error) {
 			return app.Status != before, err
 		},
 	}, nil
+}
+
+// underWay tells of the draw whose money goes on whatever becomes of the application.
+func (c changing) underWay() (risks []string) {
+	if c.now.Loan == nil {
+		return nil
+	}
+	for _, draw := range c.now.Loan.Disbursements {
+		if draw.Status.IsPending() {
+			risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and this does not cancel it.",
+				draw.ID, ui.InCurrency(c.Currency, draw.Gross),
+				strings.ToLower(applications.DrawWord(draw.Status))))
+		}
+	}
+	return risks
 }
 
 // opening writes which loan a move opens, empty for none.

@@ -154,25 +154,8 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if before > 0 {
-		fields.Risks = append(fields.Risks, ui.Capital(resentWords(before))+" already, together.")
-	}
-	fields.Hidden = append(fields.Hidden, action.Seen(resentWords(before)))
+	send := f.sending(ctx, &fields, before)
 	user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
-	seen := cmp.Or(ctx.FormValue(action.SeenField), resentWords(before))
-	send := func(
-		ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
-	) ([]email.Resent, error) {
-		if err := notResentSince(ctx, tx, seen, uids...); err != nil {
-			return nil, err
-		}
-		return f.Emails.ResendAll(ctx, tx, uids, actor, reason)
-	}
-	if ctx.FormValue("all") != "" || ctx.FormValue("found") != "" {
-		// Somebody else may ask about the same ones.
-		fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
-		send = f.Emails.ResendFound
-	}
 	form := action.Form{Place: place.Under(back, fields.Title), Fields: fields, Change: action.Change{
 		Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
 		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -188,6 +171,31 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 		return f.ShowForm(ctx, http.StatusOK, form)
 	}
 	return f.Submit(ctx, form)
+}
+
+// sending is how a form re-sends what it names, which was re-sent so often before; the form is
+// told of that.
+func (f *Feature) sending(ctx echo.Context, form *ui.Confirmation, before int) func(
+	context.Context, *postgres.Tx, []uuid.UUID, string, string,
+) ([]email.Resent, error) {
+	if before > 0 {
+		form.Risks = append(form.Risks, ui.Capital(resentWords(before))+" already, together.")
+	}
+	form.Hidden = append(form.Hidden, action.Seen(resentWords(before)))
+	if ctx.FormValue("all") != "" || ctx.FormValue("found") != "" {
+		// Somebody else may ask about the same ones.
+		form.Hidden = append(form.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
+		return f.Emails.ResendFound
+	}
+	seen := cmp.Or(ctx.FormValue(action.SeenField), resentWords(before))
+	return func(
+		ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
+	) ([]email.Resent, error) {
+		if err := notResentSince(ctx, tx, seen, uids...); err != nil {
+			return nil, err
+		}
+		return f.Emails.ResendAll(ctx, tx, uids, actor, reason)
+	}
 }
 
 // resentOutcome is what the re-send of so many e-mails came to: of all of them, or of none.
