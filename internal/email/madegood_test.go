@@ -65,7 +65,8 @@ func TestMadeGood(t *testing.T) {
 	filter := email.Filter{State: email.StateFailed}
 	matching, left, err := email.CountLeftOut(t.Context(), o.db, filter, 100)
 	found, err2 := email.FindResendable(t.Context(), o.db, filter, 100)
-	if err != nil || err2 != nil || matching != 4 || left[email.LeftOutResent] != 3 || len(found) != 1 {
+	if err != nil || err2 != nil || matching != 4 || left[email.LeftOutResent] != 3 ||
+		len(found) != 1 {
 		t.Errorf("of %d, %v are left out and %d re-sent: %v, %v", matching, left, len(found), err, err2)
 	}
 }

@@ -120,7 +120,8 @@ func lockOriginals(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error
 	return nil
 }
 
-// CountResends tells how often these mails were sent again, all told. db is a pool or a transaction.
+// CountResends tells how often these mails were sent again, all told. db is a pool or a
+// transaction.
 func CountResends(
 	ctx context.Context, db sqlx.QueryerContext, uids ...uuid.UUID,
 ) (count int, err error) {

@@ -59,8 +59,8 @@ const (
 )
 
 // reasonHint says what becomes of a reason.
-func (c Confirmation) reasonHint() string {
-	if c.MustReason {
+func (f Confirmation) reasonHint() string {
+	if f.MustReason {
 		return "Kept in the audit log beside your name."
 	}
 	return "Optional. Kept in the audit log beside your name."

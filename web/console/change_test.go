@@ -156,7 +156,7 @@ func TestDecisionAfterApproval(t *testing.T) {
 	}
 }
 
-// Who closes an application while money is under way is told, and the loan says nothing untrue then.
+// Who closes an application while money is under way is told, and its loan promises nothing then.
 func TestClosingTellsOfTheDraw(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
@@ -261,12 +260,12 @@ func TestWhyTellsOfWhatFailedBeforeWhatArrived(t *testing.T) {
 	moved := r.publish("Hard Pull")[0]
 	r.publish("Approved")
 	r.work()
-	for draw, events := range map[int64][]uuid.UUID{
-		1425: {first.EventUID, second.EventUID}, 1426: {later.EventUID},
+	for event, draw := range map[uuid.UUID]int64{
+		first.EventUID: 1425, second.EventUID: 1425, later.EventUID: 1426,
 	} {
 		r.Exec(t, `
 			UPDATE events SET kind = $2, subject = 'disbursement/' || $3::bigint
-			 WHERE event_uid = ANY ($1)`, pq.Array(events), kind, draw)
+			 WHERE event_uid = $1`, event, kind, draw)
 	}
 	ask := func(kind lending.EventKind, status string) answer {
 		return b.get(paths.Where(paths.Why, "q", r.application.String(), "event", string(kind),

@@ -44,7 +44,8 @@ func documentedWays(d documentedData) []way {
 		{line: "doctor", more: []string{"--https", d.endpoint}},
 		{line: "partner create --name NAME", words: map[string]string{"NAME": "Nord Solar"}},
 		{line: "client rate", more: []string{d.Client, "--rate", "20", "--burst", "40"}},
-		{line: "client create --lender --name payments --scope read --scope funding --from 203.0.113.0/24"},
+		{line: "client create --lender --name payments --scope read --scope funding " +
+			"--from 203.0.113.0/24"},
 		{line: "audit list"},
 		{line: "draw list"},
 		{line: "product update --overdue-hours", more: []string{"24", d.Product}},

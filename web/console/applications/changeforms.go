@@ -61,9 +61,9 @@ func (c changing) underWay() (risks []string) {
 	}
 	for _, draw := range c.now.Loan.Disbursements {
 		if draw.Status.IsPending() {
-			risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and this does not cancel it.",
-				draw.ID, ui.InCurrency(c.Currency, draw.Gross),
-				strings.ToLower(applications.DrawWord(draw.Status))))
+			state := strings.ToLower(applications.DrawWord(draw.Status))
+			risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and goes on.",
+				draw.ID, ui.InCurrency(c.Currency, draw.Gross), state))
 		}
 	}
 	return risks
