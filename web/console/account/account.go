@@ -143,7 +143,7 @@ func (f *Feature) showPasswordForm(
 // changePassword replaces the viewer's password, goes on with this session under
 // a new token and ends every other one.
 func (f *Feature) changePassword(ctx echo.Context) error {
-	user := page.User(ctx)
+	signed := page.SignedIn(ctx)
 	if ctx.FormValue("password") != ctx.FormValue("again") {
 		return f.showPasswordForm(ctx, http.StatusBadRequest, map[string]string{
 			"again": "The two new passwords are not the same; type them again.",
@@ -155,19 +155,18 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 	change := own(ctx, "user.password_change", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
 			// In here, since a second arrival of the form would find the new password.
-			refusedBy = f.Operators.CheckPassword(
-				request, page.SignedIn(ctx), ctx.FormValue("current"))
+			refusedBy = f.Operators.CheckPassword(request, signed, ctx.FormValue("current"))
 			if refusedBy != nil {
 				return refusedBy
 			}
-			if err := f.Operators.HoldSession(request, tx, page.SignedIn(ctx)); err != nil {
+			if err := f.Operators.HoldSession(request, tx, signed); err != nil {
 				return err
 			}
-			changed, err = f.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
+			changed, err = f.Operators.ChangePassword(request, tx, signed.User, ctx.FormValue("password"))
 			if err != nil {
 				return err
 			}
-			visit := page.Session(ctx)
+			visit := signed.Session
 			visit.ProvedAt = time.Time{} // now, by the password that was typed
 			session, err = f.Operators.Begin(request, tx, changed, visit)
 			return err
