@@ -139,11 +139,8 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fields, uids := resendManyForm(chosen)
-	fields.Cancel, fields.MustReason = back, true
-	if matched != "" {
-		fields.Effects = append([]string{matched}, fields.Effects...)
-	}
+	fields, uids := resendManyForm(matched, chosen)
+	fields.Cancel = back
 	fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "filter", Value: query.Encode()})
 	if len(uids) == 0 {
 		return lending.NewError(lending.CodeInvalidState,
@@ -300,10 +297,10 @@ func matchedWords(filter string, matching int, left map[email.LeftOut]int) strin
 }
 
 // resendManyForm asks about those of the chosen e-mails that can be re-sent, and
-// returns their ids.
-func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
+// returns their ids. It begins with what matched, empty where they were ticked.
+func resendManyForm(matched string, chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 	form := ui.Confirmation{
-		Title: "Re-send e-mails", Action: paths.EmailsResend,
+		Title: "Re-send e-mails", Action: paths.EmailsResend, MustReason: true,
 		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
 	}
 	var uids []uuid.UUID
@@ -325,8 +322,8 @@ func resendManyForm(chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 	}
 	what := ui.Plural(len(uids), "e-mail", "e-mails")
 	form.Submit = "Re-send " + what
-	form.Effects = []string{"This sends " + what + " once more, each to its recipient with the same " +
-		"text, as an e-mail of its own."}
+	form.Effects = []string{strings.TrimSpace(matched + " This sends " + what + " once more, each to " +
+		"its recipient with the same text, as an e-mail of its own.")}
 	if sent+unknown+good == 0 {
 		form.Effects = append(form.Effects, "The mail server has accepted none of them before.")
 	}
