@@ -322,8 +322,8 @@ func resendManyForm(matched string, chosen []email.Email) (ui.Confirmation, []uu
 	}
 	what := ui.Plural(len(uids), "e-mail", "e-mails")
 	form.Submit = "Re-send " + what
-	form.Effects = []string{strings.TrimSpace(matched + " This sends " + what + " once more, each to " +
-		"its recipient with the same text, as an e-mail of its own.")}
+	form.Effects = []string{strings.TrimSpace(matched + " This sends " + what +
+		" once more, each to its recipient with the same text, as an e-mail of its own.")}
 	if sent+unknown+good == 0 {
 		form.Effects = append(form.Effects, "The mail server has accepted none of them before.")
 	}
