@@ -97,13 +97,7 @@ func (s *Store) IsUsed(ctx context.Context, request Request) (bool, error) {
 	// To take the lock would make a conflict of whoever begins meanwhile, so it is only looked at.
 	// And before the look-up: who had it until then has committed, and its reply is seen.
 	var used bool
-	err := s.DB.GetContext(ctx, &used, `
-		SELECT EXISTS (
-		       SELECT FROM pg_locks
-		        WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-		          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		          AND classid::bigint << 32 | objid::bigint = $1)`,
-		request.lock())
+	err := s.DB.GetContext(ctx, &used, `SELECT `+postgres.LockHeld(`$1::bigint`), request.lock())
 	if err == nil && !used {
 		err = s.DB.GetContext(ctx, &used, `
 			SELECT EXISTS (

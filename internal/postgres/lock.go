@@ -17,6 +17,17 @@ type Lock struct {
 	era  int64
 }
 
+// LockHeld renders whether somebody has the advisory lock of a key in this database.
+func LockHeld(key string) string {
+	return key + ` IN (
+	           SELECT classid::bigint << 32 | objid::bigint
+	             FROM pg_locks
+	            WHERE locktype = 'advisory'
+	              AND objsubid = 1
+	              AND granted
+	              AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+}
+
 // errHeld says that a lock cannot be had at the moment.
 var errHeld = errors.New("another session has it")
 

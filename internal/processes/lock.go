@@ -23,15 +23,6 @@ func lockKey(process uuid.UUID) int64 {
 	return int64(binary.BigEndian.Uint64(process[8:]))
 }
 
-// holdsLock tells of a row of processes whether the lock that it names is held.
-const holdsLock = `lock_key IN (
-	SELECT classid::bigint << 32 | objid::bigint
-	  FROM pg_locks
-	 WHERE locktype = 'advisory'
-	   AND objsubid = 1
-	   AND granted
-	   AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-
 // hold keeps a lock in the database until ctx ends. The server frees it when the process is
 // dead, so others need not wait for beats that do not come. It tells changed when the lock was
 // taken, and when it was lost for longer than a moment: then the process's row must say so

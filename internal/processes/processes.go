@@ -159,7 +159,7 @@ func Living(ctx context.Context, db postgres.Querier, isCopy bool) ([]Process, e
 		  FROM processes
 		 WHERE last_beat_at > now() - make_interval(secs => $1)
 		   AND CASE WHEN lock_key IS NULL THEN NOT $2
-		            ELSE `+holdsLock+` END
+		            ELSE `+postgres.LockHeld(`lock_key`)+` END
 		 ORDER BY started_at, process_uid`, Lost.Seconds(), isCopy)
 	if err != nil {
 		return nil, fmt.Errorf("looking for processes that serve: %w", err)

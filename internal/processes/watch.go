@@ -188,7 +188,7 @@ func (w *Watch) Sweep(ctx context.Context) (int64, error) {
 	}
 	err := w.DB.SelectContext(ctx, &locks, `
 		SELECT process_uid::text AS process,
-		       `+holdsLock+` AS held
+		       `+postgres.LockHeld(`lock_key`)+` AS held
 		  FROM processes
 		 WHERE lock_key IS NOT NULL`)
 	if err != nil {
