@@ -101,7 +101,8 @@ func TestSecondFactorByThePages(t *testing.T) {
 		wantStatus(t, http.StatusUnauthorized)
 	replay.post(paths.SignInCode, url.Values{"code": {recovery[0]}}).
 		wantStatus(t, http.StatusSeeOther)
-	if got := replay.get(paths.Account).text("main"); !strings.Contains(got, "9 recovery codes") {
+	got := replay.get(paths.Account).text("main")
+	if !strings.Contains(got, "9 recovery codes") || !strings.Contains(got, "You used a recovery code") {
 		t.Errorf("the account page says %q", got)
 	}
 }

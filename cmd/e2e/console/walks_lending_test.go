@@ -111,7 +111,7 @@ func credentialTasks(of, name string) []task {
 		name: "revoking " + of, start: page, end: "Revoked",
 		do: func(w *walker) {
 			w.press("Revoke")
-			w.fill("Type the last six…", w.known[name][len(w.known[name])-6:])
+			w.fill("Reason", "nobody uses it any more")
 			w.send("Revoke for good")
 			w.lacks("Rotate secret")
 		},

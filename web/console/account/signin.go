@@ -148,12 +148,14 @@ func (f *Feature) checkCode(ctx echo.Context) error {
 	factor := "app"
 	if recovered {
 		factor = "recovery code"
-		f.LeaveNotice(ctx, "You used a recovery code; it will not work again. "+
-			"Make new ones on your account page before they run out.")
 	}
 	how := map[string]any{"by": visit.Method, "second_factor": factor}
 	if err := f.begin(ctx, user, visit, how); err != nil {
 		return err
+	}
+	if recovered { // after the session began, which forgets what was left before
+		f.LeaveNotice(ctx, "You used a recovery code; it will not work again. "+
+			"Make new ones on your account page before they run out.")
 	}
 	return ctx.Redirect(http.StatusSeeOther, page.SafeNext(ctx.FormValue("next")))
 }
