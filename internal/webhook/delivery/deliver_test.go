@@ -146,7 +146,7 @@ func TestThreeAttemptsOnTheirOwnSchedule(t *testing.T) {
 					t.Fatalf("after attempt %d: %+v", i+1, got)
 				}
 				if !want.IsFinal() {
-					webhooktest.WaitOutDelay(t, h, h.Deliveries.Retries.Delays[i])
+					waitOutDelay(t, h, h.Deliveries.Retries.Delays[i])
 				}
 			}
 			if h.Clock.Move(24 * time.Hour); h.EnqueueDue(t)+h.Work(t) != 0 {
@@ -367,5 +367,23 @@ func TestTestEvent(t *testing.T) {
 			return err
 		})
 		webhooktest.WantRefusal(t, err, test.code, test.name...)
+	}
+}
+
+// waitOutDelay checks that the next attempt is due after the delay, with up to a
+// tenth more, and not before, and moves the clock there.
+func waitOutDelay(t *testing.T, h *webhooktest.Harness, delay time.Duration) {
+	t.Helper()
+	due := *h.Newest(t).NextAttemptAt
+	if wait := due.Sub(h.Clock.Now()); wait < delay || wait > delay+delay/10 {
+		t.Errorf("the next attempt is due in %s, want %s and up to a tenth more", wait, delay)
+	}
+	h.Clock.Move(due.Sub(h.Clock.Now()) - time.Microsecond)
+	if count := h.EnqueueDue(t); count != 0 {
+		t.Errorf("%d attempts were enqueued before they were due", count)
+	}
+	h.Clock.Move(time.Microsecond)
+	if count := h.EnqueueDue(t); count != 1 {
+		t.Errorf("%d attempts were enqueued, want 1", count)
 	}
 }

@@ -16,6 +16,21 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
+// workWith delivers what is in the queue, the services taking turns.
+func workWith(t *testing.T, h *webhooktest.Harness, services ...*webhooktest.Services) {
+	t.Helper()
+	turn := 0
+	for jobs := h.Jobs(t); len(jobs) > 0; jobs = h.Jobs(t) {
+		for _, job := range jobs {
+			service := services[turn%len(services)].Deliveries
+			if err := service.Deliver(t.Context(), job, webhooktest.First); err != nil {
+				t.Fatal(err)
+			}
+			turn++
+		}
+	}
+}
+
 func withRate(rate int) func(*subscription.Settings) {
 	return func(s *subscription.Settings) { s.Rate = rate }
 }
@@ -35,7 +50,7 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 	}
 	// One request may start at once; every second from then on brings five more.
 	for seconds, want := 0, 1; want <= burst; seconds, want = seconds+1, want+5 {
-		h.WorkWith(t, h.Services, second)
+		workWith(t, h, h.Services, second)
 		if got := len(endpoint.Requests()); got != want {
 			t.Fatalf("after %d s %d requests, want %d", seconds, got, want)
 		}
@@ -46,12 +61,12 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 		for range 5 {
 			h.Clock.Move(200 * time.Millisecond)
 			h.EnqueueDue(t)
-			h.WorkWith(t, second, h.Services)
+			workWith(t, h, second, h.Services)
 		}
 	}
 	h.Clock.Move(time.Second)
 	h.EnqueueDue(t)
-	h.WorkWith(t, h.Services, second)
+	workWith(t, h, h.Services, second)
 	var got []string
 	for _, request := range endpoint.Requests() {
 		got = append(got, request.Body)
@@ -77,7 +92,7 @@ func TestRateLeavesThreeAttempts(t *testing.T) {
 	h.Publish(t)
 	for range 40 {
 		h.EnqueueDue(t)
-		h.WorkWith(t, h.Services)
+		workWith(t, h, h.Services)
 		h.Clock.Move(30 * time.Second)
 	}
 	if got := len(endpoint.Requests()); got != 6 {
@@ -99,10 +114,10 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	for range 21 {
 		h.Publish(t)
 	}
-	h.WorkWith(t, h.Services)
+	workWith(t, h, h.Services)
 	h.Clock.Move(time.Hour)
 	h.EnqueueDue(t)
-	h.WorkWith(t, h.Services)
+	workWith(t, h, h.Services)
 	// The slots of the five seconds before are still good; none are here.
 	if got := len(endpoint.Requests()); got > 2 {
 		t.Errorf("%d requests at once after an hour without a process", got)
@@ -110,7 +125,7 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	for range 40 {
 		h.Clock.Move(500 * time.Millisecond)
 		h.EnqueueDue(t)
-		h.WorkWith(t, h.Services)
+		workWith(t, h, h.Services)
 	}
 	if got := len(endpoint.Requests()); got != 21 {
 		t.Errorf("%d requests in the end, want 21", got)
@@ -128,11 +143,11 @@ func TestSlotsOutlastTheRest(t *testing.T) {
 	for range 20 {
 		want = append(want, string(h.Publish(t).Body))
 	}
-	h.WorkWith(t, h.Services)
+	workWith(t, h, h.Services)
 	for began := h.Clock.Now(); h.Clock.Now().Sub(began) < 20*time.Second; {
 		h.Clock.Move(delivery.DueRest + 250*time.Millisecond)
 		h.EnqueueDue(t)
-		h.WorkWith(t, h.Services)
+		workWith(t, h, h.Services)
 	}
 	for _, request := range endpoint.Requests() {
 		got = append(got, request.Body)
@@ -190,7 +205,7 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	for range 9 {
 		want = append(want, string(h.Publish(t).Body))
 	}
-	h.WorkWith(t, h.Services)
+	workWith(t, h, h.Services)
 	none := 0
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		changed, _, err := h.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Rate: &none},
@@ -201,7 +216,7 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 		return err
 	})
 	h.EnqueueDue(t)
-	h.WorkWith(t, h.Services)
+	workWith(t, h, h.Services)
 	var got []string
 	for _, request := range endpoint.Requests() {
 		got = append(got, request.Body)
@@ -306,7 +321,7 @@ func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {
 			for range 50 {
 				h.Publish(t)
 			}
-			h.WorkWith(t, h.Services)
+			workWith(t, h, h.Services)
 			before := len(endpoint.Requests())
 			long := line{h, nil, h.Clock.Now()}
 			for _, one := range h.List(t) {
@@ -316,7 +331,7 @@ func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {
 			}
 			h.Clock.Move(time.Millisecond)
 			want := []string{string(h.Publish(t).Body)}
-			h.WorkWith(t, h.Services)
+			workWith(t, h, h.Services)
 			h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 				ended, err := cancel(ctx, tx, long)
 				if ended != 50-before {
@@ -327,7 +342,7 @@ func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {
 			h.EnqueueDue(t)
 			want = append(want, string(h.Publish(t).Body))
 			for range 3 {
-				h.WorkWith(t, h.Services)
+				workWith(t, h, h.Services)
 				h.Clock.Move(time.Second)
 				h.EnqueueDue(t)
 			}

@@ -1,6 +1,8 @@
 package delivery_test
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"testing"
@@ -23,14 +25,14 @@ func TestRecordedAttemptEndsItsJob(t *testing.T) {
 	for range many {
 		h.Publish(t)
 	}
-	jobs := h.BeginRuns(t)
-	h.Run(t, jobs[0], 1)
+	jobs := beginRuns(t, h)
+	run(t, h, jobs[0], 1)
 	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != many-1 {
 		t.Errorf("%d jobs are left after the first of %d attempts", left, many)
 	}
 	var workers sync.WaitGroup
 	for _, job := range jobs[1:] {
-		workers.Go(func() { h.Run(t, job, 1) })
+		workers.Go(func() { run(t, h, job, 1) })
 	}
 	workers.Wait()
 	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != 0 {
@@ -53,17 +55,17 @@ func TestLateAttemptLeavesTheJobOfAnotherRun(t *testing.T) {
 	})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
-	late := h.BeginRuns(t)[0]
+	late := beginRuns(t, h)[0]
 	var frozen sync.WaitGroup
-	frozen.Go(func() { h.Run(t, late, 1) })
+	frozen.Go(func() { run(t, h, late, 1) })
 	<-arrived
-	job := h.BeginRuns(t)[0]
+	job := beginRuns(t, h)[0]
 	close(release)
 	frozen.Wait()
 	if left := h.Count(t, `SELECT count(*) FROM river_job WHERE state = 'running'`); left != 1 {
 		t.Fatalf("%d jobs run, want the one of the second run", left)
 	}
-	h.Run(t, job, 2)
+	run(t, h, job, 2)
 	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" {
 		t.Errorf("delivery %s", got)
 	}
@@ -83,16 +85,16 @@ func TestLateAttemptLeavesAnotherJobOfItsKey(t *testing.T) {
 	})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
-	lost := h.BeginRuns(t)[0]
+	lost := beginRuns(t, h)[0]
 	var late sync.WaitGroup
-	late.Go(func() { h.Run(t, lost, 1) })
+	late.Go(func() { run(t, h, lost, 1) })
 	<-arrived
 	for _, table := range []string{"river_job", "begun_attempts", "deliveries"} {
 		h.Exec(t, `DELETE FROM `+table)
 	}
 	h.Exec(t, `SELECT setval('river_job_id_seq', $1, false)`, lost.ID)
 	h.Publish(t)
-	job := h.BeginRuns(t)[0]
+	job := beginRuns(t, h)[0]
 	if job.ID != lost.ID {
 		t.Fatalf("the job has the key %d, want %d", job.ID, lost.ID)
 	}
@@ -101,7 +103,7 @@ func TestLateAttemptLeavesAnotherJobOfItsKey(t *testing.T) {
 	if left := h.Count(t, `SELECT count(*) FROM river_job WHERE state = 'running'`); left != 1 {
 		t.Fatalf("%d jobs run, want the other one of the key", left)
 	}
-	h.Run(t, job, 1)
+	run(t, h, job, 1)
 	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" {
 		t.Errorf("delivery %s", got)
 	}
@@ -131,14 +133,14 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	for range many {
 		h.Publish(t)
 	}
-	jobs := h.BeginRuns(t)
+	jobs := beginRuns(t, h)
 	var workers sync.WaitGroup
 	for _, job := range jobs {
-		workers.Go(func() { h.Run(t, job, 1) })
+		workers.Go(func() { run(t, h, job, 1) })
 	}
 	arrived.Wait()
 	for _, job := range jobs[:late] {
-		var heir webhooktest.Queued
+		var heir queued
 		err := h.DB.GetContext(t.Context(), &heir, `
 			UPDATE river_job
 			   SET attempt = 2, attempted_at = clock_timestamp()
@@ -147,7 +149,7 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Run(t, heir, 2)
+		run(t, h, heir, 2)
 	}
 	if got := h.Count(t, `SELECT count(*) FROM attempts WHERE error_class = 'unknown'`); got != late {
 		t.Fatalf("%d outcomes are unknown, want %d", got, late)
@@ -177,11 +179,11 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
-	job := h.BeginRuns(t)[0]
+	job := beginRuns(t, h)[0]
 	var dying sync.WaitGroup
-	dying.Go(func() { h.Run(t, job, 1) })
+	dying.Go(func() { run(t, h, job, 1) })
 	<-arrived
-	noted := h.Begun(t)
+	noted := notedAt(t, h)
 	if len(noted) != 1 {
 		t.Fatalf("%d attempts are noted while one is on its way", len(noted))
 	}
@@ -189,15 +191,15 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	if _, err := h.Deliveries.ForgetBegun(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	heir := h.BeginRuns(t)[0]
-	h.Run(t, heir, 1) // as a new job would
+	heir := beginRuns(t, h)[0]
+	run(t, h, heir, 1) // as a new job would
 	got := h.Newest(t)
 	if webhooktest.Attempts(got) != "retrying after 1: 0?" ||
 		!got.Attempts[0].StartedAt.Equal(noted[0]) {
 		t.Errorf("delivery %s, begun at %s, want %s", webhooktest.Attempts(got),
 			got.Attempts[0].StartedAt, noted[0])
 	}
-	if left := h.Begun(t); len(left) > 0 {
+	if left := notedAt(t, h); len(left) > 0 {
 		t.Error("the note is left")
 	}
 	close(release)
@@ -221,19 +223,19 @@ func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
 	made, _ := h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	h.Publish(t) // whose attempt is not begun
-	runs := h.BeginRuns(t)
+	runs := beginRuns(t, h)
 	var dying sync.WaitGroup
-	dying.Go(func() { h.Run(t, runs[0], 1) })
+	dying.Go(func() { run(t, h, runs[0], 1) })
 	<-arrived
-	begun := h.Begun(t)
+	begun := notedAt(t, h)
 	h.Delete(t, made.UID)
 	h.Clock.Move(10 * time.Minute)
 	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 0 {
 		t.Errorf("%d notes were forgotten while there is a job (%v)", count, err)
 	}
-	for _, heir := range h.BeginRuns(t) {
-		h.Run(t, heir, 2)
-		h.Run(t, heir, 2)
+	for _, heir := range beginRuns(t, h) {
+		run(t, h, heir, 2)
+		run(t, h, heir, 2)
 	}
 	for _, found := range h.List(t) {
 		got, want := h.Detail(t, found.UID), "cancelled after 0:"
@@ -250,7 +252,7 @@ func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
 	if got := h.Count(t, `SELECT count(*) FROM attempts`); got != 1 {
 		t.Errorf("%d attempts are recorded, want the one that began", got)
 	}
-	if left := h.Begun(t); len(left) > 0 {
+	if left := notedAt(t, h); len(left) > 0 {
 		t.Error("the note is left")
 	}
 	close(release)
@@ -265,17 +267,17 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	endpoint := webhooktest.NewReceiver(t, nil)
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
-	lost := h.BeginRuns(t)[0]
+	lost := beginRuns(t, h)[0]
 	if _, err := h.DB.ExecContext(t.Context(), `UPDATE river_job SET attempt = 0`); err != nil {
 		t.Fatal(err)
 	}
-	job := h.BeginRuns(t)[0]
-	h.Run(t, lost, 1)
-	if count := len(endpoint.Requests()); count != 0 || len(h.Begun(t)) > 0 {
+	job := beginRuns(t, h)[0]
+	run(t, h, lost, 1)
+	if count := len(endpoint.Requests()); count != 0 || len(notedAt(t, h)) > 0 {
 		t.Errorf("%d requests of a run without a job", count)
 	}
-	h.Run(t, job, 1)
-	h.Run(t, lost, 1)
+	run(t, h, job, 1)
+	run(t, h, lost, 1)
 	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" ||
 		len(endpoint.Requests()) != 1 {
 		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
@@ -294,7 +296,7 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	})
 	h.Subscribe(t, endpoint.URL, nil)
-	claim := func() (jobs []webhooktest.Queued) {
+	claim := func() (jobs []queued) {
 		if err := h.DB.SelectContext(t.Context(), &jobs, `
 			UPDATE river_job
 			   SET state = 'running', attempt = attempt + 1, attempted_at = clock_timestamp()
@@ -308,21 +310,21 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 	h.Publish(t)
 	var sending sync.WaitGroup
 	for _, job := range claim() { // as many as an endpoint that is not known gets
-		sending.Go(func() { h.Run(t, job, 1) })
+		sending.Go(func() { run(t, h, job, 1) })
 		<-arrived
 	}
 	h.Publish(t)
 	lost := claim()[0]
 	h.Exec(t, `UPDATE river_job SET state = 'available', attempt = attempt - 1 WHERE id = $1`, lost.ID)
 	next := claim()[0]
-	h.Run(t, lost, 1)
+	run(t, h, lost, 1)
 	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); count != 0 {
 		t.Errorf("%d deliveries are held that another run has in hand", count)
 	}
 	if count := h.Count(t, `SELECT count(*) FROM river_job WHERE id = $1`, lost.ID); count != 1 {
 		t.Error("the job of another run is gone")
 	}
-	h.Run(t, next, 1) // which holds it, as there is no place
+	run(t, h, next, 1) // which holds it, as there is no place
 	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); count != 1 {
 		t.Errorf("%d deliveries are held, want 1", count)
 	}
@@ -349,17 +351,17 @@ func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs := h.BeginRuns(t)
+	jobs := beginRuns(t, h)
 	var sending sync.WaitGroup
-	sending.Go(func() { h.Run(t, jobs[0], 1) })
+	sending.Go(func() { run(t, h, jobs[0], 1) })
 	<-arrived
-	h.Run(t, jobs[1], 1)
+	run(t, h, jobs[1], 1)
 	if got := h.Newest(t); got.State != delivery.StatePending || got.AttemptCount != 0 {
 		t.Errorf("while the first job is at it: %s", webhooktest.Attempts(got))
 	}
 	release <- struct{}{}
 	sending.Wait()
-	h.Run(t, jobs[1], 1)
+	run(t, h, jobs[1], 1)
 	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" ||
 		len(endpoint.Requests()) != 1 {
 		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
@@ -390,4 +392,50 @@ func TestForgetBegun(t *testing.T) {
 	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 1 {
 		t.Errorf("%d notes were forgotten, want that of the cancelled one (%v)", count, err)
 	}
+}
+
+// queued is a job as the queue has it.
+type queued struct {
+	ID        int64     `db:"id"`
+	Args      []byte    `db:"args"`
+	ClaimedAt time.Time `db:"attempted_at"`
+}
+
+// beginRuns counts a run of every job, as the queue does before it starts one.
+func beginRuns(t *testing.T, h *webhooktest.Harness) []queued {
+	t.Helper()
+	var jobs []queued
+	if err := h.DB.SelectContext(t.Context(), &jobs, `
+		UPDATE river_job
+		   SET state = 'running', attempt = attempt + 1, attempted_at = now()
+		RETURNING id, args, attempted_at`); err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+// run makes the attempt of a job in a run of that number.
+func run(t *testing.T, h *webhooktest.Harness, job queued, number int) {
+	t.Helper()
+	var args delivery.Args
+	if err := json.Unmarshal(job.Args, &args); err != nil {
+		t.Error(err)
+		return
+	}
+	err := h.Deliveries.Deliver(context.WithoutCancel(t.Context()), args,
+		delivery.Run{JobID: job.ID, Number: number, ClaimedAt: job.ClaimedAt})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// notedAt lists when attempts began that are not recorded yet.
+func notedAt(t *testing.T, h *webhooktest.Harness) []time.Time {
+	t.Helper()
+	var times []time.Time
+	err := h.DB.SelectContext(t.Context(), &times, `SELECT started_at FROM begun_attempts`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return times
 }

@@ -16,28 +16,6 @@ func (h *Harness) Everything() bulk.Scope {
 	return bulk.Scope{PartnerUID: h.Partner, Kind: bulk.KindFilter}
 }
 
-// Failures publishes events and fails all of their deliveries for good.
-func (h *Harness) Failures(t testing.TB, count int) {
-	t.Helper()
-	for range count {
-		h.Publish(t)
-		h.Clock.Move(time.Second)
-	}
-	h.FailAll(t)
-}
-
-// FailAll lets every delivery that waits fail for good.
-func (h *Harness) FailAll(t testing.TB) {
-	t.Helper()
-	h.Exec(t, `
-		UPDATE deliveries
-		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
-		       finished_at = $1, last_http_status = 503, last_error_class = 'http_5xx',
-		       last_duration_us = 1000
-		 WHERE state IN ('pending', 'retrying')`, h.Clock.Now())
-	h.Exec(t, `DELETE FROM river_job`)
-}
-
 // Draft keeps a draft and returns it.
 func (h *Harness) Draft(
 	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
@@ -48,35 +26,26 @@ func (h *Harness) Draft(
 		change(&options)
 	}
 	h.Clock.Move(time.Millisecond) // a choice ends before the present
-	var uid uuid.UUID
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		uid, err = h.Bulk.Draft(ctx, tx, scope, options, "support")
-		return err
+	return act(t, h, func(ctx context.Context, tx *postgres.Tx) (uuid.UUID, error) {
+		return h.Bulk.Draft(ctx, tx, scope, options, "support")
 	})
-	return uid
 }
 
 // Plan plans a draft.
 func (h *Harness) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
 	t.Helper()
-	plan, err := h.Bulk.Plan(t.Context(), uid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
+	return must(h.Bulk.Plan(t.Context(), uid))(t)
 }
 
 // Confirm confirms a draft as it was planned.
 func (h *Harness) Confirm(t testing.TB, uid uuid.UUID) int {
 	t.Helper()
 	total := h.Plan(t, uid).Total
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		total, err = h.Bulk.Confirm(ctx, tx, uid, bulk.Consent{
+	return act(t, h, func(ctx context.Context, tx *postgres.Tx) (int, error) {
+		return h.Bulk.Confirm(ctx, tx, uid, bulk.Consent{
 			By: "sam@lender.example", Reason: "the partner was down", Count: total,
 		})
-		return err
 	})
-	return total
 }
 
 // Begin drafts and confirms.
@@ -92,11 +61,7 @@ func (h *Harness) Begin(
 // Advance moves a bulk re-send on once and returns when to call again.
 func (h *Harness) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
 	t.Helper()
-	next, err := h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: run})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return next
+	return must(h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: run}))(t)
 }
 
 // Drain moves a bulk re-send on and works what it sends, until it rests.
@@ -116,11 +81,7 @@ func (h *Harness) Drain(t testing.TB, uid uuid.UUID, run int) {
 // LoadBulk reads a bulk re-send.
 func (h *Harness) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
 	t.Helper()
-	resend, err := h.Bulk.Get(t.Context(), uid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resend
+	return must(h.Bulk.Get(t.Context(), uid))(t)
 }
 
 // Items lists the items of a bulk re-send.
