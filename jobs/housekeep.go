@@ -9,20 +9,12 @@ import (
 )
 
 const (
-	housekeepEvery = time.Hour
-	housekeepFor   = 5 * time.Minute
 	// purgeBatch bounds one deletion, so that it holds no lock for long.
 	purgeBatch = 5000
 	// sweepAge is how old an unreferenced upload must be: far older than any
 	// request still under way.
 	sweepAge = 24 * time.Hour
 )
-
-// HousekeepArgs asks for the hourly chores.
-type HousekeepArgs struct{}
-
-// Kind names the job in the queue.
-func (HousekeepArgs) Kind() string { return "housekeep" }
 
 // housekeep makes partitions ahead of time and clears what has expired. It does every chore,
 // also when one of them fails.

@@ -67,6 +67,7 @@ const (
 	bulkWorkers    = 4
 	backlogWorkers = 2
 	choreWorkers   = 2
+	healthWorkers  = 3
 )
 
 // fetchCooldown is the least time between two fetches of a queue. A fetch takes
@@ -82,8 +83,7 @@ func Config(deps Deps) *river.Config {
 	})
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, &FollowBacklog{Webhooks: deps.Webhooks})
-	river.AddWorker(workers, NewSendEmail(deps.MailSender, deps.ObserveMail))
-	addChores(workers, &deps)
+	river.AddWorker(workers, &SendEmail{MailSender: deps.MailSender, Observe: deps.ObserveMail})
 	var around []rivertype.Middleware
 	if deps.Working != nil {
 		around = append(around, &voucher{working: deps.Working})
@@ -102,7 +102,6 @@ func Config(deps Deps) *river.Config {
 		},
 		Workers:       workers,
 		Middleware:    around,
-		PeriodicJobs:  periodicJobs(),
 		FetchCooldown: fetchCooldown,
 		// Notifications announce new jobs; polling only covers a lost one.
 		FetchPollInterval:    time.Second,
@@ -111,56 +110,11 @@ func Config(deps Deps) *river.Config {
 		JobStuckThreshold:    stuckNotice,
 		MaxAttempts:          100,
 		RetryPolicy:          quickRetry{deps.DB},
+		// The clock is db's instead of the machine's. This hook is meant for tests, and is the only one.
+		Test: river.TestConfig{Time: queueClock{deps.DB}},
 	}
-	FollowClock(config, deps.DB)
+	addChores(config, &deps)
 	return config
-}
-
-// addChores adds the workers of the periodic jobs. Those that go on for a while have a minute
-// more, in which their last batch ends.
-func addChores(workers *river.Workers, deps *Deps) {
-	river.AddWorker(workers, &chore[HousekeepArgs]{timeout: housekeepFor, work: deps.housekeep})
-	river.AddWorker(workers, &chore[RetainArgs]{
-		timeout: retainFor + time.Minute, work: deps.retain,
-	})
-	river.AddWorker(workers, &chore[FreezeStatementsArgs]{
-		timeout: statementFor + time.Minute, work: deps.freezeStatements,
-	})
-	river.AddWorker(workers, &chore[TallyOutcomesArgs]{work: deps.tallyOutcomes})
-	river.AddWorker(workers, &chore[WatchHealthArgs]{work: deps.Alerts.Watch})
-	river.AddWorker(workers, &chore[ProbeEndpointsArgs]{timeout: probeFor, work: deps.probeEndpoints})
-	river.AddWorker(workers, &chore[ResumeMailArgs]{work: deps.resumeMail})
-}
-
-// periodicJobs are the jobs that come back by themselves. A round of those in the queue of
-// health is given up when it fails: the next one begins where it did.
-func periodicJobs() []*river.PeriodicJob {
-	health := river.InsertOpts{Queue: queueHealth, MaxAttempts: 1}
-	var all []*river.PeriodicJob
-	for _, job := range []struct {
-		every time.Duration
-		args  river.JobArgs
-		opts  river.InsertOpts
-	}{
-		{housekeepEvery, HousekeepArgs{}, river.InsertOpts{}},
-		{retainEvery, RetainArgs{}, river.InsertOpts{}},
-		{statementEvery, FreezeStatementsArgs{}, river.InsertOpts{}},
-		{tallyEvery, TallyOutcomesArgs{}, health},
-		{watchEvery, WatchHealthArgs{}, health},
-		{probeEvery, ProbeEndpointsArgs{}, health},
-		{resumeEvery, ResumeMailArgs{}, health},
-	} {
-		job.opts.UniqueOpts.ByPeriod = job.every
-		all = append(all, river.NewPeriodicJob(
-			river.PeriodicInterval(job.every),
-			func() (river.JobArgs, *river.InsertOpts) {
-				opts := job.opts
-				return job.args, &opts
-			},
-			&river.PeriodicJobOpts{RunOnStart: true},
-		))
-	}
-	return all
 }
 
 const (

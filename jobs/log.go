@@ -40,7 +40,7 @@ func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup is one that opens a group.
 func (q quieter) WithGroup(name string) slog.Handler { return quieter{q.Handler.WithGroup(name)} }
 
-// worth is the level of a chore's line: one that did nothing, every hour, is not for people.
+// worth is the level of a job's line: one that did nothing, every hour, is not for people.
 func worth(didSomething bool) slog.Level {
 	if didSomething {
 		return slog.LevelInfo

@@ -73,20 +73,25 @@ type observer struct {
 	observe func(Run) // nil for nobody
 }
 
-// Work runs the job and reports it.
+// Work runs the job and reports it. It makes an error of a panic: the library would log one
+// without its trace, and nobody would count it.
 func (o *observer) Work(
 	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
-) error {
+) (err error) {
 	began := time.Now()
-	err := withoutPanic(ctx, work)
-	run := Run{Kind: job.Kind, Outcome: outcomeOf(ctx, err), Took: time.Since(began)}
-	if run.Outcome == OutcomeError {
-		logFailure(ctx, job, err)
-	}
-	if o.observe != nil {
-		o.observe(run)
-	}
-	return err
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicked{value: value, trace: string(debug.Stack())}
+		}
+		run := Run{Kind: job.Kind, Outcome: outcomeOf(ctx, err), Took: time.Since(began)}
+		if run.Outcome == OutcomeError {
+			logFailure(ctx, job, err)
+		}
+		if o.observe != nil {
+			o.observe(run)
+		}
+	}()
+	return work(ctx)
 }
 
 func outcomeOf(ctx context.Context, err error) Outcome {
@@ -110,17 +115,6 @@ type panicked struct {
 }
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// withoutPanic runs work and makes an error of its panic: the library would log one without its
-// trace, and nobody would count it.
-func withoutPanic(ctx context.Context, work func(context.Context) error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicked{value: value, trace: string(debug.Stack())}
-		}
-	}()
-	return work(ctx)
-}
 
 // logFailure says once why a run failed: the library says it at INFO.
 func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {

@@ -56,12 +56,8 @@ func stuckAfter(webhookTimeout time.Duration) time.Duration {
 	return max(webhookTimeout, usual) + margin
 }
 
-// FollowClock makes a queue's working client tell the time by db's clock instead
-// of the machine's. Its own hook for that is meant for tests, and is the only one.
-func FollowClock(config *river.Config, db *postgres.DB) { config.Test.Time = queueClock{db} }
-
-// InsertByClock does so for a client that only inserts. Left to itself it writes
-// the machine's time into jobs, and no worker takes one before its time.
+// InsertByClock makes a client that only inserts tell the time by db's clock. Left to itself it
+// writes the machine's time into jobs, and no worker takes one before its time.
 func InsertByClock(config *river.Config, db *postgres.DB) {
 	config.Test.Time = insertClock{queueClock{db}}
 }

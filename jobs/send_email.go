@@ -19,41 +19,31 @@ import (
 type SendEmail struct {
 	river.WorkerDefaults[email.SendArgs]
 
-	mailSender *email.MailSender
-	// observe is told how each attempt ended, unless nil.
-	observe func(email.Outcome)
-}
-
-// NewSendEmail returns the worker of the mail queue; observe is told how each
-// attempt ended, unless nil.
-func NewSendEmail(mailSender *email.MailSender, observe func(email.Outcome)) *SendEmail {
-	return &SendEmail{mailSender: mailSender, observe: observe}
+	MailSender *email.MailSender
+	// Observe is told how each attempt ended, unless nil.
+	Observe func(email.Outcome)
 }
 
 // Timeout is above the longest that an attempt can take, so that the queue
 // never takes a mail that is being sent for lost.
 func (w *SendEmail) Timeout(*river.Job[email.SendArgs]) time.Duration {
-	return w.mailSender.Longest() + time.Minute
+	return w.MailSender.Longest() + time.Minute
 }
 
 // Work makes the attempt and logs one line about it. What the mail server
 // answered is an outcome, not an error: the mail sender has queued the retry.
 func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) error {
-	report, err := w.mailSender.Deliver(ctx, job.Args)
+	report, err := w.MailSender.Deliver(ctx, job.Args)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return river.JobCancel(err) // no retry brings it back
 	}
 	if err != nil {
 		return err
 	}
-	if report.Attempt != nil && w.observe != nil {
-		w.observe(report.Attempt.Outcome)
+	if report.Attempt != nil && w.Observe != nil {
+		w.Observe(report.Attempt.Outcome)
 	}
-	level := slog.LevelInfo
-	if report.Attempt == nil {
-		level = slog.LevelDebug // nothing was sent
-	}
-	slog.LogAttrs(ctx, level, "mail", describe(report)...)
+	slog.LogAttrs(ctx, worth(report.Attempt != nil), "mail", describe(report)...)
 	return nil
 }
 

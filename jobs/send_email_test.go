@@ -55,7 +55,7 @@ func (m *mailHarness) work(t *testing.T) *river.Client[pgx.Tx] {
 	}
 	t.Cleanup(pool.Close)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, jobs.NewSendEmail(m.mailSender, nil))
+	river.AddWorker(workers, &jobs.SendEmail{MailSender: m.mailSender})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Queues:        map[string]river.QueueConfig{email.Queue: {MaxWorkers: 10}},
 		Workers:       workers,
