@@ -57,14 +57,11 @@ type batcher[In, Out any] struct {
 
 // member is a caller that waits.
 type member[In, Out any] struct {
-	in   In
-	done chan result[Out]
-}
-
-// result is what a caller gets.
-type result[Out any] struct {
-	out Out
-	err error
+	in In
+	// done is closed once out and err are what it gets.
+	done chan struct{}
+	out  Out
+	err  error
 }
 
 // batch is what a batcher does.
@@ -81,7 +78,7 @@ type batch[In, Out any] struct {
 // do runs the statement for one caller, shared with those that wait too. When ctx ends
 // the caller goes; its part of a statement may still be done.
 func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out, error) {
-	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
+	me := &member[In, Out]{in: in, done: make(chan struct{})}
 	g.mu.Lock()
 	if g.loners == nil {
 		g.loners = make(chan struct{}, batchLoners)
@@ -96,8 +93,8 @@ func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out
 		go g.work(e)
 	}
 	select {
-	case got := <-me.done:
-		return got.out, got.err
+	case <-me.done:
+		return me.out, me.err
 	case <-ctx.Done():
 		var none Out
 		return none, context.Cause(ctx)
@@ -139,7 +136,8 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 				go e.alone(g.loners, one)
 				continue
 			}
-			one.done <- result[Out]{out: outs[i]}
+			one.out = outs[i]
+			close(one.done)
 		}
 	}
 }
@@ -178,21 +176,20 @@ func (g *batcher[In, Out]) next(key func(In) string, limit int) []*member[In, Ou
 
 // alone runs a statement for one caller whose shared one has failed.
 func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
+	defer close(one.done)
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	select {
 	case loners <- struct{}{}:
 		defer func() { <-loners }()
 	case <-ctx.Done():
-		one.done <- result[Out]{err: context.Cause(ctx)}
+		one.err = context.Cause(ctx)
 		return
 	}
 	outs, err := e.run(ctx, e.db.DB, []In{one.in})
-	if err != nil {
-		one.done <- result[Out]{err: err}
-		return
+	if one.err = err; err == nil {
+		one.out = outs[0]
 	}
-	one.done <- result[Out]{out: outs[0]}
 }
 
 // share runs a step of an attempt for one caller, in the statement of all that come

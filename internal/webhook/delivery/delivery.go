@@ -101,7 +101,7 @@ type Detail struct {
 type Attempt struct {
 	Number int `db:"number"`
 	// Fault is what went wrong on purpose, in a sandbox; empty for nothing.
-	Fault               Fault             `db:"-"`
+	Fault               Fault             `db:"fault"`
 	StartedAt           time.Time         `db:"started_at"`
 	Duration            time.Duration     `db:"duration"`
 	DNS                 time.Duration     `db:"dns"`
@@ -143,32 +143,21 @@ func (d Delivery) Place() postgres.Cursor {
 // Due is when the next attempt is due; zero for none, or while it waits for its
 // subscription.
 func (d Delivery) Due() time.Time {
-	if d.Parked || d.Paused || d.NextAttemptAt == nil {
+	if d.Parked || d.Paused {
 		return time.Time{}
 	}
-	return *d.NextAttemptAt
+	return postgres.OrZero(d.NextAttemptAt)
 }
 
 // LastStatus is the status of the last attempt's answer, 0 without one.
-func (d Delivery) LastStatus() int {
-	if d.LastHTTPStatus == nil {
-		return 0
-	}
-	return *d.LastHTTPStatus
-}
+func (d Delivery) LastStatus() int { return postgres.OrZero(d.LastHTTPStatus) }
 
 // LastError is the class of the last attempt's error, empty without one.
 func (d Delivery) LastError() sender.ErrorClass {
-	if d.LastErrorClass == nil {
-		return ""
-	}
-	return sender.ErrorClass(*d.LastErrorClass)
+	return sender.ErrorClass(postgres.OrZero(d.LastErrorClass))
 }
 
 // Took is how long the last attempt lasted, 0 before there is one.
 func (d Delivery) Took() time.Duration {
-	if d.LastDurationUS == nil {
-		return 0
-	}
-	return time.Duration(*d.LastDurationUS) * time.Microsecond
+	return time.Duration(postgres.OrZero(d.LastDurationUS)) * time.Microsecond
 }

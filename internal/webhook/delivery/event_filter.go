@@ -44,9 +44,7 @@ func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventSco
 	if err != nil {
 		return eventScope{}, fmt.Errorf("finding the owner of events: %w", err)
 	}
-	none := !found.Merchant.Valid ||
-		f.PartnerUID != uuid.Nil && f.PartnerUID != found.Merchant.UUID
-	f.PartnerUID = found.Merchant.UUID
+	none := narrowTo(&f.PartnerUID, found.Merchant)
 	return eventScope{EventFilter: f, none: none, few: found.Applications <= fewApplications}, nil
 }
 
@@ -90,13 +88,7 @@ func (f eventScope) countQuery(limit int) (string, []any) {
 	most, merchant := c.Bind(limit), c.Bind(f.MerchantUID)
 	c.Add(`e.application_uid = o.application_uid`)
 	f.withoutOwner().narrow(&c)
-	return `SELECT count(*)
-		  FROM (SELECT 1
-		          FROM applications o
-		         CROSS JOIN LATERAL (
-		               SELECT 1 FROM events e` + c.Where() + ` LIMIT ` + most + `) e
-		         WHERE o.merchant_uid = ` + merchant + `
-		         LIMIT ` + most + `) AS matching`, c.Args
+	return countOfMerchant(`events e`+c.Where(), merchant, most), c.Args
 }
 
 // narrow adds the conditions of the filter. The kind is in the text, where the

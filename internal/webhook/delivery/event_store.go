@@ -49,11 +49,11 @@ type EventRecord struct {
 type EventDetail struct {
 	EventRecord
 	// Body is empty once BodyRemovedAt is set.
-	Body []byte
+	Body []byte `db:"body"`
 	// Ledger has a line for each subscription of the partner.
-	Ledger []LedgerLine
+	Ledger []LedgerLine `db:"-"`
 	// Deliveries are all of the event, oldest first, at most postgres.MaxPage.
-	Deliveries []Delivery
+	Deliveries []Delivery `db:"-"`
 }
 
 const eventColumns = `
@@ -224,11 +224,8 @@ func (l *Log) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error
 // EventHead returns an event with its body, without its ledger and its deliveries.
 // Error: NOT_FOUND.
 func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
-	var row struct {
-		EventRecord
-		Body []byte `db:"body"`
-	}
-	err := l.DB.GetContext(ctx, &row,
+	var detail EventDetail
+	err := l.DB.GetContext(ctx, &detail,
 		`SELECT `+eventColumns+`, e.body`+eventTables+` WHERE e.event_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return EventDetail{}, noEvent(uid)
@@ -236,7 +233,6 @@ func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error)
 	if err != nil {
 		return EventDetail{}, fmt.Errorf("loading event %s: %w", uid, err)
 	}
-	detail := EventDetail{EventRecord: row.EventRecord, Body: row.Body}
 	one := []EventRecord{detail.EventRecord}
 	if err := countFanOut(ctx, l.DB, one); err != nil {
 		return EventDetail{}, err
@@ -251,8 +247,12 @@ const MaxOutcomeDeliveries = 10
 // EventOutcome is what became of one event: counts of all its deliveries, and the first
 // few with their attempts, those that somebody has to look at before the others.
 type EventOutcome struct {
-	Delivered, MadeGood, Failed, Open, Cancelled int
-	Deliveries                                   []Tried
+	Delivered  int     `db:"delivered"`
+	MadeGood   int     `db:"made_good"`
+	Failed     int     `db:"failed"`
+	Open       int     `db:"open"`
+	Cancelled  int     `db:"cancelled"`
+	Deliveries []Tried `db:"-"`
 }
 
 // Total counts the deliveries.
@@ -279,13 +279,7 @@ func (l *Log) EventOutcomes(
 	since = since.Add(-time.Hour)
 	var rows []struct {
 		Delivery
-		Of struct {
-			Delivered int `db:"delivered"`
-			MadeGood  int `db:"made_good"`
-			Failed    int `db:"failed"`
-			Open      int `db:"open"`
-			Cancelled int `db:"cancelled"`
-		} `db:"of"`
+		Of EventOutcome `db:"of"`
 	}
 	err := l.DB.SelectContext(ctx, &rows, `
 		SELECT `+deliveryColumns+`, d."of.delivered", d."of.made_good", d."of.failed", d."of.open",
@@ -329,12 +323,9 @@ func (l *Log) EventOutcomes(
 		found[uid] = EventOutcome{Open: count}
 	}
 	for _, row := range rows {
-		outcome := found[row.EventUID]
-		outcome.Delivered, outcome.MadeGood, outcome.Failed = row.Of.Delivered, row.Of.MadeGood,
-			row.Of.Failed
-		outcome.Open, outcome.Cancelled = row.Of.Open, row.Of.Cancelled
-		outcome.Deliveries = append(outcome.Deliveries, Tried{row.Delivery, attempts[row.UID]})
-		found[row.EventUID] = outcome
+		row.Of.Deliveries = append(found[row.EventUID].Deliveries,
+			Tried{row.Delivery, attempts[row.UID]})
+		found[row.EventUID] = row.Of
 	}
 	return found, nil
 }
@@ -346,11 +337,10 @@ func (l *Log) briefAttempts(
 	var rows []struct {
 		Of uuid.UUID `db:"delivery_uid"`
 		Attempt
-		DurationUS int64 `db:"duration_us"`
 	}
 	err := l.DB.SelectContext(ctx, &rows, `
-		SELECT delivery_uid, number, started_at, duration_us, coalesce(http_status, 0) AS http_status,
-		       coalesce(error_class, '') AS error_class
+		SELECT delivery_uid, number, started_at, duration_us * 1000 AS duration,
+		       coalesce(http_status, 0) AS http_status, coalesce(error_class, '') AS error_class
 		  FROM attempts
 		 WHERE delivery_uid = ANY ($1)
 		   AND delivery_created_at >= $2
@@ -360,7 +350,6 @@ func (l *Log) briefAttempts(
 	}
 	found := make(map[uuid.UUID][]Attempt, len(deliveries))
 	for _, row := range rows {
-		row.Duration = time.Duration(row.DurationUS) * time.Microsecond
 		found[row.Of] = append(found[row.Of], row.Attempt)
 	}
 	return found, nil

@@ -227,13 +227,17 @@ func (s scope) countQuery(limit int) (string, []any) {
 	c.Add(`d.application_uid = o.application_uid`)
 	s.MerchantUID = uuid.Nil
 	s.Narrow(&c)
+	return countOfMerchant(s.source("application_uid")+c.Where(), merchant, most), c.Args
+}
+
+// countOfMerchant renders the statement that counts rows of the applications o of a merchant.
+func countOfMerchant(rows, merchant, most string) string {
 	return `SELECT count(*)
 		  FROM (SELECT 1
 		          FROM applications o
-		         CROSS JOIN LATERAL (
-		               SELECT 1 FROM ` + s.source("application_uid") + c.Where() + ` LIMIT ` + most + `) d
+		         CROSS JOIN LATERAL (SELECT 1 FROM ` + rows + ` LIMIT ` + most + `) of_one
 		         WHERE o.merchant_uid = ` + merchant + `
-		         LIMIT ` + most + `) matching`, c.Args
+		         LIMIT ` + most + `) matching`
 }
 
 // fewApplications is up to how many applications a merchant's rows are listed
@@ -256,10 +260,10 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 	}
 	found := scope{Filter: f, few: owners.Applications <= fewApplications}
 	if f.MerchantUID != uuid.Nil {
-		found.narrowTo(owners.Merchant)
+		found.none = narrowTo(&found.PartnerUID, owners.Merchant)
 	}
 	if f.SubscriptionUID != uuid.Nil {
-		found.narrowTo(owners.Subscription)
+		found.none = narrowTo(&found.PartnerUID, owners.Subscription) || found.none
 		found.PartnerUID = uuid.Nil // the subscription says it
 	}
 	return found, nil
@@ -294,12 +298,11 @@ func ownersOf(
 	return found, err
 }
 
-// narrowTo keeps what belongs to one more partner.
-func (s *scope) narrowTo(partner uuid.NullUUID) {
-	if !partner.Valid || s.PartnerUID != uuid.Nil && s.PartnerUID != partner.UUID {
-		s.none = true
-	}
-	s.PartnerUID = partner.UUID
+// narrowTo has a filter keep what belongs to one more partner, and tells whether nothing can.
+func narrowTo(filter *uuid.UUID, partner uuid.NullUUID) (none bool) {
+	none = !partner.Valid || *filter != uuid.Nil && *filter != partner.UUID
+	*filter = partner.UUID
+	return none
 }
 
 // spread says what the deliveries of a list are taken from, in order, and then

@@ -125,11 +125,9 @@ func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 		return 0
 	}
 	began := time.Now()
-	timer := time.NewTimer(yieldPatience)
-	defer timer.Stop()
 	select {
 	case <-answered:
-	case <-timer.C:
+	case <-time.After(yieldPatience):
 	case <-ctx.Done():
 	}
 	return time.Since(began)
@@ -164,12 +162,10 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 	default:
 	}
 	defer c.Yield(ctx)
-	timer := time.NewTimer(quickPatience)
-	defer timer.Stop()
 	select {
 	case slots <- struct{}{}:
 		return taken()
-	case <-timer.C:
+	case <-time.After(quickPatience):
 	case <-ctx.Done():
 	}
 	return func() {}

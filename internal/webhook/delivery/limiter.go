@@ -251,15 +251,14 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 			return nil
 		}
 	}
-	timer := time.NewTimer(slotPatience)
-	defer timer.Stop()
+	late := time.After(slotPatience)
 	for {
 		select {
 		case <-l.freed:
 			if p := l.take(); p != nil {
 				return p
 			}
-		case <-timer.C:
+		case <-late:
 			return nil
 		case <-ctx.Done():
 			return nil

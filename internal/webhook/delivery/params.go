@@ -136,6 +136,22 @@ func appendJSON(text []byte, value string) []byte {
 	return append(append(append(text, '"'), value...), '"')
 }
 
+// runColumns are the parameters of the statements about attempts that are not made yet: their
+// deliveries' keys and their runs, and then what is noted of them.
+func runColumns(rows []*madeAttempt) []any {
+	var c [7]arrayLiteral
+	for _, row := range inOrder(rows) {
+		c[0].addUID(row.task.UID)
+		c[1].addTime(row.task.CreatedAt)
+		c[2].addInt(row.run.JobID)
+		c[3].addInt(int64(row.run.Number))
+		c[4].addTime(row.run.ClaimedAt)
+		c[5].addInt(int64(row.number))
+		c[6].addTime(row.started)
+	}
+	return literals(c[:])
+}
+
 // attemptColumns are the parameters of the statement that writes attempts.
 func attemptColumns(rows []*madeAttempt) []any {
 	// A number or a time and the comma behind it; long texts are counted.

@@ -133,8 +133,16 @@ func (s *Service) ResendFor(
 		return Read{}, lending.NewError(lending.CodeInvalidState,
 			"delivery %s is still on its way", uid)
 	}
-	if err := checkCovered(ctx, tx, reader, old); err != nil {
-		return Read{}, err
+	if old.MerchantUID != nil {
+		of := Reader{reader.PartnerUID, []uuid.UUID{*old.MerchantUID}}
+		_, err = CoverageFor(ctx, tx, of, old.SubscriptionUID)
+		if lending.ErrorCode(err) == lending.CodeNotFound {
+			return Read{}, lending.NewError(lending.CodeInvalidState,
+				"delivery %s cannot be re-sent: the subscription no longer covers this merchant", uid)
+		}
+		if err != nil {
+			return Read{}, err
+		}
 	}
 	made, err := s.Resend(ctx, tx, []uuid.UUID{uid}, by, "asked for over the API")
 	if err != nil {
@@ -197,18 +205,4 @@ func CoverageFor(
 		found.Merchants = append(found.Merchants, one.Merchant)
 	}
 	return found, nil
-}
-
-// checkCovered refuses a delivery of a merchant that its subscription covered once.
-func checkCovered(ctx context.Context, tx *postgres.Tx, reader Reader, of Read) error {
-	if of.MerchantUID == nil {
-		return nil
-	}
-	reader.Merchants = []uuid.UUID{*of.MerchantUID}
-	_, err := CoverageFor(ctx, tx, reader, of.SubscriptionUID)
-	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return lending.NewError(lending.CodeInvalidState,
-			"delivery %s cannot be re-sent: the subscription no longer covers this merchant", of.UID)
-	}
-	return err
 }

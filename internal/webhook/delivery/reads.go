@@ -33,9 +33,8 @@ func (l *Log) Count(
 func (l *Log) CountNewer(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) (int, error) {
-	// Again the first condition is for the planner alone.
-	filter.Since = latest(filter.Since, page.From.At)
 	c := filter.conditions()
+	c.Add(`d.created_at >= ?`, page.From.At) // again for the planner alone
 	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, page.From.At, page.From.UID)
 	text := `SELECT count(*) FROM (SELECT 1 FROM deliveries d` + c.Where() + newestFirst +
 		` LIMIT ` + c.Bind(page.Limit) + `) AS newer`
@@ -100,13 +99,6 @@ func (l *Log) OldestFailed(
 	return postgres.OrZero(oldest), nil
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // maxResends bounds the re-sends that one delivery's page lists.
 const maxResends = 50
 
@@ -153,8 +145,8 @@ func (l *Log) Neighbours(
 	if len(next) > 0 {
 		older = next[0].UID
 	}
-	filter.Since = latest(filter.Since, of.CreatedAt)
 	c := filter.conditions()
+	c.Add(`d.created_at >= ?`, of.CreatedAt)
 	c.Add(`(d.created_at, d.delivery_uid) > (?, ?)`, of.CreatedAt, of.UID)
 	err = l.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+c.Where()+`
 		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, c.Args...)

@@ -154,9 +154,9 @@ type madeAttempt struct {
 const noteBegun = `
 	WITH wanted AS MATERIALIZED (
 		SELECT *
-		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::bigint[], $5::integer[],
-		              $6::timestamptz[], $7::timestamptz[])
-		    AS w (delivery_uid, created_at, number, job_id, run, claimed_at, started_at)
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::integer[],
+		              $5::timestamptz[], $6::integer[], $7::timestamptz[])
+		    AS w (delivery_uid, created_at, job_id, run, claimed_at, number, started_at)
 		 LIMIT cardinality($1::uuid[])
 	)
 	INSERT INTO begun_attempts AS b (
@@ -187,18 +187,8 @@ const noteBegun = `
 	RETURNING delivery_uid`
 
 func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
-	var columns [7]arrayLiteral
-	for _, row := range inOrder(rows) {
-		columns[0].addUID(row.task.UID)
-		columns[1].addTime(row.task.CreatedAt)
-		columns[2].addInt(int64(row.number))
-		columns[3].addInt(row.run.JobID)
-		columns[4].addInt(int64(row.run.Number))
-		columns[5].addTime(row.run.ClaimedAt)
-		columns[6].addTime(row.started)
-	}
 	var uids []uuid.UUID
-	if err := on.SelectContext(ctx, &uids, noteBegun, literals(columns[:])...); err != nil {
+	if err := on.SelectContext(ctx, &uids, noteBegun, runColumns(rows)...); err != nil {
 		return nil, err
 	}
 	return among(uids, rows), nil
@@ -250,15 +240,7 @@ const backpressureDeliveries = `
 	   AND (m.job_id = 0 OR m.job_id IN (SELECT id FROM done))`
 
 func backpressureMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]struct{}, error) {
-	var columns [5]arrayLiteral
-	for _, row := range inOrder(rows) {
-		columns[0].addUID(row.task.UID)
-		columns[1].addTime(row.task.CreatedAt)
-		columns[2].addInt(row.run.JobID)
-		columns[3].addInt(int64(row.run.Number))
-		columns[4].addTime(row.run.ClaimedAt)
-	}
-	_, err := on.ExecContext(ctx, backpressureDeliveries, literals(columns[:])...)
+	_, err := on.ExecContext(ctx, backpressureDeliveries, runColumns(rows)[:5]...)
 	return make([]struct{}, len(rows)), err
 }
 

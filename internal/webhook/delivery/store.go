@@ -149,7 +149,11 @@ func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]At
 		       coalesce(error, '') AS error, coalesce(note, '') AS note,
 		       coalesce(address, '') AS address, coalesce(protocol, '') AS protocol, reused,
 		       coalesce(tls_version, '') AS tls_version, certificate_expires, content_removed_at,
-		       request_headers, response_headers, response_body
+		       request_headers, response_headers, response_body,
+		       CASE WHEN number = 1 THEN coalesce((
+		           SELECT fault
+		             FROM sandbox_fault_uses
+		            WHERE delivery_uid = $1), '') ELSE '' END AS fault
 		  FROM attempts
 		 WHERE delivery_uid = $1
 		   AND delivery_created_at = $2
@@ -167,17 +171,6 @@ func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]At
 				row.Number, delivery.UID, err)
 		}
 		attempts = append(attempts, row.Attempt)
-	}
-	var faults []Fault
-	err = db.SelectContext(ctx, &faults,
-		`SELECT fault FROM sandbox_fault_uses WHERE delivery_uid = $1`, delivery.UID)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the fault of delivery %s: %w", delivery.UID, err)
-	}
-	for i := range attempts {
-		if len(faults) > 0 && attempts[i].Number == 1 {
-			attempts[i].Fault = faults[0]
-		}
 	}
 	return attempts, nil
 }
