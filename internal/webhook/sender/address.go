@@ -3,6 +3,7 @@ package sender
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // BlockedError says that a webhook may not be sent to an address.
@@ -127,15 +128,9 @@ func (p Policy) refusal(ip netip.Addr) string {
 
 // allows reports whether the operator opened the address.
 func (p Policy) allows(ip netip.Addr) bool {
-	for _, prefix := range p.Allow {
-		if metadataAddresses[ip] && !prefix.IsSingleIP() {
-			continue
-		}
-		if prefix.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Allow, func(prefix netip.Prefix) bool {
+		return prefix.Contains(ip) && (prefix.IsSingleIP() || !metadataAddresses[ip])
+	})
 }
 
 // special says why an address is not a public one, or "" if it is. The address
@@ -153,28 +148,23 @@ func special(ip netip.Addr) string {
 		return ""
 	}
 	if nat64.Contains(ip) {
-		return carried("a NAT64 form of ", last4(ip))
+		return carried("a NAT64 form of ", ip)
 	}
 	if !globalUnicast.Contains(ip) {
 		return "a reserved address"
 	}
 	// The interface identifiers of RFC 5214: 0:5efe or 200:5efe before an IPv4 address.
 	if b := ip.As16(); b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
-		return carried("an ISATAP form of ", last4(ip))
+		return carried("an ISATAP form of ", ip)
 	}
 	return ""
 }
 
-// carried judges an IPv4 address inside an IPv6 one.
-func carried(form string, inner netip.Addr) string {
-	if what := special(inner); what != "" {
+// carried judges the IPv4 address in the last four bytes of an IPv6 one.
+func carried(form string, ip netip.Addr) string {
+	b := ip.As16()
+	if what := special(netip.AddrFrom4([4]byte(b[12:]))); what != "" {
 		return form + what
 	}
 	return ""
-}
-
-// last4 returns the IPv4 address in the last four bytes.
-func last4(ip netip.Addr) netip.Addr {
-	b := ip.As16()
-	return netip.AddrFrom4([4]byte(b[12:]))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,9 +157,12 @@ func allowedPort(port uint16) bool { return port == 443 || port >= firstFreePort
 // plain http is for literal addresses in an allowed range only.
 func (p Policy) checkHost(u *url.URL) error {
 	host := u.Hostname()
-	ip, isAddress, err := literal(host)
-	if err != nil {
-		return err
+	ip, err := netip.ParseAddr(host)
+	isAddress := err == nil
+	// Only the one plain notation of an address is read; forms that carry another address inside
+	// are refused even if that one is public, because nobody needs them to name an endpoint.
+	if isAddress && (ip.Is4In6() || nat64.Contains(ip)) {
+		return refuse("hides an IPv4 address in an IPv6 one; write the IPv4 address")
 	}
 	if u.Scheme == "http" && !(p.AllowHTTP && isAddress && p.allows(ip)) {
 		return refuse("must begin with https://; plain http is refused")
@@ -170,20 +174,6 @@ func (p Policy) checkHost(u *url.URL) error {
 		return refuse("points to %s, which is %s; use the public address of the endpoint", ip, why)
 	}
 	return nil
-}
-
-// literal parses a host that is an address. Only the one plain notation of an
-// address is read; forms that carry another address inside are refused here
-// even if that one is public, because nobody needs them to name an endpoint.
-func literal(host string) (netip.Addr, bool, error) {
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return ip, false, nil //nolint:nilerr // then it is a name
-	}
-	if ip.Is4In6() || nat64.Contains(ip) {
-		return ip, false, refuse("hides an IPv4 address in an IPv6 one; write the IPv4 address")
-	}
-	return ip, true, nil
 }
 
 // checkName applies the rules for host names (specification section 6.1 asks
@@ -247,12 +237,9 @@ func labelProblem(label string) string {
 
 // isUnder reports whether host is one of names or lies under one of them.
 func isUnder(host string, names []string) bool {
-	for _, name := range names {
-		if host == name || strings.HasSuffix(host, "."+name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool {
+		return host == name || strings.HasSuffix(host, "."+name)
+	})
 }
 
 // CheckResolved asks DNS once, when a subscription is saved. A name that leads

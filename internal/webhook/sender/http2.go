@@ -129,19 +129,15 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	}
 	c.served.Store(true)
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
-	// The transport takes any whole number.
-	if status, _, _ := strings.Cut(resp.Status, " "); !isStatus(status) {
+	// The transport takes any whole number, HTTP three digits.
+	status, _, _ := strings.Cut(resp.Status, " ")
+	if len(status) != 3 || strings.Trim(status, "0123456789") != "" {
 		_ = resp.Body.Close()
 		return answer{sent: true, firstByte: got.firstByte},
 			newSendError(ClassProtocol, CauseNotHTTP, fmt.Errorf("status %q", status))
 	}
 	resp.Body = &limitedBody{meter: meter{source: resp.Body, left: maxWire}, Closer: resp.Body}
 	return got, nil
-}
-
-// isStatus tells whether a status is written as HTTP wants it, by three digits.
-func isStatus(text string) bool {
-	return len(text) == 3 && strings.Trim(text, "0123456789") == ""
 }
 
 // http2Error recognises some errors by the transport's words, because it keeps

@@ -1,7 +1,7 @@
 package sender
 
 import (
-	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -45,16 +45,8 @@ func (i Identity) Headers() []Header {
 	}
 	if i.Reference != "" {
 		// Every byte but RFC 3986's unreserved characters as %XX: any text fits into a header.
-		var encoded strings.Builder
-		for _, c := range []byte(i.Reference) {
-			if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-				strings.IndexByte("-._~", c) >= 0 {
-				encoded.WriteByte(c)
-			} else {
-				fmt.Fprintf(&encoded, "%%%02X", c)
-			}
-		}
-		set.plain("x-drawbridge-reference", encoded.String())
+		encoded := strings.ReplaceAll(url.QueryEscape(i.Reference), "+", "%20")
+		set.plain("x-drawbridge-reference", encoded)
 	}
 	return set
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -72,38 +71,29 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 		return err
 	}
 	defer made.conn.Close()
-	if u.Scheme == "http" {
-		if !ask {
-			return nil
+	var secured *tls.Conn
+	if u.Scheme == "https" {
+		secured, p.Timings.TLS, err = s.handshake(ctx, made.conn, u.Hostname(), false)
+		if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
 		}
-		c := newHTTP1(s.pool, endpoint{}, made.conn, made.conn, peer{addr: made.addr})
-		return s.ask(ctx, p, c, u)
+		if err != nil {
+			return tlsError(ctx, err, s.now())
+		}
+		state := secured.ConnectionState()
+		p.TLSVersion = tls.VersionName(state.Version)
+		p.noteChains(state.VerifiedChains)
 	}
-	start := time.Now()
-	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), false))
-	err = secured.HandshakeContext(ctx)
-	p.Timings.TLS = time.Since(start)
-	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
-	}
-	if err != nil {
-		return tlsError(ctx, err, s.now())
-	}
-	state := secured.ConnectionState()
-	p.TLSVersion = tls.VersionName(state.Version)
-	p.noteChains(state.VerifiedChains)
 	if !ask {
 		return nil
 	}
-	from := peer{addr: made.addr}
-	if state.NegotiatedProtocol != "h2" {
-		return s.ask(ctx, p, newHTTP1(s.pool, endpoint{}, secured, made.conn, from), u)
-	}
-	c, err := s.newHTTP2(ctx, endpoint{}, secured, from)
+	c, err := s.speak(ctx, endpoint{}, made, secured)
 	if err != nil {
-		return answerError(ctx, err)
+		return err
 	}
-	c.private = true // deliveries have connections of their own
+	if own, ok := c.(*http2Conn); ok {
+		own.private = true // deliveries have connections of their own
+	}
 	return s.ask(ctx, p, c, u)
 }
 
@@ -149,15 +139,10 @@ func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) er
 		return nil
 	}
 	p.Location = printable(got.response.Header.Get("Location"), maxLocation)
-	f := newSendError(ClassHTTP3xx, CauseStatus, nil)
-	f.detail = fmt.Sprintf("%d, a redirect to %s; deliveries do not follow redirects",
+	return newSendError(ClassHTTP3xx, CauseStatus, nil).saying(
+		"%d, a redirect to %s; deliveries do not follow redirects",
 		p.Status, cmp.Or(p.Location, "nowhere"))
-	return f
 }
-
-// certificateDays are the days before a certificate's end at which it is warned
-// about, the largest first.
-var certificateDays = []int{21, 7, 1}
 
 // CertificateWarning returns for how many days at most a certificate is still
 // valid, as far as that is worth a warning: 21, 7 or 1; -1 once it has expired,
@@ -166,13 +151,12 @@ func CertificateWarning(expires, now time.Time) int {
 	if !expires.After(now) {
 		return -1
 	}
-	found := 0
-	for _, days := range certificateDays {
+	for _, days := range []int{1, 7, 21} {
 		if expires.Sub(now) <= time.Duration(days)*24*time.Hour {
-			found = days
+			return days
 		}
 	}
-	return found
+	return 0
 }
 
 // Finding sums a probe up in one line that stays the same while nothing changes.
@@ -182,7 +166,7 @@ func (p Probe) Finding() string {
 		text = p.Error
 	}
 	if !p.Expires.IsZero() {
-		text += "; certificate until " + p.Expires.UTC().Format("2006-01-02")
+		text += "; certificate until " + p.Expires.UTC().Format(time.DateOnly)
 	}
 	return text
 }

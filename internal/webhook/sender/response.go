@@ -117,16 +117,9 @@ func decode(
 	if !ok {
 		unzip = new(gzip.Reader)
 	}
-	if err := unzip.Reset(buffered); err != nil {
-		return errorReader{err}, "", done
-	}
+	_ = unzip.Reset(buffered) // whoever reads gets its error
 	return unzip, "", func() { gzipReaders.Put(unzip) }
 }
-
-// errorReader fails at once.
-type errorReader struct{ err error }
-
-func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
 // join puts two notes, either of which may be empty, into one.
 func join(first, second string) string {

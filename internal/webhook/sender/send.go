@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -177,22 +178,47 @@ func (s *Sender) open(
 	if err != nil {
 		return nil, err
 	}
-	if u.Scheme == "http" {
-		return newHTTP1(s.pool, end, made.conn, made.conn, peer{addr: made.addr}), nil
+	var secured *tls.Conn
+	if u.Scheme == "https" {
+		secured, a.Timings.TLS, err = s.handshake(ctx, made.conn, u.Hostname(), end.http1)
+		if err != nil {
+			_ = made.conn.Close()
+			return nil, tlsError(ctx, err, s.now())
+		}
+	}
+	c, err := s.speak(ctx, end, made, secured)
+	if shared, ok := c.(*http2Conn); ok && !s.pool.share(shared) {
+		shared.private = true // nobody else has it; one that is shared is others' already
+	}
+	return c, err
+}
+
+// handshake secures a connection and tells how long that took.
+func (s *Sender) handshake(
+	ctx context.Context, conn net.Conn, host string, http1 bool,
+) (*tls.Conn, time.Duration, error) {
+	config := s.tls.Clone()
+	config.ServerName = host
+	config.NextProtos = []string{"h2", "http/1.1"}
+	if http1 {
+		config.NextProtos = []string{"http/1.1"}
 	}
 	start := time.Now()
-	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), end.http1))
-	err = secured.HandshakeContext(ctx)
-	a.Timings.TLS = time.Since(start)
-	if err != nil {
-		_ = made.conn.Close()
-		return nil, tlsError(ctx, err, s.now())
+	secured := tls.Client(conn, config)
+	err := secured.HandshakeContext(ctx)
+	return secured, time.Since(start), err
+}
+
+// speak begins to speak HTTP over a new connection, secured unless nil.
+func (s *Sender) speak(
+	ctx context.Context, end endpoint, made link, secured *tls.Conn,
+) (connection, error) {
+	from := peer{addr: made.addr}
+	if secured == nil {
+		return newHTTP1(s.pool, end, made.conn, made.conn, from), nil
 	}
 	state := secured.ConnectionState()
-	from := peer{
-		addr: made.addr, tls: tls.VersionName(state.Version),
-		expires: state.PeerCertificates[0].NotAfter,
-	}
+	from.tls, from.expires = tls.VersionName(state.Version), state.PeerCertificates[0].NotAfter
 	if state.NegotiatedProtocol != "h2" {
 		return newHTTP1(s.pool, end, secured, made.conn, from), nil
 	}
@@ -201,19 +227,5 @@ func (s *Sender) open(
 		_ = made.conn.Close()
 		return nil, answerError(ctx, err)
 	}
-	if !s.pool.share(c) {
-		c.private = true // nobody else has it; one that is shared is others' already
-	}
 	return c, nil
-}
-
-// tlsConfig returns the configuration for one connection.
-func (s *Sender) tlsConfig(host string, http1 bool) *tls.Config {
-	config := s.tls.Clone()
-	config.ServerName = host
-	config.NextProtos = []string{"h2", "http/1.1"}
-	if http1 {
-		config.NextProtos = []string{"http/1.1"}
-	}
-	return config
 }

@@ -76,6 +76,12 @@ func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	return made
 }
 
+// saying gives the error another detail.
+func (e *sendError) saying(format string, args ...any) *sendError {
+	e.detail = printable(fmt.Sprintf(format, args...), maxErrorText)
+	return e
+}
+
 // asSendError is the send error within err; what is none was no HTTP.
 func asSendError(err error) *sendError {
 	if f, ok := errors.AsType[*sendError](err); ok {
@@ -111,13 +117,9 @@ func dnsError(ctx context.Context, host string, err error) error {
 		// The resolver's text may name its server, which is ours and nobody's
 		// business: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
 		text := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
-		f := newSendError(ClassDNS, cause, err)
-		f.detail = printable(host+": "+strings.TrimSpace(text), maxErrorText)
-		return f
+		return newSendError(ClassDNS, cause, err).saying("%s: %s", host, strings.TrimSpace(text))
 	}
-	f := newSendError(ClassDNS, cause, err)
-	f.detail = host
-	return f
+	return newSendError(ClassDNS, cause, err).saying("%s", host)
 }
 
 func blockedError(err error) error { return newSendError(ClassBlocked, CauseBlocked, err) }
@@ -163,18 +165,15 @@ func tlsError(ctx context.Context, err error, now time.Time) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		const day = "2006-01-02 15:04 UTC"
 		cert := invalid.Cert
-		f := newSendError(ClassTLS, CauseExpired, nil)
-		f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
-			Roughly(now.Sub(cert.NotAfter)))
 		if now.Before(cert.NotBefore) {
-			f.cause, f.detail = CauseNotYet, "it begins on "+cert.NotBefore.UTC().Format(day)
+			return newSendError(ClassTLS, CauseNotYet, nil).saying(
+				"it begins on %s", cert.NotBefore.UTC().Format(day))
 		}
-		return f
+		return newSendError(ClassTLS, CauseExpired, nil).saying("it ended on %s, %s ago",
+			cert.NotAfter.UTC().Format(day), Roughly(now.Sub(cert.NotAfter)))
 	case errors.As(err, &name):
-		f := newSendError(ClassTLS, CauseWrongName, name)
-		f.detail = printable(fmt.Sprintf("it is valid for %s, not for %s",
-			namesOf(name.Certificate), name.Host), maxErrorText)
-		return f
+		return newSendError(ClassTLS, CauseWrongName, name).saying("it is valid for %s, not for %s",
+			namesOf(name.Certificate), name.Host)
 	case errors.As(err, &authority):
 		f := newSendError(ClassTLS, CauseUntrusted, authority)
 		f.detail = "its issuer is unknown, or the endpoint does not send the certificates in between"
