@@ -72,8 +72,7 @@ func (s *Service) Follow(
 	ctx context.Context, query Query, wait time.Duration, resting func(),
 ) (Page, error) {
 	began := time.Now()
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
+	timeout := time.After(wait)
 	for {
 		page, err := s.Read(ctx, query)
 		page.Waited = time.Since(began)
@@ -89,7 +88,7 @@ func (s *Service) Follow(
 		select {
 		case <-w.woken:
 			woken = true
-		case <-timeout.C:
+		case <-timeout:
 		case <-s.released:
 		case <-ctx.Done():
 			err = context.Cause(ctx)

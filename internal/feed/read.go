@@ -169,16 +169,6 @@ func (s *Service) entries(
 	return s.among(ctx, query)
 }
 
-// pageRow is what a statement returns: its bounds, once without an entry if it has
-// none.
-type pageRow struct {
-	bounds
-
-	Position   *Cursor    `db:"position"`
-	EventUID   *uuid.UUID `db:"event_uid"`
-	OccurredAt *time.Time `db:"occurred_at"`
-}
-
 // The start of a page is where the reader is, and without a cursor the oldest that works.
 const readBounds = `
 	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
@@ -256,7 +246,12 @@ func (s *Service) page(
 	if len(query.Kinds) > 0 {
 		kinds = pq.Array(query.Kinds)
 	}
-	var rows []pageRow
+	var rows []struct { // once without an entry if there is none
+		bounds
+		Position   *Cursor    `db:"position"`
+		EventUID   *uuid.UUID `db:"event_uid"`
+		OccurredAt *time.Time `db:"occurred_at"`
+	}
 	err := s.DB.SelectContext(ctx, &rows, statement,
 		pq.Array(query.MerchantUIDs), kinds, query.After, query.Limit+1, most)
 	if err != nil {

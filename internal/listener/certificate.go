@@ -73,20 +73,15 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.checked) >= f.every {
-		if err := f.reload(); err != nil {
+		if err := f.load(); err != nil {
 			slog.Error("reading the new certificate; the former one stays in use", "error", err)
 		}
 	}
 	return f.current, nil
 }
 
+// load reads the files if they are new. Once others have the certificate, the caller holds the lock.
 func (f *certificateFiles) load() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.reload()
-}
-
-func (f *certificateFiles) reload() error {
 	f.checked = time.Now()
 	var newest time.Time
 	for _, path := range []string{f.cert, f.key} {

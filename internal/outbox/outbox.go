@@ -13,7 +13,6 @@ package outbox
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -126,16 +125,14 @@ func (p *Publisher) Run(ctx context.Context) {
 			continue
 		}
 		look = min(2*look, mostLook)
-		timer := time.NewTimer(look)
 		select {
 		case <-ctx.Done():
 		case <-p.recorded:
 			look = leastLook
 		case <-elsewhere:
 			look = leastLook
-		case <-timer.C:
+		case <-time.After(look):
 		}
-		timer.Stop()
 	}
 }
 
@@ -248,9 +245,20 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 		case postgres.IsUnique(err, feedKey): // as in publish
 			continue
 		}
-		next, nextErr := p.next(ctx, but)
+		// The event that the next round begins with.
+		var next struct {
+			Place       int64     `db:"outbox_id"`
+			Application uuid.UUID `db:"application_uid"`
+		}
+		nextErr := p.DB.GetContext(ctx, &next, `
+			SELECT outbox_id, application_uid
+			  FROM outbox
+			 WHERE outbox_id >= $1
+			   AND application_uid <> ALL ($2)
+			 ORDER BY outbox_id
+			 LIMIT 1`, p.end.from, pq.Array(but))
 		switch {
-		case err == nil && errors.Is(nextErr, sql.ErrNoRows):
+		case err == nil && postgres.IsNoRows(nextErr):
 			return all, errs
 		case nextErr != nil:
 			return all, errors.Join(errs, err, nextErr)
@@ -264,22 +272,4 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 		p.stuck.applications = append(p.stuck.applications, next.Application)
 		p.stuck.from = min(p.stuck.from, next.Place)
 	}
-}
-
-// entry is an event in the outbox.
-type entry struct {
-	Place       int64     `db:"outbox_id"`
-	Application uuid.UUID `db:"application_uid"`
-}
-
-// next is the event that a round begins with, but of some applications.
-func (p *Publisher) next(ctx context.Context, but []uuid.UUID) (found entry, err error) {
-	err = p.DB.GetContext(ctx, &found, `
-		SELECT outbox_id, application_uid
-		  FROM outbox
-		 WHERE outbox_id >= $1
-		   AND application_uid <> ALL ($2)
-		 ORDER BY outbox_id
-		 LIMIT 1`, p.end.from, pq.Array(but))
-	return found, err
 }

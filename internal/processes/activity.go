@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lib/pq"
+
 	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
 )
 
 // MaxActivity is what the counts of an Activity go up to.
@@ -38,35 +41,32 @@ type activitySpan struct {
 // MaxActivity. Where they are dear to read, they may be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
 	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
-		var activity Activity
-		err := s.DB.SelectContext(ctx, &activity.Applications, `
-			SELECT k.state, (SELECT count(*)
-			                   FROM (SELECT
-			                           FROM applications
-			                          WHERE status = k.state
-			                            AND created_at >= date_trunc('minute', $1::timestamptz)
-			                            AND created_at < $2
-			                          LIMIT $3) AS made) AS count
-			  FROM unnest(ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull',
-			                    'Pend Clearance', 'Approved', 'Declined', 'Closed'])
-			       WITH ORDINALITY AS k (state, place)
-			 ORDER BY k.place`, since, until, MaxActivity)
-		if err != nil {
-			return Activity{}, fmt.Errorf("counting applications: %w", err)
+		count := func(table, at string, states any) (counts []StateCount, err error) {
+			err = s.DB.SelectContext(ctx, &counts, `
+				SELECT k.state, (SELECT count(*)
+				                   FROM (SELECT
+				                           FROM `+table+`
+				                          WHERE status = k.state
+				                            AND `+at+` >= date_trunc('minute', $1::timestamptz)
+				                            AND `+at+` < $2
+				                          LIMIT $3) AS made) AS count
+				  FROM unnest($4::text[]) WITH ORDINALITY AS k (state, place)
+				 ORDER BY k.place`, since, until, MaxActivity, pq.Array(states))
+			if err != nil {
+				return nil, fmt.Errorf("counting %s: %w", table, err)
+			}
+			return counts, nil
 		}
-		err = s.DB.SelectContext(ctx, &activity.Draws, `
-			SELECT k.state,
-			       (SELECT count(*) FROM (SELECT
-			                                FROM disbursements
-			                               WHERE status = k.state
-			                                 AND requested_at >= date_trunc('minute', $1::timestamptz)
-			                                 AND requested_at < $2
-			                               LIMIT $3) AS made) AS count
-			  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
-			                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
-			 ORDER BY k.place`, since, until, MaxActivity)
+		var activity Activity
+		var err error
+		activity.Applications, err = count(`applications`, `created_at`,
+			lending.AllApplicationStatuses())
 		if err != nil {
-			return Activity{}, fmt.Errorf("counting draws: %w", err)
+			return Activity{}, err
+		}
+		activity.Draws, err = count(`disbursements`, `requested_at`, lending.AllFundingStatuses())
+		if err != nil {
+			return Activity{}, err
 		}
 		err = s.DB.QueryRowContext(ctx, `
 			SELECT (SELECT count(*)

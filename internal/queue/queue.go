@@ -60,15 +60,15 @@ const workedWithin = 15 * time.Minute
 
 // Queue is one queue as it is now.
 type Queue struct {
-	Name string
+	Name string `db:"name"`
 	// PausedAt is nil while the queue is worked.
-	PausedAt *time.Time
+	PausedAt *time.Time `db:"paused_at"`
 	// SeenAt is when a process last worked the queue; nil when none does.
-	SeenAt *time.Time
+	SeenAt *time.Time `db:"updated_at"`
 	// Depth counts the jobs of each state, up to one more than MaxCount.
-	Depth map[State]int
+	Depth map[State]int `db:"-"`
 	// Oldest is since when the oldest job has been due; nil without one.
-	Oldest *time.Time
+	Oldest *time.Time `db:"oldest"`
 }
 
 // Worked tells whether a process works the queue.
@@ -79,11 +79,8 @@ func (q Queue) Worked(now time.Time) bool {
 // Queues lists every queue by name.
 func (s *Service) Queues(ctx context.Context) ([]Queue, error) {
 	var rows []struct {
-		Name     string     `db:"name"`
-		PausedAt *time.Time `db:"paused_at"`
-		SeenAt   *time.Time `db:"updated_at"`
-		Oldest   *time.Time `db:"oldest"`
-		Counts   []byte     `db:"counts"`
+		Queue
+		Counts []byte `db:"counts"`
 	}
 	// Each count stops at its bound, and each subquery follows the index by
 	// state, queue, priority and time: the page stays quick over a backlog.
@@ -106,13 +103,10 @@ func (s *Service) Queues(ctx context.Context) ([]Queue, error) {
 	}
 	queues := make([]Queue, 0, len(rows))
 	for _, row := range rows {
-		queue := Queue{
-			Name: row.Name, PausedAt: row.PausedAt, SeenAt: row.SeenAt, Oldest: row.Oldest,
-		}
-		if err := json.Unmarshal(row.Counts, &queue.Depth); err != nil {
+		if err := json.Unmarshal(row.Counts, &row.Depth); err != nil {
 			return nil, fmt.Errorf("reading the depth of queue %s: %w", row.Name, err)
 		}
-		queues = append(queues, queue)
+		queues = append(queues, row.Queue)
 	}
 	return queues, nil
 }

@@ -76,11 +76,10 @@ func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Orde
 	}
 	order.UID, order.Remaining = postgres.NewUID(tx.Now), order.Count
 	order.CreatedAt, order.ExpiresAt = tx.Now, tx.Now.Add(life)
-	_, err := tx.ExecContext(ctx, `
+	_, err := tx.NamedExecContext(ctx, `
 		INSERT INTO sandbox_faults (`+orderColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, order.UID, order.SubscriptionUID,
-		string(order.Fault), order.Count, order.Remaining, order.Delay, order.CreatedAt,
-		order.ExpiresAt)
+		VALUES (:fault_uid, :subscription_uid, :fault, :count, :remaining, :delay_seconds,
+		        :created_at, :expires_at)`, order)
 	if err != nil {
 		return Order{}, fmt.Errorf("inserting a fault of subscription %s: %w",
 			order.SubscriptionUID, err)
@@ -221,15 +220,13 @@ func assign(
 func give(
 	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
 ) ([]use, error) {
+	wait := time.Duration(postgres.OrZero(order.Delay)) * time.Second
+	if order.Fault == delivery.FaultReorder {
+		wait = patience
+	}
 	var until *time.Time
-	switch order.Fault {
-	case delivery.FaultDelay:
-		at := tx.Now.Add(time.Duration(postgres.OrZero(order.Delay)) * time.Second)
-		until = &at
-	case delivery.FaultReorder:
-		at := tx.Now.Add(patience)
-		until = &at
-	case delivery.FaultDuplicate, delivery.FaultBadSignature, delivery.FaultTruncate:
+	if wait > 0 {
+		until = new(tx.Now.Add(wait))
 	}
 	chosen, err := choose(ctx, tx, order, uid, upTo)
 	if err != nil || len(chosen) == 0 {
