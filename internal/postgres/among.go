@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"database/sql/driver"
+
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 )
@@ -17,4 +19,15 @@ func Among[T uuid.UUID | int64](values []T) (condition string, argument any) {
 		return ` = (SELECT $1::` + kind + `) `, values[0]
 	}
 	return ` = ANY ($1::` + kind + `[]) `, pq.Array(values)
+}
+
+// UIDs is a column of type uuid[].
+type UIDs []uuid.UUID
+
+// Scan reads the column.
+func (u *UIDs) Scan(column any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(column) }
+
+// Value is what the column holds; nil is no NULL, but none.
+func (u UIDs) Value() (driver.Value, error) {
+	return pq.Array(append([]uuid.UUID{}, u...)).Value()
 }

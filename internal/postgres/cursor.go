@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,4 +107,33 @@ func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {
 	}
 	rows = rows[:limit]
 	return rows, place(rows[limit-1])
+}
+
+// List is a list of rows that is sorted by time and identifier, newest first.
+type List[T any] struct {
+	// What names the rows in errors.
+	What string
+	// Select is the statement up to its conditions, At and UID are the columns of its order.
+	Select, At, UID string
+	// Place is where a row stands.
+	Place func(row T) Cursor
+}
+
+// Page returns one page of the rows that meet the conditions, and the cursor of the next, zero on
+// the last one. Error: VALIDATION_ERROR for the limit.
+func (l List[T]) Page(
+	ctx context.Context, db Querier, c Conditions, page Paging,
+) ([]T, Cursor, error) {
+	if err := page.Check(); err != nil {
+		return nil, Cursor{}, err
+	}
+	c.OlderThan(page.From, l.At, l.UID)
+	rows := []T{}
+	text := l.Select + c.Where() + ` ORDER BY ` + l.At + ` DESC, ` + l.UID + ` DESC LIMIT ` +
+		c.Bind(page.Limit+1)
+	if err := db.SelectContext(ctx, &rows, text, c.Args...); err != nil {
+		return nil, Cursor{}, fmt.Errorf("listing %s: %w", l.What, err)
+	}
+	rows, next := Page(rows, page.Limit, l.Place)
+	return rows, next, nil
 }
