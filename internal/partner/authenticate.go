@@ -47,7 +47,7 @@ type Caller struct {
 	MerchantUID uuid.UUID
 	// MerchantUIDs are the merchants of the call: MerchantUID alone, or all that a group
 	// client may act for.
-	MerchantUIDs UIDs
+	MerchantUIDs postgres.UIDs
 	// RatePerSecond and Burst are the client's limits, for Limiter.Take.
 	RatePerSecond int
 	Burst         int
@@ -66,7 +66,7 @@ type credential struct {
 	// client's if none was named, and NULL otherwise.
 	MerchantUID uuid.NullUUID `db:"merchant_uid"`
 	// MerchantUIDs are all merchants of a group's client if none was named.
-	MerchantUIDs UIDs `db:"merchant_uids"`
+	MerchantUIDs postgres.UIDs `db:"merchant_uids"`
 }
 
 // Authenticate checks the three credential headers (specification section 5),
@@ -109,7 +109,7 @@ func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Cal
 			"the merchant named in %s is not associated with these credentials", merchantHeader)
 	}
 	caller.MerchantUID = found.MerchantUID.UUID
-	caller.MerchantUIDs = UIDs{caller.MerchantUID}
+	caller.MerchantUIDs = postgres.UIDs{caller.MerchantUID}
 	return caller, nil
 }
 
@@ -244,15 +244,11 @@ func (s *Service) DemoClients(ctx context.Context) ([]string, error) {
 	var accepted []string
 	for _, name := range []string{DemoPlain, DemoGroup} {
 		published := DemoCredentials(name)
-		var stored storedSecrets
-		err := s.DB.GetContext(ctx, &stored, `
-			SELECT secret_hash, previous_secret_hash, previous_valid_until, revoked_at
-			  FROM clients
-			 WHERE client_id = $1`, published.ClientID)
-		if err != nil && !postgres.IsNoRows(err) {
-			return nil, fmt.Errorf("looking for demo clients: %w", err)
+		accepts, err := s.Accepts(ctx, published)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil && stored.accepts(published.Secret, s.DB.Now()) {
+		if accepts {
 			accepted = append(accepted, published.ClientID)
 		}
 	}

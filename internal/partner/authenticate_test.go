@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
 )
 
 func TestAuthenticate(t *testing.T) {
@@ -87,7 +88,7 @@ func TestAuthenticate(t *testing.T) {
 			}
 			want := partner.Caller{
 				ClientID: test.as.ClientID, PartnerUID: h.ownerOf(t, test.as.ClientID),
-				MerchantUID: test.want, MerchantUIDs: partner.UIDs{test.want},
+				MerchantUID: test.want, MerchantUIDs: postgres.UIDs{test.want},
 				RatePerSecond: 50, Burst: 100,
 			}
 			if diff := cmp.Diff(want, caller); err != nil || diff != "" {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 )
 
 // The limits of a client that was given none.
@@ -57,12 +57,15 @@ type Rotated struct {
 	PreviousValidUntil *time.Time
 }
 
+// newSecret returns a random secret of 256 bits.
+func newSecret() string { return secret.NewToken(secretPrefix).Reveal() }
+
 // CreateClient issues credentials. Errors: NOT_FOUND for the partner,
 // VALIDATION_ERROR for its merchants.
 func (s *Service) CreateClient(
 	ctx context.Context, tx *postgres.Tx, request NewClient,
 ) (Issued, error) {
-	var owned UIDs
+	var owned postgres.UIDs
 	err := tx.GetContext(ctx, &owned, `
 		SELECT ARRAY(SELECT m.merchant_uid
 		               FROM merchants m
@@ -77,7 +80,7 @@ func (s *Service) CreateClient(
 		return Issued{}, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
 	}
 	const field = "merchant"
-	merchants := []uuid.UUID(owned)
+	merchants := owned
 	if len(request.MerchantUIDs) > 0 {
 		merchants = nil
 	}
@@ -115,7 +118,7 @@ func (s *Service) CreateClient(
 		INSERT INTO client_merchants (client_id, merchant_uid, partner_uid)
 		SELECT client_id, unnest($8::uuid[]), partner_uid FROM client`,
 		credentials.ClientID, request.PartnerUID, request.Group, hash[:],
-		DefaultRatePerSecond, DefaultBurst, tx.Now, pq.Array(merchants), hint(credentials.Secret))
+		DefaultRatePerSecond, DefaultBurst, tx.Now, merchants, hint(credentials.Secret))
 	if err != nil {
 		return Issued{}, fmt.Errorf("inserting client %s: %w", credentials.ClientID, err)
 	}
@@ -207,22 +210,12 @@ func (s *Service) SetRate(
 
 // lockActive locks the row of a client that is not revoked.
 func lockActive(ctx context.Context, tx *postgres.Tx, id string) error {
-	var revoked bool
-	err := tx.GetContext(ctx, &revoked, `
-		SELECT revoked_at IS NOT NULL
-		  FROM clients
-		 WHERE client_id = $1
-		   FOR NO KEY UPDATE`, lookupID(id))
-	switch {
-	case postgres.IsNoRows(err):
-		return errNoClient(id)
-	case err != nil:
-		return fmt.Errorf("locking client %s: %w", id, err)
-	case revoked:
-		return lending.NewError(lending.CodeInvalidState,
+	client, err := loadClient(ctx, tx, id, forChange)
+	if err == nil && client.RevokedAt != nil {
+		err = lending.NewError(lending.CodeInvalidState,
 			"client %s is revoked; create a new one", id)
 	}
-	return nil
+	return err
 }
 
 func errNoClient(id string) error {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
 )
@@ -22,7 +21,7 @@ type Client struct {
 	RatePerSecond int       `db:"rate_per_second"`
 	Burst         int       `db:"rate_burst"`
 	// MerchantUIDs are in the order of their creation.
-	MerchantUIDs UIDs `db:"merchant_uids"`
+	MerchantUIDs postgres.UIDs `db:"merchant_uids"`
 	// Hint is the last four characters of the secret, and PreviousHint of the one
 	// before; empty for secrets of old.
 	Hint         string `db:"secret_hint"`
@@ -41,12 +40,6 @@ type Client struct {
 func (c Client) IsRotating(now time.Time) bool {
 	return c.PreviousValidUntil != nil && now.Before(*c.PreviousValidUntil)
 }
-
-// UIDs is a column of type uuid[].
-type UIDs []uuid.UUID
-
-// Scan reads the column.
-func (u *UIDs) Scan(source any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(source) }
 
 // ClientFilter narrows a list of clients.
 type ClientFilter struct {
@@ -73,8 +66,23 @@ const selectClients = `
 
 // Client returns one client. Error: NOT_FOUND.
 func (s *Service) Client(ctx context.Context, id string) (Client, error) {
+	return loadClient(ctx, s.DB, id, "")
+}
+
+// LockClient returns a client, which nobody else changes before the transaction ends. Error:
+// NOT_FOUND.
+func (s *Service) LockClient(ctx context.Context, tx *postgres.Tx, id string) (Client, error) {
+	return loadClient(ctx, tx, id, forChange)
+}
+
+// forChange locks the clients c.
+const forChange = ` FOR NO KEY UPDATE OF c`
+
+func loadClient(
+	ctx context.Context, db postgres.Querier, id, lock string,
+) (Client, error) {
 	var client Client
-	err := s.DB.GetContext(ctx, &client, selectClients+` WHERE c.client_id = $1`, lookupID(id))
+	err := db.GetContext(ctx, &client, selectClients+` WHERE c.client_id = $1`+lock, lookupID(id))
 	if postgres.IsNoRows(err) {
 		return Client{}, errNoClient(id)
 	}
@@ -94,23 +102,6 @@ func (s *Service) Accepts(ctx context.Context, credentials Credentials) (bool, e
 		return false, fmt.Errorf("loading the secrets of client %s: %w", credentials.ClientID, err)
 	}
 	return stored.accepts(credentials.Secret, s.DB.Now()), nil
-}
-
-// LockClient returns a client, which nobody else changes before the transaction ends. Error:
-// NOT_FOUND.
-func (s *Service) LockClient(
-	ctx context.Context, tx *postgres.Tx, id string,
-) (Client, error) {
-	var client Client
-	err := tx.GetContext(ctx, &client,
-		selectClients+` WHERE c.client_id = $1 FOR NO KEY UPDATE OF c`, lookupID(id))
-	if postgres.IsNoRows(err) {
-		return Client{}, errNoClient(id)
-	}
-	if err != nil {
-		return Client{}, fmt.Errorf("locking client %s: %w", id, err)
-	}
-	return client, nil
 }
 
 // ListClients returns a page of clients, newest first, and the cursor of the

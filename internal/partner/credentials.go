@@ -1,7 +1,6 @@
 package partner
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -18,9 +17,6 @@ const (
 	secretPrefix   = "dbs_"
 )
 
-// secretBytes is the entropy of a secret.
-const secretBytes = 32
-
 // hintLength is how much of a secret may be shown later, in characters.
 const hintLength = 4
 
@@ -30,13 +26,6 @@ type Credentials struct {
 	ClientID string
 	// Secret is known to the partner alone once it was shown.
 	Secret string
-}
-
-func newSecret() string {
-	random := make([]byte, secretBytes)
-	// The standard library ends the program rather than return an error here.
-	_, _ = rand.Read(random)
-	return secretPrefix + base64.RawURLEncoding.EncodeToString(random)
 }
 
 // hint returns the end of a secret, by which people tell secrets apart. It gives

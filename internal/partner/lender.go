@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -86,13 +85,7 @@ func (l *scopeList) Scan(source any) error {
 }
 
 // Value writes the column.
-func (l scopeList) Value() (driver.Value, error) {
-	texts := make(pq.StringArray, 0, len(l))
-	for _, scope := range l {
-		texts = append(texts, string(scope))
-	}
-	return texts.Value()
-}
+func (l scopeList) Value() (driver.Value, error) { return pq.Array([]Scope(l)).Value() }
 
 // networkList is a column of type cidr[].
 type networkList []netip.Prefix
@@ -129,12 +122,12 @@ func (n NewLenderClient) parse() (System, error) {
 	made := System{From: networkList{}}
 	made.Name = errs.Name("name", n.Name, maxClientName)
 	if len(n.Scopes) == 0 {
-		errs.Add("scope", `"scope" is required: at least one of %s`, scopeNames())
+		errs.Add("scope", `"scope" is required: at least one of %s`, lending.JoinNames(Scopes()))
 	}
 	for _, name := range n.Scopes {
 		scope := Scope(name)
 		if !slices.Contains(Scopes(), scope) {
-			errs.Add("scope", `"scope" must be one of: %s`, scopeNames())
+			errs.Add("scope", `"scope" must be one of: %s`, lending.JoinNames(Scopes()))
 		} else if !slices.Contains(made.Scopes, scope) {
 			made.Scopes = append(made.Scopes, scope)
 		}
@@ -170,14 +163,6 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
 	}
 	return network.Masked(), nil
-}
-
-func scopeNames() string {
-	names := make([]string, 0, len(Scopes()))
-	for _, scope := range Scopes() {
-		names = append(names, string(scope))
-	}
-	return strings.Join(names, ", ")
 }
 
 // CreateLenderClient issues credentials to one of the lender's systems. Error:

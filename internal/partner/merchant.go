@@ -50,15 +50,21 @@ func (s *Service) CreateMerchant(
 	return merchant, nil
 }
 
+const selectMerchants = `SELECT merchant_uid, partner_uid, name, created_at FROM merchants`
+
 // Merchant returns one merchant. Error: NOT_FOUND.
 func (s *Service) Merchant(ctx context.Context, uid uuid.UUID) (Merchant, error) {
+	return loadMerchant(ctx, s.DB, uid, "")
+}
+
+// loadMerchant returns a merchant, locked as the clause says. Error: NOT_FOUND.
+func loadMerchant(
+	ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string,
+) (Merchant, error) {
 	var merchant Merchant
-	err := s.DB.GetContext(ctx, &merchant, `
-		SELECT merchant_uid, partner_uid, name, created_at
-		  FROM merchants
-		 WHERE merchant_uid = $1`, uid)
+	err := db.GetContext(ctx, &merchant, selectMerchants+` WHERE merchant_uid = $1`+lock, uid)
 	if postgres.IsNoRows(err) {
-		return Merchant{}, errNoMerchant(uid)
+		return Merchant{}, lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
 	}
 	if err != nil {
 		return Merchant{}, fmt.Errorf("loading merchant %s: %w", uid, err)
@@ -71,27 +77,10 @@ func (s *Service) Merchant(ctx context.Context, uid uuid.UUID) (Merchant, error)
 func (s *Service) ListMerchants(
 	ctx context.Context, filter MerchantFilter, page postgres.Paging,
 ) ([]Merchant, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	rows := []Merchant{}
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT merchant_uid, partner_uid, name, created_at
-		  FROM merchants
-		 WHERE ($1::uuid IS NULL OR partner_uid = $1)
-		   AND ($2::timestamptz IS NULL OR (created_at, merchant_uid) < ($2, $3))
-		 ORDER BY created_at DESC, merchant_uid DESC
-		 LIMIT $4`,
-		postgres.OrNull(filter.PartnerUID), postgres.OrNull(page.From.At), page.From.UID, page.Limit+1)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing merchants: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(merchant Merchant) postgres.Cursor {
-		return postgres.Cursor{At: merchant.CreatedAt, UID: merchant.UID}
-	})
-	return rows, next, nil
-}
-
-func errNoMerchant(uid uuid.UUID) error {
-	return lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
+	var c postgres.Conditions
+	c.When(filter.PartnerUID != uuid.Nil, `partner_uid = ?`, filter.PartnerUID)
+	return postgres.List[Merchant]{
+		What: "merchants", Select: selectMerchants, At: `created_at`, UID: `merchant_uid`,
+		Place: func(m Merchant) postgres.Cursor { return postgres.Cursor{At: m.CreatedAt, UID: m.UID} },
+	}.Page(ctx, s.DB, c, page)
 }

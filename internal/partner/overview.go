@@ -27,29 +27,19 @@ type Summary struct {
 func (s *Service) Summaries(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	c := filter.conditions()
-	c.OlderThan(page.From, `p.created_at`, `p.partner_uid`)
-	rows := []Summary{}
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT p.partner_uid, p.name, p.contact, p.created_at,
+	return postgres.List[Summary]{
+		What: "summaries of partners",
+		Select: `
+		SELECT ` + columns + `,
 		       (SELECT count(*) FROM merchants m WHERE m.partner_uid = p.partner_uid) AS merchants,
 		       (SELECT count(*) FROM clients c
 		         WHERE c.partner_uid = p.partner_uid AND c.revoked_at IS NULL) AS clients,
 		       (SELECT count(*) FROM subscriptions s
 		         WHERE s.partner_uid = p.partner_uid AND s.state <> 'deleted') AS subscriptions
-		  FROM partners p`+c.Where()+`
-		 ORDER BY p.created_at DESC, p.partner_uid DESC
-		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("summing up partners: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
-	})
-	return rows, next, nil
+		  FROM partners p`,
+		At: `p.created_at`, UID: `p.partner_uid`,
+		Place: func(row Summary) postgres.Cursor { return row.place() },
+	}.Page(ctx, s.DB, filter.conditions(), page)
 }
 
 // CountPartners counts the partners that match, at most limit of them.
@@ -80,17 +70,9 @@ func (s *Service) RenameMerchant(
 	if err := errs.Err(); err != nil {
 		return Merchant{}, err
 	}
-	var before Merchant
-	err := tx.GetContext(ctx, &before, `
-		SELECT merchant_uid, partner_uid, name, created_at
-		  FROM merchants
-		 WHERE merchant_uid = $1
-		   FOR NO KEY UPDATE`, uid)
-	if postgres.IsNoRows(err) {
-		return Merchant{}, errNoMerchant(uid)
-	}
+	before, err := loadMerchant(ctx, tx, uid, ` FOR NO KEY UPDATE`)
 	if err != nil {
-		return Merchant{}, fmt.Errorf("locking merchant %s: %w", uid, err)
+		return Merchant{}, err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE merchants SET name = $2 WHERE merchant_uid = $1`, uid, name)
 	if err != nil {

@@ -42,8 +42,8 @@ type Partner struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// columns are what a Partner is read from.
-const columns = `partner_uid, name, contact, created_at`
+// columns are what a Partner is read from, of the partners p.
+const columns = `p.partner_uid, p.name, p.contact, p.created_at`
 
 // Change is what to change of a partner; nil leaves as it is.
 type Change struct {
@@ -81,16 +81,8 @@ func (s *Service) CreatePartner(
 func (s *Service) UpdatePartner(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, change Change,
 ) (before, after Partner, err error) {
-	err = tx.GetContext(ctx, &before, `
-		SELECT `+columns+`
-		  FROM partners
-		 WHERE partner_uid = $1
-		   FOR NO KEY UPDATE`, uid)
-	if postgres.IsNoRows(err) {
-		return Partner{}, Partner{}, errNoPartner(uid)
-	}
-	if err != nil {
-		return Partner{}, Partner{}, fmt.Errorf("locking partner %s: %w", uid, err)
+	if before, err = load(ctx, tx, uid, ` FOR NO KEY UPDATE`); err != nil {
+		return Partner{}, Partner{}, err
 	}
 	after = before
 	if err := change.apply(&after); err != nil {
@@ -124,9 +116,14 @@ func (c Change) apply(to *Partner) error {
 
 // Partner returns one partner. Error: NOT_FOUND.
 func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
+	return load(ctx, s.DB, uid, "")
+}
+
+// load returns a partner, locked as the clause says. Error: NOT_FOUND.
+func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Partner, error) {
 	var partner Partner
-	err := s.DB.GetContext(ctx, &partner, `
-		SELECT `+columns+` FROM partners WHERE partner_uid = $1`, uid)
+	err := db.GetContext(ctx, &partner,
+		`SELECT `+columns+` FROM partners p WHERE partner_uid = $1`+lock, uid)
 	if postgres.IsNoRows(err) {
 		return Partner{}, errNoPartner(uid)
 	}
@@ -141,26 +138,13 @@ func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
 func (s *Service) ListPartners(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Partner, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	rows := []Partner{}
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT `+columns+`
-		  FROM partners
-		 WHERE lower(name) LIKE lower($1)
-		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))
-		 ORDER BY created_at DESC, partner_uid DESC
-		 LIMIT $4`,
-		postgres.LikePrefix(filter.Name), postgres.OrNull(page.From.At), page.From.UID, page.Limit+1)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing partners: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(partner Partner) postgres.Cursor {
-		return postgres.Cursor{At: partner.CreatedAt, UID: partner.UID}
-	})
-	return rows, next, nil
+	return postgres.List[Partner]{
+		What: "partners", Select: `SELECT ` + columns + ` FROM partners p`,
+		At: `p.created_at`, UID: `p.partner_uid`, Place: Partner.place,
+	}.Page(ctx, s.DB, filter.conditions(), page)
 }
+
+func (p Partner) place() postgres.Cursor { return postgres.Cursor{At: p.CreatedAt, UID: p.UID} }
 
 func errNoPartner(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "there is no partner %s", uid)
