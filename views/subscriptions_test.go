@@ -44,11 +44,13 @@ func sampleHealth() health.Health {
 // subscriptionLists are the list with rows and without.
 func subscriptionLists(word string) map[string]templ.Component {
 	failing, paused := subscription.Summary{
-		UID: uuid.MustParse(sampleSubscription), PartnerName: word, URL: word, State: "failing",
-		Events: []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
+		UID: uuid.MustParse(sampleSubscription), PartnerName: word, State: "failing",
+		Endpoint: subscription.Endpoint{URL: word},
+		Events:   []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
 	}, subscription.Summary{
-		UID: uuid.MustParse(sampleUID), PartnerName: word, URL: "https://" + word, State: "paused",
-		Events: []string{"all"}, CreatedAt: sampleTime,
+		UID: uuid.MustParse(sampleUID), PartnerName: word, State: "paused",
+		Endpoint: subscription.Endpoint{URL: "https://" + word},
+		Events:   []string{"all"}, CreatedAt: sampleTime,
 	}
 	full := ui.ListProps{Region: ui.ListRegion{
 		Path: paths.Subscriptions, Rows: 2, Summary: "2 subscriptions", Order: "Newest first",

@@ -184,7 +184,7 @@ func endpointCell(r Listed) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Endpoint(r.Endpoint()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Endpoint(r.Endpoint).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

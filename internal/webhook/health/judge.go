@@ -234,8 +234,7 @@ func (f caseFile) rule() rule {
 func (f caseFile) change(row subscription.Row, to subscription.State) StateChange {
 	change := StateChange{
 		Subscription: row.UID, PartnerName: f.PartnerName,
-		Endpoint: subscription.Endpoint{SubscriptionName: row.Options.Name, URL: row.URL},
-		From:     row.State, To: to,
+		Endpoint: row.Endpoint(), From: row.State, To: to,
 		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
 		AlertEmail: f.AlertEmail,
 	}

@@ -73,8 +73,8 @@ func (s *Service) amendLocked(
 			}
 		}
 	}
-	subscription, err := s.subscription(row)
-	if err == nil && row.StoppedAt != nil && subscription.Unopened == "" {
+	subscription := s.subscription(row)
+	if row.StoppedAt != nil && subscription.Unopened == "" {
 		subscription.StoppedAt, err = nil, s.Backlogs.reopen(ctx, tx, row)
 	}
 	return subscription, value, err
@@ -94,10 +94,7 @@ func CheckReason(reason string) error {
 func (s *Service) amend(
 	now time.Time, row *Row, patch Patch,
 ) (value secret.String, changes []string, err error) {
-	current, err := s.subscription(*row)
-	if err != nil {
-		return secret.String{}, nil, err
-	}
+	current := s.subscription(*row)
 	settings, value, err := s.after(current, patch)
 	if err != nil {
 		return secret.String{}, nil, err
@@ -107,10 +104,7 @@ func (s *Service) amend(
 		settings.Headers[i].Kept = false // they are given now
 	}
 	changes = settings.changes(current, rotate)
-	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
-	row.Rate, row.Watch = postgres.OrNull(settings.Rate), settings.Watch
-	row.Options = settings.Options
-	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
+	if err := s.configure(row, settings); err != nil {
 		return secret.String{}, nil, err
 	}
 	switch {

@@ -14,8 +14,8 @@ import (
 type Interest struct {
 	// Subscriptions counts all of them, Paused those among them that wait until
 	// they are resumed.
-	Subscriptions int
-	Paused        int
+	Subscriptions int `db:"subscriptions"`
+	Paused        int `db:"paused"`
 }
 
 // Interests tells for each kind of event how many subscriptions would get it if
@@ -30,9 +30,8 @@ func (s *Service) Interests(
 		}
 	}
 	var rows []struct {
-		Kind          lending.EventKind `db:"kind"`
-		Subscriptions int               `db:"subscriptions"`
-		Paused        int               `db:"paused"`
+		Kind lending.EventKind `db:"kind"`
+		Interest
 	}
 	// As Publish chooses them.
 	err := s.DB.SelectContext(ctx, &rows, `
@@ -54,7 +53,7 @@ func (s *Service) Interests(
 	}
 	interests := make(map[lending.EventKind]Interest, len(rows))
 	for _, row := range rows {
-		interests[row.Kind] = Interest{Subscriptions: row.Subscriptions, Paused: row.Paused}
+		interests[row.Kind] = row.Interest
 	}
 	return interests, nil
 }

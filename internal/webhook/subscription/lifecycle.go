@@ -48,10 +48,7 @@ func (s *Service) enter(
 			return Subscription{}, err
 		}
 	}
-	if err := s.Backlogs.follow(ctx, tx, row); err != nil {
-		return Subscription{}, err
-	}
-	return s.subscription(row)
+	return s.subscription(row), s.Backlogs.follow(ctx, tx, row)
 }
 
 // Cancelled are the assignments that cancel a delivery at the time $2.

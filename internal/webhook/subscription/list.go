@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -16,7 +15,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Subscription, error) 
 	if err != nil {
 		return Subscription{}, err
 	}
-	return s.subscription(row)
+	return s.subscription(row), nil
 }
 
 // Filter narrows a list of subscriptions; a zero field does not.
@@ -27,17 +26,11 @@ type Filter struct {
 	Merchants []uuid.UUID
 }
 
-// newestFirst is the order of the lists.
-const newestFirst = ` ORDER BY s.created_at DESC, s.subscription_uid DESC`
-
 // List returns one page of the subscriptions that are not deleted,
 // newest first. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Subscription, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
 	var c postgres.Conditions
 	c.Add(`s.state <> 'deleted'`)
 	c.When(filter.PartnerUID != uuid.Nil, `s.partner_uid = ?`, filter.PartnerUID)
@@ -46,24 +39,16 @@ func (s *Service) List(
 	           SELECT FROM subscription_merchants m
 	            WHERE m.subscription_uid = s.subscription_uid AND m.merchant_uid = ANY (?)))`,
 		pq.Array(filter.Merchants))
-	c.OlderThan(page.From, `s.created_at`, `s.subscription_uid`)
-	var rows []Row
-	text := `SELECT ` + columns + ` FROM subscriptions s` + c.Where() + newestFirst +
-		` LIMIT ` + c.Bind(page.Limit+1)
-	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(row Row) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
-	})
+	rows, next, err := postgres.List[Row]{
+		What: "subscriptions", Select: `SELECT ` + columns + ` FROM subscriptions s`,
+		At: `s.created_at`, UID: `s.subscription_uid`,
+		Place: func(row Row) postgres.Cursor {
+			return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
+		},
+	}.Page(ctx, s.DB, c, page)
 	subscriptions := make([]Subscription, 0, len(rows))
 	for _, row := range rows {
-		subscription, err := s.subscription(row)
-		if err != nil {
-			return nil, postgres.Cursor{}, err
-		}
-		subscriptions = append(subscriptions, subscription)
+		subscriptions = append(subscriptions, s.subscription(row))
 	}
-	return subscriptions, next, nil
+	return subscriptions, next, err
 }

@@ -116,7 +116,7 @@ func (b *Backlogs) withRate(
 		if err != nil {
 			return err
 		}
-		return do(tx, postgres.OrZero(row.Rate))
+		return do(tx, row.Rate)
 	})
 }
 

@@ -35,9 +35,9 @@ func (s *Service) Reopen(
 	if err != nil {
 		return Subscription{}, err
 	}
-	subscription, err := s.subscription(row)
-	if err != nil || row.StoppedAt == nil || subscription.Unopened != "" {
-		return subscription, err
+	subscription := s.subscription(row)
+	if row.StoppedAt == nil || subscription.Unopened != "" {
+		return subscription, nil
 	}
 	slog.InfoContext(ctx, "a subscription can be sent to again", "subscription", uid)
 	subscription.StoppedAt = nil

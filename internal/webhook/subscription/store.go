@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -25,65 +23,31 @@ const (
 	sealHeaders = "headers_sealed"
 )
 
-// Row is a subscription as the tables hold it.
+// Row is a subscription as the tables hold it: its secrets and headers are sealed.
 type Row struct {
-	UID            uuid.UUID      `db:"subscription_uid"`
-	PartnerUID     uuid.UUID      `db:"partner_uid"`
-	URL            string         `db:"url"`
-	Auth           sender.Auth    `db:"auth"`
-	SecretSealed   *string        `db:"secret_sealed"`
-	PreviousSealed *string        `db:"previous_sealed"`
-	PreviousUntil  *time.Time     `db:"previous_until"`
-	HeadersSealed  *string        `db:"headers_sealed"`
-	Events         pq.StringArray `db:"events"`
-	Merchants      pq.StringArray `db:"merchant_uids"`
-	Rate           *int           `db:"rate"`
-	Watch          Watch          `db:"watch"`
-	Options        Options        `db:"options"`
-	State          State          `db:"state"`
-	StoppedAt      *time.Time     `db:"stopped_at"`
-	Version        int            `db:"version"`
-	CreatedAt      time.Time      `db:"created_at"`
-	UpdatedAt      time.Time      `db:"updated_at"`
+	Subscription
+	SecretSealed   *string `db:"secret_sealed"`
+	PreviousSealed *string `db:"previous_sealed"`
+	HeadersSealed  *string `db:"headers_sealed"`
 }
 
 const columns = `
 	s.subscription_uid, s.partner_uid, s.url, s.auth, s.secret_sealed, s.previous_sealed,
 	s.previous_until, s.headers_sealed, s.events,
-	ARRAY (SELECT m.merchant_uid::text
+	ARRAY (SELECT m.merchant_uid
 	         FROM subscription_merchants m
 	        WHERE m.subscription_uid = s.subscription_uid
 	        ORDER BY m.merchant_uid) AS merchant_uids,
-	s.rate, coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
+	coalesce(s.rate, 0) AS rate, coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
 	coalesce(s.failing_events, 0) AS "watch.failing_events",
 	s.on_failing = 'pause' AS "watch.pause", s.alert_email AS "watch.alert_email",
-	s.name AS "options.name", s.retry AS "options.retry", s.standard AS "options.standard", s.state,
-	s.stopped_at, s.version, s.created_at, s.updated_at`
+	s.name, s.retry, s.standard, s.state, s.stopped_at, s.version, s.created_at, s.updated_at`
 
 // subscription opens the sealed headers of a row, if they open, and looks whether
 // the secrets would. Secrets stay sealed.
-func (s *Service) subscription(row Row) (Subscription, error) {
-	merchants, err := parseUIDs(row.Merchants)
-	if err != nil {
-		return Subscription{}, err
-	}
-	made := Subscription{
-		UID:           row.UID,
-		PartnerUID:    row.PartnerUID,
-		URL:           row.URL,
-		Auth:          row.Auth,
-		Events:        row.Events,
-		Merchants:     merchants,
-		Rate:          postgres.OrZero(row.Rate),
-		Watch:         row.Watch,
-		Options:       row.Options,
-		State:         row.State,
-		StoppedAt:     row.StoppedAt,
-		Version:       row.Version,
-		PreviousUntil: row.PreviousUntil,
-		CreatedAt:     row.CreatedAt,
-		UpdatedAt:     row.UpdatedAt,
-	}
+func (s *Service) subscription(row Row) Subscription {
+	made := row.Subscription
+	var err error
 	made.Headers, err = s.OpenHeaders(row.UID, row.HeadersSealed)
 	made.HeadersUnknown = err != nil
 	if err == nil {
@@ -95,7 +59,7 @@ func (s *Service) subscription(row Row) (Subscription, error) {
 	if unopened, ok := errors.AsType[*unopenedError](err); ok {
 		made.Unopened, made.MissingKey = unopened.Error(), unopened.key
 	}
-	return made, nil
+	return made
 }
 
 // unopenedError tells that a stored value does not open: its key is not here, or it
@@ -153,16 +117,21 @@ func (s *Service) OpenHeaders(uid uuid.UUID, sealed *string) ([]sender.Header, e
 	return headers, nil
 }
 
-func (s *Service) sealHeaders(uid uuid.UUID, headers []sender.Header) (*string, error) {
-	if len(headers) == 0 {
-		return nil, nil //nolint:nilnil // a column that is NULL
+// configure takes settings over into the row, all but the scheme and its secret.
+func (s *Service) configure(row *Row, settings Settings) error {
+	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, settings.Merchants
+	row.Rate, row.Watch, row.Options = settings.Rate, settings.Watch, settings.Options
+	row.HeadersSealed = nil
+	if len(settings.Headers) == 0 {
+		return nil
 	}
-	plain, err := json.Marshal(headers)
+	plain, err := json.Marshal(settings.Headers)
 	if err != nil {
-		return nil, fmt.Errorf("writing the headers of subscription %s: %w", uid, err)
+		return fmt.Errorf("writing the headers of subscription %s: %w", row.UID, err)
 	}
-	sealed := s.Keys.Seal(plain, sealTable, sealHeaders, uid.String())
-	return &sealed, nil
+	sealed := s.Keys.Seal(plain, sealTable, sealHeaders, row.UID.String())
+	row.HeadersSealed = &sealed
+	return nil
 }
 
 // sealSecret returns nil for no secret.
@@ -227,7 +196,7 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		                           all_merchants, state, version, created_at, updated_at, rate,
 		                           failing_minutes, failing_events, on_failing, alert_email,
 		                           name, retry, standard)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, nullif($15, 0),
 		        nullif($16, 0), nullif($17, 0), CASE WHEN $18 THEN 'pause' ELSE 'continue' END, $19,
 		        $20, $21, $22)
 		ON CONFLICT (subscription_uid) DO UPDATE
@@ -245,7 +214,7 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		row.PreviousSealed, row.PreviousUntil, row.HeadersSealed, row.Events,
 		len(row.Merchants) == 0, string(row.State), row.Version, row.CreatedAt, row.UpdatedAt,
 		row.Rate, row.Watch.FailingMinutes, row.Watch.FailingEvents, row.Watch.Pause,
-		row.Watch.AlertEmail, row.Options.Name, row.Options.Retry, row.Options.Standard)
+		row.Watch.AlertEmail, row.Name, row.Retry, row.Standard)
 	if err != nil {
 		return fmt.Errorf("saving subscription %s: %w", row.UID, err)
 	}
@@ -257,10 +226,11 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		                                   events, merchant_uids, change, changed_by, changed_at,
 		                                   state, reason, rate, health_rules, name, retry,
 		                                   standard)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, nullif($13, 0),
+		        $14, $15, $16, $17)`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
 		row.Events, row.Merchants, by.What, by.By, tx.Now, string(row.State), by.reason, row.Rate,
-		row.Watch.words(), row.Options.Name, row.Options.Retry, row.Options.Standard)
+		row.Watch.words(), row.Name, row.Retry, row.Standard)
 	if err != nil {
 		return fmt.Errorf("saving version %d of subscription %s: %w", row.Version, row.UID, err)
 	}
@@ -303,24 +273,4 @@ func saveMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
 		return fmt.Errorf("saving the merchants of subscription %s: %w", row.UID, err)
 	}
 	return nil
-}
-
-func parseUIDs(texts []string) ([]uuid.UUID, error) {
-	uids := make([]uuid.UUID, 0, len(texts))
-	for _, text := range texts {
-		uid, err := uuid.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("reading identifier %q: %w", text, err)
-		}
-		uids = append(uids, uid)
-	}
-	return uids, nil
-}
-
-func uidTexts(uids []uuid.UUID) pq.StringArray {
-	texts := make(pq.StringArray, 0, len(uids))
-	for _, uid := range uids {
-		texts = append(texts, uid.String())
-	}
-	return texts
 }

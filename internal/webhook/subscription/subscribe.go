@@ -44,23 +44,12 @@ func (s *Service) Subscribe(
 	if err != nil {
 		return Subscription{}, secret.String{}, err
 	}
-	row := Row{
-		UID:        postgres.NewUID(tx.Now),
-		PartnerUID: partnerUID,
-		URL:        settings.URL,
-		Auth:       settings.Auth,
-		Events:     settings.Events,
-		Merchants:  uidTexts(settings.Merchants),
-		Rate:       postgres.OrNull(settings.Rate),
-		Watch:      settings.Watch,
-		Options:    settings.Options,
-		State:      StateActive,
-		Version:    1,
-		CreatedAt:  tx.Now,
-		UpdatedAt:  tx.Now,
-	}
+	row := Row{Subscription: Subscription{
+		UID: postgres.NewUID(tx.Now), PartnerUID: partnerUID, Auth: settings.Auth,
+		State: StateActive, Version: 1, CreatedAt: tx.Now, UpdatedAt: tx.Now,
+	}}
 	row.SecretSealed = s.sealSecret(row.UID, value)
-	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
+	if err := s.configure(&row, settings); err != nil {
 		return Subscription{}, secret.String{}, err
 	}
 	err = Save(ctx, tx, row, Edit{By: by, What: "created"})
@@ -71,8 +60,7 @@ func (s *Service) Subscribe(
 	if err != nil {
 		return Subscription{}, secret.String{}, err
 	}
-	subscription, err := s.subscription(row)
-	return subscription, value, err
+	return s.subscription(row), value, nil
 }
 
 // CheckNew answers what Subscribe refuses about settings: VALIDATION_ERROR naming every
@@ -118,8 +106,10 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	if settings.Standard && settings.Auth != sender.AuthHMAC {
 		errs.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
 	}
-	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
-		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
+	// Those of all are an empty list, in JSON too.
+	settings.Merchants = slices.AppendSeq([]uuid.UUID{}, slices.Values(settings.Merchants))
+	slices.SortFunc(settings.Merchants, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	settings.Merchants = slices.Compact(settings.Merchants)
 	var value secret.String
 	if rotate {
 		value = checkSecret(&errs, settings.Auth, settings.Secret)

@@ -2,12 +2,13 @@ package subscription
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/sender"
 )
@@ -35,38 +36,38 @@ const (
 
 // Subscription is an endpoint of a partner and what is sent to it.
 type Subscription struct {
-	UID        uuid.UUID
-	PartnerUID uuid.UUID
-	URL        string
-	Auth       sender.Auth
+	UID        uuid.UUID   `db:"subscription_uid"`
+	PartnerUID uuid.UUID   `db:"partner_uid"`
+	URL        string      `db:"url"`
+	Auth       sender.Auth `db:"auth"`
 	// Events holds kinds, or AllEvents and kinds that only a name chooses.
-	Events []string
+	Events pq.StringArray `db:"events"`
 	// Merchants limits the subscription to some of the partner's merchants;
 	// empty means all.
-	Merchants []uuid.UUID
-	Headers   []sender.Header
+	Merchants postgres.UIDs   `db:"merchant_uids"`
+	Headers   []sender.Header `db:"-"`
 	// Unopened says why nothing can be sent, and what to do: the secret or the headers
 	// do not open. Empty as a rule.
-	Unopened string
+	Unopened string `db:"-"`
 	// StoppedAt is since when nothing is sent because a process could not open the secret or the
 	// headers; nil as a rule. Where this one can, see OtherKeys.
-	StoppedAt *time.Time
+	StoppedAt *time.Time `db:"stopped_at"`
 	// MissingKey is the id of the key that this server lacks, where that is the reason.
-	MissingKey string
+	MissingKey string `db:"-"`
 	// HeadersUnknown tells that it is the headers that do not open: Headers is empty then.
-	HeadersUnknown bool
+	HeadersUnknown bool `db:"-"`
 	// Rate is how many requests per second it gets at most; 0 is no limit.
-	Rate int
+	Rate int `db:"rate"`
 	// Watch is what it says about its health.
-	Watch Watch
+	Watch Watch `db:"watch"`
 	Options
-	State State
+	State State `db:"state"`
 	// Version counts the changes of the configuration, from 1.
-	Version int
+	Version int `db:"version"`
 	// PreviousUntil is when the overlap of a rotated signing secret ends.
-	PreviousUntil *time.Time
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	PreviousUntil *time.Time `db:"previous_until"`
+	CreatedAt     time.Time  `db:"created_at"`
+	UpdatedAt     time.Time  `db:"updated_at"`
 }
 
 // OtherKeys says that nothing is sent although everything opens here, and what to do; empty as a
@@ -174,37 +175,30 @@ func checkEvents(errs *lending.FieldErrors, events []string) {
 		errs.Add("event", `"event" is required: name a kind, or "all"`)
 		return
 	}
-	kinds := make([]string, 0, len(lending.AllEventKinds()))
-	for _, kind := range lending.AllEventKinds() {
-		kinds = append(kinds, string(kind))
-	}
 	for _, event := range events {
+		kind := lending.EventKind(event)
 		switch {
 		case event == AllEvents:
-		case slices.Contains(events, AllEvents) && slices.Contains(kinds, event) &&
-			!lending.EventKind(event).IsOptIn():
+		case slices.Contains(events, AllEvents) && kind.IsKnown() && !kind.IsOptIn():
 			errs.Add("event", `"event" is either "all" or a list of kinds, not both; `+
 				`only %s and %s stand beside "all"`,
 				lending.EventFundingCancelled, lending.EventFundingReturned)
-		case !slices.Contains(kinds, event):
+		case !kind.IsKnown():
 			errs.Add("event", `"event" %.60s is not an event kind; the kinds are %s`,
-				event, strings.Join(kinds, ", "))
+				event, lending.JoinNames(lending.AllEventKinds()))
 		}
 	}
 }
 
 // Audited is how the audit log writes a subscription: without secrets.
 func (s Subscription) Audited() map[string]any {
-	headers, merchants := []string{}, []string{}
+	headers := []string{}
 	for _, header := range s.Headers {
 		headers = append(headers, header.String())
 	}
-	for _, merchant := range s.Merchants {
-		merchants = append(merchants, merchant.String())
-	}
 	return map[string]any{
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
-		"merchants": merchants, "headers": headers, "rate": s.Rate,
+		"merchants": s.Merchants, "headers": headers, "rate": s.Rate,
 		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
 		"name": s.Name, "retry": s.Retry.Texts(), "standard": s.Standard,
 		"state": s.State, "version": s.Version,

@@ -17,18 +17,14 @@ import (
 type Summary struct {
 	UID         uuid.UUID `db:"subscription_uid"`
 	PartnerName string    `db:"partner_name"`
-	URL         string    `db:"url"`
-	Options     Options   `db:"options"`
-	State       State     `db:"state"`
+	Endpoint
+	State State `db:"state"`
 	// Events holds kinds, or AllEvents and kinds that only a name chooses.
 	Events pq.StringArray `db:"events"`
 	// Merchants is how many are covered, 0 for all of the partner's.
 	Merchants int       `db:"merchants"`
 	CreatedAt time.Time `db:"created_at"`
 }
-
-// Endpoint is what a row shows of it.
-func (s Summary) Endpoint() Endpoint { return Endpoint{s.Options.Name, s.URL} }
 
 // SummaryFilter narrows a list of subscriptions; a zero field does not. Deleted
 // ones are listed only when State asks for them.
@@ -64,31 +60,22 @@ func (f SummaryFilter) conditions() postgres.Conditions {
 func (s *Service) Summaries(
 	ctx context.Context, filter SummaryFilter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	c := filter.conditions()
-	c.OlderThan(page.From, `s.created_at`, `s.subscription_uid`)
-	text := `
-		SELECT s.subscription_uid, p.name AS partner_name, s.url, s.state, s.events,
-		       s.name AS "options.name", s.retry AS "options.retry",
-		       s.standard AS "options.standard",
+	return postgres.List[Summary]{
+		What: "summaries of subscriptions",
+		Select: `
+		SELECT s.subscription_uid, p.name AS partner_name, ` + EndpointColumns + `, s.state,
+		       s.events,
 		       (SELECT count(*)
 		          FROM subscription_merchants m
 		         WHERE m.subscription_uid = s.subscription_uid) AS merchants,
 		       s.created_at
 		  FROM subscriptions s
-		  JOIN partners p USING (partner_uid)` + c.Where() + newestFirst +
-		` LIMIT ` + c.Bind(page.Limit+1)
-	var rows []Summary
-	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
-	})
-	return rows, next, nil
+		  JOIN partners p USING (partner_uid)`,
+		At: `s.created_at`, UID: `s.subscription_uid`,
+		Place: func(row Summary) postgres.Cursor {
+			return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
+		},
+	}.Page(ctx, s.DB, filter.conditions(), page)
 }
 
 // CountSummaries counts the subscriptions that match, at most limit of them.

@@ -99,9 +99,7 @@ func (s *Service) prepare(
 		if row, err = load(ctx, s.DB, trial.UID, notGone); err != nil {
 			return trialSecret{}, err
 		}
-		if current, err = s.subscription(row); err != nil {
-			return trialSecret{}, err
-		}
+		current = s.subscription(row)
 	}
 	if settings.Headers, err = keepHeaders(settings.Headers, current.Headers); err != nil {
 		return trialSecret{}, err

@@ -107,7 +107,11 @@ func merchantTexts(uids []uuid.UUID) []string {
 	if len(uids) == 0 {
 		return []string{"all"}
 	}
-	return uidTexts(uids)
+	texts := make([]string, len(uids))
+	for i, uid := range uids {
+		texts[i] = uid.String()
+	}
+	return texts
 }
 
 // rateText is empty for no limit.

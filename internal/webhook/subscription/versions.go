@@ -19,53 +19,34 @@ import (
 // Version is a configuration that was in force, and who made it. Secrets are
 // not part of it: an older version has no secret of its own.
 type Version struct {
-	Number    int
-	ChangedBy string
-	ChangedAt time.Time
+	Number    int       `db:"version"`
+	ChangedBy string    `db:"changed_by"`
+	ChangedAt time.Time `db:"changed_at"`
 	// Change says what was done, such as "created", "url, secret changed" or
 	// "paused".
-	Change string
-	Reason string
-	URL    string
-	Auth   sender.Auth
-	Events []string
+	Change string         `db:"change"`
+	Reason string         `db:"reason"`
+	URL    string         `db:"url"`
+	Auth   sender.Auth    `db:"auth"`
+	Events pq.StringArray `db:"events"`
 	// Merchants is empty for all.
-	Merchants []uuid.UUID
+	Merchants postgres.UIDs `db:"merchant_uids"`
 	// Headers hold the values as they were sent; Mask them before showing.
-	Headers []sender.Header
+	Headers []sender.Header `db:"-"`
 	// HeadersUnknown tells that they do not open: Headers is empty then.
-	HeadersUnknown bool
+	HeadersUnknown bool `db:"-"`
 	// Rate is in requests per second, 0 without a limit.
-	Rate int
+	Rate int `db:"rate"`
 	// Watch is what it said about its health; nil where the release that made the
 	// version did not keep it.
-	Watch *Watch
+	Watch *Watch `db:"-"`
 	// Options are nil where it did not keep them.
-	Options *Options
+	Options *Options `db:"-"`
 	// State is empty where the release that made the version did not keep it.
-	State State
+	State State `db:"state"`
 
 	// sealed are the headers as they are stored.
 	sealed string
-}
-
-type versionRow struct {
-	Number        int            `db:"version"`
-	ChangedBy     string         `db:"changed_by"`
-	ChangedAt     time.Time      `db:"changed_at"`
-	Change        string         `db:"change"`
-	Reason        string         `db:"reason"`
-	URL           string         `db:"url"`
-	Auth          sender.Auth    `db:"auth"`
-	Events        pq.StringArray `db:"events"`
-	Merchants     pq.StringArray `db:"merchant_uids"`
-	HeadersSealed *string        `db:"headers_sealed"`
-	Rate          *int           `db:"rate"`
-	HealthRules   *string        `db:"health_rules"`
-	State         *State         `db:"state"`
-	Name          *string        `db:"name"`
-	Retry         *Delays        `db:"retry"`
-	Standard      *bool          `db:"standard"`
 }
 
 // Versions returns every version of a subscription, newest first, those of
@@ -81,11 +62,18 @@ func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error
 func (s *Service) versions(
 	ctx context.Context, from postgres.Querier, uid uuid.UUID,
 ) ([]Version, error) {
-	var rows []versionRow
+	var rows []struct {
+		Version
+		HeadersSealed *string `db:"headers_sealed"`
+		HealthRules   *string `db:"health_rules"`
+		Name          *string `db:"name"`
+		Retry         Delays  `db:"retry"`
+		Standard      bool    `db:"standard"`
+	}
 	err := from.SelectContext(ctx, &rows, `
-		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
-		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, health_rules, state,
-		       name, retry, standard
+		SELECT version, changed_by, changed_at, change, reason, url, auth, events, merchant_uids,
+		       headers_sealed, coalesce(rate, 0) AS rate, health_rules, coalesce(state, '') AS state,
+		       name, coalesce(retry, '') AS retry, coalesce(standard, false) AS standard
 		  FROM subscription_versions
 		 WHERE subscription_uid = $1
 		 ORDER BY version DESC`, uid)
@@ -94,41 +82,22 @@ func (s *Service) versions(
 	}
 	versions := make([]Version, 0, len(rows))
 	for _, row := range rows {
-		version, err := s.version(uid, row)
-		if err != nil {
-			return nil, fmt.Errorf("reading version %d: %w", row.Number, err)
+		version := row.Version
+		version.Headers, err = s.OpenHeaders(uid, row.HeadersSealed)
+		version.HeadersUnknown, version.sealed = err != nil, postgres.OrZero(row.HeadersSealed)
+		if row.Name != nil {
+			version.Options = &Options{Name: *row.Name, Retry: row.Retry, Standard: row.Standard}
+		}
+		if row.HealthRules != nil {
+			watch, err := readWatch(*row.HealthRules)
+			if err != nil {
+				return nil, fmt.Errorf("reading version %d: %w", version.Number, err)
+			}
+			version.Watch = &watch
 		}
 		versions = append(versions, version)
 	}
 	return versions, nil
-}
-
-func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
-	merchants, err := parseUIDs(row.Merchants)
-	if err != nil {
-		return Version{}, err
-	}
-	headers, err := s.OpenHeaders(uid, row.HeadersSealed)
-	version := Version{
-		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
-		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
-		Events: row.Events, Merchants: merchants, Headers: headers, Rate: postgres.OrZero(row.Rate),
-		State: postgres.OrZero(row.State), HeadersUnknown: err != nil,
-		sealed: postgres.OrZero(row.HeadersSealed),
-	}
-	if row.Name != nil {
-		version.Options = &Options{
-			Name: *row.Name, Retry: postgres.OrZero(row.Retry), Standard: postgres.OrZero(row.Standard),
-		}
-	}
-	if row.HealthRules != nil {
-		watch, err := readWatch(*row.HealthRules)
-		if err != nil {
-			return Version{}, err
-		}
-		version.Watch = &watch
-	}
-	return version, nil
 }
 
 // pick returns the version of that number, or NOT_FOUND.
