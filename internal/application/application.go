@@ -37,19 +37,19 @@ type Caller = loan.Caller
 
 // Borrower is who borrows.
 type Borrower struct {
-	FirstName string
-	LastName  string
-	Email     string
-	Phone     *string
+	FirstName string  `db:"borrower_first_name" json:"first_name"`
+	LastName  string  `db:"borrower_last_name" json:"last_name"`
+	Email     string  `db:"borrower_email" json:"email"`
+	Phone     *string `db:"borrower_phone" json:"phone"`
 	// AnnualIncome is nil if it was not stated.
-	AnnualIncome *lending.Money
+	AnnualIncome *lending.Money `db:"borrower_annual_income" json:"annual_income"`
 }
 
 // Project is what the loan pays for.
 type Project struct {
-	Name        string
-	Description *string
-	Address     *string
+	Name        string  `db:"project_name" json:"name"`
+	Description *string `db:"project_description" json:"description"`
+	Address     *string `db:"project_address" json:"address"`
 }
 
 // NewApplication is what Create needs.
@@ -66,39 +66,39 @@ type NewApplication struct {
 
 // Application is an application with its offers.
 type Application struct {
-	UID               uuid.UUID
-	MerchantUID       uuid.UUID
+	UID               uuid.UUID `db:"application_uid"`
+	MerchantUID       uuid.UUID `db:"merchant_uid"`
 	Source            lending.Source
 	Status            lending.ApplicationStatus
 	Communications    lending.Communications
-	ExternalReference *string
-	RequestedAmount   lending.Money
-	Borrower          Borrower
-	Project           Project
+	ExternalReference *string       `db:"external_reference"`
+	RequestedAmount   lending.Money `db:"requested_amount"`
+	Borrower          Borrower      `db:"-"`
+	Project           Project       `db:"-"`
 	// Offers are ordered by product code.
 	Offers []lending.Offer
 	// SelectedProductUID is nil until an offer was accepted, and
 	// SelectedProductCode empty.
-	SelectedProductUID  *uuid.UUID
-	SelectedProductCode string
+	SelectedProductUID  *uuid.UUID `db:"selected_product_uid"`
+	SelectedProductCode string     `db:"selected_product_code"`
 	// LoanOpen tells that the loan has opened, which nothing undoes.
 	LoanOpen bool
 	// Document is empty until documents were sent.
-	Document lending.DocumentStatus
+	Document lending.DocumentStatus `db:"document_status"`
 	// Decided tells that the decision has run and was final.
 	Decided   bool
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
 }
 
 // Task is something that somebody must do for an application.
 type Task struct {
-	UID            uuid.UUID
-	ApplicationUID uuid.UUID
-	Title          string
-	Status         lending.TaskStatus
+	UID            uuid.UUID          `db:"task_uid" json:"task_uid"`
+	ApplicationUID uuid.UUID          `db:"application_uid" json:"-"`
+	Title          string             `json:"title"`
+	Status         lending.TaskStatus `json:"status"`
 	// Former is the status before MoveTask changed it, empty otherwise.
-	Former lending.TaskStatus `db:"-"`
+	Former lending.TaskStatus `db:"-" json:"-"`
 }
 
 // subject names the task in what its events tell.

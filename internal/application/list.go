@@ -189,9 +189,9 @@ func (f Filter) search() (string, []any) {
 type TaskEntry struct {
 	Task
 
-	CreatedAt time.Time
+	CreatedAt time.Time `db:"created_at"`
 	// UpdatedAt is when the task got its status.
-	UpdatedAt time.Time
+	UpdatedAt time.Time `db:"updated_at"`
 }
 
 // Tasks returns the tasks of an application, oldest first.
@@ -204,14 +204,7 @@ func (s *Service) Tasks(ctx context.Context, uid uuid.UUID) ([]TaskEntry, error)
 func tasksOf(
 	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]TaskEntry, error) {
-	var rows []struct {
-		UID         uuid.UUID          `db:"task_uid"`
-		Application uuid.UUID          `db:"application_uid"`
-		Title       string             `db:"title"`
-		Status      lending.TaskStatus `db:"status"`
-		CreatedAt   time.Time          `db:"created_at"`
-		UpdatedAt   time.Time          `db:"updated_at"`
-	}
+	var rows []TaskEntry
 	err := db.SelectContext(ctx, &rows, `
 		SELECT task_uid,
 		       application_uid,
@@ -227,13 +220,8 @@ func tasksOf(
 		return nil, fmt.Errorf("listing the tasks of applications %s: %w", uids, err)
 	}
 	tasks := map[uuid.UUID][]TaskEntry{}
-	for _, row := range rows {
-		tasks[row.Application] = append(tasks[row.Application], TaskEntry{
-			Task: Task{
-				UID: row.UID, ApplicationUID: row.Application, Title: row.Title, Status: row.Status,
-			},
-			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-		})
+	for _, task := range rows {
+		tasks[task.ApplicationUID] = append(tasks[task.ApplicationUID], task)
 	}
 	return tasks, nil
 }

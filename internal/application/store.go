@@ -12,69 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-type applicationRow struct {
-	UID             uuid.UUID                 `db:"application_uid"`
-	MerchantUID     uuid.UUID                 `db:"merchant_uid"`
-	Source          lending.Source            `db:"source"`
-	Status          lending.ApplicationStatus `db:"status"`
-	Communications  lending.Communications    `db:"communications"`
-	Reference       *string                   `db:"external_reference"`
-	RequestedAmount lending.Money             `db:"requested_amount"`
-	FirstName       string                    `db:"borrower_first_name"`
-	LastName        string                    `db:"borrower_last_name"`
-	Email           string                    `db:"borrower_email"`
-	Phone           *string                   `db:"borrower_phone"`
-	AnnualIncome    *lending.Money            `db:"borrower_annual_income"`
-	ProjectName     string                    `db:"project_name"`
-	Description     *string                   `db:"project_description"`
-	Address         *string                   `db:"project_address"`
-	SelectedUID     *uuid.UUID                `db:"selected_product_uid"`
-	SelectedCode    *string                   `db:"selected_product_code"`
-	Document        *string                   `db:"document_status"`
-	DecidedAt       *time.Time                `db:"decided_at"`
-	CreatedAt       time.Time                 `db:"created_at"`
-	UpdatedAt       time.Time                 `db:"updated_at"`
-}
-
-const applicationColumns = `
-	a.application_uid,
-	a.merchant_uid,
-	a.source,
-	a.status,
-	a.communications,
-	a.external_reference,
-	a.requested_amount,
-	a.borrower_first_name,
-	a.borrower_last_name,
-	a.borrower_email,
-	a.borrower_phone,
-	a.borrower_annual_income,
-	a.project_name,
-	a.project_description,
-	a.project_address,
-	a.selected_product_uid,
-	(SELECT p.code FROM products p WHERE p.product_uid = a.selected_product_uid)
-	    AS selected_product_code,
-	a.document_status,
-	a.decided_at,
-	a.created_at,
-	a.updated_at`
-
-type offerRow struct {
-	ApplicationUID uuid.UUID       `db:"application_uid"`
-	ProductUID     string          `db:"product_uid"`
-	ProductCode    string          `db:"code"`
-	ProductName    string          `db:"name"`
-	Term           string          `db:"term"`
-	InterestRate   lending.Percent `db:"interest_rate"`
-	BorrowerMax    lending.Money   `db:"borrower_max_approved_amount"`
-	ProjectMax     lending.Money   `db:"project_max_approved_amount"`
-	MaxAmount      lending.Money   `db:"max_amount"`
-	Approved       lending.Money   `db:"approved_amount"`
-	Fee            lending.Percent `db:"merchant_fee_percentage"`
-	LoanOpen       bool            `db:"loan_open"`
-}
-
 // lock locks an application and loads it with its offers. Error: NOT_FOUND,
 // also for an application of another merchant.
 func lock(
@@ -109,9 +46,34 @@ func loadAll(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uids []uuid.UUID, locking string,
 ) ([]Application, error) {
 	among, wanted := postgres.Among(uids)
-	var rows []applicationRow
+	var rows []struct {
+		Application
+		Borrower
+		Project
+	}
 	err := tx.SelectContext(ctx, &rows, `
-		SELECT `+applicationColumns+`
+		SELECT a.application_uid,
+		       a.merchant_uid,
+		       a.source,
+		       a.status,
+		       a.communications,
+		       a.external_reference,
+		       a.requested_amount,
+		       a.borrower_first_name,
+		       a.borrower_last_name,
+		       a.borrower_email,
+		       a.borrower_phone,
+		       a.borrower_annual_income,
+		       a.project_name,
+		       a.project_description,
+		       a.project_address,
+		       a.selected_product_uid,
+		       coalesce((SELECT p.code FROM products p WHERE p.product_uid = a.selected_product_uid),
+		                '') AS selected_product_code,
+		       coalesce(a.document_status, '') AS document_status,
+		       a.decided_at IS NOT NULL AS decided,
+		       a.created_at,
+		       a.updated_at
 		  FROM applications a
 		 WHERE a.application_uid`+among+`
 		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR a.merchant_uid = $2)
@@ -126,9 +88,10 @@ func loadAll(
 	}
 	apps := make([]Application, 0, len(rows))
 	for _, row := range rows {
-		app := row.application()
-		for _, offer := range offers[row.UID] {
-			app.Offers = append(app.Offers, offer.offer())
+		app := row.Application
+		app.Borrower, app.Project = row.Borrower, row.Project
+		for _, offer := range offers[app.UID] {
+			app.Offers = append(app.Offers, offer.Offer)
 			app.LoanOpen = app.LoanOpen || offer.LoanOpen
 		}
 		apps = append(apps, app)
@@ -136,32 +99,11 @@ func loadAll(
 	return apps, nil
 }
 
-func (r applicationRow) application() Application {
-	app := Application{
-		UID:               r.UID,
-		MerchantUID:       r.MerchantUID,
-		Source:            r.Source,
-		Status:            r.Status,
-		Communications:    r.Communications,
-		ExternalReference: r.Reference,
-		RequestedAmount:   r.RequestedAmount,
-		Borrower: Borrower{
-			FirstName: r.FirstName, LastName: r.LastName, Email: r.Email,
-			Phone: r.Phone, AnnualIncome: r.AnnualIncome,
-		},
-		Project:            Project{Name: r.ProjectName, Description: r.Description, Address: r.Address},
-		SelectedProductUID: r.SelectedUID,
-		Decided:            r.DecidedAt != nil,
-		CreatedAt:          r.CreatedAt,
-		UpdatedAt:          r.UpdatedAt,
-	}
-	if r.SelectedCode != nil {
-		app.SelectedProductCode = *r.SelectedCode
-	}
-	if r.Document != nil {
-		app.Document = lending.DocumentStatus(*r.Document)
-	}
-	return app
+// offerRow is an offer of an application.
+type offerRow struct {
+	lending.Offer
+	ApplicationUID uuid.UUID `db:"application_uid"`
+	LoanOpen       bool      `db:"loan_open"`
 }
 
 // loadOffers loads the offers of applications, by product code. An open loan
@@ -198,15 +140,6 @@ func loadOffers(
 		offers[row.ApplicationUID] = append(offers[row.ApplicationUID], row)
 	}
 	return offers, nil
-}
-
-func (r offerRow) offer() lending.Offer {
-	return lending.Offer{
-		ProductUID: r.ProductUID, ProductCode: r.ProductCode, ProductName: r.ProductName,
-		Term: r.Term, InterestRate: r.InterestRate,
-		BorrowerMax: r.BorrowerMax, ProjectMax: r.ProjectMax, MaxAmount: r.MaxAmount,
-		ApprovedAmount: r.Approved, MerchantFeePercentage: r.Fee,
-	}
 }
 
 // saveOffers inserts offers or overwrites what may change of them.

@@ -11,16 +11,21 @@ const maxTermMonths = 600
 
 // Offer is what a product would lend to an application.
 type Offer struct {
-	ProductUID, ProductCode, ProductName string
+	ProductUID  string `db:"product_uid" json:"product_uid"`
+	ProductCode string `db:"code" json:"product_code"`
+	ProductName string `db:"name" json:"product_name"`
 	// Term is the number of months, as digits.
-	Term string
+	Term string `json:"term"`
 	// InterestRate is the annual rate.
-	InterestRate Percent
+	InterestRate Percent `db:"interest_rate" json:"interest_rate"`
 	// BorrowerMax is what the borrower qualifies for, ProjectMax what the
 	// project allows, MaxAmount the lesser of the two.
-	BorrowerMax, ProjectMax, MaxAmount Money
-	ApprovedAmount                     Money
-	MerchantFeePercentage              Percent
+	BorrowerMax Money `db:"borrower_max_approved_amount" json:"borrower_max_approved_amount"`
+	ProjectMax  Money `db:"project_max_approved_amount" json:"project_max_approved_amount"`
+	MaxAmount   Money `db:"max_amount" json:"max_amount"`
+	// ApprovedAmount is at most MaxAmount.
+	ApprovedAmount        Money   `db:"approved_amount" json:"approved_amount"`
+	MerchantFeePercentage Percent `db:"merchant_fee_percentage" json:"merchant_fee_percentage"`
 }
 
 // SelectedOffer returns the offer of the product, false if it made none.

@@ -47,46 +47,19 @@ func (a *applications) routes() []Route {
 
 // applicationBody is the application object.
 type applicationBody struct {
-	UID               uuid.UUID     `json:"thrive_application_uid"`
-	MerchantUID       uuid.UUID     `json:"merchant_uid"`
-	ExternalReference *string       `json:"external_reference"`
-	Status            string        `json:"status"`
-	Communications    string        `json:"communications"`
-	Source            string        `json:"source"`
-	RequestedAmount   lending.Money `json:"requested_amount"`
-	Borrower          borrowerBody  `json:"borrower"`
-	Project           projectBody   `json:"project"`
-	Offers            []offerBody   `json:"offers"`
-	Variables         variablesBody `json:"variables"`
-	CreatedAt         string        `json:"created_at"`
-	UpdatedAt         string        `json:"updated_at"`
-}
-
-type borrowerBody struct {
-	FirstName    string         `json:"first_name"`
-	LastName     string         `json:"last_name"`
-	Email        string         `json:"email"`
-	Phone        *string        `json:"phone"`
-	AnnualIncome *lending.Money `json:"annual_income"`
-}
-
-type projectBody struct {
-	Name        string  `json:"name"`
-	Description *string `json:"description"`
-	Address     *string `json:"address"`
-}
-
-type offerBody struct {
-	ProductUID   string          `json:"product_uid"`
-	ProductCode  string          `json:"product_code"`
-	ProductName  string          `json:"product_name"`
-	Term         string          `json:"term"`
-	InterestRate lending.Percent `json:"interest_rate"`
-	BorrowerMax  lending.Money   `json:"borrower_max_approved_amount"`
-	ProjectMax   lending.Money   `json:"project_max_approved_amount"`
-	MaxAmount    lending.Money   `json:"max_amount"`
-	Approved     lending.Money   `json:"approved_amount"`
-	Fee          lending.Percent `json:"merchant_fee_percentage"`
+	UID               uuid.UUID            `json:"thrive_application_uid"`
+	MerchantUID       uuid.UUID            `json:"merchant_uid"`
+	ExternalReference *string              `json:"external_reference"`
+	Status            string               `json:"status"`
+	Communications    string               `json:"communications"`
+	Source            string               `json:"source"`
+	RequestedAmount   lending.Money        `json:"requested_amount"`
+	Borrower          application.Borrower `json:"borrower"`
+	Project           application.Project  `json:"project"`
+	Offers            []lending.Offer      `json:"offers"`
+	Variables         variablesBody        `json:"variables"`
+	CreatedAt         string               `json:"created_at"`
+	UpdatedAt         string               `json:"updated_at"`
 }
 
 // variablesBody are what accept-offer sets (specification section 2.5).
@@ -104,30 +77,15 @@ func newApplicationBody(app application.Application) applicationBody {
 		Communications:    string(app.Communications),
 		Source:            string(app.Source),
 		RequestedAmount:   app.RequestedAmount,
-		Borrower: borrowerBody{
-			FirstName:    app.Borrower.FirstName,
-			LastName:     app.Borrower.LastName,
-			Email:        app.Borrower.Email,
-			Phone:        app.Borrower.Phone,
-			AnnualIncome: app.Borrower.AnnualIncome,
-		},
-		Project:   projectBody(app.Project),
-		Offers:    make([]offerBody, 0, len(app.Offers)),
-		Variables: variablesBody{OfferSelected: app.SelectedProductUID != nil},
-		CreatedAt: formatTime(app.CreatedAt),
-		UpdatedAt: formatTime(app.UpdatedAt),
+		Borrower:          app.Borrower,
+		Project:           app.Project,
+		Offers:            append([]lending.Offer{}, app.Offers...),
+		Variables:         variablesBody{OfferSelected: app.SelectedProductUID != nil},
+		CreatedAt:         formatTime(app.CreatedAt),
+		UpdatedAt:         formatTime(app.UpdatedAt),
 	}
 	if app.SelectedProductUID != nil {
 		body.Variables.SelectedProduct = &app.SelectedProductCode
-	}
-	for _, offer := range app.Offers {
-		body.Offers = append(body.Offers, offerBody{
-			ProductUID: offer.ProductUID, ProductCode: offer.ProductCode,
-			ProductName: offer.ProductName, Term: offer.Term, InterestRate: offer.InterestRate,
-			BorrowerMax: offer.BorrowerMax, ProjectMax: offer.ProjectMax,
-			MaxAmount: offer.MaxAmount, Approved: offer.ApprovedAmount,
-			Fee: offer.MerchantFeePercentage,
-		})
 	}
 	return body
 }
