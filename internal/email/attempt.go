@@ -2,7 +2,6 @@ package email
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -68,7 +67,7 @@ func listAttempts(
 
 // beginAttempt writes the attempt down before anything is sent.
 func (m *MailSender) beginAttempt(
-	ctx context.Context, tx *postgres.Tx, row bodyRow,
+	ctx context.Context, tx *postgres.Tx, row Detail,
 ) (*openAttempt, error) {
 	to, err := headerAddress("", row.ToAddress)
 	if err != nil {
@@ -114,17 +113,21 @@ func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcom
 // error, the message must not be.
 func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) error {
 	return m.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		result, err := tx.ExecContext(ctx, `
+		var ours bool
+		err := tx.GetContext(ctx, &ours, `
 			UPDATE email_attempts
 			   SET handed_over_at = $3
 			 WHERE email_uid = $1
 			   AND number = $2
-			   AND outcome IS NULL`, uid, number, tx.Now)
-		ours, err := affected(result, err, "handing over", uid, number)
-		if err == nil && !ours {
-			err = errSuperseded
+			   AND outcome IS NULL
+			RETURNING true`, uid, number, tx.Now)
+		switch {
+		case postgres.IsNoRows(err):
+			return errSuperseded
+		case err != nil:
+			return fmt.Errorf("handing over attempt %d of e-mail %s: %w", number, uid, err)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -133,7 +136,8 @@ func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) er
 func finishAttempt(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int, receipt Receipt,
 ) (bool, error) {
-	result, err := tx.ExecContext(ctx, `
+	var ours bool
+	err := tx.GetContext(ctx, &ours, `
 		UPDATE email_attempts
 		   SET outcome     = $3,
 		       stage       = $4,
@@ -144,21 +148,12 @@ func finishAttempt(
 		       finished_at = $9
 		 WHERE email_uid = $1
 		   AND number = $2
-		   AND (outcome IS NULL OR (outcome = 'unknown' AND $3 = 'sent'))`,
+		   AND (outcome IS NULL OR (outcome = 'unknown' AND $3 = 'sent'))
+		RETURNING true`,
 		uid, number, receipt.Outcome, receipt.Stage, receipt.Code, receipt.Reply,
 		receipt.Error, receipt.TLS, tx.Now)
-	return affected(result, err, "finishing", uid, number)
-}
-
-func affected(
-	result sql.Result, err error, doing string, uid uuid.UUID, number int,
-) (bool, error) {
-	if err != nil {
-		return false, fmt.Errorf("%s attempt %d of e-mail %s: %w", doing, number, uid, err)
+	if err != nil && !postgres.IsNoRows(err) {
+		return false, fmt.Errorf("finishing attempt %d of e-mail %s: %w", number, uid, err)
 	}
-	rows, err := result.RowsAffected()
-	if err != nil {
-		return false, fmt.Errorf("%s attempt %d of e-mail %s: %w", doing, number, uid, err)
-	}
-	return rows == 1, nil
+	return ours, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
 
 	"drawbridge/internal/postgres"
 )
@@ -18,7 +17,7 @@ func (m *MailSender) conclude(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) error {
 	uid := attempt.row.EmailUID
-	if _, err := lockBody(ctx, tx, uid); err != nil {
+	if _, err := lockDetail(ctx, tx, uid); err != nil {
 		return err
 	}
 	ours, err := finishAttempt(ctx, tx, uid, attempt.number, receipt)
@@ -91,9 +90,7 @@ func (m *MailSender) again(ctx context.Context, tx *postgres.Tx, attempt *openAt
 	if err != nil {
 		return fmt.Errorf("timing the retry of e-mail %s: %w", uid, err)
 	}
-	service := Service{jobs: m.Jobs}
-	return service.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: attempt.number + 1},
-		&river.InsertOpts{ScheduledAt: due})
+	return enqueue(ctx, tx, m.Jobs, SendArgs{EmailUID: uid, Attempt: attempt.number + 1}, due)
 }
 
 // settle writes the final state. A mail whose outcome was unknown may still

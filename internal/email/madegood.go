@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/postgres"
 )
 
 // madeGoodBy is the mail that made a failed one of the table emails good, NULL while none has: the
@@ -50,8 +52,5 @@ func CountFailed(
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("counting failed e-mails: %w", err)
 	}
-	if found.Last != nil {
-		last = *found.Last
-	}
-	return found.Count, last, nil
+	return found.Count, postgres.OrZero(found.Last), nil
 }

@@ -55,7 +55,7 @@ type Report struct {
 
 // openAttempt is an attempt under way.
 type openAttempt struct {
-	row      bodyRow
+	row      Detail
 	number   int
 	envelope Envelope
 }
@@ -105,7 +105,7 @@ func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) 
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	report.Email, err = find(ctx, m.DB, job.EmailUID)
+	report.Email, err = load[Email](ctx, m.DB, columns, job.EmailUID, ``)
 	if err != nil || attempt == nil {
 		return report, err
 	}
@@ -124,7 +124,7 @@ func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) 
 func (m *MailSender) begin(
 	ctx context.Context, tx *postgres.Tx, job SendArgs,
 ) (*openAttempt, error) {
-	row, err := lockBody(ctx, tx, job.EmailUID)
+	row, err := lockDetail(ctx, tx, job.EmailUID)
 	if err != nil || row.State != StateQueued || row.WaitsFor != WaitNothing {
 		return nil, err // what waits gets another job when it may go
 	}

@@ -1,6 +1,8 @@
 package email
 
 import (
+	"database/sql/driver"
+	"encoding/json"
 	"strings"
 	"time"
 	"unicode"
@@ -103,8 +105,26 @@ type Message struct {
 	ToAddress string
 	// Paused keeps the mail from ever being sent (specification section 3.2).
 	Paused bool
-	// Params are the facts that the mail is rendered from, by the Param names.
-	Params map[string]string
+	Params Facts
+}
+
+// Facts are what a mail is rendered from, by the Param names.
+type Facts map[string]string
+
+// Value writes the facts as the database keeps them: never null, so that reading them back needs
+// no special case.
+func (f Facts) Value() (driver.Value, error) {
+	storable := make(map[string]string, len(f))
+	for name, value := range f {
+		storable[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
+	}
+	return json.Marshal(storable)
+}
+
+// Scan reads what Value wrote.
+func (f *Facts) Scan(stored any) error {
+	text, _ := stored.([]byte)
+	return json.Unmarshal(text, f)
 }
 
 // Content is a rendered mail.
@@ -118,7 +138,7 @@ type Content struct {
 type Draft struct {
 	ApplicationUID uuid.UUID
 	Kind           Kind
-	Params         map[string]string
+	Params         Facts
 	Settings       Settings
 }
 
@@ -163,14 +183,14 @@ func (e Email) Tries() int { return e.AttemptCount - e.Refusals }
 type Detail struct {
 	Email
 	// Params are the facts that the mail is, or would be, rendered from.
-	Params map[string]string
+	Params Facts `db:"params"`
 	// HTML and Text are empty until the mail was rendered.
-	HTML string
-	Text string
+	HTML string `db:"html_body"`
+	Text string `db:"text_body"`
 	// Source is the whole message as it goes onto the wire, an .eml file.
-	Source     string
-	MessageID  string
-	RenderedAt *time.Time
+	Source     string     `db:"source"`
+	MessageID  string     `db:"message_id"`
+	RenderedAt *time.Time `db:"rendered_at"`
 	Attempts   []Attempt
 	// Resends are the mails that re-sent this one, oldest first.
 	Resends []Email

@@ -2,7 +2,6 @@ package email
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // prepare renders and composes the mail unless an earlier attempt did, and keeps the text together
 // with the count of attempts: the row is in many indexes.
 func (m *MailSender) prepare(
-	ctx context.Context, tx *postgres.Tx, row *bodyRow, attempts int,
+	ctx context.Context, tx *postgres.Tx, row *Detail, attempts int,
 ) error {
 	if row.Source != "" {
 		return nil
@@ -22,15 +21,10 @@ func (m *MailSender) prepare(
 		return err
 	}
 	if row.HTML == "" { // a re-send brings the text of the first mail with it
-		draft := Draft{
-			ApplicationUID: row.ApplicationUID.UUID,
-			Kind:           row.Kind,
-			Settings:       settings,
-		}
-		if err := json.Unmarshal(row.Params, &draft.Params); err != nil {
-			return fmt.Errorf("reading the facts of e-mail %s: %w", row.EmailUID, err)
-		}
-		content, err := m.Render(ctx, draft)
+		content, err := m.Render(ctx, Draft{
+			ApplicationUID: row.ApplicationUID.UUID, Kind: row.Kind, Params: row.Params,
+			Settings: settings,
+		})
 		if err != nil {
 			return fmt.Errorf("rendering e-mail %s: %w", row.EmailUID, err)
 		}
@@ -58,7 +52,7 @@ func (m *MailSender) prepare(
 	return nil
 }
 
-func (m *MailSender) source(row *bodyRow, settings Settings, now time.Time) (string, error) {
+func (m *MailSender) source(row *Detail, settings Settings, now time.Time) (string, error) {
 	to, err := headerAddress(row.ToName, row.ToAddress)
 	if err != nil {
 		return "", err

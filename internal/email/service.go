@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
@@ -70,15 +71,30 @@ func (s *Service) Schedule(ctx context.Context, tx *postgres.Tx, message Message
 	if err := CheckAddress(message.ToAddress); err != nil {
 		return err
 	}
-	uid := postgres.NewUID(tx.Now)
-	inserted, err := insertEmail(ctx, tx, uid, message)
-	if err != nil {
-		return err
+	uid, state, reason := postgres.NewUID(tx.Now), StateQueued, ""
+	if message.Paused {
+		state, reason = StateSuppressed, reasonPaused
 	}
-	if !inserted || message.Paused {
+	var added []bool
+	err := tx.SelectContext(ctx, &added, `
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
+		                    state, reason, created_at, next_attempt_at, finished_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+		        CASE WHEN $7 = 'queued' THEN $9::timestamptz END,
+		        CASE WHEN $7 <> 'queued' THEN $9::timestamptz END)
+		ON CONFLICT (application_uid)
+		   WHERE kind = 'welcome' AND resend_of IS NULL AND state <> 'suppressed'
+		   DO NOTHING
+		RETURNING true`,
+		uid, postgres.OrNull(message.ApplicationUID), message.Kind, cleanName(message.ToName),
+		message.ToAddress, message.Params, state, reason, tx.Now)
+	if err != nil {
+		return fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
+	}
+	if len(added) == 0 || message.Paused {
 		return nil
 	}
-	return s.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: 1}, nil)
+	return enqueue(ctx, tx, s.jobs, SendArgs{EmailUID: uid, Attempt: 1}, time.Time{})
 }
 
 // ScheduleAlert schedules the same mail to everybody who is to hear of trouble:
@@ -91,13 +107,23 @@ func (s *Service) ScheduleAlert(
 	if err != nil || len(recipients) == 0 {
 		return err
 	}
-	uids, err := insertAlert(ctx, tx, kind, params, recipients)
-	if err != nil {
-		return err
-	}
-	jobs := make([]river.InsertManyParams, 0, len(uids))
-	for _, uid := range uids {
+	var uids []uuid.UUID
+	var names, addresses []string
+	var jobs []river.InsertManyParams
+	for _, to := range recipients {
+		uid := postgres.NewUID(tx.Now)
+		uids, names = append(uids, uid), append(names, cleanName(to.Name))
+		addresses = append(addresses, to.Address)
 		jobs = append(jobs, river.InsertManyParams{Args: SendArgs{EmailUID: uid, Attempt: 1}})
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
+		                    next_attempt_at)
+		SELECT uid, $4, name, address, $5, 'queued', $6, $6
+		  FROM unnest($1::uuid[], $2::text[], $3::text[]) AS recipient (uid, name, address)`,
+		pq.Array(uids), pq.Array(names), pq.Array(addresses), kind, Facts(params), tx.Now)
+	if err != nil {
+		return fmt.Errorf("logging the alert %s: %w", kind, err)
 	}
 	if _, err := s.jobs.InsertManyFastTx(ctx, tx.Tx.Tx, jobs); err != nil {
 		return fmt.Errorf("queueing the alert %s: %w", kind, err)
@@ -120,34 +146,39 @@ func (s *Service) Resend(
 		return uuid.Nil, lending.Invalid("reason",
 			`"reason" must be at most %d characters`, maxReason)
 	}
-	original, err := lockOriginal(ctx, tx, uid)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	switch original.State {
-	case StateQueued:
-		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+	// Nobody else re-sends it meanwhile, and its text stays.
+	original, err := load[Email](ctx, tx, columns, uid, ` FOR NO KEY UPDATE`)
+	switch {
+	case err != nil:
+	case original.State == StateQueued:
+		err = lending.NewError(lending.CodeInvalidState,
 			"This e-mail is still being sent; it can be re-sent once that has ended.")
-	case StateSuppressed:
-		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+	case original.State == StateSuppressed:
+		err = lending.NewError(lending.CodeInvalidState,
 			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
-	case StateSent, StateFailed, StateNotSent, StateCaptured:
-	}
-	if original.ContentRemovedAt != nil {
-		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+	case original.ContentRemovedAt != nil:
+		err = lending.NewError(lending.CodeInvalidState,
 			"This e-mail cannot be re-sent: its text was removed on %s, as the retention settings say.",
 			original.ContentRemovedAt.UTC().Format(time.DateOnly))
 	}
-	again := postgres.NewUID(tx.Now)
-	if err := insertResend(ctx, tx, Email{
-		EmailUID:     again,
-		ResendOf:     uuid.NullUUID{UUID: uid, Valid: true},
-		ResentBy:     actor,
-		ResendReason: reason,
-	}); err != nil {
+	if err != nil {
 		return uuid.Nil, err
 	}
-	return again, s.enqueue(ctx, tx, SendArgs{EmailUID: again, Attempt: 1}, nil)
+	// Its message id is not copied: receivers drop a second message that bears the first one's.
+	again := postgres.NewUID(tx.Now)
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
+		                    subject, html_body, text_body, state, created_at, next_attempt_at,
+		                    resend_of, resent_by, resend_reason)
+		SELECT $1, application_uid, kind, to_name, to_address, params,
+		       subject, html_body, text_body, 'queued', $3, $3,
+		       email_uid, $4, $5
+		  FROM emails
+		 WHERE email_uid = $2`, again, uid, tx.Now, actor, reason)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("logging the re-send of e-mail %s: %w", uid, err)
+	}
+	return again, enqueue(ctx, tx, s.jobs, SendArgs{EmailUID: again, Attempt: 1}, time.Time{})
 }
 
 const (
@@ -216,10 +247,12 @@ func (s *Service) ResendMatching(
 	return s.ResendFound(ctx, tx, uids, actor, reason)
 }
 
-func (s *Service) enqueue(
-	ctx context.Context, tx *postgres.Tx, args SendArgs, opts *river.InsertOpts,
+// enqueue adds the job of an attempt that is made at a time, at once for the zero one.
+func enqueue(
+	ctx context.Context, tx *postgres.Tx, jobs Inserter, args SendArgs, due time.Time,
 ) error {
-	if _, err := s.jobs.InsertTx(ctx, tx.Tx.Tx, args, opts); err != nil {
+	_, err := jobs.InsertTx(ctx, tx.Tx.Tx, args, &river.InsertOpts{ScheduledAt: due})
+	if err != nil {
 		return fmt.Errorf("queueing attempt %d of e-mail %s: %w", args.Attempt, args.EmailUID, err)
 	}
 	return nil

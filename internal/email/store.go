@@ -2,7 +2,6 @@ package email
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,28 +60,14 @@ type Filter struct {
 // conditions are those of the filter.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
-	if f.ApplicationUID != uuid.Nil {
-		c.Add("application_uid = ?", f.ApplicationUID)
-	}
-	if f.State != "" {
-		c.Add("state = ?", f.State)
-	}
-	if f.OutcomeUnknown {
-		c.Add("outcome_unknown AND state = ?", StateFailed) // the state has the index
-	}
+	c.When(f.ApplicationUID != uuid.Nil, "application_uid = ?", f.ApplicationUID)
+	c.When(f.State != "", "state = ?", f.State)
+	c.When(f.OutcomeUnknown, "outcome_unknown AND state = ?", StateFailed) // the state has the index
 	c.When(f.Open, "state = ? AND "+madeGoodBy+" IS NULL", StateFailed)
-	if f.Kind != "" {
-		c.Add("kind = ?", f.Kind)
-	}
-	if f.ToAddress != "" {
-		c.Add("lower(to_address) = lower(?)", f.ToAddress)
-	}
-	if !f.Since.IsZero() {
-		c.Add("created_at >= ?", f.Since)
-	}
-	if !f.Until.IsZero() {
-		c.Add("created_at < ?", f.Until)
-	}
+	c.When(f.Kind != "", "kind = ?", f.Kind)
+	c.When(f.ToAddress != "", "lower(to_address) = lower(?)", f.ToAddress)
+	c.When(!f.Since.IsZero(), "created_at >= ?", f.Since)
+	c.When(!f.Until.IsZero(), "created_at < ?", f.Until)
 	return c
 }
 
@@ -103,6 +88,21 @@ func List(
 		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
 	})
 	return rows, next, nil
+}
+
+// Count counts the mails that match, at most limit of them. It reads them in the order of the
+// list, so that it stops as early.
+func Count(ctx context.Context, db *postgres.DB, filter Filter, limit int) (int, error) {
+	c := filter.conditions()
+	count, err := db.Count(ctx, `
+		SELECT count(*)
+		  FROM (SELECT FROM emails`+c.Where()+`
+		         ORDER BY created_at DESC, email_uid DESC
+		         LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting e-mails: %w", err)
+	}
+	return count, nil
 }
 
 // lockOriginals keeps others from sending these mails again until tx ends; in one order, since two
@@ -166,13 +166,7 @@ func lockResendable(
 // Get returns a mail with its text, attempts and re-sends. db is a pool or a
 // transaction. It returns NOT_FOUND for an unknown uid.
 func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {
-	var row bodyRow
-	err := sqlx.GetContext(ctx, db, &row,
-		`SELECT `+bodyColumns+`, `+madeGoodBy+` AS made_good_by FROM emails WHERE email_uid = $1`, uid)
-	if err := notFound(err, uid); err != nil {
-		return Detail{}, err
-	}
-	detail, err := row.detail()
+	detail, err := load[Detail](ctx, db, allColumns+`, `+madeGoodBy+` AS made_good_by`, uid, ``)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -200,33 +194,8 @@ func Choose(ctx context.Context, db sqlx.QueryerContext, uids []uuid.UUID) ([]Em
 	return rows, nil
 }
 
-// bodyRow is a whole row of emails.
-type bodyRow struct {
-	Email
-	Params     []byte     `db:"params"`
-	HTML       string     `db:"html_body"`
-	Text       string     `db:"text_body"`
-	Source     string     `db:"source"`
-	MessageID  string     `db:"message_id"`
-	RenderedAt *time.Time `db:"rendered_at"`
-}
-
-func (r bodyRow) detail() (Detail, error) {
-	detail := Detail{
-		Email:      r.Email,
-		HTML:       r.HTML,
-		Text:       r.Text,
-		Source:     r.Source,
-		MessageID:  r.MessageID,
-		RenderedAt: r.RenderedAt,
-	}
-	if err := json.Unmarshal(r.Params, &detail.Params); err != nil {
-		return Detail{}, fmt.Errorf("reading the facts of e-mail %s: %w", r.EmailUID, err)
-	}
-	return detail, nil
-}
-
-const bodyColumns = columns + `,
+// allColumns are those of Detail.
+const allColumns = columns + `,
 	params,
 	html_body,
 	text_body,
@@ -234,132 +203,25 @@ const bodyColumns = columns + `,
 	coalesce(message_id, '') AS message_id,
 	rendered_at`
 
-// lockBody loads a whole row, and keeps others from changing the row until tx ends.
-func lockBody(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (bodyRow, error) {
-	var row bodyRow
-	err := tx.GetContext(ctx, &row,
-		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1 FOR UPDATE`, uid)
-	return row, notFound(err, uid)
-}
-
-func find(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Email, error) {
-	var row Email
-	err := sqlx.GetContext(ctx, db, &row,
-		`SELECT `+columns+` FROM emails WHERE email_uid = $1`, uid)
-	return row, notFound(err, uid)
-}
-
-// lockOriginal loads a mail that is to be sent again, and keeps its text, and others from sending
-// it again, until tx ends.
-func lockOriginal(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Email, error) {
-	var row Email
-	err := tx.GetContext(ctx, &row,
-		`SELECT `+columns+` FROM emails WHERE email_uid = $1 FOR NO KEY UPDATE`, uid)
-	return row, notFound(err, uid)
-}
-
-func notFound(err error, uid uuid.UUID) error {
+// load reads some columns of a mail. The text that it ends with may lock the row until the
+// transaction ends. Error: NOT_FOUND.
+func load[R Email | Detail](
+	ctx context.Context, db sqlx.QueryerContext, columns string, uid uuid.UUID, locking string,
+) (row R, err error) {
+	err = sqlx.GetContext(ctx, db, &row,
+		`SELECT `+columns+` FROM emails WHERE email_uid = $1`+locking, uid)
 	switch {
-	case err == nil:
-		return nil
 	case postgres.IsNoRows(err):
-		return lending.NewError(lending.CodeNotFound, "There is no e-mail %s.", uid)
+		return row, lending.NewError(lending.CodeNotFound, "There is no e-mail %s.", uid)
+	case err != nil:
+		return row, fmt.Errorf("loading e-mail %s: %w", uid, err)
 	}
-	return fmt.Errorf("loading e-mail %s: %w", uid, err)
+	return row, nil
 }
 
-// insertEmail tells whether the mail is new: a second welcome mail is not.
-func insertEmail(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, message Message,
-) (bool, error) {
-	params, err := encodeFacts(message.Params)
-	if err != nil {
-		return false, err
-	}
-	state, reason := StateQueued, ""
-	if message.Paused {
-		state, reason = StateSuppressed, reasonPaused
-	}
-	result, err := tx.ExecContext(ctx, `
-		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
-		                    state, reason, created_at, next_attempt_at, finished_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-		        CASE WHEN $7 = 'queued' THEN $9::timestamptz END,
-		        CASE WHEN $7 <> 'queued' THEN $9::timestamptz END)
-		ON CONFLICT (application_uid)
-		   WHERE kind = 'welcome' AND resend_of IS NULL AND state <> 'suppressed'
-		   DO NOTHING`,
-		uid, uuid.NullUUID{UUID: message.ApplicationUID, Valid: message.ApplicationUID != uuid.Nil},
-		message.Kind, cleanName(message.ToName), message.ToAddress, params,
-		state, reason, tx.Now)
-	if err != nil {
-		return false, fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
-	}
-	rows, err := result.RowsAffected()
-	if err != nil {
-		return false, fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
-	}
-	return rows == 1, nil
-}
-
-func encodeFacts(params map[string]string) ([]byte, error) {
-	// Never null, so that reading it back needs no special case.
-	facts := make(map[string]string, len(params))
-	for name, value := range params {
-		facts[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
-	}
-	encoded, err := json.Marshal(facts)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the facts of an e-mail: %w", err)
-	}
-	return encoded, nil
-}
-
-// insertAlert logs one mail to each recipient.
-func insertAlert(
-	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string,
-	recipients []recipient,
-) ([]uuid.UUID, error) {
-	facts, err := encodeFacts(params)
-	if err != nil {
-		return nil, err
-	}
-	var uids []uuid.UUID
-	var names, addresses []string
-	for _, to := range recipients {
-		uids = append(uids, postgres.NewUID(tx.Now))
-		names, addresses = append(names, cleanName(to.Name)), append(addresses, to.Address)
-	}
-	_, err = tx.ExecContext(ctx, `
-		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
-		                    next_attempt_at)
-		SELECT uid, $4, name, address, $5, 'queued', $6, $6
-		  FROM unnest($1::uuid[], $2::text[], $3::text[]) AS recipient (uid, name, address)`,
-		pq.Array(uids), pq.Array(names), pq.Array(addresses), kind, facts, tx.Now)
-	if err != nil {
-		return nil, fmt.Errorf("logging the alert %s: %w", kind, err)
-	}
-	return uids, nil
-}
-
-// insertResend copies the facts and the text of the mail that again re-sends.
-// The message id is not copied: receivers drop a second message that bears the
-// first one's.
-func insertResend(ctx context.Context, tx *postgres.Tx, again Email) error {
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
-		                    subject, html_body, text_body, state, created_at, next_attempt_at,
-		                    resend_of, resent_by, resend_reason)
-		SELECT $1, application_uid, kind, to_name, to_address, params,
-		       subject, html_body, text_body, 'queued', $3, $3,
-		       email_uid, $4, $5
-		  FROM emails
-		 WHERE email_uid = $2`,
-		again.EmailUID, again.ResendOf, tx.Now, again.ResentBy, again.ResendReason)
-	if err != nil {
-		return fmt.Errorf("logging the re-send of e-mail %s: %w", again.ResendOf.UUID, err)
-	}
-	return nil
+// lockDetail loads a mail with its text, and keeps others from changing it until tx ends.
+func lockDetail(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Detail, error) {
+	return load[Detail](ctx, tx, allColumns, uid, ` FOR UPDATE`)
 }
 
 // recipient is a person who receives alerts.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/riverqueue/river"
 
 	"drawbridge/internal/postgres"
 )
@@ -86,7 +85,7 @@ const welcomeQueued = `
 // hold makes a mail wait that may not be sent yet, and reports whether it did. What
 // waits for its welcome mail does not wait for the server: no probe is spent on it.
 func (m *MailSender) hold(
-	ctx context.Context, tx *postgres.Tx, row bodyRow, job SendArgs,
+	ctx context.Context, tx *postgres.Tx, row Detail, job SendArgs,
 ) (bool, error) {
 	var wait Wait
 	err := tx.GetContext(ctx, &wait, `
@@ -110,7 +109,7 @@ func (m *MailSender) hold(
 
 // finish settles a mail, and lets those go that waited for it.
 func (m *MailSender) finish(
-	ctx context.Context, tx *postgres.Tx, row bodyRow, decided verdict,
+	ctx context.Context, tx *postgres.Tx, row Detail, decided verdict,
 ) error {
 	err := settle(ctx, tx, row.EmailUID, decided)
 	if err != nil || row.Kind != KindWelcome || !row.ApplicationUID.Valid {
@@ -337,8 +336,6 @@ func (m *MailSender) RequeueOrphans(
 func (m *MailSender) requeue(
 	ctx context.Context, tx *postgres.Tx, one waiting, probe bool,
 ) error {
-	service := Service{jobs: m.Jobs}
-	return service.enqueue(ctx, tx,
-		SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe},
-		&river.InsertOpts{ScheduledAt: one.NextAttemptAt})
+	job := SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe}
+	return enqueue(ctx, tx, m.Jobs, job, one.NextAttemptAt)
 }
