@@ -2,13 +2,10 @@ package operator
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
 )
@@ -17,26 +14,27 @@ import (
 // refuses to change or delete a line.
 type Entry struct {
 	// Actor is the user's e-mail address, or what else acted.
-	Actor string
+	Actor string `json:"actor"`
 	// Address is the network address that the request came from.
-	Address string
+	Address string `json:"address"`
 	// Action is a verb, such as "delivery.resend".
-	Action string
+	Action string `json:"action"`
 	// SubjectKind and Subject name what was acted on.
-	SubjectKind string
-	Subject     string
-	Reason      string
+	SubjectKind string `json:"subject_kind"`
+	Subject     string `json:"subject"`
+	Reason      string `json:"reason"`
 	// Before and After are states as JSON values, secrets masked; nil for none.
-	Before, After any
+	Before any `json:"before"`
+	After  any `json:"after"`
 	// Limit, where it is not zero, is how many entries of this action one actor may have
 	// in any Window; another one is refused, and the change with it.
-	Limit  int
-	Window time.Duration
+	Limit  int           `json:"-"`
+	Window time.Duration `json:"-"`
 	// Together are the actions that count as one, this one among them; without any it counts
 	// alone.
-	Together []string
+	Together []string `json:"-"`
 	// PerSubject counts the entries of the same subject alone.
-	PerSubject bool
+	PerSubject bool `json:"-"`
 }
 
 // NewEntry is the line of an action on a subject whose kind the action begins with, such as
@@ -53,51 +51,21 @@ func Audit(ctx context.Context, tx *postgres.Tx, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	var (
-		actors, addresses, actions, kinds, subjects, reasons pq.StringArray
-		befores, afters                                      []sql.Null[string]
-	)
-	for _, entry := range entries {
-		before, err := stateJSON(entry.Before)
-		if err != nil {
-			return err
-		}
-		after, err := stateJSON(entry.After)
-		if err != nil {
-			return err
-		}
-		actors = append(actors, entry.Actor)
-		addresses = append(addresses, entry.Address)
-		actions = append(actions, entry.Action)
-		kinds = append(kinds, entry.SubjectKind)
-		subjects = append(subjects, entry.Subject)
-		reasons = append(reasons, entry.Reason)
-		befores, afters = append(befores, before), append(afters, after)
+	rows, err := json.Marshal(entries)
+	if err != nil {
+		return fmt.Errorf("writing a state for the audit log: %w", err)
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err = tx.ExecContext(ctx, `
 		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason,
 		                       before, after)
-		SELECT $1, actor, address, action, kind, subject, reason, before, after
-		  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-		              $8::jsonb[], $9::jsonb[]) WITH ORDINALITY
-		       AS entry (actor, address, action, kind, subject, reason, before, after, place)
-		 ORDER BY place`,
-		tx.Now, actors, addresses, actions, kinds, subjects, reasons, pq.Array(befores),
-		pq.Array(afters))
+		SELECT $1, actor, address, action, subject_kind, subject, reason, before, after
+		  FROM ROWS FROM (jsonb_to_recordset($2)
+		                  AS (actor text, address text, action text, subject_kind text,
+		                      subject text, reason text, before jsonb, after jsonb))
+		       WITH ORDINALITY
+		 ORDER BY ordinality`, tx.Now, rows)
 	if err != nil {
 		return fmt.Errorf("writing the audit log for %s: %w", entries[0].Action, err)
 	}
 	return nil
-}
-
-// stateJSON writes a state for the log; nil is none.
-func stateJSON(state any) (sql.Null[string], error) {
-	if state == nil {
-		return sql.Null[string]{}, nil
-	}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return sql.Null[string]{}, fmt.Errorf("writing a state for the audit log: %w", err)
-	}
-	return sql.Null[string]{V: string(text), Valid: true}, nil
 }

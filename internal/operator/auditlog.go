@@ -50,9 +50,7 @@ const recordColumns = `
 // List lists the audit log, newest first, and tells whether there is more.
 func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {
 	c := filter.conditions()
-	if filter.Before > 0 {
-		c.Add(`entry_id < ?`, filter.Before)
-	}
+	c.When(filter.Before > 0, `entry_id < ?`, filter.Before)
 	var records []Record
 	err := l.DB.SelectContext(ctx, &records, `SELECT `+recordColumns+`
 		  FROM audit_log`+c.Where()+`
@@ -111,21 +109,15 @@ const (
 // is given is part of it, so that each filter finds its index.
 func (f AuditFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
-	if f.Actor != "" {
-		c.Add(`actor = ?`, f.Actor)
-	}
+	c.When(f.Actor != "", `actor = ?`, f.Actor)
 	switch {
 	case strings.HasSuffix(f.Action, "."):
 		c.Add(`action LIKE ?`, postgres.LikePrefix(f.Action))
 	case f.Action != "":
 		c.Add(`action = ?`, f.Action)
 	}
-	if f.SubjectKind != "" {
-		c.Add(`subject_kind = ?`, f.SubjectKind)
-	}
-	if f.Subject != "" {
-		c.Add(`subject = ?`, f.Subject)
-	}
+	c.When(f.SubjectKind != "", `subject_kind = ?`, f.SubjectKind)
+	c.When(f.Subject != "", `subject = ?`, f.Subject)
 	if !f.Since.IsZero() {
 		c.Add(`at >= ?`, f.Since)
 		c.Add(`entry_id >= `+firstEntry, f.Since.Add(-auditSkew))

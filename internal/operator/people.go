@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -40,9 +41,7 @@ type UserFilter struct {
 // Users lists users by address and tells whether there are more.
 func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, error) {
 	c := filter.conditions()
-	if filter.After != "" {
-		c.Add(`lower(email) > ?`, normalEmail(filter.After))
-	}
+	c.When(filter.After != "", `lower(email) > ?`, normalEmail(filter.After))
 	limit := ""
 	if filter.Limit > 0 {
 		limit = ` LIMIT ` + strconv.Itoa(filter.Limit+1)
@@ -115,7 +114,7 @@ func (s *Service) Invite(
 	if err != nil {
 		return User{}, secret.String{}, err
 	}
-	user, err = change(ctx, tx, user.UID, `password_expires_at = $2`, tx.Now.Add(oncePasswordLife))
+	user, err = s.change(ctx, tx, user.UID, `password_expires_at = $2`, tx.Now.Add(oncePasswordLife))
 	return user, once, err
 }
 
@@ -147,11 +146,7 @@ func (s *Service) SetRole(
 	if err != nil || user.Role == role {
 		return user, err
 	}
-	user, err = change(ctx, tx, uid, `role = $2`, string(role))
-	if err != nil {
-		return User{}, err
-	}
-	return user, s.EndSessions(ctx, tx, uid)
+	return s.change(ctx, tx, uid, `role = $2`, string(role))
 }
 
 // SetDisabled ends a user's access, sessions included, or gives it back.
@@ -163,14 +158,11 @@ func (s *Service) SetDisabled(
 	if err != nil || disabled == (user.DisabledAt != nil) {
 		return user, err
 	}
-	if !disabled {
-		return change(ctx, tx, uid, `disabled_at = $2`, nil)
+	var at *time.Time
+	if disabled {
+		at = &tx.Now
 	}
-	user, err = change(ctx, tx, uid, `disabled_at = $2`, tx.Now)
-	if err != nil {
-		return User{}, err
-	}
-	return user, s.EndSessions(ctx, tx, uid)
+	return s.change(ctx, tx, uid, `disabled_at = $2`, at)
 }
 
 // Disable is SetDisabled for anyone who owns the machine: it also takes the last
@@ -180,11 +172,7 @@ func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (U
 	if err != nil || user.DisabledAt != nil {
 		return user, err
 	}
-	user, err = change(ctx, tx, user.UID, `disabled_at = $2`, tx.Now)
-	if err != nil {
-		return User{}, err
-	}
-	return user, s.EndSessions(ctx, tx, user.UID)
+	return s.change(ctx, tx, user.UID, `disabled_at = $2`, tx.Now)
 }
 
 // lockLeaving locks and returns a user who may be about to leave the admins, and
@@ -212,8 +200,8 @@ func lockLeaving(
 	return user, nil
 }
 
-// change assigns one value to a user and returns the user.
-func change(
+// change assigns one value to a user, ends their sessions and returns the user.
+func (s *Service) change(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignment string, value any,
 ) (User, error) {
 	var user User
@@ -222,7 +210,7 @@ func change(
 	if err != nil {
 		return User{}, fmt.Errorf("changing user %s: %w", uid, err)
 	}
-	return user, nil
+	return user, s.EndSessions(ctx, tx, uid)
 }
 
 // newOncePassword makes a password to read out or type over: groups of five
@@ -230,19 +218,20 @@ func change(
 func newOncePassword() secret.String {
 	random := make([]byte, oncePasswordBytes)
 	rand.Read(random) // never fails: crypto/rand ends the process instead
-	return secret.New(groups(random, 6))
+	return secret.New(plainText(random, 6))
 }
 
 // plainAlphabet leaves out 1, i, l and o.
 var plainAlphabet = base32.NewEncoding("abcdefghjkmnpqrstuvwxyz023456789").
 	WithPadding(base32.NoPadding)
 
-// groups writes bytes in groups of a few characters.
-func groups(raw []byte, size int) string {
-	text := plainAlphabet.EncodeToString(raw)
-	var parts []string
-	for len(text) > size {
-		parts, text = append(parts, text[:size]), text[size:]
-	}
-	return strings.Join(append(parts, text), "-")
+// plainText writes bytes in groups of a few characters.
+func plainText(raw []byte, size int) string {
+	return groups(plainAlphabet.EncodeToString(raw), size, "-")
+}
+
+// groups parts a text into groups of a few bytes.
+func groups(text string, size int, between string) string {
+	parts := slices.Collect(slices.Chunk([]byte(text), size))
+	return string(bytes.Join(parts, []byte(between)))
 }

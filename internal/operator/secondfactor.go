@@ -62,14 +62,7 @@ type Enrolment struct {
 }
 
 // Spaced is the secret in groups of four.
-func (e Enrolment) Spaced() string {
-	text := e.Secret.Reveal()
-	var parts []string
-	for len(text) > 4 {
-		parts, text = append(parts, text[:4]), text[4:]
-	}
-	return strings.Join(append(parts, text), " ")
-}
+func (e Enrolment) Spaced() string { return groups(e.Secret.Reveal(), 4, " ") }
 
 // QR is the picture that authenticator apps read, as PNG.
 func (e Enrolment) QR() ([]byte, error) {
@@ -95,13 +88,6 @@ type SecondFactors struct{ users *Service }
 
 // SecondFactors are those of the service's users.
 func (s *Service) SecondFactors() SecondFactors { return SecondFactors{s} }
-
-// factor is a row of second_factors.
-type factor struct {
-	Sealed      string     `db:"secret_sealed"`
-	ConfirmedAt *time.Time `db:"confirmed_at"`
-	LastStep    int64      `db:"last_step"`
-}
 
 // Enrol begins to set up the second factor of who is signed in. What it returns is
 // for the session to keep: nobody else reads it, and neither does the same person in
@@ -194,7 +180,7 @@ func (f SecondFactors) NewRecoveryCodes(
 	for i := range codes {
 		random := make([]byte, recoveryBytes)
 		rand.Read(random) // as above
-		codes[i] = groups(random, recoveryGroup)
+		codes[i] = plainText(random, recoveryGroup)
 		hashes[i] = hashCode(user.UID, cleanCode(codes[i]))
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM recovery_codes WHERE user_uid = $1`, user.UID)
@@ -265,22 +251,24 @@ func (f SecondFactors) Check(
 // useCode spends a code of the app: the guard lets one of two requests with the
 // same code through.
 func (f SecondFactors) useCode(ctx context.Context, user User, code string) (bool, error) {
-	var rows []factor
-	err := f.users.DB.SelectContext(ctx, &rows, `
-		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
-		user.UID)
+	var kept struct {
+		Sealed   string `db:"secret_sealed"`
+		LastStep int64  `db:"last_step"`
+	}
+	err := f.users.DB.GetContext(ctx, &kept, `
+		SELECT secret_sealed, last_step FROM second_factors
+		 WHERE user_uid = $1 AND confirmed_at IS NOT NULL`, user.UID)
+	if postgres.IsNoRows(err) || err == nil && f.users.Keys == nil {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("loading the second factor of %s: %w", user.Email, err)
 	}
-	if len(rows) == 0 || rows[0].ConfirmedAt == nil || f.users.Keys == nil {
-		return false, nil
-	}
-	plain, err := f.users.Keys.Open(rows[0].Sealed, sealTable, sealColumn, user.UID.String())
+	plain, err := f.users.Keys.Open(kept.Sealed, sealTable, sealColumn, user.UID.String())
 	if err != nil {
 		return false, fmt.Errorf("reading the second factor of %s: %w", user.Email, err)
 	}
-	text := secret.New(string(plain))
-	step, ok := matchStep(text.Reveal(), code, f.users.DB.Now(), rows[0].LastStep)
+	step, ok := matchStep(string(plain), code, f.users.DB.Now(), kept.LastStep)
 	if !ok {
 		return false, nil
 	}
