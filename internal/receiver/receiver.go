@@ -63,8 +63,7 @@ type Receiver struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	mode     Mode
-	verify   bool
+	settings Settings
 	secrets  []secret.String
 	received []Received
 	count    int
@@ -95,7 +94,10 @@ type Received struct {
 
 // New returns a receiver that accepts what is signed with one of the secrets.
 func New(now func() time.Time, known ...secret.String) *Receiver {
-	return &Receiver{now: now, Slow: defaultSlow, mode: ModeAccept, verify: true, secrets: known}
+	return &Receiver{
+		now: now, Slow: defaultSlow, secrets: known,
+		settings: Settings{Mode: ModeAccept, Verify: true},
+	}
 }
 
 // Settings are the knobs of a receiver.
@@ -109,7 +111,7 @@ type Settings struct {
 func (r *Receiver) Settings() Settings {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Settings{Mode: r.mode, Verify: r.verify}
+	return r.settings
 }
 
 // Set turns the knobs. It returns false, and leaves them, for an unknown mode.
@@ -119,7 +121,7 @@ func (r *Receiver) Set(settings Settings) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mode, r.verify = settings.Mode, settings.Verify
+	r.settings = settings
 	return true
 }
 
@@ -176,23 +178,18 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, got.Check.Text, http.StatusUnauthorized)
 		return
 	}
-	if mode == ModeSlow {
-		r.wait(w, q)
+	if mode == ModeSlow { // the answer is held back until the sender has given up
+		// The deadline for reading the request, which has been read, would end the
+		// connection first. A writer without deadlines is that of a test.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		timer := time.NewTimer(r.Slow)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-q.Context().Done():
+		}
 	}
 	w.WriteHeader(got.Answer)
-}
-
-// wait holds the answer back until the sender has given up.
-func (r *Receiver) wait(w http.ResponseWriter, q *http.Request) {
-	// The deadline for reading the request, which has been read, would end the
-	// connection first. A writer without deadlines is that of a test.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	timer := time.NewTimer(r.Slow)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-q.Context().Done():
-	}
 }
 
 // take remembers a request and decides on the answer.
@@ -220,33 +217,28 @@ func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 	if len(r.received) > maxKept {
 		r.received = r.received[1:]
 	}
-	return got, r.mode
+	return got, r.settings.Mode
 }
 
 // answer is the status for a request.
 func (r *Receiver) answer(got Received) int {
+	before := 0 // the times that the delivery came
+	for _, former := range r.received {
+		if former.Delivery == got.Delivery {
+			before++
+		}
+	}
 	switch {
-	case r.mode == ModeFail:
+	case r.settings.Mode == ModeFail:
 		return http.StatusInternalServerError
-	case r.mode == ModeRedirect:
+	case r.settings.Mode == ModeRedirect:
 		return http.StatusTemporaryRedirect
-	case r.mode == ModeRecover && r.seen(got.Delivery) < 2:
+	case r.settings.Mode == ModeRecover && before < 2:
 		return http.StatusServiceUnavailable
-	case r.verify && !got.Check.Genuine:
+	case r.settings.Verify && !got.Check.Genuine:
 		return http.StatusUnauthorized
 	}
 	return http.StatusNoContent
-}
-
-// seen counts how often a delivery came before.
-func (r *Receiver) seen(delivery string) int {
-	count := 0
-	for _, former := range r.received {
-		if former.Delivery == delivery {
-			count++
-		}
-	}
-	return count
 }
 
 // ServeWrongCertificate listens on a free port of this machine with a
@@ -273,9 +265,4 @@ func (r *Receiver) ServeWrongCertificate() (stop func() error, err error) {
 	r.mu.Unlock()
 	go func() { _ = server.Serve(listener) }() // it ends when it is closed
 	return server.Close, nil
-}
-
-// genuineWith tells whether a signature or token belongs to one of the secrets.
-func (r *Receiver) genuineWith(matches func(value secret.String) bool) bool {
-	return slices.ContainsFunc(r.secrets, matches)
 }
