@@ -73,7 +73,7 @@ func (s *Script) serve() {
 			defer s.forget(conn)
 			defer func() {
 				// A scene ends where the other side hangs up.
-				if cause := recover(); cause != nil && !isHangUp(cause) {
+				if cause := recover(); cause != nil && cause != any(errHangUp) {
 					panic(cause)
 				}
 			}()
@@ -110,11 +110,6 @@ type Talk struct {
 
 // errHangUp ends a scene.
 var errHangUp = errors.New("the client hung up")
-
-func isHangUp(cause any) bool {
-	err, ok := cause.(error)
-	return ok && errors.Is(err, errHangUp)
-}
 
 // Say sends lines.
 func (t *Talk) Say(lines ...string) {

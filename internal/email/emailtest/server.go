@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 
@@ -46,9 +48,7 @@ type Server struct {
 	address string
 
 	mu       sync.Mutex
-	running  *smtp.Server
-	listener net.Listener
-	served   chan struct{}
+	stop     func() // nil while it is stopped
 	sessions int
 	messages []Message
 	changed  chan struct{} // closed and replaced at each arrival
@@ -82,7 +82,7 @@ func (s *Server) Start(t testing.TB) {
 	listener := listen(t, s.address)
 	server := smtp.NewServer(smtp.BackendFunc(s.session))
 	server.Domain = "localhost"
-	server.ErrorLog = quiet{}
+	server.ErrorLog = log.New(io.Discard, "", 0) // hang-ups, which tests cause on purpose
 	if s.options.TLS != nil {
 		server.TLSConfig = &tls.Config{
 			Certificates: []tls.Certificate{*s.options.TLS}, MinVersion: tls.VersionTLS12,
@@ -94,7 +94,12 @@ func (s *Server) Start(t testing.TB) {
 	}
 	served := make(chan struct{})
 	s.mu.Lock()
-	s.running, s.listener, s.served = server, listener, served
+	s.stop = func() {
+		// The server closes only listeners that it has begun to serve.
+		_ = listener.Close()
+		_ = server.Close() // which finds the listener closed
+		<-served
+	}
 	s.mu.Unlock()
 	go func() {
 		defer close(served)
@@ -106,16 +111,12 @@ func (s *Server) Start(t testing.TB) {
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
-	server, listener, served := s.running, s.listener, s.served
-	s.running = nil
+	stop := s.stop
+	s.stop = nil
 	s.mu.Unlock()
-	if server == nil {
-		return
+	if stop != nil {
+		stop()
 	}
-	// The server closes only listeners that it has begun to serve.
-	_ = listener.Close()
-	_ = server.Close() // which finds the listener closed
-	<-served
 }
 
 // URL names the server, with the credentials that it demands.
@@ -134,7 +135,7 @@ func (s *Server) URL() string {
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Message(nil), s.messages...)
+	return slices.Clone(s.messages)
 }
 
 // Sessions counts the connections that greeted the server.
@@ -244,15 +245,6 @@ func (s *session) Reset() { s.from, s.to = "", "" }
 
 // Logout ends the session.
 func (s *session) Logout() error { return nil }
-
-// quiet drops what the server logs: hang-ups, which tests cause on purpose.
-type quiet struct{}
-
-// Printf drops a line.
-func (quiet) Printf(string, ...any) {}
-
-// Println drops a line.
-func (quiet) Println(...any) {}
 
 // listen opens a listening socket.
 func listen(t testing.TB, address string) net.Listener {
