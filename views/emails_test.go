@@ -64,7 +64,7 @@ func emailSamplePages(word string) map[string]templ.Component {
 		Region: ui.ListRegion{
 			Path: paths.Emails, Rows: 1, Older: paths.Where(paths.Emails, "cursor", word),
 			Table: ui.Table(emails.Table([]email.Email{sampleEmail(word)})),
-			Pick:  &ui.Pick{Action: paths.EmailsResend, Filter: word, Buttons: emails.ResendButtons()},
+			Pick:  &ui.Pick{Action: paths.EmailsResend, Filter: word, Buttons: ui.ResendPicked()},
 		},
 	}
 	form := ui.Confirmation{

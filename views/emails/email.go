@@ -1,6 +1,7 @@
 package emails
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,31 +18,36 @@ func due(e email.Email) time.Time {
 	return *e.NextAttemptAt
 }
 
+var outcomes = map[email.Outcome]ui.ChipProps{
+	"":                     {Icon: "loader", Word: "under way", Tone: ui.Calm},
+	email.OutcomeSent:      {Icon: "circle-check", Word: "accepted", Tone: ui.Good},
+	email.OutcomeTemporary: {Icon: "refresh-cw", Word: "refused for now", Tone: ui.Warn},
+	email.OutcomePermanent: {Icon: "circle-x", Word: "refused for good", Tone: ui.Bad},
+	email.OutcomeRefused: {
+		Icon: "ban", Word: "the mail server refused us, not this e-mail", Tone: ui.Warn,
+	},
+	email.OutcomeInterrupted: {
+		Icon: "pause", Word: "interrupted before anything was sent", Tone: ui.Warn,
+	},
+	email.OutcomeUnknown: {Icon: "circle-help", Word: "outcome unknown", Tone: ui.Odd},
+}
+
 // outcome describes how an attempt ended; its word completes "Attempt 1:". Without an
 // answer nobody refused anything.
 func outcome(a email.Attempt) ui.ChipProps {
-	switch a.Outcome {
-	case "":
-		return ui.ChipProps{Icon: "loader", Word: "under way", Tone: ui.Calm}
-	case email.OutcomeSent:
-		return ui.ChipProps{Icon: "circle-check", Word: "accepted", Tone: ui.Good}
-	case email.OutcomeTemporary:
-		if a.ReplyCode == 0 {
-			return ui.ChipProps{Icon: "refresh-cw", Word: "no answer", Tone: ui.Warn}
-		}
-		return ui.ChipProps{Icon: "refresh-cw", Word: "refused for now", Tone: ui.Warn}
-	case email.OutcomePermanent:
-		return ui.ChipProps{Icon: "circle-x", Word: "refused for good", Tone: ui.Bad}
-	case email.OutcomeRefused:
-		return ui.ChipProps{
-			Icon: "ban", Word: "the mail server refused us, not this e-mail", Tone: ui.Warn,
-		}
-	case email.OutcomeInterrupted:
-		return ui.ChipProps{Icon: "pause", Word: "interrupted before anything was sent", Tone: ui.Warn}
-	case email.OutcomeUnknown:
-		return ui.ChipProps{Icon: "circle-help", Word: "outcome unknown", Tone: ui.Odd}
+	chip := ui.KnownChip(outcomes, a.Outcome)
+	if a.Outcome == email.OutcomeTemporary && a.ReplyCode == 0 {
+		chip.Word = "no answer"
 	}
-	return ui.ChipProps{Icon: "circle-help", Word: string(a.Outcome), Tone: ui.Mute}
+	return chip
+}
+
+// stages complete "Ended while".
+var stages = map[email.Stage]string{
+	email.StageConnect: "connecting", email.StageTLS: "securing the connection",
+	email.StageGreeting: "greeting", email.StageAuth: "signing in",
+	email.StageSender: "naming the sender", email.StageRecipient: "naming the recipient",
+	email.StageData: "transmitting the message", email.StageHandOver: "handing the message over",
 }
 
 // stage completes "Ended while"; it is empty where that says nothing.
@@ -49,26 +55,11 @@ func stage(a email.Attempt) string {
 	if a.Outcome == email.OutcomeSent {
 		return ""
 	}
-	switch a.Stage {
-	case email.StageConnect:
-		return "connecting"
-	case email.StageTLS:
-		return "securing the connection"
-	case email.StageGreeting:
-		return "greeting"
-	case email.StageAuth:
-		return "signing in"
-	case email.StageSender:
-		return "naming the sender"
-	case email.StageRecipient:
-		return "naming the recipient"
-	case email.StageData:
-		return "transmitting the message"
-	case email.StageHandOver:
-		return "handing the message over"
-	}
-	return string(a.Stage)
+	return cmp.Or(stages[a.Stage], string(a.Stage))
 }
+
+// finished are the names of the time at which an e-mail came to a state.
+var finished = map[email.State]string{email.StateSent: "Sent", email.StateFailed: "Given up"}
 
 // explanation says in plain words where an e-mail stands and what to do.
 func explanation(detail email.Detail) ui.Diagnosis {

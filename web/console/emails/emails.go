@@ -89,7 +89,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 			Href: paths.EmailSamples, Action: "See how e-mails look",
 		},
 		Buttons: emails.Buttons(), Saved: true,
-		PickAction: paths.EmailsResend, PickButtons: emails.ResendButtons(),
+		PickAction: paths.EmailsResend, PickButtons: ui.ResendPicked(),
 		File: &list.File[email.Email]{
 			Path: paths.EmailsCSV, Name: "emails", Action: "email.export", Subject: "email",
 			Columns: []string{
