@@ -13,17 +13,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Settings say how mail looks and who hears of trouble.
+// Settings say how mail looks and who hears of trouble. The audit log keeps them as they are.
 type Settings struct {
-	LenderName string `db:"lender_name"`
+	LenderName string `db:"lender_name" json:"lender_name"`
 	// PrimaryColor fills the head of a mail; AccentColor marks what matters in
 	// it. Both are "#rrggbb" in lower case.
-	PrimaryColor string `db:"primary_color"`
-	AccentColor  string `db:"accent_color"`
+	PrimaryColor string `db:"primary_color" json:"primary_color"`
+	AccentColor  string `db:"accent_color" json:"accent_color"`
 	// ReplyTo is where answers go; empty means to the sender.
-	ReplyTo string `db:"reply_to"`
+	ReplyTo string `db:"reply_to" json:"reply_to"`
 	// AlertTo receives the alerts; empty means every operator and admin.
-	AlertTo pq.StringArray `db:"alert_to"`
+	AlertTo pq.StringArray `db:"alert_to" json:"alert_to"`
 }
 
 // maxAlertTo keeps one alert from becoming a mass mailing.
@@ -58,14 +58,6 @@ func (s Settings) Validate() error {
 	return errs.Err()
 }
 
-const selectSettings = `
-	SELECT lender_name,
-	       primary_color,
-	       accent_color,
-	       reply_to,
-	       alert_to
-	  FROM mail_settings`
-
 // LoadSettings reads the settings in db, a pool or a transaction.
 func LoadSettings(ctx context.Context, db sqlx.QueryerContext) (Settings, error) {
 	return readSettings(ctx, db, ``)
@@ -80,7 +72,14 @@ func readSettings(
 	ctx context.Context, db sqlx.QueryerContext, locking string,
 ) (Settings, error) {
 	var settings Settings
-	if err := sqlx.GetContext(ctx, db, &settings, selectSettings+locking); err != nil {
+	err := sqlx.GetContext(ctx, db, &settings, `
+		SELECT lender_name,
+		       primary_color,
+		       accent_color,
+		       reply_to,
+		       alert_to
+		  FROM mail_settings`+locking)
+	if err != nil {
 		return Settings{}, fmt.Errorf("loading the mail settings: %w", err)
 	}
 	return settings, nil

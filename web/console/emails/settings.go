@@ -64,7 +64,7 @@ func (f *Feature) settings() action.Spec {
 							return operator.Outcome{Target: paths.MailSettings}, err
 						}
 						return operator.Did(paths.MailSettings,
-							operator.NewEntry("mail_settings.update", "mail", recorded(before), recorded(after))), nil
+							operator.NewEntry("mail_settings.update", "mail", before, after)), nil
 					},
 				},
 			}, nil
@@ -78,15 +78,6 @@ func described(s email.Settings) string {
 		"replies to %s; alerts to %s", s.LenderName, s.PrimaryColor, s.AccentColor,
 		cmp.Or(s.ReplyTo, "nobody"),
 		cmp.Or(strings.Join(s.AlertTo, ", "), "every operator and admin"))
-}
-
-// recorded is how the audit log writes settings.
-func recorded(settings email.Settings) map[string]any {
-	return map[string]any{
-		"lender_name": settings.LenderName, "primary_color": settings.PrimaryColor,
-		"accent_color": settings.AccentColor, "reply_to": settings.ReplyTo,
-		"alert_to": []string(settings.AlertTo),
-	}
 }
 
 func settingsForm(stored email.Settings) ui.Confirmation {
