@@ -32,7 +32,7 @@ func (db *DB) Count(ctx context.Context, query string, args ...any) (count int, 
 	defer Waiting(alive)()
 	err = db.read(alive, func(alive context.Context, from *sqlx.DB) (err error) {
 		count, err = countFor(alive, from, left, query, args)
-		if isCancelled(err) { // in time: nobody else is asked
+		if hasState(err, stateCancelled) { // in time: nobody else is asked
 			count, late = 0, true
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/lib/pq"
 )
@@ -43,46 +44,31 @@ func IsForeignKey(err error, constraint string) bool {
 }
 
 // IsLockTimeout tells whether a lock was not to be had within lock_timeout.
-func IsLockTimeout(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && pqErr.Code == stateLockTimeout
-}
+func IsLockTimeout(err error) bool { return hasState(err, stateLockTimeout) }
 
 // IsReadOnly tells whether the server lets nobody write: it is a standby, or was set so.
-func IsReadOnly(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && pqErr.Code == stateReadOnly
-}
+func IsReadOnly(err error) bool { return hasState(err, stateReadOnly) }
 
 // IsForbidden tells whether the database role lacks a privilege.
-func IsForbidden(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && pqErr.Code == stateForbidden
-}
+func IsForbidden(err error) bool { return hasState(err, stateForbidden) }
 
 // IsTooManyConnections tells whether the server has all the connections that it, the role or the
 // database may have.
-func IsTooManyConnections(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && pqErr.Code == stateTooMany
-}
+func IsTooManyConnections(err error) bool { return hasState(err, stateTooMany) }
 
 // IsMissing tells whether a statement names a table or a column that the schema does not have.
-func IsMissing(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && (pqErr.Code == stateNoTable || pqErr.Code == stateNoColumn)
-}
+func IsMissing(err error) bool { return hasState(err, stateNoTable, stateNoColumn) }
 
 // IsCancelled tells whether a statement was ended before its time: because its
 // context was, or by the server.
 func IsCancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || isCancelled(err)
+	return errors.Is(err, context.Canceled) || hasState(err, stateCancelled)
 }
 
-// isCancelled tells whether the server ended a statement.
-func isCancelled(err error) bool {
+// hasState tells whether the server answered with one of the codes.
+func hasState(err error, states ...string) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && pqErr.Code == stateCancelled
+	return ok && slices.Contains(states, string(pqErr.Code))
 }
 
 func violates(err error, state, constraint string) bool {
@@ -96,9 +82,4 @@ func lacksPartition(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	return ok && pqErr.Code == stateCheck && pqErr.Constraint == "" &&
 		pqErr.Routine == "ExecFindPartition"
-}
-
-func retryable(err error) bool {
-	pqErr, ok := errors.AsType[*pq.Error](err)
-	return ok && (pqErr.Code == stateSerialization || pqErr.Code == stateDeadlock || isStale(err))
 }

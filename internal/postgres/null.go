@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql"
 	"time"
 
 	"drawbridge/internal/lending"
@@ -37,3 +38,12 @@ func OrZero[T any](value *T) T {
 
 // Micros is a duration in the microseconds that a column holds, NULL for none.
 func Micros(d time.Duration) *int64 { return OrNull(d.Microseconds()) }
+
+// Affected is how many rows a statement changed, for its result and its error.
+func Affected(result sql.Result, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	count, err := result.RowsAffected()
+	return int(count), err
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/lib/pq"
@@ -56,25 +57,15 @@ func Persist(ctx context.Context, what string, write func(ctx context.Context) e
 func isPassing(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		switch pqErr.Code.Class() {
-		case "08", "40", "53", "57", "58": // connection, conflict, resources, operator, system
-			return true
-		case "42": // the statements are right: the schema or the rights are being changed
+		case "08", "40", "53", "57", "58", // connection, conflict, resources, operator, system
+			"42": // the statements are right: the schema or the rights are being changed
 			return true
 		}
-		return pqErr.Code == stateLockTimeout || pqErr.Code == stateReadOnly || isStale(err)
+		return IsLockTimeout(err) || IsReadOnly(err) || isStale(err)
 	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*ConnectionError](err); ok { // none of the hosts can be written
-		return true
-	}
-	for _, one := range []error{
+	_, network := errors.AsType[net.Error](err)
+	_, broken := errors.AsType[*ConnectionError](err) // none of the hosts can be written
+	return network || broken || slices.ContainsFunc([]error{
 		driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, one) {
-			return true
-		}
-	}
-	return false
+	}, func(one error) bool { return errors.Is(err, one) })
 }

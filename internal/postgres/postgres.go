@@ -257,7 +257,7 @@ func (db *DB) InTx(ctx context.Context, use func(tx *Tx) error) error {
 			if _, makeErr := db.MakePartitions(ctx); makeErr != nil {
 				return errors.Join(err, makeErr)
 			}
-		} else if !retryable(err) {
+		} else if !hasState(err, stateSerialization, stateDeadlock) && !isStale(err) {
 			return err
 		}
 	}

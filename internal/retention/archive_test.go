@@ -32,7 +32,7 @@ func newArchive(t *testing.T) *archive {
 	t.Helper()
 	db := pgtest.New(t)
 	a := &archive{
-		Service: &retention.Service{DB: db, Pause: time.Millisecond}, t: t,
+		Service: &retention.Service{DB: db}, t: t,
 		partner: uuid.New(), merchant: uuid.New(), subscription: uuid.New(),
 	}
 	a.clock.Store(today.UnixMicro())

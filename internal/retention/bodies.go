@@ -2,7 +2,6 @@ package retention
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,10 +13,6 @@ import (
 
 // bodyBatch is how many rows one transaction clears.
 const bodyBatch = 500
-
-// bodyPatience is how long a batch waits for a row that somebody else has
-// locked; it is tried again by the next run.
-const bodyPatience = `SET LOCAL lock_timeout = '1s'`
 
 // bodyKind is one kind of body and how its rows are gone through, oldest first.
 type bodyKind struct {
@@ -146,88 +141,25 @@ type place struct {
 	At  time.Time `db:"at"`
 }
 
-func (s *Service) removeBodies(
-	ctx context.Context, settings Settings, now time.Time, report *Report,
-) error {
-	counts := []*int{&report.Events, &report.Attempts, &report.Emails}
-	cutoffs := []time.Time{
-		settings.bodyCutoff(now), settings.bodyCutoff(now), settings.emailCutoff(now),
-	}
-	var errs []error
-	for i, m := range bodyKinds {
-		count, err := s.removeKind(ctx, m, cutoffs[i])
-		*counts[i] += count
-		errs = append(errs, err)
-	}
-	events, err := s.removeLeftovers(ctx)
-	report.Events += events
-	errs = append(errs, err)
-	mails, err := s.removeLateMails(ctx)
-	report.Emails += mails
-	return errors.Join(append(errs, err)...)
-}
-
-// removeKind clears batch after batch, resting in between.
-func (s *Service) removeKind(ctx context.Context, m bodyKind, cutoff time.Time) (int, error) {
-	total := 0
-	for {
-		began := time.Now()
-		count, done, err := s.removeBatch(ctx, m, cutoff)
-		total += count
-		if err != nil {
-			return total, fmt.Errorf("removing bodies of %s: %w", m.name, err)
-		}
-		if done || !s.rest(ctx, time.Since(began)) {
-			return total, nil
-		}
-	}
-}
-
-// rest waits between batches and tells whether there is time for another one.
-func (s *Service) rest(ctx context.Context, took time.Duration) bool {
-	if s.Pause > 0 {
-		took = s.Pause
-	}
-	return wait(ctx, took)
-}
-
-// wait tells whether it was waited for to the end.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// removeBatch clears one batch and moves the mark on, which tells where the next
-// one begins.
-func (s *Service) removeBatch(
-	ctx context.Context, m bodyKind, cutoff time.Time,
-) (count int, done bool, err error) {
-	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if err := shieldLegalHolds(ctx, tx); err != nil {
-			return err
-		}
+// before is the batch that clears the next rows of before a time and moves the mark on, which
+// tells where the one after it begins.
+func (m bodyKind) before(cutoff time.Time) batch {
+	return func(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error) {
 		mark := time.Unix(0, 0).UTC()
-		err := tx.GetContext(ctx, &mark,
+		err = tx.GetContext(ctx, &mark,
 			`SELECT done_until FROM retention_progress WHERE matter = $1 FOR UPDATE`, m.name)
 		if err != nil && !postgres.IsNoRows(err) {
-			return fmt.Errorf("loading the mark of %s: %w", m.name, err)
+			return 0, false, fmt.Errorf("loading the mark: %w", err)
 		}
 		var rows []place
 		if err := tx.SelectContext(ctx, &rows, m.next, mark, cutoff, bodyBatch); err != nil {
-			return fmt.Errorf("choosing the next rows: %w", err)
+			return 0, false, fmt.Errorf("choosing the next rows: %w", err)
 		}
-		if count, err = clearRows(ctx, tx, m, rows); err != nil {
-			return err
+		if count, err = m.clearRows(ctx, tx, rows); err != nil {
+			return 0, false, err
 		}
-		done = len(rows) < bodyBatch
 		next := cutoff
-		if !done {
+		if more = len(rows) >= bodyBatch; more {
 			next = rows[len(rows)-1].At.Add(time.Microsecond)
 		}
 		// Never back: longer retention does not bring bodies back.
@@ -237,26 +169,13 @@ func (s *Service) removeBatch(
 			ON CONFLICT (matter) DO UPDATE
 			   SET done_until = greatest(p.done_until, excluded.done_until)`, m.name, next)
 		if err != nil {
-			return fmt.Errorf("moving the mark of %s: %w", m.name, err)
+			return 0, false, fmt.Errorf("moving the mark: %w", err)
 		}
-		return nil
-	})
-	return count, done, err
+		return count, more, nil
+	}
 }
 
-// shieldLegalHolds lets nobody place or release a hold before the transaction ends,
-// so that a hold that is in force never misses what it should have kept.
-func shieldLegalHolds(ctx context.Context, tx *postgres.Tx) error {
-	if _, err := tx.ExecContext(ctx, bodyPatience); err != nil {
-		return fmt.Errorf("setting the patience: %w", err)
-	}
-	if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
-		return fmt.Errorf("locking the holds: %w", err)
-	}
-	return nil
-}
-
-func clearRows(ctx context.Context, tx *postgres.Tx, m bodyKind, rows []place) (int, error) {
+func (m bodyKind) clearRows(ctx context.Context, tx *postgres.Tx, rows []place) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -264,84 +183,62 @@ func clearRows(ctx context.Context, tx *postgres.Tx, m bodyKind, rows []place) (
 	for i, row := range rows {
 		uids[i], times[i] = row.UID.String(), row.At
 	}
-	result, err := tx.ExecContext(ctx, m.clear, pq.Array(uids), pq.Array(times), tx.Now)
+	count, err := postgres.Affected(
+		tx.ExecContext(ctx, m.clear, pq.Array(uids), pq.Array(times), tx.Now))
 	if err != nil {
 		return 0, fmt.Errorf("clearing %d rows: %w", len(rows), err)
 	}
-	count, err := result.RowsAffected()
-	if err != nil || m.leave == "" {
-		return int(count), err
+	if m.leave == "" {
+		return count, nil
 	}
 	if _, err := tx.ExecContext(ctx, m.leave, pq.Array(uids), pq.Array(times)); err != nil {
 		return 0, fmt.Errorf("noting what had to stay: %w", err)
 	}
-	return int(count), nil
+	return count, nil
 }
 
 // removeLeftovers clears events that have nothing to send any more, with the
 // attempts that their deliveries made. Those under a legal hold by now wait for its release.
-func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
-	total := 0
-	for {
-		var rows []place
-		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			if err := shieldLegalHolds(ctx, tx); err != nil {
-				return err
-			}
-			rows = nil
-			err := tx.SelectContext(ctx, &rows, `
-				SELECT e.event_uid AS uid, e.occurred_at AS at
-				  FROM retention_leftovers l
-				  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
-				 WHERE `+nothingToSend+`
-				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+legallyHeld+`))
-				 ORDER BY e.occurred_at, e.event_uid
-				 LIMIT $1
-				   FOR NO KEY UPDATE OF e`, bodyBatch)
-			if err != nil || len(rows) == 0 {
-				return err
-			}
-			return clearLeftovers(ctx, tx, rows)
-		})
-		if err != nil {
-			return total, fmt.Errorf("removing bodies that were needed for longer: %w", err)
-		}
-		total += len(rows)
-		if len(rows) < bodyBatch || !s.rest(ctx, 0) {
-			return total, nil
-		}
+func removeLeftovers(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error) {
+	var rows []place
+	err = tx.SelectContext(ctx, &rows, `
+		SELECT e.event_uid AS uid, e.occurred_at AS at
+		  FROM retention_leftovers l
+		  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
+		 WHERE `+nothingToSend+`
+		   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+legallyHeld+`))
+		 ORDER BY e.occurred_at, e.event_uid
+		 LIMIT $1
+		   FOR NO KEY UPDATE OF e`, bodyBatch)
+	if err != nil || len(rows) == 0 {
+		return 0, false, err
 	}
-}
-
-func clearLeftovers(ctx context.Context, tx *postgres.Tx, rows []place) error {
-	if _, err := clearRows(ctx, tx, bodyKinds[0], rows); err != nil {
-		return err
+	if _, err := bodyKinds[0].clearRows(ctx, tx, rows); err != nil {
+		return 0, false, err
 	}
 	uids := make([]string, len(rows))
 	for i, row := range rows {
 		uids[i] = row.UID.String()
 	}
-	_, err := tx.ExecContext(ctx, `
-		UPDATE attempts a
-		   SET request_headers = '[]', response_headers = '[]', response_body = NULL,
-		       content_removed_at = $2
-		  FROM deliveries d
-		 WHERE d.event_uid = ANY ($1::uuid[])
-		   AND a.delivery_uid = d.delivery_uid
-		   AND a.delivery_created_at = d.created_at
-		   AND a.content_removed_at IS NULL`, pq.Array(uids), tx.Now)
-	if err != nil {
-		return fmt.Errorf("clearing attempts: %w", err)
-	}
 	_, err = tx.ExecContext(ctx, `
+		WITH cleared AS (
+			UPDATE attempts a
+			   SET request_headers = '[]', response_headers = '[]', response_body = NULL,
+			       content_removed_at = $2
+			  FROM deliveries d
+			 WHERE d.event_uid = ANY ($1::uuid[])
+			   AND a.delivery_uid = d.delivery_uid
+			   AND a.delivery_created_at = d.created_at
+			   AND a.content_removed_at IS NULL
+		)
 		DELETE FROM retention_leftovers l
 		 USING events e
 		 WHERE l.event_uid = ANY ($1::uuid[])
 		   AND e.event_uid = l.event_uid
 		   AND e.occurred_at = l.occurred_at
-		   AND e.body_removed_at IS NOT NULL`, pq.Array(uids))
+		   AND e.body_removed_at IS NOT NULL`, pq.Array(uids), tx.Now)
 	if err != nil {
-		return fmt.Errorf("forgetting what had to stay: %w", err)
+		return 0, false, fmt.Errorf("clearing attempts: %w", err)
 	}
-	return nil
+	return len(rows), len(rows) == bodyBatch, nil
 }

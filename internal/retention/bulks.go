@@ -23,45 +23,20 @@ const dueBulks = `bulk_resends b
 		        WHERE i.bulk_uid = b.bulk_uid
 		          AND i.application_uid IN (` + legallyHeld + `))`
 
-// removeBulks removes the bulk re-sends that are due, each in batches of lines.
-func (s *Service) removeBulks(ctx context.Context, cutoff time.Time) (removed int, err error) {
-	for {
-		began := time.Now()
-		whole, done, err := s.removeBulkBatch(ctx, cutoff)
-		if err != nil {
-			return removed, fmt.Errorf("removing bulk re-sends: %w", err)
-		}
-		if whole {
-			removed++
-		}
-		if done || !s.rest(ctx, time.Since(began)) {
-			return removed, nil
-		}
-	}
-}
-
-// removeBulkBatch removes the next lines of a bulk re-send that is due, and with the
-// last of them the rest. It tells whether that was all of it, or whether none is due
-// any more.
-func (s *Service) removeBulkBatch(
-	ctx context.Context, cutoff time.Time,
-) (whole, done bool, err error) {
-	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		whole, done = false, false
-		if err := shieldLegalHolds(ctx, tx); err != nil {
-			return err
-		}
+// bulksBefore is the batch that removes the next lines of a bulk re-send that ended before a time,
+// and with the last of them the rest, which counts.
+func bulksBefore(cutoff time.Time) batch {
+	return func(ctx context.Context, tx *postgres.Tx) (whole int, more bool, err error) {
 		var bulk uuid.UUID
-		err := tx.GetContext(ctx, &bulk,
+		err = tx.GetContext(ctx, &bulk,
 			`SELECT b.bulk_uid FROM `+dueBulks+` ORDER BY b.ended_at LIMIT 1`, cutoff)
 		if postgres.IsNoRows(err) {
-			done = true
-			return nil
+			return 0, false, nil
 		}
 		if err != nil {
-			return fmt.Errorf("choosing the next one: %w", err)
+			return 0, false, fmt.Errorf("choosing the next one: %w", err)
 		}
-		result, err := tx.ExecContext(ctx, `
+		lines, err := postgres.Affected(tx.ExecContext(ctx, `
 			DELETE FROM bulk_resend_items
 			 WHERE bulk_uid = $1
 			   AND position IN (
@@ -69,22 +44,19 @@ func (s *Service) removeBulkBatch(
 			         FROM bulk_resend_items
 			        WHERE bulk_uid = $1
 			        ORDER BY position
-			        LIMIT $2)`, bulk, bulkBatch)
+			        LIMIT $2)`, bulk, bulkBatch))
 		if err != nil {
-			return fmt.Errorf("removing lines of %s: %w", bulk, err)
+			return 0, false, fmt.Errorf("removing lines of %s: %w", bulk, err)
 		}
-		lines, err := result.RowsAffected()
-		if err != nil || lines == bulkBatch {
-			return err
+		if lines == bulkBatch {
+			return 0, true, nil
 		}
-		for _, table := range []string{"bulk_resend_lanes", "bulk_resends"} {
-			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE bulk_uid = $1`, bulk)
-			if err != nil {
-				return fmt.Errorf("removing %s: %w", bulk, err)
-			}
+		_, err = tx.ExecContext(ctx, `
+			WITH lanes AS (DELETE FROM bulk_resend_lanes WHERE bulk_uid = $1)
+			DELETE FROM bulk_resends WHERE bulk_uid = $1`, bulk)
+		if err != nil {
+			return 0, false, fmt.Errorf("removing %s: %w", bulk, err)
 		}
-		whole = true
-		return nil
-	})
-	return whole, done, err
+		return 1, true, nil
+	}
 }

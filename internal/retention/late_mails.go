@@ -2,8 +2,6 @@ package retention
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"drawbridge/internal/postgres"
 )
@@ -31,27 +29,7 @@ const clearLateMails = `
 	 WHERE l.email_uid = due.email_uid`
 
 // removeLateMails removes the text of e-mails that ended after their time was over.
-func (s *Service) removeLateMails(ctx context.Context) (int, error) {
-	total := 0
-	for {
-		began, count := time.Now(), int64(0)
-		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			if err := shieldLegalHolds(ctx, tx); err != nil {
-				return err
-			}
-			result, err := tx.ExecContext(ctx, clearLateMails, bodyBatch, tx.Now)
-			if err != nil {
-				return err
-			}
-			count, err = result.RowsAffected()
-			return err
-		})
-		if err != nil {
-			return total, fmt.Errorf("removing the text of e-mails that were late: %w", err)
-		}
-		total += int(count)
-		if count < bodyBatch || !s.rest(ctx, time.Since(began)) {
-			return total, nil
-		}
-	}
+func removeLateMails(ctx context.Context, tx *postgres.Tx) (int, bool, error) {
+	count, err := postgres.Affected(tx.ExecContext(ctx, clearLateMails, bodyBatch, tx.Now))
+	return count, count == bodyBatch, err
 }

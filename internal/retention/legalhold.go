@@ -87,29 +87,20 @@ func (s *Service) Release(
 
 // LegalHolds returns the legal holds of an application, newest first, released ones too.
 func (s *Service) LegalHolds(ctx context.Context, application uuid.UUID) ([]LegalHold, error) {
-	var holds []LegalHold
-	err := s.DB.SelectContext(ctx, &holds, `
-		SELECT `+legalHoldColumns+`
-		  FROM application_holds
-		 WHERE application_uid = $1
-		 ORDER BY hold_id DESC`, application)
-	if err != nil {
-		return nil, fmt.Errorf("loading the holds of application %s: %w", application, err)
-	}
-	return holds, nil
+	return s.legalHolds(ctx, `application_uid = $1 ORDER BY hold_id DESC`, application)
 }
 
 // LegalHoldsInForce returns every legal hold in force, newest first, at most limit.
 func (s *Service) LegalHoldsInForce(ctx context.Context, limit int) ([]LegalHold, error) {
+	return s.legalHolds(ctx, `released_at IS NULL ORDER BY hold_id DESC LIMIT $1`, limit)
+}
+
+func (s *Service) legalHolds(ctx context.Context, which string, arg any) ([]LegalHold, error) {
 	var holds []LegalHold
-	err := s.DB.SelectContext(ctx, &holds, `
-		SELECT `+legalHoldColumns+`
-		  FROM application_holds
-		 WHERE released_at IS NULL
-		 ORDER BY hold_id DESC
-		 LIMIT $1`, limit)
+	err := s.DB.SelectContext(ctx, &holds,
+		`SELECT `+legalHoldColumns+` FROM application_holds WHERE `+which, arg)
 	if err != nil {
-		return nil, fmt.Errorf("loading the holds in force: %w", err)
+		return nil, fmt.Errorf("loading legal holds: %w", err)
 	}
 	return holds, nil
 }

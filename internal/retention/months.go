@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -14,10 +14,7 @@ import (
 )
 
 const (
-	// lockPatience bounds the wait for each lock of the exchange. Anyone who comes
-	// after it in the queue waits as long, so it is short.
-	lockPatience = 50 * time.Millisecond
-	// exchangeTries is how often the locks are asked for, and exchangeRest how
+	// exchangeTries is how often the locks of an exchange are asked for, and exchangeRest how
 	// long everybody else has in between.
 	exchangeTries = 40
 	exchangeRest  = 250 * time.Millisecond
@@ -30,44 +27,45 @@ var parents = []string{"attempts", "deliveries", "events"}
 // month is one month of the partitioned tables.
 type month struct{ begin, end time.Time }
 
-func monthAt(begin time.Time) month { return month{begin, begin.AddDate(0, 1, 0)} }
-
 func (m month) String() string { return m.begin.Format("2006-01") }
 
-// partition is the name of the month's table, as drawbridge_make_partitions
-// gives it.
-func (m month) partition(parent string) string { return parent + m.begin.Format("_y2006m01") }
-
-func (m month) kept(parent string) string { return m.partition(parent) + "_kept" }
+// in puts the month into a statement: {m} stands behind the names of its tables, which
+// drawbridge_make_partitions has given them, {k} behind those of the new ones, and {begin} and
+// {end} are its bounds.
+func (m month) in(statement string) string {
+	suffix := m.begin.Format("_y2006m01")
+	literal := func(at time.Time) string {
+		return pq.QuoteLiteral(at.Format(time.RFC3339)) + "::timestamptz"
+	}
+	return strings.NewReplacer("{m}", suffix, "{k}", suffix+"_kept",
+		"{begin}", literal(m.begin), "{end}", literal(m.end)).Replace(statement)
+}
 
 // months returns those whose metadata is due, oldest first.
 func (s *Service) months(ctx context.Context, cutoff time.Time) ([]month, error) {
 	var names []string
 	err := s.DB.SelectContext(ctx, &names, `
-		SELECT c.relname
+		SELECT DISTINCT right(c.relname, 7) AS month
 		  FROM pg_inherits i
 		  JOIN pg_class c ON c.oid = i.inhrelid
-		 WHERE i.inhparent = ANY (ARRAY['attempts', 'deliveries', 'events']::regclass[])`)
+		 WHERE i.inhparent = ANY (ARRAY['attempts', 'deliveries', 'events']::regclass[])
+		 ORDER BY month`)
 	if err != nil {
 		return nil, fmt.Errorf("listing the months: %w", err)
 	}
 	var due []month
 	for _, name := range names {
-		_, suffix, _ := strings.Cut(name, "_y")
-		begin, err := time.Parse("2006m01", suffix)
-		if err == nil && !monthAt(begin).end.After(cutoff) && !slices.Contains(due, monthAt(begin)) {
-			due = append(due, monthAt(begin))
+		begin, err := time.Parse("2006m01", name)
+		if m := (month{begin, begin.AddDate(0, 1, 0)}); err == nil && !m.end.After(cutoff) {
+			due = append(due, m)
 		}
 	}
-	slices.SortFunc(due, func(a, b month) int { return a.begin.Compare(b.begin) })
 	return due, nil
 }
 
 // removeMonths takes the months off that are due and whose bodies are gone.
-func (s *Service) removeMonths(
-	ctx context.Context, settings Settings, now time.Time, report *Report,
-) error {
-	due, err := s.months(ctx, settings.monthCutoff(now))
+func (s *Service) removeMonths(ctx context.Context, cutoff time.Time, report *Report) error {
+	due, err := s.months(ctx, cutoff)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -94,7 +92,7 @@ func (s *Service) removeMonths(
 }
 
 // removeMonth tells whether it removed anything.
-func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
+func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err error) {
 	quiet, err := s.isQuiet(ctx, m)
 	if err != nil || !quiet {
 		return false, err
@@ -102,26 +100,38 @@ func (s *Service) removeMonth(ctx context.Context, m month) (bool, error) {
 	if err := s.dropKept(ctx, m); err != nil {
 		return false, err
 	}
+	defer func() {
+		err = errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
+	}()
 	var holds generation // that the copy goes by
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 		if holds, err = generationOf(ctx, tx); err != nil {
 			return err
 		}
-		for _, table := range survivors {
-			if err := fill(ctx, tx, m, table.parent, table.fill); err != nil {
-				return err
+		for _, statement := range survivors {
+			if _, err := tx.ExecContext(ctx, m.in(statement)); err != nil {
+				return fmt.Errorf("keeping what stays: %w", err)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return false, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
+		return false, err
 	}
-	worthwhile, err := s.isWorthwhile(ctx, m)
-	if err == nil && worthwhile {
-		worthwhile, err = s.exchangeSoon(ctx, m, holds)
+	keep, worthwhile, err := s.weigh(ctx, m)
+	if err != nil || !worthwhile {
+		return false, err
 	}
-	return worthwhile && err == nil, errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
+	for try := 0; ; try++ {
+		removed, err := s.exchange(ctx, m, holds, keep)
+		if !postgres.IsLockTimeout(err) {
+			return removed, err
+		}
+		if try == exchangeTries || !wait(ctx, exchangeRest) {
+			slog.WarnContext(ctx, "retention found no moment to remove a month", "month", m.String())
+			return false, nil // the next run tries again
+		}
+	}
 }
 
 // isQuiet tells whether no delivery can come into the month any more. Until every body that may
@@ -144,13 +154,13 @@ func (s *Service) isQuiet(ctx context.Context, m month) (bool, error) {
 	return quiet, nil
 }
 
-// survivors are the statements that fill the new tables, in the order in which
-// they refer to each other. {m} stands for the month's tables, {k} for the new
-// ones, $1 and $2 are the bounds of the month.
+// survivors are the statements that make and fill the new tables, in the order in which they refer
+// to each other.
 //
 //nolint:unqueryvet // a copy has every column, also those of later migrations
-var survivors = []struct{ parent, fill string }{
-	{"deliveries", `
+var survivors = []string{
+	`CREATE TABLE deliveries{k} (LIKE deliveries{m} INCLUDING ALL);
+	INSERT INTO deliveries{k}
 		SELECT d.*
 		  FROM deliveries{m} d
 		 WHERE d.application_uid IN (` + legallyHeld + `)
@@ -158,66 +168,46 @@ var survivors = []struct{ parent, fill string }{
 		SELECT d.*
 		  FROM deliveries{m} d
 		 WHERE d.state IN ('pending', 'retrying')
-		   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + legallyHeld + `))`},
-	{"attempts", `
+		   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + legallyHeld + `))`,
+	`CREATE TABLE attempts{k} (LIKE attempts{m} INCLUDING ALL);
+	INSERT INTO attempts{k}
 		SELECT a.*
 		  FROM attempts{m} a
 		  JOIN deliveries{k} d ON d.delivery_uid = a.delivery_uid
-		                      AND d.created_at = a.delivery_created_at`},
-	{"events", `
+		                      AND d.created_at = a.delivery_created_at`,
+	`CREATE TABLE events{k} (LIKE events{m} INCLUDING ALL);
+	INSERT INTO events{k}
 		SELECT e.*
 		  FROM events{m} e
 		 WHERE e.application_uid IN (` + legallyHeld + `)
 		    OR e.event_uid IN (SELECT event_uid FROM deliveries{k})
 		    OR e.event_uid IN (SELECT event_uid
 		                         FROM deliveries
-		                        WHERE event_at >= $1
-		                          AND event_at < $2
-		                          AND (created_at < $1 OR created_at >= $2))`},
+		                        WHERE event_at >= {begin}
+		                          AND event_at < {end}
+		                          AND (created_at < {begin} OR created_at >= {end}))`,
 }
 
-func fill(ctx context.Context, tx *postgres.Tx, m month, parent, query string) error {
-	kept := pq.QuoteIdentifier(m.kept(parent))
-	_, err := tx.ExecContext(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL)`,
-		kept, pq.QuoteIdentifier(m.partition(parent))))
-	if err != nil {
-		return fmt.Errorf("making a table for what stays of %s: %w", parent, err)
-	}
-	suffix := m.begin.Format("_y2006m01")
-	query = strings.NewReplacer("{m}", suffix, "{k}", suffix+"_kept").Replace(query)
-	query = strings.NewReplacer("$2", literal(m.end), "$1", literal(m.begin)).Replace(query)
-	if _, err := tx.ExecContext(ctx, `INSERT INTO `+kept+query); err != nil {
-		return fmt.Errorf("keeping what stays of %s: %w", parent, err)
-	}
-	return nil
-}
-
-func literal(at time.Time) string {
-	return pq.QuoteLiteral(at.Format(time.RFC3339)) + "::timestamptz"
-}
-
-// isWorthwhile tells whether the month holds anything beside its survivors, or
-// has none and can go whole.
-func (s *Service) isWorthwhile(ctx context.Context, m month) (bool, error) {
-	whole := true
+// weigh tells whether anything of the month stays, all of its tables then, and whether it is
+// worthwhile to exchange it: it holds something beside its survivors, or has none and can go whole.
+func (s *Service) weigh(ctx context.Context, m month) (keep, worthwhile bool, err error) {
 	for _, parent := range parents {
-		var kept, some int
-		table := pq.QuoteIdentifier(m.kept(parent))
-		if err := s.DB.GetContext(ctx, &kept, `SELECT count(*) FROM `+table); err != nil {
-			return false, fmt.Errorf("counting what stays of %s: %w", parent, err)
+		var found struct {
+			Kept, Others bool
 		}
-		err := s.DB.GetContext(ctx, &some, fmt.Sprintf(
-			`SELECT count(*) FROM (SELECT FROM %s LIMIT $1) AS counted`,
-			pq.QuoteIdentifier(m.partition(parent))), kept+1)
+		err := s.DB.GetContext(ctx, &found, m.in(`
+			WITH survivors AS (SELECT count(*) FROM `+parent+`{k})
+			SELECT count > 0 AS kept,
+			       (SELECT count(*)
+			          FROM (SELECT FROM `+parent+`{m} LIMIT (SELECT count + 1 FROM survivors)) AS r
+			       ) > count AS others
+			  FROM survivors`))
 		if err != nil {
-			return false, fmt.Errorf("counting %s: %w", parent, err)
+			return false, false, fmt.Errorf("counting what stays of %s: %w", parent, err)
 		}
-		if some > kept {
-			return true, nil
-		}
-		whole = whole && kept == 0
+		keep, worthwhile = keep || found.Kept, worthwhile || found.Others
 	}
-	return whole, nil
+	return keep, worthwhile || !keep, nil
 }
 
 // generation changes whenever a hold is placed or released.
@@ -239,12 +229,10 @@ func generationOf(ctx context.Context, tx *postgres.Tx) (generation, error) {
 
 // dropKept removes the new tables that did not take their place.
 func (s *Service) dropKept(ctx context.Context, m month) error {
-	for _, parent := range parents {
-		_, err := s.DB.ExecContext(ctx,
-			`DROP TABLE IF EXISTS `+pq.QuoteIdentifier(m.kept(parent)))
-		if err != nil {
-			return fmt.Errorf("dropping an unused table: %w", err)
-		}
+	_, err := s.DB.ExecContext(ctx,
+		m.in(`DROP TABLE IF EXISTS attempts{k}, deliveries{k}, events{k}`))
+	if err != nil {
+		return fmt.Errorf("dropping unused tables: %w", err)
 	}
 	return nil
 }

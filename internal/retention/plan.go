@@ -3,9 +3,6 @@ package retention
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/lib/pq"
 
 	"drawbridge/internal/apilog"
 )
@@ -36,11 +33,11 @@ type Plan struct {
 type MonthPlan struct {
 	Month string `json:"month"`
 	// Deliveries is the number of rows as the database estimates it.
-	Deliveries int64 `json:"deliveries_estimated"`
+	Deliveries int64 `db:"deliveries" json:"deliveries_estimated"`
 	// LegallyHeld counts the deliveries that stay because of a legal hold, Open those that
 	// stay because they are not final.
-	LegallyHeld int `json:"deliveries_held"`
-	Open        int `json:"deliveries_open"`
+	LegallyHeld int `db:"held" json:"deliveries_held"`
+	Open        int `db:"open" json:"deliveries_open"`
 }
 
 // Plan tells what a run under the settings, which need not be saved, would
@@ -52,24 +49,20 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 	}
 	now := s.DB.Now().UTC()
 	bodies, emails := settings.bodyCutoff(now), settings.emailCutoff(now)
+	cutoff := settings.monthCutoff(now)
 	for _, count := range []struct {
 		into *int
 		from string
 		args []any
 	}{
+		{&plan.Events, due("events", "occurred_at", "body_removed_at IS NULL"), []any{"events", bodies}},
+		{&plan.Deliveries, due("deliveries", "created_at", "true"), []any{"attempts", bodies}},
 		{
-			&plan.Events,
-			due("events", "occurred_at", "events") + ` AND body_removed_at IS NULL`,
-			[]any{bodies},
+			&plan.Emails, due("emails", "created_at", "content_removed_at IS NULL"),
+			[]any{"emails", emails},
 		},
-		{&plan.Deliveries, due("deliveries", "created_at", "attempts"), []any{bodies}},
-		{
-			&plan.Emails,
-			due("emails", "created_at", "emails") + ` AND content_removed_at IS NULL`,
-			[]any{emails},
-		},
-		{&plan.Bulks, dueBulks, []any{settings.monthCutoff(now)}},
-		{&plan.LegalHolds, `(` + legallyHeld + `) AS held WHERE true`, nil},
+		{&plan.Bulks, dueBulks, []any{cutoff}},
+		{&plan.LegalHolds, `(` + legallyHeld + `) AS held`, nil},
 	} {
 		err := s.DB.GetContext(ctx, count.into, fmt.Sprintf(
 			`SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS counted`, count.from, maxCounted),
@@ -84,37 +77,32 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 	if err != nil {
 		return plan, err
 	}
-	err = s.planMonths(ctx, &plan, settings.monthCutoff(now))
-	return plan, err
-}
-
-// planMonths tells which months are due and what stays of them.
-func (s *Service) planMonths(ctx context.Context, plan *Plan, cutoff time.Time) error {
 	months, err := s.months(ctx, cutoff)
 	if err != nil {
-		return err
+		return plan, err
 	}
 	for _, m := range months {
-		planned, table := MonthPlan{Month: m.String()}, m.partition("deliveries")
-		err := s.DB.QueryRowContext(ctx, fmt.Sprintf(`
-			SELECT greatest(c.reltuples, 0)::bigint,
-			       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+legallyHeld+`)),
-			       (SELECT count(*) FROM %[1]s WHERE state IN ('pending', 'retrying'))
-			  FROM pg_class c
-			 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
-		).Scan(&planned.Deliveries, &planned.LegallyHeld, &planned.Open)
+		planned := MonthPlan{Month: m.String()}
+		err := s.DB.GetContext(ctx, &planned, m.in(`
+			SELECT greatest(reltuples, 0)::bigint AS deliveries,
+			       (SELECT count(*)
+			          FROM deliveries{m}
+			         WHERE application_uid IN (`+legallyHeld+`)) AS held,
+			       (SELECT count(*) FROM deliveries{m} WHERE state IN ('pending', 'retrying')) AS open
+			  FROM pg_class
+			 WHERE oid = 'deliveries{m}'::regclass`))
 		if err != nil {
-			return fmt.Errorf("looking at %s: %w", m, err)
+			return plan, fmt.Errorf("looking at %s: %w", m, err)
 		}
 		plan.Months = append(plan.Months, planned)
 	}
-	return nil
+	return plan, nil
 }
 
-// due selects the rows of a table that lie between a matter's mark and $1.
-func due(table, column, name string) string {
-	return fmt.Sprintf(`%s WHERE %s < $1 AND %s >= coalesce((
-		SELECT done_until FROM retention_progress WHERE matter = %s), 'epoch')
-		AND (application_uid IS NULL OR application_uid NOT IN (%s))`,
-		table, column, column, pq.QuoteLiteral(name), legallyHeld)
+// due selects the rows of a table that lie between the mark of matter $1 and $2.
+func due(table, column, condition string) string {
+	return fmt.Sprintf(`%[1]s WHERE %[2]s < $2 AND %[2]s >= coalesce((
+		SELECT done_until FROM retention_progress WHERE matter = $1), 'epoch')
+		AND (application_uid IS NULL OR application_uid NOT IN (%[4]s)) AND %[3]s`,
+		table, column, condition, legallyHeld)
 }

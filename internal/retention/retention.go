@@ -22,7 +22,7 @@
 //
 // The locks of the exchange are asked for with a short patience and given up
 // together: nobody waits for longer than it takes to get them all, which
-// lockPatience bounds, plus the exchange itself, a few milliseconds.
+// lockMonth bounds, plus the exchange itself, a few milliseconds.
 package retention
 
 import (
@@ -38,9 +38,6 @@ import (
 // Service applies the retention settings and keeps the legal holds.
 type Service struct {
 	DB *postgres.DB
-	// Pause is how long the removal of bodies rests after each batch; 0 means as
-	// long as the batch took.
-	Pause time.Duration
 }
 
 // Report is what a run removed.
@@ -81,13 +78,64 @@ func (s *Service) Run(ctx context.Context) (Report, error) {
 	}
 	defer release()
 	now := s.DB.Now().UTC()
-	bodies := s.removeBodies(ctx, settings, now, &report)
-	months := s.removeMonths(ctx, settings, now, &report)
-	var bulks, sweeping error
-	report.Bulks, bulks = s.removeBulks(ctx, settings.monthCutoff(now))
-	report.Swept, sweeping = s.sweepReleased(ctx, settings, now)
-	feed := s.removeFromFeed(ctx, settings.monthCutoff(now))
-	return report, errors.Join(bodies, months, bulks, sweeping, feed)
+	bodies, months := settings.bodyCutoff(now), settings.monthCutoff(now)
+	err = errors.Join(
+		s.inBatches(ctx, "bodies of events", &report.Events, bodyKinds[0].before(bodies)),
+		s.inBatches(ctx, "bodies of attempts", &report.Attempts, bodyKinds[1].before(bodies)),
+		s.inBatches(ctx, "bodies of emails", &report.Emails,
+			bodyKinds[2].before(settings.emailCutoff(now))),
+		s.inBatches(ctx, "bodies that were needed for longer", &report.Events, removeLeftovers),
+		s.inBatches(ctx, "the text of e-mails that were late", &report.Emails, removeLateMails),
+		s.removeMonths(ctx, months, &report),
+		s.inBatches(ctx, "bulk re-sends", &report.Bulks, bulksBefore(months)),
+		s.inBatches(ctx, "what a released legal hold had kept", &report.Swept,
+			settings.sweepReleased(now)),
+		s.inBatches(ctx, "old entries of the feed", new(int), placesBefore(months)),
+	)
+	return report, err
+}
+
+// batch removes what one transaction may, and tells how much that was and whether there is more.
+type batch func(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error)
+
+// shield lets nobody place or release a hold before the transaction ends, so that a hold that
+// is in force never misses what it should have kept. What somebody else has locked for longer
+// than a second is left to the next run.
+const shield = `SET LOCAL lock_timeout = '1s'; LOCK TABLE application_holds IN SHARE MODE`
+
+// inBatches removes batch after batch and counts what went. It rests in between, for as long as
+// the last one took.
+func (s *Service) inBatches(ctx context.Context, what string, removed *int, next batch) error {
+	for {
+		began := time.Now()
+		var count int
+		var more bool
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			_, err := tx.ExecContext(ctx, shield)
+			if err != nil {
+				return fmt.Errorf("locking the holds: %w", err)
+			}
+			count, more, err = next(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("removing %s: %w", what, err)
+		}
+		*removed += count
+		if !more || !wait(ctx, time.Since(began)) {
+			return nil
+		}
+	}
+}
+
+// wait tells whether it was waited for to the end.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // claim makes this the one run, for as long as its connection lives. It returns

@@ -34,13 +34,14 @@ type Settings struct {
 	UpdatedBy      *string    `db:"updated_by" json:"updated_by"`
 }
 
+const settingsColumns = `
+	metadata_months, body_days, email_body_days, api_request_days, updated_at, updated_by`
+
 // Settings returns those in force.
 func (s *Service) Settings(ctx context.Context) (Settings, error) {
 	var settings Settings
-	err := s.DB.GetContext(ctx, &settings, `
-		SELECT metadata_months, body_days, email_body_days, api_request_days,
-		       updated_at, updated_by
-		  FROM retention_settings`)
+	err := s.DB.GetContext(ctx, &settings,
+		`SELECT `+settingsColumns+` FROM retention_settings`)
 	if err != nil {
 		return Settings{}, fmt.Errorf("loading the retention settings: %w", err)
 	}
@@ -77,11 +78,8 @@ func (s *Service) SaveSettings(
 	if err := settings.Check(); err != nil {
 		return before, after, err
 	}
-	err = tx.GetContext(ctx, &before, `
-		SELECT metadata_months, body_days, email_body_days, api_request_days,
-		       updated_at, updated_by
-		  FROM retention_settings
-		   FOR UPDATE`)
+	err = tx.GetContext(ctx, &before,
+		`SELECT `+settingsColumns+` FROM retention_settings FOR UPDATE`)
 	if err != nil {
 		return before, after, fmt.Errorf("locking the retention settings: %w", err)
 	}
@@ -93,8 +91,7 @@ func (s *Service) SaveSettings(
 		       api_request_days = $4,
 		       updated_at = $5,
 		       updated_by = $6
-		RETURNING metadata_months, body_days, email_body_days, api_request_days,
-		          updated_at, updated_by`,
+		RETURNING `+settingsColumns,
 		settings.Months, settings.BodyDays, settings.EmailBodyDays, settings.APIRequestDays,
 		tx.Now, by)
 	if err != nil {

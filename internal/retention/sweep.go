@@ -72,69 +72,43 @@ var sweeps = []string{
 	     ON CONFLICT DO NOTHING`,
 }
 
-// sweepReleased removes what released legal holds had kept, an application at a time,
-// unless it is under another hold by now.
-func (s *Service) sweepReleased(
-	ctx context.Context, settings Settings, now time.Time,
-) (int, error) {
-	swept := 0
-	for ctx.Err() == nil {
-		found := false
-		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			if err := shieldLegalHolds(ctx, tx); err != nil {
-				return err
+// sweepReleased is the batch that removes what released legal holds had kept of an application
+// that is under no other by now.
+func (s Settings) sweepReleased(now time.Time) batch {
+	return func(ctx context.Context, tx *postgres.Tx) (swept int, more bool, err error) {
+		var application string
+		err = tx.GetContext(ctx, &application, `
+			SELECT h.application_uid
+			  FROM application_holds h
+			 WHERE h.released_at IS NOT NULL
+			   AND h.swept_at IS NULL
+			   AND h.application_uid NOT IN (`+legallyHeld+`)
+			 ORDER BY h.hold_id
+			 LIMIT 1`)
+		if postgres.IsNoRows(err) {
+			return 0, false, nil
+		}
+		if err != nil {
+			return 0, false, fmt.Errorf("choosing a released legal hold: %w", err)
+		}
+		for _, sweep := range sweeps {
+			// Every statement gets all the times, so each names those that it lacks.
+			_, err := tx.ExecContext(ctx, `WITH times AS (SELECT $1::uuid, $2::timestamptz,
+				$3::timestamptz, $4::timestamptz, $5::timestamptz) `+sweep,
+				application, s.bodyCutoff(now), s.emailCutoff(now), s.monthCutoff(now), tx.Now)
+			if err != nil {
+				return 0, false, fmt.Errorf("sweeping application %s: %w", application, err)
 			}
-			var err error
-			found, err = sweepOne(ctx, tx, settings, now)
-			return err
-		})
+		}
+		_, err = tx.ExecContext(ctx, `
+			UPDATE application_holds
+			   SET swept_at = $2
+			 WHERE application_uid = $1
+			   AND released_at IS NOT NULL
+			   AND swept_at IS NULL`, application, tx.Now)
 		if err != nil {
-			return swept, fmt.Errorf("removing what a released legal hold had kept: %w", err)
+			return 0, false, fmt.Errorf("noting the sweep of application %s: %w", application, err)
 		}
-		if !found {
-			break
-		}
-		swept++
+		return 1, true, nil
 	}
-	return swept, nil
-}
-
-func sweepOne(
-	ctx context.Context, tx *postgres.Tx, settings Settings, now time.Time,
-) (bool, error) {
-	var application string
-	err := tx.GetContext(ctx, &application, `
-		SELECT h.application_uid
-		  FROM application_holds h
-		 WHERE h.released_at IS NOT NULL
-		   AND h.swept_at IS NULL
-		   AND h.application_uid NOT IN (`+legallyHeld+`)
-		 ORDER BY h.hold_id
-		 LIMIT 1`)
-	if postgres.IsNoRows(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("choosing a released legal hold: %w", err)
-	}
-	for _, sweep := range sweeps {
-		// Every statement gets all the times, so each names those that it lacks.
-		_, err := tx.ExecContext(ctx, `WITH times AS (
-			SELECT $1::uuid, $2::timestamptz, $3::timestamptz, $4::timestamptz, $5::timestamptz) `+sweep,
-			application, settings.bodyCutoff(now), settings.emailCutoff(now),
-			settings.monthCutoff(now), tx.Now)
-		if err != nil {
-			return false, fmt.Errorf("sweeping application %s: %w", application, err)
-		}
-	}
-	_, err = tx.ExecContext(ctx, `
-		UPDATE application_holds
-		   SET swept_at = $2
-		 WHERE application_uid = $1
-		   AND released_at IS NOT NULL
-		   AND swept_at IS NULL`, application, tx.Now)
-	if err != nil {
-		return false, fmt.Errorf("noting the sweep of application %s: %w", application, err)
-	}
-	return true, nil
 }

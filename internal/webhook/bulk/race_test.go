@@ -435,7 +435,7 @@ func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
 		}()
 		pgtest.WaitForLock(t, h.DB)
 		// It gives up on what is locked, and takes it up another time.
-		_, err = (&retention.Service{DB: h.DB, Pause: time.Millisecond}).Run(ctx)
+		_, err = (&retention.Service{DB: h.DB}).Run(ctx)
 		if err != nil && !postgres.IsLockTimeout(err) {
 			return err
 		}
