@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -55,13 +56,13 @@ type Entry struct {
 	ApplicationUID uuid.UUID `db:"application_uid"`
 	Status         int       `db:"status"`
 	// ErrorCode is empty for a success, ErrorFields names the wrong fields.
-	ErrorCode   lending.Code `db:"error_code"`
-	ErrorFields []string     `db:"-"`
+	ErrorCode   lending.Code   `db:"error_code"`
+	ErrorFields pq.StringArray `db:"error_fields"`
 	// IdempotencyKey is empty without one; Replayed tells that the answer was
 	// that of an earlier request.
 	IdempotencyKey string        `db:"idempotency_key"`
 	Replayed       bool          `db:"replayed"`
-	Duration       time.Duration `db:"-"`
+	Duration       time.Duration `db:"duration"`
 	// BytesIn and BytesOut are the sizes of the bodies.
 	BytesIn  int64 `db:"bytes_in"`
 	BytesOut int64 `db:"bytes_out"`
@@ -83,10 +84,16 @@ func (e Entry) clean() Entry {
 	e.ClientID = cleanText(e.ClientID, maxKey)
 	e.RequestID = cleanText(e.RequestID, maxKey)
 	e.Method = cleanText(e.Method, maxAgent)
-	fields := make([]string, 0, min(len(e.ErrorFields), maxFields))
+	fields := pq.StringArray{}
 	for _, field := range e.ErrorFields[:min(len(e.ErrorFields), maxFields)] {
 		fields = append(fields, strings.ReplaceAll(cleanText(field, maxAgent), "\n", " "))
 	}
 	e.ErrorFields = fields
 	return e
+}
+
+// cleanText cuts text to limit bytes and takes out what a database text cannot hold.
+func cleanText(text string, limit int) string {
+	text = text[:min(len(text), limit)]
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -47,7 +47,23 @@ const newestFirst = ` ORDER BY r.at DESC, r.request_uid DESC`
 func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
 	owner, uid := f.owner()
-	f.narrow(&c, owner != "")
+	c.When(f.Outcome == OutcomeOK, `r.status < 400`)
+	c.When(f.Outcome == OutcomeRefused, `r.status >= 400 AND r.status < 500`)
+	c.When(f.Outcome == OutcomeFailed, `r.status >= 500`)
+	c.When(f.ErrorCode != "", `r.error_code = ?`, string(f.ErrorCode)) // only refusals have one
+	c.When(f.Method != "", `r.method = ?`, f.Method)
+	c.When(f.Route != "", `r.route = ?`, f.Route)
+	c.When(f.ClientID != "", `r.client_id = ?`, f.ClientID)
+	// By the partner's clients, for which there is an index; they need not be named again when the
+	// rows are taken from them.
+	c.When(f.PartnerUID != uuid.Nil && (owner == "" || f.MerchantUID != uuid.Nil),
+		`r.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, f.PartnerUID)
+	c.When(f.MerchantUID != uuid.Nil, `r.merchant_uid = ?`, f.MerchantUID)
+	c.When(f.ApplicationUID != uuid.Nil, `r.application_uid = ?`, f.ApplicationUID)
+	c.When(f.RequestID != "", `r.request_id = ?`, f.RequestID)
+	c.When(f.IdempotencyKey != "", `r.idempotency_key = ?`, f.IdempotencyKey)
+	c.When(!f.Since.IsZero(), `r.at >= ?`, f.Since.UTC())
+	c.When(!f.Until.IsZero(), `r.at < ?`, f.Until.UTC())
 	// The first condition alone lets later partitions be left out.
 	c.When(!page.From.IsZero(), `r.at <= ?`, page.From.At)
 	c.OlderThan(page.From, `r.at`, `r.request_uid`)
@@ -78,48 +94,4 @@ func (f Filter) owner() (table string, uid uuid.UUID) {
 		return `clients WHERE partner_uid`, f.PartnerUID
 	}
 	return "", uuid.Nil
-}
-
-// narrow adds the conditions of the filter; the clients that may have called need
-// not be named again when the rows are taken from them.
-func (f Filter) narrow(c *postgres.Conditions, byClient bool) {
-	text := func(condition, value string) {
-		if value != "" {
-			c.Add(condition, value)
-		}
-	}
-	uid := func(condition string, value uuid.UUID) {
-		if value != uuid.Nil {
-			c.Add(condition, value)
-		}
-	}
-	switch f.Outcome {
-	case OutcomeOK:
-		c.Add(`r.status < 400`)
-	case OutcomeRefused:
-		c.Add(`r.status >= 400 AND r.status < 500`)
-	case OutcomeFailed:
-		c.Add(`r.status >= 500`)
-	}
-	if f.ErrorCode != "" {
-		// Only refusals have one.
-		c.Add(`r.error_code = ?`, string(f.ErrorCode))
-	}
-	text(`r.method = ?`, f.Method)
-	text(`r.route = ?`, f.Route)
-	text(`r.client_id = ?`, f.ClientID)
-	// By the partner's clients, for which there is an index.
-	if !byClient || f.MerchantUID != uuid.Nil {
-		uid(`r.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, f.PartnerUID)
-	}
-	uid(`r.merchant_uid = ?`, f.MerchantUID)
-	uid(`r.application_uid = ?`, f.ApplicationUID)
-	text(`r.request_id = ?`, f.RequestID)
-	text(`r.idempotency_key = ?`, f.IdempotencyKey)
-	if !f.Since.IsZero() {
-		c.Add(`r.at >= ?`, f.Since.UTC())
-	}
-	if !f.Until.IsZero() {
-		c.Add(`r.at < ?`, f.Until.UTC())
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -16,21 +15,16 @@ import (
 type Request struct {
 	Entry
 
-	PartnerName  string         `db:"partner_name"`
-	MerchantName string         `db:"merchant_name"`
-	Fields       pq.StringArray `db:"error_fields"`
-	DurationUS   int64          `db:"duration_us"`
+	PartnerName  string `db:"partner_name"`
+	MerchantName string `db:"merchant_name"`
 }
 
 const requestColumns = `
 	SELECT r.request_uid, r.at, r.request_id, r.method, r.route, r.path,
-	       coalesce(r.client_id, '') AS client_id, r.authenticated,
-	       coalesce(r.partner_uid, '00000000-0000-0000-0000-000000000000') AS partner_uid,
-	       coalesce(r.merchant_uid, '00000000-0000-0000-0000-000000000000') AS merchant_uid,
-	       coalesce(r.application_uid, '00000000-0000-0000-0000-000000000000') AS application_uid,
-	       r.status, coalesce(r.error_code, '') AS error_code, r.error_fields,
-	       coalesce(r.idempotency_key, '') AS idempotency_key, r.replayed, r.duration_us,
-	       r.bytes_in, r.bytes_out, r.address, r.user_agent,
+	       coalesce(r.client_id, '') AS client_id, r.authenticated, r.partner_uid, r.merchant_uid,
+	       r.application_uid, r.status, coalesce(r.error_code, '') AS error_code, r.error_fields,
+	       coalesce(r.idempotency_key, '') AS idempotency_key, r.replayed,
+	       r.duration_us * 1000 AS duration, r.bytes_in, r.bytes_out, r.address, r.user_agent,
 	       coalesce(p.name, '') AS partner_name, coalesce(m.name, '') AS merchant_name`
 
 const requestOwners = `
@@ -51,9 +45,6 @@ func (s *Service) List(
 		requestOwners+newestFirst, args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing API requests: %w", err)
-	}
-	for i := range rows {
-		rows[i].complete()
 	}
 	rows, next := postgres.Page(rows, page.Limit, func(r Request) postgres.Cursor {
 		return postgres.Cursor{At: r.At, UID: r.UID}
@@ -89,13 +80,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("loading API request %s: %w", uid, err)
 	}
-	found.complete()
 	return found, nil
-}
-
-func (r *Request) complete() {
-	r.ErrorFields = r.Fields
-	r.Duration = time.Duration(r.DurationUS) * time.Microsecond
 }
 
 // Traffic sums requests up.
@@ -117,32 +102,21 @@ type Scope struct {
 // in. It is summed up by the hour as requests come in, so it is cheap and goes
 // back further than the log.
 func (s *Service) Traffic(ctx context.Context, scope Scope, since time.Time) (Traffic, error) {
-	conditions := `t.hour >= date_trunc('hour', $1::timestamptz, 'UTC')`
-	args := []any{since.UTC()}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		conditions += fmt.Sprintf(condition, len(args))
-	}
-	if scope.PartnerUID != uuid.Nil {
-		add(` AND t.client_id IN (SELECT client_id FROM clients WHERE partner_uid = $%d)`,
-			scope.PartnerUID)
-	}
-	if scope.MerchantUID != uuid.Nil {
-		// Only its clients can have called for it.
-		add(` AND t.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = $%d)`,
-			scope.MerchantUID)
-		add(` AND t.merchant_uid = $%d`, scope.MerchantUID)
-	}
-	if scope.ClientID != "" {
-		add(` AND t.client_id = $%d`, scope.ClientID)
-	}
+	var c postgres.Conditions
+	c.Add(`t.hour >= date_trunc('hour', ?::timestamptz, 'UTC')`, since.UTC())
+	c.When(scope.PartnerUID != uuid.Nil,
+		`t.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, scope.PartnerUID)
+	// Only its clients can have called for it.
+	c.When(scope.MerchantUID != uuid.Nil, `t.merchant_uid = ? AND
+		t.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = ?)`,
+		scope.MerchantUID, scope.MerchantUID)
+	c.When(scope.ClientID != "", `t.client_id = ?`, scope.ClientID)
 	var traffic Traffic
 	err := s.DB.GetContext(ctx, &traffic, `
 		SELECT coalesce(sum(t.requests), 0)::bigint AS requests,
 		       coalesce(sum(t.refused), 0)::bigint AS refused,
 		       coalesce(sum(t.failed), 0)::bigint AS failed
-		  FROM api_traffic t
-		 WHERE `+conditions, args...)
+		  FROM api_traffic t`+c.Where(), c.Args...)
 	if err != nil {
 		return Traffic{}, fmt.Errorf("summing up API traffic: %w", err)
 	}

@@ -2,14 +2,15 @@ package apilog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
@@ -201,31 +202,34 @@ func (s *Service) MakePartitions(ctx context.Context) (int, error) {
 // touched in a fixed order, so that processes never wait for each other in a
 // circle.
 func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
-	_, err := db.ExecContext(ctx, `
+	entries, err := json.Marshal(batch)
+	if err != nil {
+		return fmt.Errorf("writing API requests down: %w", err)
+	}
+	_, err = db.ExecContext(ctx, `
 		WITH entry AS (
 			INSERT INTO api_requests (request_uid, at, request_id, method, route, path, client_id,
 			                          authenticated, partner_uid, merchant_uid, application_uid,
 			                          status, error_code, error_fields, idempotency_key, replayed,
 			                          duration_us, bytes_in, bytes_out, address, user_agent)
-			SELECT uid, at, request_id, method, route, path, nullif(client_id, ''), authenticated,
-			       nullif(partner_uid, $22), nullif(merchant_uid, $22), nullif(application_uid, $22),
-			       status, nullif(error_code, ''),
-			       CASE WHEN fields = '' THEN '{}' ELSE string_to_array(fields, E'\n') END,
-			       nullif(key, ''), replayed, duration_us, bytes_in, bytes_out, address, agent
-			  FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[],
-			              $6::text[], $7::text[], $8::boolean[], $9::uuid[], $10::uuid[],
-			              $11::uuid[], $12::integer[], $13::text[], $14::text[], $15::text[],
-			              $16::boolean[], $17::bigint[], $18::bigint[], $19::bigint[], $20::text[],
-			              $21::text[])
-			       AS entry (uid, at, request_id, method, route, path, client_id, authenticated,
-			                 partner_uid, merchant_uid, application_uid, status, error_code, fields,
-			                 key, replayed, duration_us, bytes_in, bytes_out, address, agent)
+			SELECT "UID", "At", "RequestID", "Method", "Route", "Path", nullif("ClientID", ''),
+			       "Authenticated", nullif("PartnerUID", $2), nullif("MerchantUID", $2),
+			       nullif("ApplicationUID", $2), "Status", nullif("ErrorCode", ''),
+			       coalesce("ErrorFields", '{}'), nullif("IdempotencyKey", ''), "Replayed",
+			       "Duration" / 1000, "BytesIn", "BytesOut", "Address", "UserAgent"
+			  FROM json_to_recordset($1) AS entry (
+			       "UID" uuid, "At" timestamptz, "RequestID" text, "Method" text, "Route" text,
+			       "Path" text, "ClientID" text, "Authenticated" boolean, "PartnerUID" uuid,
+			       "MerchantUID" uuid, "ApplicationUID" uuid, "Status" integer, "ErrorCode" text,
+			       "ErrorFields" text[], "IdempotencyKey" text, "Replayed" boolean,
+			       "Duration" bigint, "BytesIn" bigint, "BytesOut" bigint, "Address" text,
+			       "UserAgent" text)
 			ON CONFLICT DO NOTHING
 			RETURNING at, client_id, authenticated, merchant_uid, status, duration_us
 		)
 		INSERT INTO api_traffic AS t (hour, client_id, merchant_uid, requests, refused, failed,
 		                              duration_us)
-		SELECT date_trunc('hour', at, 'UTC'), client_id, coalesce(merchant_uid, $22), count(*),
+		SELECT date_trunc('hour', at, 'UTC'), client_id, coalesce(merchant_uid, $2), count(*),
 		       count(*) FILTER (WHERE status BETWEEN 400 AND 499),
 		       count(*) FILTER (WHERE status >= 500), sum(duration_us)
 		  FROM entry
@@ -236,55 +240,11 @@ func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 		   SET requests = t.requests + excluded.requests,
 		       refused = t.refused + excluded.refused,
 		       failed = t.failed + excluded.failed,
-		       duration_us = t.duration_us + excluded.duration_us`, arrays(batch)...)
+		       duration_us = t.duration_us + excluded.duration_us`, entries, uuid.Nil)
 	if err != nil {
 		return fmt.Errorf("inserting %d API requests: %w", len(batch), err)
 	}
 	return nil
-}
-
-// arrays are the entries as array literals, and the uuid that stands for none.
-func arrays(batch []Entry) []any {
-	const none = "00000000-0000-0000-0000-000000000000"
-	var c struct {
-		uids, partners, merchants, applications                                pq.StringArray
-		ats, ids, methods, routes, paths, clients, codes, fields, keys, agents pq.StringArray
-		addresses                                                              pq.StringArray
-		authenticated, replayed                                                pq.BoolArray
-		statuses, durations, in, out                                           pq.Int64Array
-	}
-	for _, e := range batch {
-		c.uids = append(c.uids, e.UID.String())
-		c.ats = append(c.ats, e.At.UTC().Format(time.RFC3339Nano))
-		c.ids, c.methods = append(c.ids, e.RequestID), append(c.methods, e.Method)
-		c.routes, c.paths = append(c.routes, e.Route), append(c.paths, e.Path)
-		c.clients = append(c.clients, e.ClientID)
-		c.authenticated = append(c.authenticated, e.Authenticated)
-		c.partners = append(c.partners, e.PartnerUID.String())
-		c.merchants = append(c.merchants, e.MerchantUID.String())
-		c.applications = append(c.applications, e.ApplicationUID.String())
-		c.statuses = append(c.statuses, int64(e.Status))
-		c.codes = append(c.codes, string(e.ErrorCode))
-		c.fields = append(c.fields, strings.Join(e.ErrorFields, "\n"))
-		c.keys, c.replayed = append(c.keys, e.IdempotencyKey), append(c.replayed, e.Replayed)
-		c.durations = append(c.durations, e.Duration.Microseconds())
-		c.in, c.out = append(c.in, e.BytesIn), append(c.out, e.BytesOut)
-		c.addresses, c.agents = append(c.addresses, e.Address), append(c.agents, e.UserAgent)
-	}
-	return []any{
-		c.uids, c.ats, c.ids, c.methods, c.routes, c.paths, c.clients, c.authenticated, c.partners,
-		c.merchants, c.applications, c.statuses, c.codes, c.fields, c.keys, c.replayed, c.durations,
-		c.in, c.out, c.addresses, c.agents, none,
-	}
-}
-
-// cleanText cuts text to limit bytes and takes out what a database text cannot
-// hold.
-func cleanText(text string, limit int) string {
-	if len(text) > limit {
-		text = text[:limit]
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Drop removes the days that lie wholly before a time and returns how many. It
@@ -367,43 +327,19 @@ func (s *Service) CountDue(
 	return len(due), requests, nil
 }
 
-// dropDay drops a day, and makes it again with what of it is under a legal hold.
+// dropDay drops a day, and makes it again with what of it is under a legal hold. Anyone who places
+// a hold meanwhile waits, and finds the day gone or kept.
 func (s *Service) dropDay(ctx context.Context, day string) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
-			return err
-		}
-		// Anyone who places a hold meanwhile waits, and finds the day gone or kept.
-		if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
-			return err
-		}
 		//nolint:unqueryvet // every column, also those of later migrations
 		_, err := tx.ExecContext(ctx, `
+			SET LOCAL lock_timeout = '1s';
+			LOCK TABLE application_holds IN SHARE MODE;
 			CREATE TEMP TABLE held_requests ON COMMIT DROP AS
-			SELECT *
-			  FROM `+pq.QuoteIdentifier(day)+`
-			 WHERE application_uid IN (SELECT application_uid
-			                             FROM application_holds
-			                            WHERE released_at IS NULL)`)
-		if err != nil {
-			return fmt.Errorf("setting aside what is under a hold: %w", err)
-		}
-		if _, err = tx.ExecContext(ctx, `DROP TABLE `+pq.QuoteIdentifier(day)); err != nil {
-			return err
-		}
-		var at *time.Time
-		err = tx.GetContext(ctx, &at, `SELECT min(at) FROM held_requests`)
-		if err != nil || at == nil {
-			return err
-		}
-		for _, statement := range []string{
-			`SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests`,
-			`INSERT INTO api_requests SELECT * FROM held_requests`,
-		} {
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
-				return fmt.Errorf("keeping what is under a hold: %w", err)
-			}
-		}
-		return nil
+			SELECT r.* FROM `+pq.QuoteIdentifier(day)+` r WHERE `+underLegalHold+`;
+			DROP TABLE `+pq.QuoteIdentifier(day)+`;
+			SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests;
+			INSERT INTO api_requests SELECT * FROM held_requests`)
+		return err
 	})
 }

@@ -96,7 +96,7 @@ func requestCells(r apilog.Request) []string {
 	return []string{
 		r.UID.String(), list.CellTime(r.At), r.RequestID, r.Method, r.Path, r.Route,
 		strconv.Itoa(r.Status), string(r.ErrorCode), strings.Join(r.ErrorFields, " "),
-		strconv.FormatFloat(float64(r.DurationUS)/1000, 'f', 3, 64), r.ClientID,
+		strconv.FormatFloat(float64(r.Duration.Microseconds())/1000, 'f', 3, 64), r.ClientID,
 		strconv.FormatBool(r.Authenticated), page.Known(r.PartnerUID), r.PartnerName,
 		page.Known(r.MerchantUID), r.MerchantName, page.Known(r.ApplicationUID), r.IdempotencyKey,
 		strconv.FormatBool(r.Replayed), strconv.FormatInt(r.BytesIn, 10),
