@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ type databaseCount struct {
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("drawbridge_"+name, help, labels, nil)
+	return prometheus.NewDesc(prefix+name, help, labels, nil)
 }
 
 // databaseCounts are the statements of a scrape.
@@ -195,12 +196,7 @@ var conditionGauges = []struct {
 	},
 	{
 		describe("wal_archive_failing", "1 while the server fails to archive its log, else 0."),
-		func(c processes.Condition) float64 {
-			if c.ArchiveFailing {
-				return 1
-			}
-			return 0
-		},
+		func(c processes.Condition) float64 { return one(c.ArchiveFailing) },
 	},
 }
 
@@ -213,8 +209,8 @@ func (c *databaseCollector) Describe(out chan<- *prometheus.Desc) {
 			out <- count.age
 		}
 	}
-	for _, one := range conditionGauges {
-		out <- one.gauge
+	for _, condition := range conditionGauges {
+		out <- condition.gauge
 	}
 }
 
@@ -241,7 +237,7 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 		if err != nil {
 			slog.WarnContext(ctx, "scraping the database", "error", err)
 			if !c.answers(each) {
-				return []prometheus.Metric{prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 0)}
+				return []prometheus.Metric{gauge(c.up, 0)}
 			}
 			// A table that a migration has yet to bring, or that somebody keeps locked; the rest
 			// can be told.
@@ -254,12 +250,15 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 	if err != nil {
 		slog.WarnContext(ctx, "scraping the condition of the database", "error", err)
 	} else {
-		for _, one := range conditionGauges {
-			metrics = append(metrics, prometheus.MustNewConstMetric(
-				one.gauge, prometheus.GaugeValue, one.value(condition)))
+		for _, of := range conditionGauges {
+			metrics = append(metrics, gauge(of.gauge, of.value(condition)))
 		}
 	}
-	return append(metrics, prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 1))
+	return append(metrics, gauge(c.up, 1))
+}
+
+func gauge(of *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, labels...)
 }
 
 // answers asks the database for a sign of life, in a time of its own and over the engine's
@@ -277,33 +276,22 @@ func (c databaseCount) metrics(
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var rows []struct {
-		Label    string   `db:"label"`
-		Sublabel string   `db:"sublabel"`
-		Count    int64    `db:"count"`
-		Age      *float64 `db:"age"`
+		Label    string
+		Sublabel string
+		Count    float64
+		Age      *float64
 	}
 	if err := db.SelectContext(ctx, &rows, c.query); err != nil {
 		return nil, err
 	}
 	var metrics []prometheus.Metric
 	for _, row := range rows {
-		var labels []string
-		for _, label := range []string{row.Label, row.Sublabel} {
-			if label != "" {
-				labels = append(labels, label)
-			}
+		labels := slices.DeleteFunc([]string{row.Label, row.Sublabel},
+			func(label string) bool { return label == "" })
+		metrics = append(metrics, gauge(c.count, row.Count, labels...))
+		if c.age != nil {
+			metrics = append(metrics, gauge(c.age, max(postgres.OrZero(row.Age), 0), labels...))
 		}
-		metrics = append(metrics, prometheus.MustNewConstMetric(
-			c.count, prometheus.GaugeValue, float64(row.Count), labels...))
-		if c.age == nil {
-			continue
-		}
-		age := 0.0
-		if row.Age != nil {
-			age = max(*row.Age, 0)
-		}
-		metrics = append(metrics, prometheus.MustNewConstMetric(
-			c.age, prometheus.GaugeValue, age, labels...))
 	}
 	return metrics, nil
 }

@@ -3,8 +3,10 @@
 package metrics
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +26,9 @@ import (
 	"drawbridge/web"
 )
 
+// prefix begins the name of every metric of ours.
+const prefix = "drawbridge_"
+
 // The upper bounds of the histograms, in seconds.
 var (
 	quickBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
@@ -39,8 +44,8 @@ type Meters struct {
 	rateLimited     prometheus.Counter
 	internalErrors  prometheus.Counter
 	attempts        *prometheus.CounterVec
-	attemptDuration prometheus.Histogram
-	attemptLag      prometheus.Histogram
+	attemptDuration prometheus.Observer
+	attemptLag      prometheus.Observer
 	finished        *prometheus.CounterVec
 	jobRuns         *prometheus.CounterVec
 	jobDuration     *prometheus.HistogramVec
@@ -69,11 +74,7 @@ func (m *Meters) Ready(found Reason) {
 	for _, reason := range []Reason{
 		DatabaseAway, DatabaseUnwritable, SchemaBehind, PartitionsMissing, EnvironmentOther,
 	} {
-		value := 0.0
-		if reason == found {
-			value = 1
-		}
-		m.notReady.WithLabelValues(string(reason)).Set(value)
+		m.notReady.WithLabelValues(string(reason)).Set(one(reason == found))
 	}
 }
 
@@ -89,12 +90,6 @@ type Watched struct {
 // New makes the meters of a process.
 func New(watched Watched, version string) *Meters {
 	registry := prometheus.NewRegistry()
-	factory := promauto.With(registry)
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        "drawbridge_build_info",
-		Help:        "Always 1; the label names the version that runs.",
-		ConstLabels: prometheus.Labels{"version": version},
-	}, func() float64 { return 1 })
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -104,69 +99,121 @@ func New(watched Watched, version string) *Meters {
 			up: describe("database_up", "1 when the database answered this scrape, else 0."),
 		},
 	)
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "drawbridge_api_log_stored_total",
-		Help: "Partner requests that were written to the request log.",
-	}, func() float64 { return float64(watched.Recorder.Stored()) })
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "drawbridge_api_log_dropped_total",
-		Help: "Partner requests missing from the request log: full buffer or failing database.",
-	}, func() float64 { return float64(watched.Recorder.Dropped()) })
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "drawbridge_api_log_passed_over_total",
-		Help: "Requests without valid credentials beyond those that the request log keeps of an address.",
-	}, func() float64 { return float64(watched.Recorder.Passed()) })
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drawbridge_api_calls_in_flight",
-		Help: "Partner requests being answered. Under load webhooks yield to them.",
-	}, func() float64 { return float64(watched.Gate.InFlight()) })
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drawbridge_api_calls_waiting",
-		Help: "Partner requests that wait until others were answered, up to 128 and 1000 to the feed.",
-	}, func() float64 { return float64(watched.Admission.Waiting()) })
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "drawbridge_api_calls_refused_total",
-		Help: "Partner requests refused with 503 because too many waited.",
-	}, func() float64 { return float64(watched.Admission.Refused()) })
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drawbridge_feed_waiting",
-		Help: "Calls that wait for an event of the feed, up to 1000.",
-	}, func() float64 { return float64(watched.Feed.Waiting()) })
-	watchReplica(factory, watched.DB)
-	m := &Meters{registry: registry}
-	m.countRequests(factory)
-	m.countWork(factory)
+	f := factory{promauto.With(registry)}
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "drawbridge_build_info",
+		Help:        "Always 1; the label names the version that runs.",
+		ConstLabels: prometheus.Labels{"version": version},
+	}, func() float64 { return 1 })
+	f.reading("api_log_stored_total", "Partner requests that were written to the request log.",
+		func() float64 { return float64(watched.Recorder.Stored()) })
+	f.reading("api_log_dropped_total",
+		"Partner requests missing from the request log: full buffer or failing database.",
+		func() float64 { return float64(watched.Recorder.Dropped()) })
+	f.reading("api_log_passed_over_total",
+		"Requests without valid credentials beyond those that the request log keeps of an address.",
+		func() float64 { return float64(watched.Recorder.Passed()) })
+	f.reading("api_calls_in_flight",
+		"Partner requests being answered. Under load webhooks yield to them.",
+		func() float64 { return float64(watched.Gate.InFlight()) })
+	f.reading("api_calls_waiting",
+		"Partner requests that wait until others were answered, up to 128 and 1000 to the feed.",
+		func() float64 { return float64(watched.Admission.Waiting()) })
+	f.reading("api_calls_refused_total",
+		"Partner requests refused with 503 because too many waited.",
+		func() float64 { return float64(watched.Admission.Refused()) })
+	f.reading("feed_waiting", "Calls that wait for an event of the feed, up to 1000.",
+		func() float64 { return float64(watched.Feed.Waiting()) })
+	if watched.DB.MostLag() > 0 {
+		f.reading("replica_used", "1 while reads that may lag go to the replica, else 0.",
+			func() float64 {
+				_, used, _ := watched.DB.Replica()
+				return one(used)
+			})
+		f.reading("replica_lag_seconds", "How old what the replica showed at the last look was at "+
+			"most, or at least where it is not used. 0 while it does not answer.",
+			func() float64 {
+				state, _, _ := watched.DB.Replica()
+				return state.Lag.Seconds()
+			})
+	}
+	m := f.meters()
+	m.registry = registry
 	m.begin()
 	return m
 }
 
-// watchReplica makes the meters of the replica, if there is one.
-func watchReplica(factory promauto.Factory, db *postgres.DB) {
-	if db.MostLag() == 0 {
-		return
+// factory makes meters whose names begin with that of the program.
+type factory struct{ promauto.Factory }
+
+// reading is a meter whose value is asked for: a counter if its name ends so, else a gauge.
+func (f factory) reading(name, help string, value func() float64) {
+	name = prefix + name
+	if strings.HasSuffix(name, "_total") {
+		f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
+	} else {
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drawbridge_replica_used",
-		Help: "1 while reads that may lag go to the replica, else 0.",
-	}, func() float64 {
-		if _, used, _ := db.Replica(); used {
-			return 1
-		}
-		return 0
-	})
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "drawbridge_replica_lag_seconds",
-		Help: "How old what the replica showed at the last look was at most, or at least where it is " +
-			"not used. 0 while it does not answer.",
-	}, func() float64 {
-		state, _, _ := db.Replica()
-		return state.Lag.Seconds()
-	})
 }
 
-// begin lets every counter whose labels are known begin at 0: to a rule that looks for
+func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func (f factory) histogram(
+	name, help string, buckets []float64, labels ...string,
+) *prometheus.HistogramVec {
+	return f.NewHistogramVec(
+		prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+}
+
+// one is 1 for what is so, else 0.
+func one(so bool) float64 {
+	if so {
+		return 1
+	}
+	return 0
+}
+
+// meters makes those that count what is asked of the process, and what it does by itself.
+func (f factory) meters() *Meters {
+	return &Meters{
+		requests: f.counter("http_requests_total",
+			"Requests answered, by method, route and status.", "method", "route", "status"),
+		requestDuration: f.histogram("http_request_duration_seconds",
+			"Time from the head of a request to the end of its answer, by method and route.",
+			quickBuckets, "method", "route"),
+		notReady: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "not_ready",
+			Help: "1 for the reason that the last probe of /readyz found the process unable to serve by.",
+		}, []string{"reason"}),
+		rateLimited: f.counter("rate_limited_total", "Requests refused with 429 whose credentials "+
+			"were right: their client asked too often.").WithLabelValues(),
+		internalErrors: f.counter("internal_errors_total", "Requests that ended in an error of our "+
+			"own. A pending draw's 500 is not one.").WithLabelValues(),
+		attempts: f.counter("webhook_attempts_total", "Attempts written down, by outcome: delivered "+
+			"or the error class. No test events.", "outcome"),
+		attemptDuration: f.histogram("webhook_attempt_duration_seconds",
+			"Time of one attempt from the name lookup to the last byte read.",
+			slowBuckets).WithLabelValues(),
+		attemptLag: f.histogram("webhook_attempt_lag_seconds",
+			"How long after it was due an attempt started.", slowBuckets).WithLabelValues(),
+		finished: f.counter("deliveries_finished_total",
+			"Deliveries that ended, by state: delivered or failed. Test events do not count.", "state"),
+		jobRuns: f.counter("job_runs_total",
+			"Runs of queued jobs, by kind and outcome: done, put_off, cancelled or error.",
+			"kind", "outcome"),
+		jobDuration: f.histogram("job_duration_seconds",
+			"Time of one run of a queued job, by kind.", slowBuckets, "kind"),
+		mails: f.counter("mail_attempts_total",
+			"Attempts to hand a mail to the mail server, by outcome.", "outcome"),
+	}
+}
+
+// begin lets every meter whose labels are known begin at 0: to a rule that looks for
 // an increase, one that appears with its first count has not increased.
 func (m *Meters) begin() {
+	m.Ready(Serves)
 	m.attempts.WithLabelValues(string(delivery.StateDelivered))
 	for _, class := range sender.ErrorClasses() {
 		m.attempts.WithLabelValues(string(class))
@@ -181,67 +228,6 @@ func (m *Meters) begin() {
 			m.jobRuns.WithLabelValues(kind, string(outcome))
 		}
 	}
-}
-
-// countRequests makes the meters of what is asked of the process.
-func (m *Meters) countRequests(factory promauto.Factory) {
-	m.requests = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "drawbridge_http_requests_total",
-		Help: "Requests answered, by method, route and status.",
-	}, []string{"method", "route", "status"})
-	m.requestDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "drawbridge_http_request_duration_seconds",
-		Help:    "Time from the head of a request to the end of its answer, by method and route.",
-		Buckets: quickBuckets,
-	}, []string{"method", "route"})
-	m.notReady = factory.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drawbridge_not_ready",
-		Help: "1 for the reason that the last probe of /readyz found the process unable to serve by.",
-	}, []string{"reason"})
-	m.Ready(Serves)
-	m.rateLimited = factory.NewCounter(prometheus.CounterOpts{
-		Name: "drawbridge_rate_limited_total",
-		Help: "Requests refused with 429 whose credentials were right: their client asked too often.",
-	})
-	m.internalErrors = factory.NewCounter(prometheus.CounterOpts{
-		Name: "drawbridge_internal_errors_total",
-		Help: "Requests that ended in an error of our own. A pending draw's 500 is not one.",
-	})
-}
-
-// countWork makes the meters of what the process does by itself.
-func (m *Meters) countWork(factory promauto.Factory) {
-	m.attempts = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "drawbridge_webhook_attempts_total",
-		Help: "Attempts written down, by outcome: delivered or the error class. No test events.",
-	}, []string{"outcome"})
-	m.attemptDuration = factory.NewHistogram(prometheus.HistogramOpts{
-		Name:    "drawbridge_webhook_attempt_duration_seconds",
-		Help:    "Time of one attempt from the name lookup to the last byte read.",
-		Buckets: slowBuckets,
-	})
-	m.attemptLag = factory.NewHistogram(prometheus.HistogramOpts{
-		Name:    "drawbridge_webhook_attempt_lag_seconds",
-		Help:    "How long after it was due an attempt started.",
-		Buckets: slowBuckets,
-	})
-	m.finished = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "drawbridge_deliveries_finished_total",
-		Help: "Deliveries that ended, by state: delivered or failed. Test events do not count.",
-	}, []string{"state"})
-	m.jobRuns = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "drawbridge_job_runs_total",
-		Help: "Runs of queued jobs, by kind and outcome: done, put_off, cancelled or error.",
-	}, []string{"kind", "outcome"})
-	m.jobDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "drawbridge_job_duration_seconds",
-		Help:    "Time of one run of a queued job, by kind.",
-		Buckets: slowBuckets,
-	}, []string{"kind"})
-	m.mails = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "drawbridge_mail_attempts_total",
-		Help: "Attempts to hand a mail to the mail server, by outcome.",
-	}, []string{"outcome"})
 }
 
 // Handler serves the metrics.
@@ -270,11 +256,7 @@ func (m *Meters) Attempt(o delivery.Observation) {
 	if o.Test {
 		return
 	}
-	outcome := string(o.Class)
-	if outcome == "" {
-		outcome = string(delivery.StateDelivered)
-	}
-	m.attempts.WithLabelValues(outcome).Inc()
+	m.attempts.WithLabelValues(cmp.Or(string(o.Class), string(delivery.StateDelivered))).Inc()
 	m.attemptDuration.Observe(o.Took.Seconds())
 	m.attemptLag.Observe(o.Lag.Seconds())
 	if o.State.IsFinal() {
@@ -297,7 +279,7 @@ func (m *Meters) WatchPool(pool *pgxpool.Pool) {
 	if m.pool.Swap(pool) != nil {
 		return
 	}
-	factory := promauto.With(m.registry)
+	f := factory{promauto.With(m.registry)}
 	for _, gauge := range []struct {
 		name, help string
 		value      func(*pgxpool.Stat) int32
@@ -306,8 +288,7 @@ func (m *Meters) WatchPool(pool *pgxpool.Pool) {
 		{"connections", "Connections that are open.", (*pgxpool.Stat).TotalConns},
 		{"acquired_connections", "Connections that are in use.", (*pgxpool.Stat).AcquiredConns},
 	} {
-		factory.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "drawbridge_queue_pool_" + gauge.name, Help: gauge.help,
-		}, func() float64 { return float64(gauge.value(m.pool.Load().Stat())) })
+		f.reading("queue_pool_"+gauge.name, gauge.help,
+			func() float64 { return float64(gauge.value(m.pool.Load().Stat())) })
 	}
 }
