@@ -71,13 +71,13 @@ var operations = []operation{
 			return call{
 				method: http.MethodPut, path: "/v2/application/accept-offer",
 				body: fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
-					uid, a.product),
+					uid, a.owner.product),
 			}
 		},
 		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
 			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				_, err := h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
-					application.Acceptance{ApplicationUID: uid, ProductUID: a.product})
+					application.Acceptance{ApplicationUID: uid, ProductUID: a.owner.product})
 				return err
 			})
 		},
@@ -141,7 +141,6 @@ func (b *bench) api(ctx context.Context) (err error) {
 type apiRun struct {
 	harness *harness
 	owner   tenant
-	product uuid.UUID
 	address string
 	callers []*caller
 }
@@ -162,7 +161,7 @@ func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error
 		if err != nil {
 			return err
 		}
-		a.product, err = uuid.Parse(product.UID)
+		a.owner.product, err = uuid.Parse(product.UID)
 		return err
 	})
 	return a, err
@@ -249,11 +248,7 @@ func plays(s *script, uids []uuid.UUID) task {
 func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	b.say("API: %s", o.name)
 	rounds, perRound := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
-	original, err := a.harness.newApplication(ctx, a.owner, a.product, o.needs)
-	if err != nil {
-		return err
-	}
-	uids, err := a.harness.clone(ctx, original, 1+2*clients+2*rounds*perRound)
+	uids, err := a.harness.applications(ctx, a.owner, o.needs, 1+2*clients+2*rounds*perRound)
 	if err != nil {
 		return err
 	}
@@ -309,7 +304,7 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 		return nil, fmt.Errorf("recording: %w", err)
 	}
 	return newScript(a.harness.DB.DB.DB, steps, uid,
-		a.owner.partner, a.owner.merchant, a.owner.subscription, a.product)
+		a.owner.partner, a.owner.merchant, a.owner.subscription, a.owner.product)
 }
 
 // verify tells whether the operation took effect on all applications, by
@@ -336,11 +331,7 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
 	draw := operations[0]
 	b.say("API: profiling %s", draw.name)
-	original, err := a.harness.newApplication(ctx, a.owner, a.product, draw.needs)
-	if err != nil {
-		return err
-	}
-	uids, err := a.harness.clone(ctx, original, b.sizes.operations)
+	uids, err := a.harness.applications(ctx, a.owner, draw.needs, b.sizes.operations)
 	if err != nil {
 		return err
 	}

@@ -66,11 +66,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 		return drained{}, err
 	}
 	calls := calledRate * seconds
-	original, err := set.harness.newApplication(ctx, a.owner, a.product, opened)
-	if err != nil {
-		return drained{}, err
-	}
-	uids, err := set.harness.clone(ctx, original, 2*calls+10)
+	uids, err := set.harness.applications(ctx, a.owner, opened, 2*calls+10)
 	if err != nil {
 		return drained{}, err
 	}

@@ -29,11 +29,7 @@ func (b *bench) batch(ctx context.Context) (err error) {
 		return err
 	}
 	h := a.harness
-	original, err := h.newApplication(ctx, a.owner, a.product, opened)
-	if err != nil {
-		return err
-	}
-	uids, err := h.clone(ctx, original, 2*rounds*n)
+	uids, err := h.applications(ctx, a.owner, opened, 2*rounds*n)
 	if err != nil {
 		return err
 	}

@@ -117,11 +117,7 @@ func (b *bench) openDoor(
 	if d.apiRun, err = newCallee(ctx, set.harness, d.targets.urls[0]); err != nil {
 		return nil, err
 	}
-	original, err := d.harness.newApplication(ctx, d.owner, d.product, opened)
-	if err != nil {
-		return nil, err
-	}
-	if d.left, err = d.harness.clone(ctx, original, n); err != nil {
+	if d.left, err = d.harness.applications(ctx, d.owner, opened, n); err != nil {
 		return nil, err
 	}
 	if d.floors, err = b.newHarness(ctx, open, nil); err != nil {

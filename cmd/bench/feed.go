@@ -122,7 +122,7 @@ func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 	for _, merchant := range merchants {
 		joined := a.owner
 		joined.merchant = merchant
-		if _, err := a.harness.newApplication(ctx, joined, a.product, created); err != nil {
+		if _, err := a.harness.newApplication(ctx, joined, created); err != nil {
 			return nil, err
 		}
 	}
@@ -188,11 +188,7 @@ func (a *apiRun) follower(
 func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	b.say("feed: %d calls that wait", b.sizes.visits)
 	h := a.harness
-	original, err := h.newApplication(ctx, a.owner, a.product, opened)
-	if err != nil {
-		return err
-	}
-	uids, err := h.clone(ctx, original, b.sizes.visits)
+	uids, err := h.applications(ctx, a.owner, opened, b.sizes.visits)
 	if err != nil {
 		return err
 	}

@@ -183,6 +183,8 @@ func working(ctx context.Context, harnesses []*harness, do func() error) error {
 type tenant struct {
 	partner, merchant, subscription uuid.UUID
 	client                          partner.Issued
+	// product is what its borrowers accept, if they come so far.
+	product uuid.UUID
 }
 
 // caller is the tenant's merchant as the services know it.
@@ -215,7 +217,7 @@ func (h *harness) newTenant(ctx context.Context, name, url string) (tenant, erro
 				URL: url, Auth: sender.AuthHMAC, Secret: signingSecret,
 				Events: []string{subscription.AllEvents},
 			}, "bench")
-		made = tenant{owner.UID, merchant.UID, subscribed.UID, client}
+		made = tenant{owner.UID, merchant.UID, subscribed.UID, client, uuid.Nil}
 		return err
 	})
 	if err != nil {
@@ -248,10 +250,8 @@ const (
 )
 
 // newApplication takes a new application through the services to a stage. Past
-// created there must be a product, and opened accepts it.
-func (h *harness) newApplication(
-	ctx context.Context, t tenant, product uuid.UUID, to stage,
-) (uuid.UUID, error) {
+// created the tenant must have a product, and opened accepts it.
+func (h *harness) newApplication(ctx context.Context, t tenant, to stage) (uuid.UUID, error) {
 	var uid uuid.UUID
 	income, applications := lending.Cents(96_000_00), h.Applications
 	steps := []func(tx *postgres.Tx) error{
@@ -274,7 +274,7 @@ func (h *harness) newApplication(
 		},
 		func(tx *postgres.Tx) error {
 			_, err := applications.AcceptOffer(ctx, tx, t.caller(),
-				application.Acceptance{ApplicationUID: uid, ProductUID: product})
+				application.Acceptance{ApplicationUID: uid, ProductUID: t.product})
 			if err != nil {
 				return err
 			}
@@ -290,14 +290,20 @@ func (h *harness) newApplication(
 	return uid, nil
 }
 
-// clone copies an application with its offers and its loan, if any, n times.
-// Rows are copied whole, whatever columns they have, under new identifiers.
-func (h *harness) clone(ctx context.Context, original uuid.UUID, n int) ([]uuid.UUID, error) {
+// applications are n copies of one that was taken to a stage, with its offers and its
+// loan, if any. Rows are copied whole, whatever columns they have, under new identifiers.
+func (h *harness) applications(
+	ctx context.Context, t tenant, to stage, n int,
+) ([]uuid.UUID, error) {
+	original, err := h.newApplication(ctx, t, to)
+	if err != nil {
+		return nil, err
+	}
 	uids := make([]uuid.UUID, n)
 	for i := range uids {
 		uids[i] = postgres.NewUID(h.DB.Now())
 	}
-	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err = h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		for _, table := range []string{"applications", "offers", "loans", "loan_stages"} {
 			//nolint:unqueryvet // a copy has whatever columns its original has
 			_, err := tx.ExecContext(ctx, `

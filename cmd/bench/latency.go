@@ -131,11 +131,7 @@ func (h *harness) borrowers(ctx context.Context, urls []string, count int) ([]uu
 		if err != nil {
 			return nil, err
 		}
-		original, err := h.newApplication(ctx, owner, uuid.Nil, created)
-		if err != nil {
-			return nil, err
-		}
-		if groups[i], err = h.clone(ctx, original, each); err != nil {
+		if groups[i], err = h.applications(ctx, owner, created, each); err != nil {
 			return nil, err
 		}
 	}
