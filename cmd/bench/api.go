@@ -30,10 +30,12 @@ type operation struct {
 	name string
 	// needs is what the application must have reached.
 	needs stage
-	// request makes the call for an application.
-	request func(a *apiRun, uid uuid.UUID) call
-	// inProcess does the same without HTTP, to be recorded.
-	inProcess func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error
+	// request makes the call for an application of the tenant, and inProcess does the same
+	// without HTTP, to be recorded.
+	request   func(t tenant, uid uuid.UUID) call
+	inProcess func(h *harness, ctx context.Context, t tenant, uid uuid.UUID, key string) error
+	// keyed calls have an Idempotency-Key.
+	keyed bool
 	// done counts the applications among $1 on which it took effect; empty for an
 	// operation that changes nothing.
 	done string
@@ -43,41 +45,28 @@ type operation struct {
 // operations are those of the table.
 var operations = []operation{
 	{
-		name: "request-draw", needs: opened, aim: "> 0.7",
-		request: func(_ *apiRun, uid uuid.UUID) call {
-			return call{method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw"}
-		},
-		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
-			return h.requestDraw(ctx, a, uid, "")
-		},
-		done: drawn,
+		name: "request-draw", needs: opened, aim: "> 0.7", done: drawn,
+		request: drawCall, inProcess: (*harness).requestDraw,
 	},
 	{
-		name: "request-draw with an Idempotency-Key", needs: opened,
-		request: func(_ *apiRun, uid uuid.UUID) call {
-			return call{
-				method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw",
-				key: uid.String(),
-			}
-		},
-		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
-			return h.requestDraw(ctx, a, uid, uid.String())
-		},
-		done: drawn,
+		name: "request-draw with an Idempotency-Key", needs: opened, done: drawn,
+		request: drawCall, inProcess: (*harness).requestDraw, keyed: true,
 	},
 	{
 		name: "accept-offer", needs: offered, aim: "> 0.7",
-		request: func(a *apiRun, uid uuid.UUID) call {
+		request: func(t tenant, uid uuid.UUID) call {
 			return call{
 				method: http.MethodPut, path: "/v2/application/accept-offer",
 				body: fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
-					uid, a.owner.product),
+					uid, t.product),
 			}
 		},
-		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
+		inProcess: func(
+			h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string,
+		) error {
 			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-				_, err := h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
-					application.Acceptance{ApplicationUID: uid, ProductUID: a.owner.product})
+				_, err := h.Applications.AcceptOffer(ctx, tx, t.caller(),
+					application.Acceptance{ApplicationUID: uid, ProductUID: t.product})
 				return err
 			})
 		},
@@ -85,11 +74,13 @@ var operations = []operation{
 	},
 	{
 		name: "GET loan", needs: opened,
-		request: func(_ *apiRun, uid uuid.UUID) call {
+		request: func(_ tenant, uid uuid.UUID) call {
 			return call{method: http.MethodGet, path: "/v2/loan/" + uid.String()}
 		},
-		inProcess: func(ctx context.Context, h *harness, a *apiRun, uid uuid.UUID) error {
-			_, err := h.Loans.Get(ctx, a.owner.caller(), uid)
+		inProcess: func(
+			h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string,
+		) error {
+			_, err := h.Loans.Get(ctx, t.caller(), uid)
 			return err
 		},
 	},
@@ -104,14 +95,26 @@ const drawn = `
 	 WHERE e.status = 'FUNDING_REQUESTED'
 	   AND d.application_uid = ANY ($1)`
 
+func drawCall(_ tenant, uid uuid.UUID) call {
+	return call{method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw"}
+}
+
+// key is that of the operation's call for an application, empty for none.
+func (o operation) key(uid uuid.UUID) string {
+	if o.keyed {
+		return uid.String()
+	}
+	return ""
+}
+
 // requestDraw is the operation as the handler runs it, without the handler.
-func (h *harness) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key string) error {
+func (h *harness) requestDraw(ctx context.Context, t tenant, uid uuid.UUID, key string) error {
 	request := idempotency.Request{
-		ClientID: a.owner.client.ClientID, MerchantUID: a.owner.merchant, Key: key,
+		ClientID: t.client.ClientID, MerchantUID: t.merchant, Key: key,
 		Fingerprint: idempotency.NewFingerprint(http.MethodPost, uid.String(), sha256.Sum256(nil)),
 	}
 	_, err := h.Idempotency.Run(ctx, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
-		made, err := h.Loans.RequestDraw(ctx, tx, a.owner.caller(), uid, loan.DrawInput{})
+		made, err := h.Loans.RequestDraw(ctx, tx, t.caller(), uid, loan.DrawInput{})
 		return idempotency.Reply{Status: http.StatusOK, Body: fmt.Appendf(nil, "%v", made)}, err
 	})
 	return err
@@ -119,10 +122,8 @@ func (h *harness) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key
 
 // api measures the operations over HTTP, each beside its own statements. Webhooks are
 // owed and stay in the outbox: no worker runs.
-func (b *bench) api(ctx context.Context) (err error) {
-	var open ends
-	defer open.run(&err)
-	a, err := b.newAPI(ctx, &open)
+func (b *bench) api(ctx context.Context, open *ends) error {
+	a, err := b.newAPI(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,9 @@ func (a *apiRun) newClient(
 // other.
 func (a *apiRun) calls(o operation, uids []uuid.UUID) task {
 	return func(_ context.Context, worker, i int) error {
-		return a.callers[worker].do(o.request(a, uids[i]))
+		request := o.request(a.owner, uids[i])
+		request.key = o.key(uids[i])
+		return a.callers[worker].do(request)
 	}
 }
 
@@ -259,26 +262,21 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	if err := settle(ctx, a.harness.DB); err != nil {
 		return err
 	}
-	rest := uids[1:]
-	take := func(n int) []uuid.UUID {
-		taken := rest[:n]
-		rest = rest[n:]
-		return taken
-	}
-	if _, err := drive(ctx, clients, clients, a.calls(o, take(clients))); err != nil {
+	rest := unused(uids[1:])
+	if _, err := drive(ctx, clients, clients, a.calls(o, rest.take(clients))); err != nil {
 		return err
 	}
-	if _, err := drive(ctx, clients, clients, plays(script, take(clients))); err != nil {
+	if _, err := drive(ctx, clients, clients, plays(script, rest.take(clients))); err != nil {
 		return err
 	}
 	var ours, floor timing
 	for range rounds {
-		took, err := drive(ctx, clients, perRound, a.calls(o, take(perRound)))
+		took, err := drive(ctx, clients, perRound, a.calls(o, rest.take(perRound)))
 		if err != nil {
 			return err
 		}
 		ours = ours.join(took)
-		if took, err = drive(ctx, clients, perRound, plays(script, take(perRound))); err != nil {
+		if took, err = drive(ctx, clients, perRound, plays(script, rest.take(perRound))); err != nil {
 			return fmt.Errorf("playing the floor: %w", err)
 		}
 		floor = floor.join(took)
@@ -299,7 +297,9 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 	if err != nil {
 		return nil, err
 	}
-	steps, err := tape.record(func() error { return o.inProcess(ctx, recorded, a, uid) })
+	steps, err := tape.record(func() error {
+		return o.inProcess(recorded, ctx, a.owner, uid, o.key(uid))
+	})
 	if err := errors.Join(err, recorded.close()); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}

@@ -20,7 +20,7 @@ const calledRate = 20
 
 // backlog500k measures how fast a worker delivers while very many deliveries wait
 // behind those, beside an empty start, and what the API's callers notice.
-func (b *bench) backlog500k(ctx context.Context) error {
+func (b *bench) backlog500k(ctx context.Context, _ *ends) error {
 	empty, err := b.drain(ctx, b.sizes.drained, (b.sizes.called+2)/3)
 	if err != nil {
 		return err
@@ -54,11 +54,9 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	var open ends
 	defer open.run(&err)
 	b.say("a backlog of %d deliveries", waiting)
-	set, err := b.stage(ctx, &open, scene{endpoints: b.sizes.endpoints})
+	set, err := b.stage(ctx, &open,
+		scene{endpoints: b.sizes.endpoints, borrowers: backlogBorrowers})
 	if err != nil {
-		return drained{}, err
-	}
-	if err := set.furnish(ctx); err != nil {
 		return drained{}, err
 	}
 	a, err := newAPIRun(ctx, &open, set.harness, set.targets.urls[0])
@@ -154,30 +152,24 @@ const isolationRate = 150
 
 // crowd is who gets events in a measurement of isolation.
 type crowd struct {
-	// healthy endpoints confirm at once, failing ones answer 500, one that hangs not at all.
+	// healthy endpoints confirm at once, failing ones answer 500, one more not at all.
 	healthy, failing int
-	hangs            bool
 	// waiting deliveries are due at the one that hangs before anything else.
 	waiting int
 }
 
-func (c crowd) sick() int {
-	if c.hangs {
-		return c.failing + 1
-	}
-	return c.failing
-}
+func (c crowd) sick() int { return c.failing + 1 }
 
 // isolation measures from a commit to the arrival at healthy endpoints while
 // others hang and fail, beside the same without those.
-func (b *bench) isolation(ctx context.Context) error {
-	few := crowd{healthy: 10, failing: 5, hangs: true}
+func (b *bench) isolation(ctx context.Context, _ *ends) error {
+	few := crowd{healthy: 10, failing: 5}
 	err := b.besideTheSick(ctx, few, fmt.Sprintf("%d events, 1 hanging and %d failing of %d endpoints",
 		b.sizes.isolated, few.failing, few.healthy+few.sick()))
 	if err != nil {
 		return err
 	}
-	many := crowd{healthy: 100, hangs: true, waiting: b.sizes.hanging}
+	many := crowd{healthy: 100, waiting: b.sizes.hanging}
 	return b.besideTheSick(ctx, many, fmt.Sprintf("%d events, %d waiting at 1 hanging of %d endpoints",
 		b.sizes.isolated, many.waiting, many.healthy+many.sick()))
 }

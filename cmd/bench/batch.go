@@ -19,12 +19,10 @@ import (
 // batch measures how long the lender's system waits until many draws are settled by
 // one request, beside a request for each of as many others. Webhooks are published and
 // stay where they are: no worker runs.
-func (b *bench) batch(ctx context.Context) (err error) {
+func (b *bench) batch(ctx context.Context, open *ends) error {
 	rounds, n := b.sizes.rounds, b.sizes.settled
 	b.say("batch: %d times %d draws in a request, and in a request each", rounds, n)
-	var open ends
-	defer open.run(&err)
-	a, err := b.newAPI(ctx, &open)
+	a, err := b.newAPI(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -36,10 +34,7 @@ func (b *bench) batch(ctx context.Context) (err error) {
 	if err := h.drawOn(ctx, a.owner, uids); err != nil {
 		return err
 	}
-	if err := h.paying(ctx, a.owner, uids); err != nil {
-		return err
-	}
-	changes, err := h.settlements(ctx, uids)
+	changes, err := h.settlements(ctx, a.owner, uids)
 	if err != nil {
 		return err
 	}
@@ -47,7 +42,7 @@ func (b *bench) batch(ctx context.Context) (err error) {
 		return err
 	}
 	// A connection that asks nothing for long would be closed.
-	system, err := a.newClient(ctx, &open, func(tx *postgres.Tx) (partner.Issued, error) {
+	system, err := a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
 		return h.Partners.CreateLenderClient(ctx, tx, partner.NewLenderClient{
 			Name: "payments", Scopes: []string{string(partner.ScopeFunding)},
 		})
@@ -129,29 +124,11 @@ func (h *harness) drawOn(ctx context.Context, t tenant, uids []uuid.UUID) error 
 	return nil
 }
 
-// paying moves the draws of the applications on to where they can be settled.
-func (h *harness) paying(ctx context.Context, t tenant, uids []uuid.UUID) error {
-	_, err := drive(ctx, clients, len(uids), func(ctx context.Context, _, i int) error {
-		var id int64
-		err := h.DB.GetContext(ctx, &id, `
-			SELECT merchant_disbursement_id FROM disbursements WHERE application_uid = $1`, uids[i])
-		if err != nil {
-			return err
-		}
-		return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			_, _, err := h.Loans.MoveFunding(ctx, tx, t.caller(), id,
-				lending.FundingChange{Status: lending.FundingProcessing})
-			return err
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("moving draws: %w", err)
-	}
-	return nil
-}
-
-// settlements are the changes that tell that the applications' draws were paid.
-func (h *harness) settlements(ctx context.Context, uids []uuid.UUID) ([]map[string]any, error) {
+// settlements are the changes that tell that the applications' draws were paid, which are
+// moved on to where they can be settled.
+func (h *harness) settlements(
+	ctx context.Context, t tenant, uids []uuid.UUID,
+) ([]map[string]any, error) {
 	var ids []int64
 	err := h.DB.SelectContext(ctx, &ids, `
 		SELECT merchant_disbursement_id
@@ -159,6 +136,16 @@ func (h *harness) settlements(ctx context.Context, uids []uuid.UUID) ([]map[stri
 		 WHERE application_uid = ANY ($1)`, pq.Array(uids))
 	if err != nil {
 		return nil, fmt.Errorf("looking for draws: %w", err)
+	}
+	_, err = drive(ctx, clients, len(ids), func(ctx context.Context, _, i int) error {
+		return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			_, _, err := h.Loans.MoveFunding(ctx, tx, t.caller(), ids[i],
+				lending.FundingChange{Status: lending.FundingProcessing})
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("moving draws: %w", err)
 	}
 	changes := make([]map[string]any, len(ids))
 	for i, id := range ids {

@@ -188,7 +188,7 @@ func (callCmd) Run(w *world) (err error) {
 	err = pace{rate: task.Rate, most: task.Callers}.run(w.ctx, n, func(i int, _ time.Time) error {
 		made := <-free
 		defer func() { free <- made }()
-		draw := operations[0].request(nil, task.Applications[i])
+		draw := drawCall(tenant{}, task.Applications[i])
 		draw.path = task.Base + draw.path
 		found.Began[i] = time.Now()
 		err := made.do(draw)

@@ -28,18 +28,15 @@ type stageSet struct {
 	uids    []uuid.UUID
 }
 
-// stage sets a scene: endpoints, and the services.
+// stage sets a scene: endpoints, the services, and applications.
 func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
 	targets := newReceivers(open, s)
 	h, err := b.newHarness(ctx, open, targets.roots)
-	return &stageSet{targets: targets, harness: h}, err
-}
-
-// furnish adds the applications of tenants that send to each of the endpoints.
-func (s *stageSet) furnish(ctx context.Context) (err error) {
-	urls := s.targets.urls
-	s.uids, err = s.harness.borrowers(ctx, urls, max(backlogBorrowers, len(urls)))
-	return err
+	if err != nil || s.borrowers == 0 {
+		return &stageSet{targets: targets, harness: h}, err
+	}
+	uids, err := h.borrowers(ctx, targets.urls, s.borrowers)
+	return &stageSet{targets, h, uids}, err
 }
 
 // publish commits n events in batches, as many transactions at a time as there
@@ -132,15 +129,16 @@ func (b *bench) deliver(
 
 // deliveries measures how many events a second reach the state "attempt
 // recorded" from a backlog that was there before the worker.
-func (b *bench) deliveries(ctx context.Context) error {
+func (b *bench) deliveries(ctx context.Context, _ *ends) error {
 	empty, err := b.backlogOfJobs(ctx, nothing)
 	if err != nil {
 		return err
 	}
 	for _, secured := range []bool{false, true} {
 		for _, endpoints := range []int{1, b.sizes.endpoints} {
-			s := scene{secured: secured, endpoints: endpoints}
-			if err := b.backlog(ctx, s, empty); err != nil {
+			s := scene{secured: secured, endpoints: endpoints, borrowers: backlogBorrowers}
+			err := within(func(open *ends) error { return b.backlog(ctx, open, s, empty) })
+			if err != nil {
 				return fmt.Errorf("%s: %w", s, err)
 			}
 		}
@@ -150,16 +148,11 @@ func (b *bench) deliveries(ctx context.Context) error {
 
 // backlog measures a worker that finds everything waiting, beside a queue whose jobs
 // are empty.
-func (b *bench) backlog(ctx context.Context, s scene, empty timing) (err error) {
-	var open ends
-	defer open.run(&err)
+func (b *bench) backlog(ctx context.Context, open *ends, s scene, empty timing) error {
 	n := b.sizes.events
 	b.say("deliveries over %s: a backlog of %d events", s, n)
-	set, err := b.stage(ctx, &open, s)
+	set, err := b.stage(ctx, open, s)
 	if err != nil {
-		return err
-	}
-	if err := set.furnish(ctx); err != nil {
 		return err
 	}
 	took, err := b.workOff(ctx, set, []*harness{set.harness}, n)
@@ -184,16 +177,11 @@ func (b *bench) backlog(ctx context.Context, s scene, empty timing) (err error) 
 
 // stream measures publishing and delivering at the same time, one transaction
 // per event.
-func (b *bench) stream(ctx context.Context) (err error) {
-	var open ends
-	defer open.run(&err)
-	s, n := scene{endpoints: 1}, b.sizes.events
+func (b *bench) stream(ctx context.Context, open *ends) error {
+	s, n := scene{endpoints: 1, borrowers: backlogBorrowers}, b.sizes.events
 	b.say("deliveries over %s: %d events, a transaction each", s, n)
-	set, err := b.stage(ctx, &open, s)
+	set, err := b.stage(ctx, open, s)
 	if err != nil {
-		return err
-	}
-	if err := set.furnish(ctx); err != nil {
 		return err
 	}
 	took, err := b.deliver(ctx, set, []*harness{set.harness}, n, func() error {
@@ -251,7 +239,7 @@ var inWords = map[int]string{2: "two processes", 4: "four processes"}
 
 // processes measures how much several working processes deliver to slow
 // endpoints, beside so many times what one does.
-func (b *bench) processes(ctx context.Context) error {
+func (b *bench) processes(ctx context.Context, _ *ends) error {
 	for _, step := range []struct {
 		answer time.Duration
 		// each is how many events there are for each process, most how many
@@ -296,11 +284,9 @@ func (b *bench) slowly(
 	var open ends
 	defer open.run(&err)
 	b.say("endpoints of %s: %d events, %d working processes", answer, n, workers)
-	set, err := b.stage(ctx, &open, scene{endpoints: slowEndpoints, answer: answer})
+	set, err := b.stage(ctx, &open,
+		scene{endpoints: slowEndpoints, answer: answer, borrowers: backlogBorrowers})
 	if err != nil {
-		return timing{}, err
-	}
-	if err := set.furnish(ctx); err != nil {
 		return timing{}, err
 	}
 	harnesses := []*harness{set.harness}

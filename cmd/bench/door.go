@@ -16,27 +16,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// door measures the real program from outside: the call of a partner comes in, the
-// change commits with its event, and the signed webhook arrives. Callers, program and
-// endpoints are three processes, and so is the floor in the program's place.
-func (b *bench) door(ctx context.Context) error {
-	for _, secured := range []bool{false, true} {
-		if err := b.doorOver(ctx, secured); err != nil {
-			return fmt.Errorf("over %s: %w", schemeName(secured), err)
-		}
-	}
-	return nil
-}
-
 // doorFloor names the floor of the door.
 const doorFloor = "River, a job per transaction, POSTed"
 
-func (b *bench) doorOver(ctx context.Context, secured bool) (err error) {
-	var open ends
-	defer open.run(&err)
+// door measures the real program from outside: the call of a partner comes in, the
+// change commits with its event, and the signed webhook arrives. Callers, program and
+// endpoints are three processes, and so is the floor in the program's place.
+func (b *bench) door(ctx context.Context, open *ends, secured bool) error {
 	rounds, each := b.sizes.rounds, b.sizes.door/b.sizes.rounds
 	paced, rate := b.sizes.rate*b.sizes.seconds, float64(b.sizes.rate)
-	d, err := b.openDoor(ctx, &open, secured, warmUps+paced+rounds*each)
+	d, err := b.openDoor(ctx, open, secured, warmUps+paced+rounds*each)
 	if err != nil {
 		return err
 	}
@@ -97,7 +86,7 @@ type doorway struct {
 	certificate []byte
 	// left are the applications that were not drawn on yet, came how many webhooks
 	// came before.
-	left []uuid.UUID
+	left unused
 	came int
 	// floors is the database of the floor.
 	floors *harness
@@ -117,7 +106,7 @@ func (b *bench) openDoor(
 	if d.apiRun, err = newCallee(ctx, set.harness, d.targets.urls[0]); err != nil {
 		return nil, err
 	}
-	if d.left, err = d.harness.applications(ctx, d.owner, opened, n); err != nil {
+	if d.left, err = set.harness.applications(ctx, d.owner, opened, n); err != nil {
 		return nil, err
 	}
 	if d.floors, err = b.newHarness(ctx, open, nil); err != nil {
@@ -171,17 +160,20 @@ func (d *doorway) secure() error {
 	return nil
 }
 
-// take returns n applications that were not drawn on yet.
-func (d *doorway) take(n int) []uuid.UUID {
-	taken := d.left[:n]
-	d.left = d.left[n:]
+// unused are applications that nothing was done with yet.
+type unused []uuid.UUID
+
+// take returns n of them, which are used then.
+func (u *unused) take(n int) []uuid.UUID {
+	taken := (*u)[:n]
+	*u = (*u)[n:]
 	return taken
 }
 
 // draw makes n calls, at a rate or as fast as they are answered for 0. It returns what
 // they took until the last attempt was recorded, and from each call to its webhook.
 func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived timing, err error) {
-	uids := d.take(n)
+	uids := d.left.take(n)
 	m, err := d.cluster.meter(d.program.process.Process.Pid)
 	if err != nil {
 		return timing{}, timing{}, err

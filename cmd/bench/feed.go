@@ -21,17 +21,15 @@ const rareEvery = 5000
 
 // feed measures pages of the feed wherever a cursor stands, over HTTP, and how soon a call
 // that waits is answered.
-func (b *bench) feed(ctx context.Context) (err error) {
-	var open ends
-	defer open.run(&err)
-	a, err := b.newAPI(ctx, &open)
+func (b *bench) feed(ctx context.Context, open *ends) error {
+	a, err := b.newAPI(ctx, open)
 	if err != nil {
 		return err
 	}
-	if err := b.waking(ctx, &open, a); err != nil {
+	if err := b.waking(ctx, open, a); err != nil {
 		return err
 	}
-	return b.feedPages(ctx, &open, a)
+	return b.feedPages(ctx, open, a)
 }
 
 // feedPages reads pages of a long feed. Half of its events are of one merchant, the others

@@ -13,17 +13,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// latency measures from a commit to the arrival of its webhook, over HTTP and
-// over TLS.
-func (b *bench) latency(ctx context.Context) error {
-	for _, secured := range []bool{false, true} {
-		if err := b.latencyOver(ctx, secured); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // moments are when things happened, by application.
 type moments struct {
 	mu sync.Mutex
@@ -63,21 +52,18 @@ func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
 // warmUps precede a measurement: connections are made, statements known.
 const warmUps = 20
 
-func (b *bench) latencyOver(ctx context.Context, secured bool) (err error) {
-	var open ends
-	defer open.run(&err)
+// latency measures from a commit to the arrival of its webhook.
+func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 	b.say("latency over %s: %d events/s for %d s", schemeName(secured), b.sizes.rate, b.sizes.seconds)
 	arrivals := newMoments()
-	set, err := b.stage(ctx, &open,
-		scene{endpoints: 1, secured: secured, arrived: arrivals.noteArrival})
-	if err != nil {
-		return err
-	}
 	count := b.sizes.rate * b.sizes.seconds
-	uids, err := set.harness.borrowers(ctx, set.targets.urls, count+warmUps)
+	set, err := b.stage(ctx, open, scene{
+		endpoints: 1, secured: secured, arrived: arrivals.noteArrival, borrowers: count + warmUps,
+	})
 	if err != nil {
 		return err
 	}
+	uids := set.uids
 	run := pacedRun{harness: set.harness, sending: newMoments(), committed: newMoments()}
 	err = working(ctx, []*harness{set.harness}, func() error {
 		if err := run.publish(ctx, uids[:warmUps], 100); err != nil {

@@ -135,6 +135,13 @@ type ends []func() error
 
 func (e *ends) add(end func() error) { *e = append(*e, end) }
 
+// within does something and undoes what it began.
+func within(do func(open *ends) error) (err error) {
+	var open ends
+	defer open.run(&err)
+	return do(&open)
+}
+
 //nolint:gocritic // ptrToRefParam: a deferred call changes its caller's result
 func (e *ends) run(err *error) {
 	for _, end := range slices.Backward(*e) {

@@ -69,26 +69,17 @@ func describeMachine(ctx context.Context, c *cluster) (machine, error) {
 	return m, err
 }
 
-// stolenClock measures which share of the processors, from 0 to 1, the host gave to
-// others.
-func stolenClock() (stop func() (float64, error), err error) {
+// processors is what all processors together have spent their time on so far.
+func processors() (procfs.CPUStat, error) {
 	kernel, err := procfs.NewDefaultFS()
-	if err != nil {
-		return nil, fmt.Errorf("reading the processors' time: %w", err)
+	var stat procfs.Stat
+	if err == nil {
+		stat, err = kernel.Stat()
 	}
-	before, err := kernel.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("reading the processors' time: %w", err)
+		return procfs.CPUStat{}, fmt.Errorf("reading the processors' time: %w", err)
 	}
-	return func() (float64, error) {
-		after, err := kernel.Stat()
-		stolen := after.CPUTotal.Steal - before.CPUTotal.Steal
-		all := wholeTime(after.CPUTotal) - wholeTime(before.CPUTotal)
-		if err != nil || all <= 0 {
-			return 0, err
-		}
-		return stolen / all, nil
-	}, nil
+	return stat.CPUTotal, nil
 }
 
 // wholeTime is the sum of all kinds of time; that of guests is among the others
@@ -144,13 +135,9 @@ func (m meter) processorTime() (time.Duration, error) {
 // clock measures how long n things take, how much of the processors the two use, and
 // how much everybody does.
 func (m meter) clock(n int) (stop func() (timing, error), err error) {
-	kernel, err := procfs.NewDefaultFS()
+	allBefore, err := processors()
 	if err != nil {
-		return nil, fmt.Errorf("reading the processors' time: %w", err)
-	}
-	statBefore, err := kernel.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("reading the processors' time: %w", err)
+		return nil, err
 	}
 	before, err := m.processorTime()
 	if err != nil {
@@ -164,9 +151,8 @@ func (m meter) clock(n int) (stop func() (timing, error), err error) {
 			return timing{}, err
 		}
 		took.processor = after - before
-		stat, err := kernel.Stat()
-		busy := busyTime(stat.CPUTotal) - busyTime(statBefore.CPUTotal)
-		took.busy = time.Duration(busy * float64(time.Second))
+		all, err := processors()
+		took.busy = time.Duration((busyTime(all) - busyTime(allBefore)) * float64(time.Second))
 		return took, err
 	}, nil
 }

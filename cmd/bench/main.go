@@ -199,14 +199,30 @@ var (
 	}
 )
 
+// section measures a part of the table; what it begins ends with it by open.
+type section func(b *bench, ctx context.Context, open *ends) error
+
+// overBoth is a section that is measured over HTTP, and then over TLS.
+func overBoth(measure func(b *bench, ctx context.Context, open *ends, secured bool) error) section {
+	return func(b *bench, ctx context.Context, _ *ends) error {
+		for _, secured := range []bool{false, true} {
+			err := within(func(open *ends) error { return measure(b, ctx, open, secured) })
+			if err != nil {
+				return fmt.Errorf("over %s: %w", schemeName(secured), err)
+			}
+		}
+		return nil
+	}
+}
+
 // sections are in the order of the table.
 var sections = []struct {
 	name string
-	run  func(b *bench, ctx context.Context) error
+	run  section
 }{
-	{"door", (*bench).door},
+	{"door", overBoth((*bench).door)},
 	{"overload", (*bench).overload},
-	{"latency", (*bench).latency},
+	{"latency", overBoth((*bench).latency)},
 	{"api", (*bench).api},
 	{"batch", (*bench).batch},
 	{"feed", (*bench).feed},
@@ -252,7 +268,7 @@ func (b *bench) measure() (err error) {
 	if b.report.Machine, err = describeMachine(b.ctx, b.cluster); err != nil {
 		return err
 	}
-	stolen, err := stolenClock()
+	before, err := processors()
 	if err != nil {
 		return err
 	}
@@ -260,10 +276,14 @@ func (b *bench) measure() (err error) {
 		if len(b.sections) > 0 && !slices.Contains(b.sections, section.name) {
 			continue
 		}
-		if err := section.run(b, b.ctx); err != nil {
+		err := within(func(open *ends) error { return section.run(b, b.ctx, open) })
+		if err != nil {
 			return fmt.Errorf("measuring %s: %w", section.name, err)
 		}
 	}
-	b.report.Machine.Stolen, err = stolen()
+	after, err := processors()
+	if all := wholeTime(after) - wholeTime(before); all > 0 {
+		b.report.Machine.Stolen = (after.Steal - before.Steal) / all
+	}
 	return err
 }

@@ -27,12 +27,10 @@ const seldom = 4
 // overload asks the real program twice for more than it can do, over HTTP by callers in a
 // process of their own, and looks at the calls that it answers all the same, at those of a
 // client that asks for little, and at the memory.
-func (b *bench) overload(ctx context.Context) (err error) {
-	var open ends
-	defer open.run(&err)
+func (b *bench) overload(ctx context.Context, open *ends) error {
 	n := b.sizes.door / 2
 	crowded := overload * n
-	d, err := b.openDoor(ctx, &open, false, warmUps+n+2*(crowded+b.sizes.beside))
+	d, err := b.openDoor(ctx, open, false, warmUps+n+2*(crowded+b.sizes.beside))
 	if err != nil {
 		return err
 	}
@@ -49,7 +47,7 @@ func (b *bench) overload(ctx context.Context) (err error) {
 	}
 	b.say("overload: %d calls by %d callers, then twice %d at %d times that rate",
 		n, clients, crowded, overload)
-	alone, err := d.crowd(ctx, 0, callTask{Applications: d.take(n), Callers: clients})
+	alone, err := d.crowd(ctx, 0, callTask{Applications: d.left.take(n), Callers: clients})
 	if err != nil {
 		return err
 	}
@@ -58,9 +56,10 @@ func (b *bench) overload(ctx context.Context) (err error) {
 	var memory [2]float64
 	for round := range memory {
 		found, err := d.crowd(ctx, burst, callTask{
-			Applications: d.take(crowded), Callers: throng, Rate: overload * best.rate(), Refusable: true,
+			Applications: d.left.take(crowded), Callers: throng, Rate: overload * best.rate(),
+			Refusable: true,
 		}, callTask{
-			Client: other, Applications: d.take(b.sizes.beside), Callers: 1, Rate: seldom,
+			Client: other, Applications: d.left.take(b.sizes.beside), Callers: 1, Rate: seldom,
 		})
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,7 +21,7 @@ const (
 
 // upload measures by how much the largest upload makes the memory of the real
 // program peak, beside what the program takes when it is idle.
-func (b *bench) upload(ctx context.Context) (err error) {
+func (b *bench) upload(ctx context.Context, open *ends) error {
 	b.say("upload: sending %d files of %d MiB", uploadFiles, uploadFileSize>>20)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {
@@ -31,7 +30,7 @@ func (b *bench) upload(ctx context.Context) (err error) {
 	if err := p.serve(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	open.add(p.stop)
 	path := "/loan/" + p.demo.Loans[0].UID.String()
 	// A first request, so that the idle program is one that has served.
 	if err := p.call(ctx, request{method: http.MethodGet, path: path}, nil); err != nil {
@@ -63,7 +62,7 @@ func (b *bench) upload(ctx context.Context) (err error) {
 
 // start measures how long the real program takes from its start to the line that
 // says it is ready, on a database with data, beside printing its version.
-func (b *bench) start(ctx context.Context) error {
+func (b *bench) start(ctx context.Context, _ *ends) error {
 	b.say("start: %d times", b.sizes.starts)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {
@@ -110,9 +109,7 @@ const attemptsEach = 1.5
 
 // lists measures the console's lists in the real program, over HTTP by somebody
 // who is signed in, on a database with many deliveries.
-func (b *bench) lists(ctx context.Context) (err error) {
-	var open ends
-	defer open.run(&err)
+func (b *bench) lists(ctx context.Context, open *ends) error {
 	b.say("lists: seeding %d deliveries", b.sizes.seeded)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {

@@ -95,6 +95,9 @@ type scene struct {
 	answer time.Duration
 	// arrived is told of each arrival; it may be nil.
 	arrived func(at time.Time, body []byte)
+	// borrowers are prepared, each with an application whose events go to one of the
+	// endpoints in turn.
+	borrowers int
 }
 
 // String names the scene in the table.
