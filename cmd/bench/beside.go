@@ -42,22 +42,15 @@ const seedDays = 610
 func (c *besideCmd) Run(w *world) (err error) {
 	var open ends
 	defer open.run(&err)
-	s := &sampler{outside: new(outside)}
-	if err := s.outside.listen(w.ctx, &open); err != nil {
+	s, err := startSampled(w, &open, c.Dir)
+	if err != nil {
 		return err
 	}
-	var found result
-	if err := (&soakCmd{Dir: c.Dir}).start(w, &open, s, &found); err != nil {
-		return err
-	}
-	b := &beside{besideCmd: c, world: w, sampler: s, report: report{Machine: found.Machine}}
+	b := &beside{besideCmd: c, world: w, sampler: s, report: report{Machine: s.machine}}
 	if c.What == "retention" {
 		if err := b.fill(w.ctx); err != nil {
 			return err
 		}
-	}
-	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
-		return err
 	}
 	carried, err := s.carried(w, c.Peak)
 	if err != nil {
@@ -65,16 +58,7 @@ func (c *besideCmd) Run(w *world) (err error) {
 	}
 	rate := carried * c.Share
 	w.say("offering %.0f calls/s", rate)
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	pacing := make(chan error, 1)
-	s.traffic.begin()
-	go func() {
-		pacing <- pace{rate: rate, random: true, most: most}.run(ctx, 0, s.traffic.do)
-	}()
-	err = b.measure(ctx)
-	cancel()
-	if err := errors.Join(err, <-pacing, w.ctx.Err()); err != nil {
+	if err := s.traffic.offer(w.ctx, rate, b.measure); err != nil {
 		return err
 	}
 	fmt.Fprintf(w.out, "%.0f calls/s were offered\n", rate)

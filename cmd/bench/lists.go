@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,12 +153,7 @@ func newListFigure(
 		*into = milliseconds(quantile(all, q))
 	}
 	const named = 8
-	slices.SortFunc(f.Slowest, func(a, b slowPage) int {
-		if a.Took > b.Took {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(f.Slowest, func(a, b slowPage) int { return cmp.Compare(b.Took, a.Took) })
 	f.Slowest = f.Slowest[:min(len(f.Slowest), named)]
 	return f
 }

@@ -116,7 +116,12 @@ var errPatience = fmt.Errorf("what was waited for did not come within %s", patie
 func waitUntil(ctx context.Context, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
-	ticker := time.NewTicker(pollEvery)
+	return poll(ctx, pollEvery, holds)
+}
+
+// poll asks so often whether the condition holds, until ctx ends.
+func poll(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		if done, err := holds(); done || err != nil {

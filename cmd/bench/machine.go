@@ -49,8 +49,8 @@ func describeMachine(ctx context.Context, c *cluster) (machine, error) {
 	if infos, err := kernel.CPUInfo(); err == nil && len(infos) > 0 {
 		m.CPU = infos[0].ModelName
 	}
-	if load, err := kernel.LoadAvg(); err == nil {
-		m.Load = load.Load1
+	if m.Load, err = loadAverage(); err != nil {
+		return m, err
 	}
 	err = c.admin.QueryRowContext(ctx,
 		`SELECT current_setting('server_version'), current_setting('fsync')`).
@@ -67,6 +67,19 @@ func describeMachine(ctx context.Context, c *cluster) (machine, error) {
 	})
 	m.CommitMS = milliseconds(took.quantile(0.5))
 	return m, err
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() (float64, error) {
+	kernel, err := procfs.NewDefaultFS()
+	var load *procfs.LoadAvg
+	if err == nil {
+		load, err = kernel.LoadAvg()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the load: %w", err)
+	}
+	return load.Load1, nil
 }
 
 // processors is what all processors together have spent their time on so far.

@@ -129,6 +129,20 @@ func (t *traffic) peak(ctx context.Context, length time.Duration) (int64, error)
 	return t.made.Load(), err
 }
 
+// offer lets work come at random moments, so much a second on average, while do runs.
+func (t *traffic) offer(
+	ctx context.Context, rate float64, do func(ctx context.Context) error,
+) error {
+	offering, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.begin()
+	pacing := make(chan error, 1)
+	go func() { pacing <- pace{rate: rate, random: true, most: most}.run(offering, 0, t.do) }()
+	err := do(offering)
+	cancel()
+	return errors.Join(err, <-pacing, ctx.Err())
+}
+
 // times returns what the work took since the last call, by kind.
 func (t *traffic) times() map[string][]time.Duration {
 	t.mu.Lock()
@@ -170,20 +184,18 @@ func (t *traffic) open(ctx context.Context) error {
 		"borrower": {"first_name": "Ada", "last_name": "Moreno", "email": "ada@example.com",
 		             "annual_income": "180000.00"},
 		"project": {"name": "Roof"}}`, &made)
+	named := `{"thrive_application_uid":"` + made.UID + `"`
 	for _, step := range []struct{ method, path, body string }{
-		{http.MethodPost, "/application/create-run-decision", `{"thrive_application_uid":%[1]q}`},
+		{http.MethodPost, "/application/create-run-decision", named + `}`},
 		{
 			http.MethodPut, "/application/accept-offer",
-			`{"thrive_application_uid":%[1]q,"selected_product_uid":%[2]q}`,
+			named + `,"selected_product_uid":"` + t.program.demo.Products[0].UID + `"}`,
 		},
 		{http.MethodPost, "/sandbox/application/" + made.UID + "/status", `{"status":"Approved"}`},
 	} {
-		if err != nil {
-			return err
+		if err == nil {
+			err = t.send(ctx, step.method, step.path, step.body, nil)
 		}
-		body := strings.NewReplacer("%[1]q", strconv.Quote(made.UID),
-			"%[2]q", strconv.Quote(t.program.demo.Products[0].UID)).Replace(step.body)
-		err = t.send(ctx, step.method, step.path, body, nil)
 	}
 	if err != nil {
 		return err

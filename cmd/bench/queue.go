@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/riverqueue/river"
@@ -125,13 +126,12 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error
 	if err != nil {
 		return timing{}, err
 	}
-	const batch = 1000
-	for from := 0; from < b.sizes.events; from += batch {
-		params := make([]river.InsertManyParams, 0, batch)
-		for number := from; number < min(from+batch, b.sizes.events); number++ {
-			params = append(params, river.InsertManyParams{Args: floorArgs{Number: number}})
-		}
-		if _, err := h.Jobs.InsertManyFast(ctx, params); err != nil {
+	params := make([]river.InsertManyParams, b.sizes.events)
+	for number := range params {
+		params[number].Args = floorArgs{Number: number}
+	}
+	for batch := range slices.Chunk(params, 1000) {
+		if _, err := h.Jobs.InsertManyFast(ctx, batch); err != nil {
 			return timing{}, fmt.Errorf("inserting jobs: %w", err)
 		}
 	}

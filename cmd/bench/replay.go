@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,30 +88,28 @@ func (s *script) play(ctx context.Context, target uuid.UUID) error {
 		pairs = append(pairs, uid, uuid.Must(uuid.NewV7()).String())
 	}
 	cast := cast{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
-	if s.steps[0].action != begins {
-		for at := range s.steps {
-			if err := s.send(ctx, nil, at, cast); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("beginning to play: %w", err)
-	}
+	var tx *sql.Tx
+	var err error
 	for at, step := range s.steps {
 		switch step.action {
 		case begins:
+			tx, err = s.db.BeginTx(ctx, nil)
 		case commits:
 			return tx.Commit()
 		case queries, executes:
-			if err := s.send(ctx, tx, at, cast); err != nil {
-				return errors.Join(err, tx.Rollback())
-			}
+			err = s.send(ctx, tx, at, cast)
+		}
+		if err != nil {
+			break
 		}
 	}
-	return errors.Join(errors.New("the recorded operation did not commit"), tx.Rollback())
+	if tx == nil {
+		return err
+	}
+	if err == nil {
+		err = errors.New("the recorded operation did not commit")
+	}
+	return errors.Join(err, tx.Rollback())
 }
 
 // cast says who plays whom.
@@ -189,8 +188,8 @@ func (p *throttle) due(now time.Time) bool {
 type recorder struct {
 	driver.Connector
 
+	on    atomic.Bool
 	mu    sync.Mutex
-	on    bool
 	steps []step
 }
 
@@ -213,22 +212,16 @@ type step struct {
 
 // record writes down what do sends.
 func (r *recorder) record(do func() error) ([]step, error) {
-	r.switchTo(true)
+	r.on.Store(true)
 	err := do()
-	r.switchTo(false)
+	r.on.Store(false)
 	return r.steps, err
 }
 
-func (r *recorder) switchTo(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.on = on
-}
-
 func (r *recorder) note(s step) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.on {
+	if r.on.Load() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.steps = append(r.steps, s)
 	}
 }

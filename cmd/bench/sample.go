@@ -17,6 +17,7 @@ import (
 
 // sampler takes samples of everything and keeps them.
 type sampler struct {
+	machine machine
 	program *program
 	db      *postgres.DB
 	traffic *traffic
@@ -36,64 +37,51 @@ type counters struct {
 
 // measures are the series that do not depend on the mix, in the order of the
 // table, with their bounds.
-var measures = []series{
+var measures = []struct {
+	name, unit, why string
+	bound           bound
+}{
+	{"memory", "MiB", "resident set of the program's process", bound{Share: .10, Slack: 16}},
+	{"heap in use", "MiB", "go_memstats_heap_inuse_bytes", bound{Share: .15, Slack: 16}},
+	{"goroutines", "", "go_goroutines", bound{Share: .10, Slack: 50}},
+	{"file descriptors", "", "process_open_fds", bound{Share: .10, Slack: 20}},
+	{"connections", "", "those of every client to Postgres", bound{Share: .05, Slack: 5}},
 	{
-		Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Slack: 16},
-		Why: "resident set of the program's process",
+		"work offered and done", "/s", "pieces of the mix that ended",
+		bound{Share: .10, Slack: 1, Both: true},
 	},
 	{
-		Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Slack: 16},
-		Why: "go_memstats_heap_inuse_bytes",
-	},
-	{Name: "goroutines", Bound: bound{Share: .10, Slack: 50}, Why: "go_goroutines"},
-	{Name: "file descriptors", Bound: bound{Share: .10, Slack: 20}, Why: "process_open_fds"},
-	{
-		Name: "connections", Bound: bound{Share: .05, Slack: 5},
-		Why: "those of every client to Postgres",
+		"deliveries", "/s", "requests that arrived at the endpoints, retries included",
+		bound{Share: .10, Slack: 2, Both: true},
 	},
 	{
-		Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Slack: 1, Both: true},
-		Why: "pieces of the mix that ended",
+		"mails", "/s", "messages that the mail server accepted",
+		bound{Share: .15, Slack: 1, Both: true},
+	},
+	{"jobs waiting", "", "jobs of all queues that could run now", bound{Share: .25, Slack: 20}},
+	{"deliveries open", "", "pending or retrying", bound{Share: .25, Slack: 50}},
+	{
+		"dead rows", "%", "of the rows of all tables, as the statistics count them",
+		bound{Share: .25, Slack: 5},
 	},
 	{
-		Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Slack: 2, Both: true},
-		Why: "requests that arrived at the endpoints, retries included",
+		"bytes per row", "B", "tables and indexes of the database, over their live rows",
+		bound{Share: .10, Slack: 50},
 	},
 	{
-		Name: "mails", Unit: "/s", Bound: bound{Share: .15, Slack: 1, Both: true},
-		Why: "messages that the mail server accepted",
+		"tables", "MiB", "all tables without their indexes; they grow with what is kept",
+		bound{None: true},
+	},
+	{"indexes", "MiB", "all indexes; they grow with what is kept", bound{None: true}},
+	{
+		"processors busy", "%",
+		"of all processors, by everything that runs there: near 100 every wait is long",
+		bound{None: true},
 	},
 	{
-		Name: "jobs waiting", Bound: bound{Share: .25, Slack: 20},
-		Why: "jobs of all queues that could run now",
-	},
-	{
-		Name: "deliveries open", Bound: bound{Share: .25, Slack: 50},
-		Why: "pending or retrying",
-	},
-	{
-		Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Slack: 5},
-		Why: "of the rows of all tables, as the statistics count them",
-	},
-	{
-		Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Slack: 50},
-		Why: "tables and indexes of the database, over their live rows",
-	},
-	{
-		Name: "tables", Unit: "MiB", Bound: bound{None: true},
-		Why: "all tables without their indexes; they grow with what is kept",
-	},
-	{
-		Name: "indexes", Unit: "MiB", Bound: bound{None: true},
-		Why: "all indexes; they grow with what is kept",
-	},
-	{
-		Name: "processors busy", Unit: "%", Bound: bound{None: true},
-		Why: "of all processors, by everything that runs there: near 100 every wait is long",
-	},
-	{
-		Name: "load of the machine", Bound: bound{None: true},
-		Why: "its load average of a minute: what else runs there goes into everything above",
+		"load of the machine", "",
+		"its load average of a minute: what else runs there goes into everything above",
+		bound{None: true},
 	},
 }
 
@@ -104,8 +92,8 @@ var latencyBounds = map[string]bound{
 
 // run takes samples until ctx ends.
 func (s *sampler) run(ctx context.Context, every time.Duration, say func(string, ...any)) error {
-	for _, measure := range measures {
-		s.series = append(s.series, &measure)
+	for _, m := range measures {
+		s.series = append(s.series, &series{Name: m.name, Unit: m.unit, Why: m.why, Bound: m.bound})
 	}
 	for _, one := range mix {
 		for _, name := range []string{"p50", "p99"} {
@@ -163,20 +151,14 @@ func (s *sampler) sample(ctx context.Context) error {
 	}
 	resident, _, err := s.program.memory()
 	s.add("memory", resident)
-	kernel, kernelErr := procfs.NewDefaultFS()
-	if kernelErr == nil {
-		if load, err := kernel.LoadAvg(); err == nil {
-			s.add("load of the machine", load.Load1)
-		}
-		if stat, err := kernel.Stat(); err == nil {
-			now, before := stat.CPUTotal, s.used
-			if all := wholeTime(now) - wholeTime(before); before != (procfs.CPUStat{}) && all > 0 {
-				s.add("processors busy", 100*(busyTime(now)-busyTime(before))/all)
-			}
-			s.used = now
-		}
+	load, loadErr := loadAverage()
+	s.add("load of the machine", load)
+	used, usedErr := processors()
+	if all := wholeTime(used) - wholeTime(s.used); s.used != (procfs.CPUStat{}) && all > 0 {
+		s.add("processors busy", 100*(busyTime(used)-busyTime(s.used))/all)
 	}
-	return errors.Join(err, kernelErr, s.scrape(ctx), s.ask(ctx))
+	s.used = used
+	return errors.Join(err, loadErr, usedErr, s.scrape(ctx), s.ask(ctx))
 }
 
 // scrape reads what the program says of itself.

@@ -100,31 +100,23 @@ func (r *result) print(out io.Writer) error {
 func (c *soakCmd) soak(w *world) (r *result, err error) {
 	var open ends
 	defer open.run(&err)
-	s := &sampler{outside: new(outside)}
-	if err := s.outside.listen(w.ctx, &open); err != nil {
+	s, err := startSampled(w, &open, c.Dir)
+	if err != nil {
 		return nil, err
 	}
-	r = &result{Minutes: c.Minutes}
-	if err := c.start(w, &open, s, r); err != nil {
-		return nil, err
-	}
-	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
-		return nil, err
-	}
+	r = &result{Minutes: c.Minutes, Machine: s.machine}
 	if r.Carried, err = s.carried(w, c.Peak); err != nil {
 		return nil, err
 	}
 	r.Offered = r.Carried * c.Share
 	length := time.Duration(c.Minutes * float64(time.Minute))
 	w.say("offering %.0f calls/s for %s", r.Offered, length)
-	ctx, cancel := context.WithTimeout(w.ctx, length)
-	defer cancel()
-	s.traffic.begin()
-	pacing := make(chan error, 1)
-	go func() {
-		pacing <- pace{rate: r.Offered, random: true, most: most}.run(ctx, 0, s.traffic.do)
-	}()
-	if err := errors.Join(s.run(ctx, c.Every, w.say), <-pacing, w.ctx.Err()); err != nil {
+	err = s.traffic.offer(w.ctx, r.Offered, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, length)
+		defer cancel()
+		return s.run(ctx, c.Every, w.say)
+	})
+	if err != nil {
 		return nil, err
 	}
 	r.Calls, r.Failures, r.series = s.traffic.made.Load(), s.traffic.failed(), s.series
@@ -134,24 +126,28 @@ func (c *soakCmd) soak(w *world) (r *result, err error) {
 	return r, nil
 }
 
-// start runs the program on a new server and prepares its partner: a rate that
-// nothing reaches, and a subscription for each endpoint.
-func (c *soakCmd) start(w *world, open *ends, s *sampler, r *result) error {
-	cluster, err := startCluster(w, open, serverOptions{dir: c.Dir})
-	if err != nil {
-		return err
+// startSampled runs the program on a new server beside what it talks to, and prepares its
+// partner: a rate that nothing reaches, and a subscription for each endpoint.
+func startSampled(w *world, open *ends, dir string) (*sampler, error) {
+	s := &sampler{outside: new(outside)}
+	if err := s.outside.listen(w.ctx, open); err != nil {
+		return nil, err
 	}
-	if r.Machine, err = describeMachine(w.ctx, cluster); err != nil {
-		return err
+	cluster, err := startCluster(w, open, serverOptions{dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	if s.machine, err = describeMachine(w.ctx, cluster); err != nil {
+		return nil, err
 	}
 	w.say("building the program")
 	p, err := newProgram(w.ctx, cluster, "DRAWBRIDGE_SMTP_URL="+s.outside.smtp,
 		"DRAWBRIDGE_WEBHOOK_RETRY=2s,5s")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.db, err = postgres.Open(w.ctx, p.url); err != nil {
-		return err
+		return nil, err
 	}
 	open.add(s.db.Close)
 	partner := p.demo.Partners[0]
@@ -169,15 +165,15 @@ func (c *soakCmd) start(w *world, open *ends, s *sampler, r *result) error {
 	}
 	for _, command := range commands {
 		if _, err := p.run(w.ctx, command...); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	s.program = p
 	if err := p.serve(w.ctx); err != nil {
-		return err
+		return nil, err
 	}
 	open.add(p.stop)
-	return nil
+	return s, nil
 }
 
 // drainTime is how long what the peak left may take to be delivered.
@@ -186,7 +182,10 @@ const drainTime = 10 * time.Minute
 // carried is how many calls a second the program carries to the end: it takes as many as it can
 // for a while, and the time counts until their webhooks and mails are sent, too. What comes
 // faster than that piles up. Afterwards nothing is open.
-func (s *sampler) carried(w *world, length time.Duration) (float64, error) {
+func (s *sampler) carried(w *world, length time.Duration) (rate float64, err error) {
+	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
+		return 0, err
+	}
 	w.say("measuring for %s and longer what is carried", length)
 	began := time.Now()
 	calls, err := s.traffic.peak(w.ctx, length)
@@ -197,7 +196,7 @@ func (s *sampler) carried(w *world, length time.Duration) (float64, error) {
 	if err := drain(w.ctx, s.db, "pending"); err != nil {
 		return 0, err
 	}
-	rate := float64(calls) / time.Since(began).Seconds()
+	rate = float64(calls) / time.Since(began).Seconds()
 	w.say("%.0f calls/s are taken, %.0f calls/s are carried", float64(calls)/taken.Seconds(), rate)
 	return rate, drain(w.ctx, s.db, "pending", "retrying")
 }
@@ -206,24 +205,18 @@ func (s *sampler) carried(w *world, length time.Duration) (float64, error) {
 func drain(ctx context.Context, db *postgres.DB, states ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	for {
-		var open int
+	var open int
+	err := poll(ctx, time.Second, func() (bool, error) {
 		err := db.GetContext(ctx, &open, `
 			SELECT (SELECT count(*) FROM outbox)
 			     + (SELECT count(*) FROM deliveries WHERE state = ANY ($1))
 			     + (SELECT count(*) FROM emails WHERE state = 'queued')`, pq.Array(states))
-		if err != nil {
-			return fmt.Errorf("waiting for the deliveries of the peak: %w", err)
-		}
-		if open == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d deliveries of the peak are still open: %w", open, ctx.Err())
-		case <-time.After(time.Second):
-		}
+		return open == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the deliveries of the peak, %d of which are open: %w", open, err)
 	}
+	return nil
 }
 
 // outside is what the program talks to: endpoints and a mail server.
