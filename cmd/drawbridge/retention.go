@@ -55,7 +55,7 @@ type retentionSetCmd struct {
 // Run changes the settings.
 func (cmd retentionSetCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		settings, err := s.Retention.Settings(env.ctx)
+		settings, err := s.Retention.LockSettings(env.ctx, tx)
 		if err != nil {
 			return done{}, err
 		}

@@ -70,6 +70,20 @@ func (s Settings) Check() error {
 	return errs.Err()
 }
 
+// LockSettings returns those in force, which nobody else changes before tx ends.
+func (s *Service) LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
+	var settings Settings
+	err := tx.GetContext(ctx, &settings, `
+		SELECT metadata_months, body_days, email_body_days, api_request_days,
+		       updated_at, updated_by
+		  FROM retention_settings
+		   FOR UPDATE`)
+	if err != nil {
+		return Settings{}, fmt.Errorf("locking the retention settings: %w", err)
+	}
+	return settings, nil
+}
+
 // SaveSettings puts the settings in force for the next run and returns them with
 // those before; by names who asked. Error: VALIDATION_ERROR.
 func (s *Service) SaveSettings(
@@ -78,10 +92,8 @@ func (s *Service) SaveSettings(
 	if err := settings.Check(); err != nil {
 		return before, after, err
 	}
-	err = tx.GetContext(ctx, &before,
-		`SELECT `+settingsColumns+` FROM retention_settings FOR UPDATE`)
-	if err != nil {
-		return before, after, fmt.Errorf("locking the retention settings: %w", err)
+	if before, err = s.LockSettings(ctx, tx); err != nil {
+		return before, after, err
 	}
 	err = tx.GetContext(ctx, &after, `
 		UPDATE retention_settings
