@@ -9,6 +9,7 @@ import (
 
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // auditedChanges are commands that change what is there, with what the audit log has to say of it.
@@ -160,6 +161,65 @@ func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 		if len(got) != 1 {
 			t.Errorf("%s twice made %d entries", line, len(got))
 		}
+	}
+}
+
+// TestACommandSeesTheChangeThatItWaitsFor: of two changes at once the later one keeps what the other
+// changed, and tells that state as the one before.
+func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	owner := fmt.Sprint(d.document(t, "partner", "create", "--name", "North")["partner_uid"])
+	hook := fmt.Sprint(d.document(t, "subscription", "create", "--partner", owner, "--url",
+		"https://hooks.example.com/a", "--auth", "none", "--event", "all")["subscription_uid"])
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	for _, test := range []struct {
+		other, line   string
+		before, after map[string]any
+	}{
+		{
+			`UPDATE retention_settings SET body_days = 45`, "retention set --metadata-months 24",
+			map[string]any{"metadata_months": 13.0, "body_days": 45.0},
+			map[string]any{"metadata_months": 24.0, "body_days": 45.0},
+		},
+		{
+			`UPDATE subscriptions SET rate = 3`, "subscription update --name North " + hook,
+			map[string]any{"rate": 3.0}, map[string]any{"rate": 3.0},
+		},
+		{
+			`UPDATE subscriptions SET rate = 4`, "subscription pause " + hook,
+			map[string]any{"rate": 4.0}, map[string]any{"rate": 4.0},
+		},
+		{
+			`UPDATE subscriptions SET version = version + 5`,
+			"subscription restore --version 1 " + hook,
+			map[string]any{"version": 8.0}, nil,
+		},
+	} {
+		tx, err := db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), test.other); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan result, 1)
+		go func() { ended <- d.run(t, strings.Fields(test.line)...) }()
+		pgtest.WaitForLock(t, db)
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-ended; got.status != exitOK {
+			t.Errorf("%s ended with %+v", test.line, got)
+			continue
+		}
+		words := strings.Fields(test.line)
+		action := strings.Replace(words[0]+"."+words[1], "retention.set", "retention.update", 1)
+		d.wantAudited(t, action, test.before, test.after)
 	}
 }
 

@@ -232,6 +232,16 @@ func subscriptionEntry(
 	return recorded
 }
 
+// lockSubscription is a subscription as it is when the change in tx begins.
+func (env *environment) lockSubscription(
+	s *app.Services, tx *postgres.Tx, uid uuid.UUID,
+) (subscription.Subscription, error) {
+	if _, err := subscription.Lock(env.ctx, tx, uid); err != nil {
+		return subscription.Subscription{}, err
+	}
+	return s.Webhooks.Subscriptions.Get(env.ctx, uid)
+}
+
 type subscriptionCreateCmd struct {
 	Partner string `required:"" help:"Partner that gets the events." placeholder:"UID"`
 	subscriptionFlags
@@ -342,7 +352,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	return env.changeAt(cmd.checkURL(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
-		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
+		before, err := env.lockSubscription(s, tx, uid)
 		if err != nil {
 			return done{}, err
 		}
@@ -409,7 +419,7 @@ type transition func(
 func (cmd subscriptionShowCmd) enter(env *environment, action string, to transition) error {
 	uid := env.uid("the subscription", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
+		before, err := env.lockSubscription(s, tx, uid)
 		if err != nil {
 			return done{}, err
 		}

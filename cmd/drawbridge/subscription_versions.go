@@ -126,7 +126,7 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		return s.CheckVersion(env.ctx, uid, cmd.Version)
 	}
 	return env.changeAt(check, cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
+		before, err := env.lockSubscription(s, tx, uid)
 		if err != nil {
 			return done{}, err
 		}
