@@ -6,9 +6,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// wrongControls lists the wrong fields of a form whose fields have their names as ids.
-func wrongControls(form ui.Confirmation) []ui.FieldError { return form.Wrong("#") }
-
 func configTable(rows []config.Setting) ui.TableProps[config.Setting] {
 	return ui.TableProps[config.Setting]{
 		Caption: "Settings of this process", Rows: rows,

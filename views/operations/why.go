@@ -35,16 +35,6 @@ func whyHref(subject string, of why.Question) string {
 	return paths.Where(paths.Why, pairs...)
 }
 
-// candidateHref asks the same about one of several.
-func candidateHref(one why.Candidate) string {
-	return whyHref(one.ApplicationUID.String(), one.Question)
-}
-
-// asked is a question and its answer settled, so that both are shown.
-func (p WhyProps) asked() bool {
-	return p.Subject != "" && p.Question.Kind != "" && len(p.Wrong) == 0
-}
-
 var whyChips = map[why.Outcome]ui.ChipProps{
 	why.Sent:        {Icon: "circle-check", Word: "Arrived", Tone: ui.Good},
 	why.MadeGood:    {Icon: "circle-check", Word: "Made good", Tone: ui.Mute},
@@ -72,12 +62,4 @@ func othersWord(answer why.Answer) string {
 		return ui.Plural(answer.Others, "event", "events") + " of this kind"
 	}
 	return ui.Plural(answer.Others, "other event", "other events") + " of this kind"
-}
-
-// timeWord says what the time of a line is.
-func timeWord(outcome why.Outcome) string {
-	if outcome == why.Waiting {
-		return "due"
-	}
-	return "ended"
 }
