@@ -164,8 +164,8 @@ func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestACommandSeesTheChangeThatItWaitsFor: of two changes at once the later one keeps what the other
-// changed, and tells that state as the one before.
+// TestACommandSeesTheChangeThatItWaitsFor: of two changes at once the later one keeps what the
+// other changed, and tells that state as the one before.
 func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -71,7 +71,6 @@ type planTargetJSON struct {
 	State  subscription.State        `json:"state"`
 	Total  int                       `json:"total"`
 	Events map[lending.EventKind]int `json:"events"`
-	label  string
 }
 
 // bulkDetailJSON is a bulk re-send with its plan, while it is a draft.
@@ -84,9 +83,9 @@ type bulkDetailJSON struct {
 func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, error) {
 	resend, err := s.Webhooks.Bulk.Get(env.ctx, uid)
 	printed := bulkDetailJSON{bulkJSON: newBulkJSON(resend)}
+	var plan bulk.Plan
 	if resend.State == bulk.StateDraft {
-		plan, err := s.Webhooks.Bulk.Plan(env.ctx, uid)
-		if err != nil {
+		if plan, err = s.Webhooks.Bulk.Plan(env.ctx, uid); err != nil {
 			return output{}, err
 		}
 		printed.Plan = &planJSON{
@@ -101,25 +100,24 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 		}
 		for _, target := range plan.Targets {
 			printed.Plan.Subscriptions = append(printed.Plan.Subscriptions, planTargetJSON{
-				target.SubscriptionUID, orNull(target.SubscriptionName), target.URL, target.State, target.Total,
-				target.Events, target.Label(),
+				target.SubscriptionUID, orNull(target.SubscriptionName), target.URL, target.State,
+				target.Total, target.Events,
 			})
 		}
 	}
 	return output{printed, func(w io.Writer) {
 		aligned(func(w io.Writer) { printBulkLine(w, resend) })(w)
-		plan := printed.Plan
-		if plan == nil {
+		if printed.Plan == nil {
 			return
 		}
-		fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, plan.Seconds)
-		for _, target := range plan.Subscriptions {
-			fmt.Fprintf(w, "  %d to %s (%s)\n", target.Total, target.label, target.State)
+		fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, printed.Plan.Seconds)
+		for _, target := range plan.Targets {
+			fmt.Fprintf(w, "  %d to %s (%s)\n", target.Total, target.Label(), target.State)
 		}
 		for reason, count := range plan.Skipped {
 			fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)
 		}
-		for risk, count := range plan.Risks {
+		for risk, count := range printed.Plan.Risks {
 			if count > 0 {
 				fmt.Fprintf(w, "  risk for %d: %s\n", count, risk)
 			}
@@ -145,7 +143,6 @@ func (cmd bulkListCmd) Run(env *environment) error {
 	filter := bulk.Filter{
 		State: bulk.State(cmd.State), PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	page := env.page(cmd.listFlags)
 	switch filter.State {
 	case "", bulk.StateDraft, bulk.StateRunning, bulk.StatePaused, bulk.StateCancelled,
 		bulk.StateFinished:
@@ -154,8 +151,8 @@ func (cmd bulkListCmd) Run(env *environment) error {
 			cmd.State)
 	}
 	return rowsOf("bulk_resends", newBulkJSON,
-		"BULK RE-SEND\tCREATED\tSTATE\tSCOPE\tDELIVERIES", printBulkLine).page(env, cmd.JSON,
-		func(s *app.Services) ([]bulk.Resend, postgres.Cursor, error) {
+		"BULK RE-SEND\tCREATED\tSTATE\tSCOPE\tDELIVERIES", printBulkLine).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]bulk.Resend, postgres.Cursor, error) {
 			return s.Webhooks.Bulk.List(env.ctx, filter, page)
 		})
 }

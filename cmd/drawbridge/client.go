@@ -194,10 +194,9 @@ func (cmd clientListCmd) Run(env *environment) error {
 	filter := partner.ClientFilter{
 		WithoutRevoked: cmd.Active, PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	page := env.page(cmd.listFlags)
 	return rowsOf("clients", newClientJSON,
-		"CLIENT\tSTATE\tKIND\tRATE\tPARTNER", printClient).page(env, cmd.JSON,
-		func(s *app.Services) ([]partner.Client, postgres.Cursor, error) {
+		"CLIENT\tSTATE\tKIND\tRATE\tPARTNER", printClient).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]partner.Client, postgres.Cursor, error) {
 			return s.Partners.ListClients(env.ctx, filter, page)
 		})
 }

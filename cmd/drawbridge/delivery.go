@@ -114,15 +114,15 @@ type deliveryListCmd struct {
 // Run lists deliveries.
 func (cmd deliveryListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
-	page := env.page(cmd.listFlags)
 	return rowsOf("deliveries", newDeliveryJSON,
 		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tSUBSCRIPTION",
 		func(w io.Writer, d delivery.Delivery) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d/3\t%s\t%s\n", d.UID,
 				d.CreatedAt.UTC().Format(time.RFC3339), stateWord(d), d.AttemptCount, d.Event, d.Label())
-		}).page(env, cmd.JSON, func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
-		return s.Webhooks.Deliveries.List(env.ctx, filter, page)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]delivery.Delivery, postgres.Cursor, error) {
+			return s.Webhooks.Deliveries.List(env.ctx, filter, page)
+		})
 }
 
 // stateWord is the state of a delivery, or that it failed and was made good.

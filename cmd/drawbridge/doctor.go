@@ -82,12 +82,12 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 			Name: "settings", Finding: doctor.Warning, Detail: warning + ".",
 		})
 	}
-	db, err := env.open(settings)
+	db, end, err := env.open(settings)
 	if err != nil {
 		return append(found, doctor.Unreachable(err))
 	}
-	found = append(found, doctor.Database(env.ctx, db.DB)...)
-	if other := app.CheckEnvironment(env.ctx, settings.Env, db.DB); other != nil {
+	found = append(found, doctor.Database(env.ctx, db)...)
+	if other := app.CheckEnvironment(env.ctx, settings.Env, db); other != nil {
 		found = append(found, doctor.Failure("environment", other,
 			"Give the command the settings of the service."), doctor.Checkup{
 			Name: "services", Finding: doctor.Skipped,
@@ -100,12 +100,12 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	} else if _, err := keyring(settings); err != nil {
 		found = append(found, doctor.Failure("keys", err,
 			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with."))
-	} else if s, err := env.services(settings, db.DB); err != nil {
+	} else if s, err := env.services(settings, db); err != nil {
 		found = append(found, doctor.Failure("settings", err, ""))
 	} else {
 		found = append(found, doctor.Services(env.ctx, s, cmd.HTTPS)...)
 	}
-	if err := db.close(); err != nil {
+	if err := end(); err != nil {
 		found = append(found, doctor.Checkup{
 			Name: "database", Finding: doctor.Warning, Detail: doctor.Sentence(err),
 		})

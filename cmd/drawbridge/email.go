@@ -125,15 +125,15 @@ type emailListCmd struct {
 // Run lists e-mails.
 func (cmd emailListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
-	page := env.page(cmd.listFlags)
 	return rowsOf("emails", newEmailJSON,
 		"E-MAIL\tCREATED\tSTATE\tTRIES\tKIND\tTO\tNOTE",
 		func(w io.Writer, m email.Email) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.EmailUID,
 				m.CreatedAt.UTC().Format(time.RFC3339), m.State, m.Tries(), m.Kind, m.ToAddress, emailNote(m))
-		}).page(env, cmd.JSON, func(s *app.Services) ([]email.Email, postgres.Cursor, error) {
-		return email.List(env.ctx, s.DB, filter, page)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]email.Email, postgres.Cursor, error) {
+			return email.List(env.ctx, s.DB, filter, page)
+		})
 }
 
 type emailShowCmd struct {

@@ -78,27 +78,15 @@ func (env *environment) config() (config.Config, error) {
 // alone.
 const rootsVariable = "SSL_CERT_FILE"
 
-// database is an open database and what has to be stopped after it.
-type database struct {
-	*postgres.DB
-	stop func() error
-}
-
-// close closes the pool and stops an embedded server of ours.
-func (d *database) close() error {
-	err := d.Close()
-	if d.stop != nil {
-		err = errors.Join(err, d.stop())
-	}
-	return err
-}
-
 // beginners are the commands that may make the embedded database: those that set a service
 // up. Others are about one that is there, and would answer for an empty one.
 var beginners = []string{
 	"serve", "migrate", "demo", "seed", "partner", "merchant", "client", "product",
 	"subscription", "delivery", "user",
 }
+
+// leaveRunning is the end of a server that is not ours.
+func leaveRunning() error { return nil }
 
 // embedded returns the URL of the embedded database, which is started unless a running
 // service has it already, and what stops it.
@@ -120,7 +108,7 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 	if command != "serve" {
 		fmt.Fprintf(env.stderr, "DATABASE_URL is empty: using the embedded database in %s\n", dir)
 		if attached, running := pgserver.Attach(dir); running {
-			return attached, nil, nil
+			return attached, leaveRunning, nil
 		}
 	}
 	server, err := pgserver.Start(env.ctx, pgserver.Options{
@@ -133,14 +121,15 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 	return server.URL(), server.Stop, nil
 }
 
-// open connects to the configured database or to the embedded one.
-func (env *environment) open(settings config.Config) (*database, error) {
-	url := settings.DatabaseURL
-	var stop func() error
+// open connects to the configured database or to the embedded one; end closes the pool and
+// stops an embedded server of ours.
+func (env *environment) open(
+	settings config.Config,
+) (db *postgres.DB, end func() error, err error) {
+	url, stop := settings.DatabaseURL, leaveRunning
 	if url == "" {
-		var err error
 		if url, stop, err = env.embedded(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	options := []postgres.Option{postgres.WithTimeout(settings.DatabaseTimeout)}
@@ -150,17 +139,13 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	if settings.ReadURL != "" {
 		options = append(options, postgres.WithReplica(settings.ReadURL, settings.ReadLag))
 	}
-	db, err := postgres.Open(env.ctx, url, options...)
-	if err != nil {
+	if db, err = postgres.Open(env.ctx, url, options...); err != nil {
 		if settings.DatabaseURL != "" {
 			err = fmt.Errorf("DATABASE_URL: %s: %w", postgres.Place(url), err)
 		}
-		if stop != nil {
-			err = errors.Join(err, stop())
-		}
-		return nil, err
+		return nil, nil, errors.Join(err, stop())
 	}
-	return &database{DB: db, stop: stop}, nil
+	return db, func() error { return errors.Join(db.Close(), stop()) }, nil
 }
 
 // use opens the database with a current schema for a command and closes it
@@ -206,12 +191,12 @@ func (env *environment) withDatabase(
 	if err != nil {
 		return err
 	}
-	db, err := env.open(settings)
+	db, end, err := env.open(settings)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	return writable(do(settings, db.DB))
+	defer func() { err = errors.Join(err, end()) }()
+	return writable(do(settings, db))
 }
 
 // writable says of an error that the server lets nobody write what is to be done.

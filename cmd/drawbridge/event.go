@@ -100,7 +100,6 @@ func (cmd eventListCmd) Run(env *environment) error {
 		ApplicationUID: env.optionalUID("--application", cmd.Application),
 		Since:          env.time("--since", cmd.Since), Until: env.time("--until", cmd.Until),
 	}
-	page := env.page(cmd.listFlags)
 	return rowsOf("events", newEventJSON,
 		"EVENT\tTIME\tKIND\tAPPLICATION\tDELIVERIES",
 		func(w io.Writer, e delivery.EventRecord) {
@@ -108,9 +107,10 @@ func (cmd eventListCmd) Run(env *environment) error {
 				"%d passed over\n",
 				e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
 				e.FanOut.Delivered, e.FanOut.MadeGood, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
-		}).page(env, cmd.JSON, func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
-		return s.Webhooks.Deliveries.Events(env.ctx, filter, page)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]delivery.EventRecord, postgres.Cursor, error) {
+			return s.Webhooks.Deliveries.Events(env.ctx, filter, page)
+		})
 }
 
 // eventJSON is an event as commands print it.
@@ -236,7 +236,6 @@ type whyLineJSON struct {
 	Sentence     string      `json:"sentence"`
 	Delivery     *uuid.UUID  `json:"delivery_uid"`
 	At           *time.Time  `json:"at"`
-	label        string
 }
 
 // Run answers.
@@ -265,18 +264,18 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 		for _, line := range answer.Lines {
 			printed.Endpoints = append(printed.Endpoints, whyLineJSON{
 				line.SubscriptionUID, orNull(line.SubscriptionName), line.URL, line.Outcome, line.Sentence,
-				line.DeliveryUID, utc(line.At), line.Label(),
+				line.DeliveryUID, utc(line.At),
 			})
 		}
 		return output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "%s: %s.\n", printed.Outcome, printed.Sentence)
-			for _, line := range printed.Endpoints {
-				fmt.Fprintf(w, "  %-20s %s  %s", line.Outcome, line.label, line.Sentence)
-				if line.Delivery != nil {
-					fmt.Fprintf(w, "  delivery %s", line.Delivery)
+			for _, line := range answer.Lines {
+				fmt.Fprintf(w, "  %-20s %s  %s", line.Outcome, line.Label(), line.Sentence)
+				if line.DeliveryUID != nil {
+					fmt.Fprintf(w, "  delivery %s", line.DeliveryUID)
 				}
 				if line.At != nil {
-					fmt.Fprintf(w, "  %s", line.At.Format(time.RFC3339))
+					fmt.Fprintf(w, "  %s", line.At.UTC().Format(time.RFC3339))
 				}
 				fmt.Fprintln(w)
 			}

@@ -169,17 +169,6 @@ func (env *environment) refuse(err error) {
 
 func (env *environment) refusef(format string, args ...any) { env.refuse(usagef(format, args...)) }
 
-func (env *environment) page(f listFlags) postgres.Paging {
-	if f.Limit < 1 || f.Limit > postgres.MaxPage {
-		env.refusef("--limit must be from 1 to %d", postgres.MaxPage)
-	}
-	cursor, err := postgres.ParseCursor(f.Cursor)
-	if err != nil {
-		env.refuse(err)
-	}
-	return postgres.Paging{From: cursor, Limit: f.Limit}
-}
-
 func (env *environment) uid(what, text string) uuid.UUID {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != len(uuid.Nil.String()) {

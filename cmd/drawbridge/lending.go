@@ -80,10 +80,9 @@ type productListCmd struct{ listFlags }
 
 // Run lists products.
 func (cmd productListCmd) Run(env *environment) error {
-	page := env.page(cmd.listFlags)
 	return rowsOf("products", itself,
-		"PRODUCT\tCODE\tTERM\tRATE\tFEE\tSCHEDULE\tAMOUNTS\tNAME", printProduct).page(env, cmd.JSON,
-		func(s *app.Services) ([]catalog.Product, postgres.Cursor, error) {
+		"PRODUCT\tCODE\tTERM\tRATE\tFEE\tSCHEDULE\tAMOUNTS\tNAME", printProduct).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]catalog.Product, postgres.Cursor, error) {
 			return s.Catalog.Newest(env.ctx, page)
 		})
 }
@@ -117,15 +116,15 @@ func (cmd drawListCmd) Run(env *environment) error {
 	if cmd.Hours < 0 || cmd.Hours > maxDeskHours {
 		env.refusef("--hours must be from 0 to %d", maxDeskHours)
 	}
-	page := env.page(cmd.listFlags)
 	return rowsOf("disbursements", api.NewWaitingBody,
 		"DRAW\tSTATE\tHOURS\tNET\tBORROWER\tMERCHANT\tNEXT STEP",
 		func(w io.Writer, d loan.Waiting) {
 			fmt.Fprintf(w, "%d\t%s\t%.1f\t%s\t%s\t%s\t%s\n", d.ID, d.Status, d.Age.Hours(), d.Net,
 				d.Borrower, d.MerchantName, d.NextStep)
-		}).page(env, cmd.JSON, func(s *app.Services) ([]loan.Waiting, postgres.Cursor, error) {
-		return s.Loans.Desk(env.ctx, filter, page)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]loan.Waiting, postgres.Cursor, error) {
+			return s.Loans.Desk(env.ctx, filter, page)
+		})
 }
 
 // maxDeskHours is a year of business hours and more.

@@ -89,8 +89,8 @@ func changeEntry(action, subject, reason string, before, after any) operator.Ent
 }
 
 // settingsEntry tells the audit log of a change to the settings that action begins with.
-func settingsEntry(action, reason string, after any) operator.Entry {
-	recorded := entry(action, "", reason, after)
+func settingsEntry(action, reason string, before, after any) operator.Entry {
+	recorded := changeEntry(action, "", reason, before, after)
 	recorded.SubjectKind, recorded.Subject = "settings", recorded.SubjectKind
 	return recorded
 }
@@ -180,19 +180,27 @@ func (l listing[Row, Item]) all(
 
 // page prints a page and where the next one begins.
 func (l listing[Row, Item]) page(
-	env *environment, asJSON bool, load func(s *app.Services) ([]Row, postgres.Cursor, error),
+	env *environment, flags listFlags,
+	load func(s *app.Services, page postgres.Paging) ([]Row, postgres.Cursor, error),
 ) error {
-	return l.pageBy(env, asJSON, func(s *app.Services) ([]Row, string, error) {
-		rows, next, err := load(s)
+	from, err := postgres.ParseCursor(flags.Cursor)
+	if err != nil {
+		env.refuse(byFlags(err))
+	}
+	return l.pageBy(env, flags, func(s *app.Services) ([]Row, string, error) {
+		rows, next, err := load(s, postgres.Paging{From: from, Limit: flags.Limit})
 		return rows, next.String(), err
 	})
 }
 
 // pageBy is page for a list whose places are texts, empty at the end.
 func (l listing[Row, Item]) pageBy(
-	env *environment, asJSON bool, load func(s *app.Services) ([]Row, string, error),
+	env *environment, flags listFlags, load func(s *app.Services) ([]Row, string, error),
 ) error {
-	return env.show(asJSON, func(s *app.Services) (output, error) {
+	if flags.Limit < 1 || flags.Limit > postgres.MaxPage {
+		env.refusef("--limit must be from 1 to %d", postgres.MaxPage)
+	}
+	return env.show(flags.JSON, func(s *app.Services) (output, error) {
 		rows, next, err := load(s)
 		document, lines := l.print(env, rows)
 		document["next_cursor"] = orNull(next)

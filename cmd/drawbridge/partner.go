@@ -85,13 +85,13 @@ type partnerListCmd struct {
 // Run lists partners.
 func (cmd partnerListCmd) Run(env *environment) error {
 	filter := partner.Filter{Name: cmd.Name}
-	page := env.page(cmd.listFlags)
 	const head = "PARTNER\tNAME\tCONTACT"
 	return rowsOf("partners", newPartnerJSON, head, func(w io.Writer, p partner.Partner) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", p.UID, p.Name, postgres.OrZero(p.Contact))
-	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Partner, postgres.Cursor, error) {
-		return s.Partners.ListPartners(env.ctx, filter, page)
-	})
+	}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]partner.Partner, postgres.Cursor, error) {
+			return s.Partners.ListPartners(env.ctx, filter, page)
+		})
 }
 
 type merchantCmd struct {
@@ -139,11 +139,11 @@ type merchantListCmd struct {
 // Run lists merchants.
 func (cmd merchantListCmd) Run(env *environment) error {
 	filter := partner.MerchantFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
-	page := env.page(cmd.listFlags)
 	return rowsOf("merchants", newMerchantJSON, "MERCHANT\tPARTNER\tNAME",
 		func(w io.Writer, m partner.Merchant) {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", m.UID, m.PartnerUID, m.Name)
-		}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Merchant, postgres.Cursor, error) {
-		return s.Partners.ListMerchants(env.ctx, filter, page)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]partner.Merchant, postgres.Cursor, error) {
+			return s.Partners.ListMerchants(env.ctx, filter, page)
+		})
 }

@@ -57,11 +57,10 @@ type restoreQuarantineCmd struct {
 // Run begins a quarantine.
 func (cmd restoreQuarantineCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		recorded := settingsEntry("restore.hold", cmd.Reason, map[string]any{"held": true})
-		recorded.Before = map[string]any{"held": false}
 		return done{
-			entries: []operator.Entry{recorded},
-			after:   func() (output, error) { return env.restoreOutput(s) },
+			entries: []operator.Entry{settingsEntry("restore.hold", cmd.Reason,
+				map[string]any{"held": false}, map[string]any{"held": true})},
+			after: func() (output, error) { return env.restoreOutput(s) },
 		}, byFlags(s.Restored.Quarantine(env.ctx, tx, cmd.Reason))
 	})
 }
@@ -97,12 +96,11 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 		if err == nil && cmd.Mails == "cancel" {
 			released.CancelledMails, err = s.Emails.GiveUpQueued(env.ctx, tx, began)
 		}
-		recorded := settingsEntry("restore.release", reason, map[string]any{
-			"held": false, "deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
-			"done": released,
-		})
-		recorded.Before = map[string]any{"held": true, "held_at": began.UTC()}
-		return did(recorded,
+		return did(settingsEntry("restore.release", reason,
+			map[string]any{"held": true, "held_at": began.UTC()}, map[string]any{
+				"held": false, "deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
+				"done": released,
+			}),
 			output{released, func(w io.Writer) {
 				fmt.Fprintf(w, "released; cancelled %d deliveries and %d e-mails\n",
 					released.CancelledDeliveries, released.CancelledMails)
@@ -179,9 +177,8 @@ func (cmd environmentSetCmd) Run(env *environment) error {
 			if err == nil {
 				err = record.SetEnvironment(env.ctx, tx, cmd.Name)
 			}
-			recorded := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
-			recorded.Before = environmentJSON{before}
-			return []operator.Entry{recorded}, err
+			return []operator.Entry{settingsEntry("environment.set", "",
+				environmentJSON{before}, environmentJSON{&cmd.Name})}, err
 		})
 		if err != nil {
 			return err
@@ -208,8 +205,8 @@ func (cmd backupRecordCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, at, err := s.Restored.RecordBackup(env.ctx, tx)
 		printed := map[string]time.Time{"backed_up_at": at}
-		recorded := settingsEntry("backup.record", "", printed)
-		recorded.Before = map[string]any{"backed_up_at": utc(before)}
+		recorded := settingsEntry("backup.record", "",
+			map[string]any{"backed_up_at": utc(before)}, printed)
 		return did(recorded, output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "a backup of %s is recorded\n", at.Format(time.RFC3339))
 		}}), err

@@ -70,9 +70,7 @@ func (cmd retentionSetCmd) Run(env *environment) error {
 			}
 		}
 		before, after, err := s.Retention.SaveSettings(env.ctx, tx, settings, cliActor)
-		recorded := settingsEntry("retention.update", "", after)
-		recorded.Before = before
-		return did(recorded, retentionOutput(after)), err
+		return did(settingsEntry("retention.update", "", before, after), retentionOutput(after)), err
 	})
 }
 
@@ -92,11 +90,21 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		removed, err := env.remove(s)
+		var report removedJSON
+		report.Report, err = s.Retention.Run(env.ctx)
+		if err == nil && !report.Busy {
+			report.RequestDays, err = env.dropRequests(s)
+		}
+		removed := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
+			report.RequestDays + len(report.Months)
+		if err == nil || removed > 0 { // also what went before it failed
+			recorded := settingsEntry("retention.run", "", nil, report)
+			err = errors.Join(err, env.record(s.Operators, recorded))
+		}
 		if err != nil {
 			return err
 		}
-		return env.print(cmd.JSON, output{removed, removed.print})
+		return env.print(cmd.JSON, output{report, report.print})
 	})
 }
 
@@ -105,23 +113,6 @@ type removedJSON struct {
 	retention.Report
 	// RequestDays counts days of the log of API requests.
 	RequestDays int `json:"api_request_days"`
-}
-
-// remove removes what is due and records it, also what went before it failed.
-func (env *environment) remove(s *app.Services) (report removedJSON, err error) {
-	report.Report, err = s.Retention.Run(env.ctx)
-	if err == nil && !report.Busy {
-		report.RequestDays, err = env.dropRequests(s)
-	}
-	if err == nil || report.removed() {
-		err = errors.Join(err, env.record(s.Operators, settingsEntry("retention.run", "", report)))
-	}
-	return report, err
-}
-
-func (report removedJSON) removed() bool {
-	return report.Events+report.Attempts+report.Emails+report.Bulks+report.Swept+
-		report.RequestDays+len(report.Months) > 0
 }
 
 // dropRequests removes the days of the request log that are due and counts them.

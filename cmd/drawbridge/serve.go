@@ -51,14 +51,14 @@ func (cmd serveCmd) Run(env *environment) error {
 	for _, warning := range settings.Warnings() {
 		slog.WarnContext(env.ctx, "doubtful setting", "warning", warning)
 	}
-	db, err := env.open(settings)
+	db, end, err := env.open(settings)
 	if err != nil {
 		return unlessStopped(env.ctx, err)
 	}
 	if err = db.CheckPooling(env.ctx); err == nil {
-		err = cmd.serve(env, settings, db.DB)
+		err = cmd.serve(env, settings, db)
 	}
-	return errors.Join(unlessStopped(env.ctx, err), db.close())
+	return errors.Join(unlessStopped(env.ctx, err), end())
 }
 
 // unlessStopped is err, or nil if it only says that what ran was stopped: a

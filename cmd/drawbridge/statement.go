@@ -49,11 +49,6 @@ func (cmd statementListCmd) Run(env *environment) error {
 	if cmd.Date != "" {
 		filter.Date = env.day("--date", cmd.Date).String()
 	}
-	from, err := postgres.ParseCursor(cmd.Cursor)
-	if err != nil {
-		return byFlags(err)
-	}
-	page := postgres.Paging{From: from, Limit: cmd.Limit}
 	item := func(s statement.Summary) statementJSON {
 		return statementJSON{
 			MerchantUID: s.MerchantUID, Date: s.Date(), Version: s.Version, FrozenAt: s.FrozenAt.UTC(),
@@ -65,10 +60,10 @@ func (cmd statementListCmd) Run(env *environment) error {
 		func(w io.Writer, s statement.Summary) {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", s.MerchantUID, s.Date(), s.Version,
 				s.Disbursements, s.Events, s.Net, s.FrozenAt.UTC().Format(time.RFC3339))
-		}).page(env, cmd.JSON, func(s *app.Services) ([]statement.Summary, postgres.Cursor, error) {
-		rows, next, err := s.Statements.List(env.ctx, filter, page)
-		return rows, next, byFlags(err)
-	})
+		}).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]statement.Summary, postgres.Cursor, error) {
+			return s.Statements.List(env.ctx, filter, page)
+		})
 }
 
 // day reads a date.

@@ -305,16 +305,15 @@ type subscriptionListCmd struct {
 // Run lists subscriptions.
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
-	page := env.page(cmd.listFlags)
 	return rowsOf("subscriptions", newSubscriptionJSON,
 		"SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
 		func(w io.Writer, s subscription.Subscription) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, stateWords(s), s.Auth, s.Name,
-				s.URL)
-		}).page(env, cmd.JSON,
-		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
-			return s.Webhooks.Subscriptions.List(env.ctx, filter, page)
-		})
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, stateWords(s), s.Auth, s.Name, s.URL)
+		}).page(env, cmd.listFlags, func(
+		s *app.Services, page postgres.Paging,
+	) ([]subscription.Subscription, postgres.Cursor, error) {
+		return s.Webhooks.Subscriptions.List(env.ctx, filter, page)
+	})
 }
 
 type subscriptionShowCmd struct {

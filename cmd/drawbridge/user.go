@@ -76,9 +76,8 @@ type userListCmd struct{ listFlags }
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	page := env.page(cmd.listFlags)
-	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).page(env, cmd.JSON,
-		func(s *app.Services) ([]operator.User, postgres.Cursor, error) {
+	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).page(env, cmd.listFlags,
+		func(s *app.Services, page postgres.Paging) ([]operator.User, postgres.Cursor, error) {
 			return s.Operators.NewestUsers(env.ctx, page)
 		})
 }
@@ -219,9 +218,6 @@ func (cmd auditListCmd) Run(env *environment) error {
 		Actor: cmd.Actor, Action: cmd.Action, Subject: cmd.Subject, Limit: cmd.Limit,
 		Since: env.time("--since", cmd.Since), Until: env.time("--until", cmd.Until),
 	}
-	if cmd.Limit < 1 || cmd.Limit > postgres.MaxPage {
-		env.refusef("--limit must be from 1 to %d", postgres.MaxPage)
-	}
 	if cmd.Cursor != "" {
 		var err error
 		if filter.Before, err = strconv.ParseInt(cmd.Cursor, 10, 64); err != nil || filter.Before < 1 {
@@ -232,7 +228,7 @@ func (cmd auditListCmd) Run(env *environment) error {
 		func(w io.Writer, r operator.Record) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\n", r.At.UTC().Format(time.RFC3339), r.Actor, r.Action,
 				r.SubjectKind, r.Subject, r.Reason)
-		}).pageBy(env, cmd.JSON, func(s *app.Services) ([]operator.Record, string, error) {
+		}).pageBy(env, cmd.listFlags, func(s *app.Services) ([]operator.Record, string, error) {
 		records, more, err := operator.AuditLog{DB: s.DB}.List(env.ctx, filter)
 		if err != nil || !more {
 			return records, "", err
