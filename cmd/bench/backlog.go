@@ -228,12 +228,12 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 			return timing{}, err
 		}
 	}
-	run := pacedRun{harness: set.harness, sending: newMoments(), committed: newMoments()}
-	err = working(ctx, []*harness{set.harness}, func() error {
+	var committed *moments
+	err = working(ctx, []*harness{set.harness}, func() (err error) {
 		if err := b.waitUntilHeld(ctx, set.harness); err != nil {
 			return err
 		}
-		if err := run.publish(ctx, chosen, rate); err != nil {
+		if _, committed, err = set.harness.publish(ctx, chosen, rate); err != nil {
 			return err
 		}
 		if err := set.targets.came(ctx, len(well)); err != nil {
@@ -247,7 +247,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	if err := set.targets.check(len(well)); err != nil {
 		return timing{}, err
 	}
-	return run.committed.until(arrived, well)
+	return committed.until(arrived, well)
 }
 
 // waitUntilHeld waits until what was piled up for the endpoint that hangs is set aside, but

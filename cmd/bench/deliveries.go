@@ -190,7 +190,17 @@ func (b *bench) stream(ctx context.Context, open *ends) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := b.streamedJobs(ctx, barePosts(set.targets, webhookWorkers))
+	// The floor is a transaction that does nothing but insert a job, over lib/pq, and a job
+	// that does nothing but POST.
+	h, err := b.newHarness(ctx, open, nil)
+	if err != nil {
+		return err
+	}
+	posts := barePosts(set.targets, webhookWorkers)
+	jobs, err := b.floorQueue(ctx, h, posts, func() error {
+		_, err := drive(ctx, publishers, n, h.insertJob)
+		return err
+	})
 	if err != nil {
 		return err
 	}

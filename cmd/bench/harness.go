@@ -253,39 +253,33 @@ const (
 // created the tenant must have a product, and opened accepts it.
 func (h *harness) newApplication(ctx context.Context, t tenant, to stage) (uuid.UUID, error) {
 	var uid uuid.UUID
-	income, applications := lending.Cents(96_000_00), h.Applications
-	steps := []func(tx *postgres.Tx) error{
-		func(tx *postgres.Tx) error {
-			made, err := applications.Create(ctx, tx, application.NewApplication{
-				Source: lending.SourcePartner, PartnerUID: t.partner, MerchantUID: t.merchant,
-				RequestedAmount: lending.Cents(25_000_00),
-				Borrower: application.Borrower{
-					FirstName: "Bea", LastName: "Borrower", Email: "bea@borrower.example",
-					AnnualIncome: &income,
-				},
-				Project: application.Project{Name: "New roof"},
-			})
-			uid = made.UID
+	income, by := lending.Cents(96_000_00), t.caller()
+	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		made, err := h.Applications.Create(ctx, tx, application.NewApplication{
+			Source: lending.SourcePartner, PartnerUID: t.partner, MerchantUID: t.merchant,
+			RequestedAmount: lending.Cents(25_000_00),
+			Borrower: application.Borrower{
+				FirstName: "Bea", LastName: "Borrower", Email: "bea@borrower.example",
+				AnnualIncome: &income,
+			},
+			Project: application.Project{Name: "New roof"},
+		})
+		if uid = made.UID; err != nil || to == created {
 			return err
-		},
-		func(tx *postgres.Tx) error {
-			_, err := applications.RunDecision(ctx, tx, t.caller(), uid)
-			return err
-		},
-		func(tx *postgres.Tx) error {
-			_, err := applications.AcceptOffer(ctx, tx, t.caller(),
-				application.Acceptance{ApplicationUID: uid, ProductUID: t.product})
-			if err != nil {
-				return err
-			}
-			_, err = applications.Move(ctx, tx, t.caller(), uid, lending.StatusApproved)
-			return err
-		},
-	}
-	for _, step := range steps[:to+1] {
-		if err := h.DB.InTx(ctx, step); err != nil {
-			return uuid.Nil, fmt.Errorf("preparing an application: %w", err)
 		}
+		if _, err = h.Applications.RunDecision(ctx, tx, by, uid); err != nil || to == offered {
+			return err
+		}
+		_, err = h.Applications.AcceptOffer(ctx, tx, by,
+			application.Acceptance{ApplicationUID: uid, ProductUID: t.product})
+		if err != nil {
+			return err
+		}
+		_, err = h.Applications.Move(ctx, tx, by, uid, lending.StatusApproved)
+		return err
+	})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("preparing an application: %w", err)
 	}
 	return uid, nil
 }

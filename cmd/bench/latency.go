@@ -64,15 +64,16 @@ func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 		return err
 	}
 	uids := set.uids
-	run := pacedRun{harness: set.harness, sending: newMoments(), committed: newMoments()}
-	err = working(ctx, []*harness{set.harness}, func() error {
-		if err := run.publish(ctx, uids[:warmUps], 100); err != nil {
+	var sending, committed *moments
+	err = working(ctx, []*harness{set.harness}, func() (err error) {
+		if _, _, err = set.harness.publish(ctx, uids[:warmUps], 100); err != nil {
 			return err
 		}
 		if err := set.targets.came(ctx, warmUps); err != nil {
 			return err
 		}
-		if err := run.publish(ctx, uids[warmUps:], float64(b.sizes.rate)); err != nil {
+		sending, committed, err = set.harness.publish(ctx, uids[warmUps:], float64(b.sizes.rate))
+		if err != nil {
 			return err
 		}
 		return set.targets.came(ctx, len(uids))
@@ -92,8 +93,8 @@ func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 		moments  *moments
 		p50, p99 string
 	}{
-		{"from the commit's return", run.committed, "< 5 ms", "< 20 ms"},
-		{"from sending the commit", run.sending, "", ""},
+		{"from the commit's return", committed, "< 5 ms", "< 20 ms"},
+		{"from sending the commit", sending, "", ""},
 	} {
 		took, err := from.moments.until(arrivals, uids[warmUps:])
 		if err != nil {
@@ -136,23 +137,20 @@ func (h *harness) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) er
 	return h.Events.Record(ctx, tx, event)
 }
 
-// pacedRun publishes at a steady rate and keeps when.
-type pacedRun struct {
-	harness *harness
-	// sending is just before the COMMIT went out, committed after its answer.
-	sending, committed *moments
-}
-
-// publish commits one event per application at the rate per second. A slow
-// commit does not hold up the next one.
-func (r pacedRun) publish(ctx context.Context, uids []uuid.UUID, rate float64) error {
-	return pace{rate: rate}.run(ctx, len(uids), func(i int, _ time.Time) error {
-		err := r.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			err := r.harness.record(ctx, tx, uids[i])
-			r.sending.note(uids[i], time.Now())
+// publish commits one event per application at the rate per second. A slow commit does not
+// hold up the next one. Sending is just before each COMMIT went out, committed after its answer.
+func (h *harness) publish(
+	ctx context.Context, uids []uuid.UUID, rate float64,
+) (sending, committed *moments, err error) {
+	sending, committed = newMoments(), newMoments()
+	err = pace{rate: rate}.run(ctx, len(uids), func(i int, _ time.Time) error {
+		err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			err := h.record(ctx, tx, uids[i])
+			sending.note(uids[i], time.Now())
 			return err
 		})
-		r.committed.note(uids[i], time.Now())
+		committed.note(uids[i], time.Now())
 		return err
 	})
+	return sending, committed, err
 }

@@ -9,15 +9,15 @@
 //
 // docs/PERFORMANCE.md says what is measured, how, and what the floors hold.
 //
-//	main.go        the command line
-//	report.go      the table, JSON lines; stats.go quantiles, slopes, verdicts
+//	main.go        the command line, and the sections of the table: each in a file of its
+//	               name, in deliveries.go, backlog.go or real.go
+//	report.go      the table, JSON lines, quantiles, slopes, verdicts
 //	load.go        how work comes: from so many callers, or at so many a second
 //	cluster.go     the server and its databases; machine.go what they run on
 //	program.go     the real program and its partner; harness.go the services alone
 //	caller.go      who calls the API; what runs in a process of its own
 //	receiver.go    endpoints, and the bare POST to them
-//	figures.go     the sections of the table, each in a file of its name or in real.go;
-//	               replay.go and queue.go make floors
+//	replay.go      floors: statements that were recorded; queue.go those of a queue
 //	soak.go        the long load; mix.go what is called, sample.go what is looked at
 //	beside.go      the same load beside what goes on for long
 //	lists.go       the console's lists

@@ -141,21 +141,6 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error
 	return b.floorQueue(ctx, h, do, func() error { return nil })
 }
 
-// streamedJobs is the floor of publishing while delivering: a transaction that
-// does nothing but insert a job, over lib/pq, and a job that does nothing but a task.
-func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error) {
-	var open ends
-	defer open.run(&err)
-	h, err := b.newHarness(ctx, &open, nil)
-	if err != nil {
-		return timing{}, err
-	}
-	return b.floorQueue(ctx, h, do, func() error {
-		_, err := drive(ctx, publishers, b.sizes.events, h.insertJob)
-		return err
-	})
-}
-
 // insertJob is the task of a transaction with one job of the floors.
 func (h *harness) insertJob(ctx context.Context, _, i int) error {
 	return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
