@@ -22,7 +22,7 @@ const (
 // secretFields are what no state should hold and no page shows.
 var secretFields = map[string]bool{
 	"secret": true, "client_secret": true, "password": true, "token": true,
-	"authorization": true, "recovery_codes": true, "code": true,
+	"authorization": true, "recovery_codes": true,
 }
 
 // stateDifferences puts two states of the audit log side by side, field by

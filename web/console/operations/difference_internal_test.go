@@ -12,8 +12,10 @@ func TestStateDifferences(t *testing.T) {
 	t.Parallel()
 	got := stateDifferences(
 		[]byte(`{"role":"support","tags":["a"],"limits":{"rate":5,"burst":1},"gone":null}`),
-		[]byte(`{"role":"admin","tags":["a"],"limits":{"rate":5,"burst":2},"token":"abc"}`))
+		[]byte(`{"role":"admin","tags":["a"],"limits":{"rate":5,"burst":2},"token":"abc",`+
+			`"code":"SOLAR-3"}`))
 	want := []operations.Difference{
+		{Field: "code", After: "SOLAR-3", HasAfter: true}, // of a product
 		{Field: "gone", Before: "none", HasBefore: true},
 		{Field: "limits.burst", Before: "1", After: "2", HasBefore: true, HasAfter: true},
 		{Field: "role", Before: "support", After: "admin", HasBefore: true, HasAfter: true},
