@@ -239,9 +239,6 @@ type legalHoldsCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
-// maxLegalHolds is how many legal holds in force are listed.
-const maxLegalHolds = 500
-
 // Run lists legal holds.
 func (cmd legalHoldsCmd) Run(env *environment) error {
 	uid := env.optionalUID("the application", cmd.UID)
@@ -249,7 +246,7 @@ func (cmd legalHoldsCmd) Run(env *environment) error {
 	return rows.all(env, cmd.JSON,
 		func(s *app.Services) ([]retention.LegalHold, error) {
 			if uid == uuid.Nil {
-				return s.Retention.LegalHoldsInForce(env.ctx, maxLegalHolds)
+				return s.Retention.LegalHoldsInForce(env.ctx)
 			}
 			return s.Retention.LegalHolds(env.ctx, uid)
 		})

@@ -107,6 +107,22 @@ func TestLegalHoldCommands(t *testing.T) {
 		holds[0]["release_reason"] != "closed" {
 		t.Errorf("holds %v", holds)
 	}
+	// Whoever looks after them needs all of them. Their applications do not matter here.
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.ExecContext(t.Context(), `
+		SET session_replication_role = replica;
+		INSERT INTO application_holds (application_uid, reason, placed_by, placed_at)
+		SELECT gen_random_uuid(), 'case 8', 'legal', now() FROM generate_series(1, 501)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holds := list(t, d.document(t, "application", "holds"), "holds"); len(holds) != 501 {
+		t.Errorf("%d of 501 holds are listed", len(holds))
+	}
 	for _, args := range [][]string{
 		{"application", "hold", uid},
 		{"application", "hold", "x", "--reason", "y"},

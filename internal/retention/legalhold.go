@@ -90,15 +90,15 @@ func (s *Service) LegalHolds(ctx context.Context, application uuid.UUID) ([]Lega
 	return s.legalHolds(ctx, `application_uid = $1 ORDER BY hold_id DESC`, application)
 }
 
-// LegalHoldsInForce returns every legal hold in force, newest first, at most limit.
-func (s *Service) LegalHoldsInForce(ctx context.Context, limit int) ([]LegalHold, error) {
-	return s.legalHolds(ctx, `released_at IS NULL ORDER BY hold_id DESC LIMIT $1`, limit)
+// LegalHoldsInForce returns every legal hold in force, newest first.
+func (s *Service) LegalHoldsInForce(ctx context.Context) ([]LegalHold, error) {
+	return s.legalHolds(ctx, `released_at IS NULL ORDER BY hold_id DESC`)
 }
 
-func (s *Service) legalHolds(ctx context.Context, which string, arg any) ([]LegalHold, error) {
+func (s *Service) legalHolds(ctx context.Context, which string, args ...any) ([]LegalHold, error) {
 	var holds []LegalHold
 	err := s.DB.SelectContext(ctx, &holds,
-		`SELECT `+legalHoldColumns+` FROM application_holds WHERE `+which, arg)
+		`SELECT `+legalHoldColumns+` FROM application_holds WHERE `+which, args...)
 	if err != nil {
 		return nil, fmt.Errorf("loading legal holds: %w", err)
 	}

@@ -234,7 +234,7 @@ func TestLegalHolds(t *testing.T) {
 		*holds[1].ReleaseReason != "closed" {
 		t.Errorf("holds %+v, %v", holds, err)
 	}
-	inForce, err := a.LegalHoldsInForce(t.Context(), 10)
+	inForce, err := a.LegalHoldsInForce(t.Context())
 	if err != nil || len(inForce) != 1 || inForce[0].Reason != "case 8" {
 		t.Errorf("in force %+v, %v", inForce, err)
 	}

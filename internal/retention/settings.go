@@ -73,11 +73,8 @@ func (s Settings) Check() error {
 // LockSettings returns those in force, which nobody else changes before tx ends.
 func (s *Service) LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
 	var settings Settings
-	err := tx.GetContext(ctx, &settings, `
-		SELECT metadata_months, body_days, email_body_days, api_request_days,
-		       updated_at, updated_by
-		  FROM retention_settings
-		   FOR UPDATE`)
+	err := tx.GetContext(ctx, &settings,
+		`SELECT `+settingsColumns+` FROM retention_settings FOR UPDATE`)
 	if err != nil {
 		return Settings{}, fmt.Errorf("locking the retention settings: %w", err)
 	}
