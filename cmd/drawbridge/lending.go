@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"drawbridge/internal/app"
@@ -104,14 +103,11 @@ type drawListCmd struct {
 // Run lists the draws.
 func (cmd drawListCmd) Run(env *environment) error {
 	filter := loan.DeskFilter{
-		Status:      lending.FundingStatus(cmd.Status),
+		Status:      oneOf(env, "--status", cmd.Status, lending.AllFundingStatuses()),
 		PartnerUID:  env.optionalUID("--partner", cmd.Partner),
 		MerchantUID: env.optionalUID("--merchant", cmd.Merchant),
 		ProductUID:  env.optionalUID("--product", cmd.Product),
 		Age:         time.Duration(cmd.Hours) * time.Hour, Overdue: cmd.Overdue,
-	}
-	if all := lending.AllFundingStatuses(); cmd.Status != "" && !slices.Contains(all, filter.Status) {
-		env.refusef("--status is %q; it must be one of %s", cmd.Status, lending.JoinNames(all))
 	}
 	if cmd.Hours < 0 || cmd.Hours > maxDeskHours {
 		env.refusef("--hours must be from 0 to %d", maxDeskHours)

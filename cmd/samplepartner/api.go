@@ -69,23 +69,24 @@ type Draw struct {
 	Metadata map[string]any
 }
 
-// send posts JSON; the key makes it safe to send again.
-func (c *Client) send(ctx context.Context, path, key string, body, data any) error {
-	return c.sendJSON(ctx, request{method: http.MethodPost, path: path, key: key}, body, data)
+// post sends JSON and returns the data of the answer; the key makes it safe to send again.
+func post[T any](ctx context.Context, c *Client, path, key string, body any) (T, error) {
+	return sendJSON[T](ctx, c, request{method: http.MethodPost, path: path, key: key}, body)
 }
 
-func (c *Client) sendJSON(ctx context.Context, call request, body, data any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("writing the request: %w", err)
+func sendJSON[T any](ctx context.Context, c *Client, call request, body any) (data T, err error) {
+	if call.body, err = json.Marshal(body); err != nil {
+		return data, fmt.Errorf("writing the request: %w", err)
 	}
-	call.contentType, call.body = "application/json", text
-	return c.call(ctx, call, data)
+	call.contentType = "application/json"
+	err = c.call(ctx, call, &data)
+	return data, err
 }
 
 // get calls an operation that changes nothing.
-func (c *Client) get(ctx context.Context, path string, data any) error {
-	return c.call(ctx, request{method: http.MethodGet, path: path}, data)
+func get[T any](ctx context.Context, c *Client, path string) (data T, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: path}, &data)
+	return data, err
 }
 
 // CreateApplication opens an application. The reference is the caller's own id,
@@ -93,60 +94,47 @@ func (c *Client) get(ctx context.Context, path string, data any) error {
 func (c *Client) CreateApplication(
 	ctx context.Context, reference, amount string,
 ) (Application, error) {
-	var created Application
-	err := c.send(ctx, "/v2/application", "create-"+reference, map[string]any{
+	return post[Application](ctx, c, "/v2/application", "create-"+reference, map[string]any{
 		"requested_amount": amount, "external_reference": reference,
 		"borrower": map[string]string{
 			"first_name": "Ada", "last_name": "Moreno", "email": "ada.moreno@example.com",
 			"annual_income": "180000.00",
 		},
 		"project": map[string]string{"name": "Rooftop solar, 8.4 kW"},
-	}, &created)
-	return created, err
+	})
 }
 
 // RunDecision decides an application.
 func (c *Client) RunDecision(ctx context.Context, uid string) (Application, error) {
-	var decided Application
-	err := c.send(ctx, "/v2/application/create-run-decision", "decide-"+uid,
-		map[string]string{"thrive_application_uid": uid}, &decided)
-	return decided, err
+	return post[Application](ctx, c, "/v2/application/create-run-decision", "decide-"+uid,
+		map[string]string{"thrive_application_uid": uid})
 }
 
 // AcceptOffer accepts a product's offer.
 func (c *Client) AcceptOffer(ctx context.Context, uid, productUID string) error {
-	var accepted struct {
-		Selected bool `json:"offer_selected"`
-	}
 	call := request{
 		method: http.MethodPut, path: "/v2/application/accept-offer",
 		key: "accept-" + uid + "-" + productUID,
 	}
-	return c.sendJSON(ctx, call,
-		map[string]string{"thrive_application_uid": uid, "selected_product_uid": productUID},
-		&accepted)
+	_, err := sendJSON[struct{}](ctx, c, call,
+		map[string]string{"thrive_application_uid": uid, "selected_product_uid": productUID})
+	return err
 }
 
 // Approve plays the underwriter, which only the sandbox allows.
 func (c *Client) Approve(ctx context.Context, uid string) (Application, error) {
-	var moved Application
-	err := c.send(ctx, "/v2/sandbox/application/"+uid+"/status",
-		"approve-"+uid, map[string]string{"status": "Approved"}, &moved)
-	return moved, err
+	return post[Application](ctx, c, "/v2/sandbox/application/"+uid+"/status",
+		"approve-"+uid, map[string]string{"status": "Approved"})
 }
 
 // Loan reads a loan.
 func (c *Client) Loan(ctx context.Context, uid string) (Loan, error) {
-	var loan Loan
-	err := c.get(ctx, "/v2/loan/"+uid, &loan)
-	return loan, err
+	return get[Loan](ctx, c, "/v2/loan/"+uid)
 }
 
 // Preview asks what the next draw would be.
 func (c *Client) Preview(ctx context.Context, uid string) (Preview, error) {
-	var preview Preview
-	err := c.get(ctx, "/v2/loan/"+uid+"/draw-preview", &preview)
-	return preview, err
+	return get[Preview](ctx, c, "/v2/loan/"+uid+"/draw-preview")
 }
 
 // RequestDraw draws. The key names the intention, so that a lost answer can be
@@ -198,8 +186,6 @@ func (d Draw) write(call *request) error {
 // Fund plays the bank, which only the sandbox allows.
 func (c *Client) Fund(ctx context.Context, id int64, status string) (Disbursement, error) {
 	number := strconv.FormatInt(id, 10)
-	var moved Disbursement
-	err := c.send(ctx, "/v2/sandbox/disbursement/"+number+"/status",
-		"fund-"+number+"-"+status, map[string]string{"status": status}, &moved)
-	return moved, err
+	return post[Disbursement](ctx, c, "/v2/sandbox/disbursement/"+number+"/status",
+		"fund-"+number+"-"+status, map[string]string{"status": status})
 }
