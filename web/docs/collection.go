@@ -233,9 +233,9 @@ func (r *collectionRequest) fill(call call, variables map[string]string) error {
 		if err != nil {
 			return err
 		}
-		for _, field := range pairs(value) {
-			if variable := variables[field.name]; variable != "" {
-				setChild(value, field.name, text("{{"+variable+"}}"))
+		for field := range pairs(value) {
+			if variable := variables[field]; variable != "" {
+				setChild(value, field, text("{{"+variable+"}}"))
 			}
 		}
 		body, err := toJSON(value)
@@ -279,8 +279,7 @@ func (c call) collectionURL(query, variables map[string]string) collectionURL {
 
 func formParts(value *yaml.Node) []collectionPart {
 	parts := []collectionPart{}
-	for i := 0; i+1 < len(value.Content); i += 2 {
-		name, part := value.Content[i].Value, value.Content[i+1]
+	for name, part := range pairs(value) {
 		if part.Kind == yaml.SequenceNode {
 			parts = append(parts, collectionPart{Key: name, Type: "file", Src: certificateName})
 			continue

@@ -126,8 +126,7 @@ func (c call) idempotencyKey() string {
 // command names a file instead, which is what a reader has.
 func formOptions(value *yaml.Node) []string {
 	var options []string
-	for i := 0; i+1 < len(value.Content); i += 2 {
-		name, part := value.Content[i].Value, value.Content[i+1]
+	for name, part := range pairs(value) {
 		if part.Kind == yaml.SequenceNode {
 			for range part.Content {
 				options = append(options, "-F "+name+"=@"+certificateName)

@@ -115,12 +115,12 @@ func (o *ordered[T]) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: not a mapping", node.Line)
 	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == component {
+	for name, value := range pairs(node) {
+		if name == component {
 			continue
 		}
-		entry := named[T]{Name: node.Content[i].Value}
-		if err := node.Content[i+1].Decode(&entry.Value); err != nil {
+		entry := named[T]{Name: name}
+		if err := value.Decode(&entry.Value); err != nil {
 			return err
 		}
 		*o = append(*o, entry)

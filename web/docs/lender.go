@@ -13,22 +13,6 @@ import (
 //go:embed lender.yaml
 var lenderSource []byte
 
-// What lender.yaml leaves out, and lenderDocument adds from openapi.yaml: the parameters,
-// headers and refusals that every operation has, and each component that is referred to.
-var (
-	lenderParameters = []string{"RequestId"}
-	lenderWriting    = []string{"IdempotencyKey"}
-	lenderHeaders    = []string{"RateLimitLimit", "RateLimitRemaining", "RateLimitReset"}
-	lenderRefusals   = map[string]string{
-		"401": "Unauthorized", "403": "Forbidden", "404": "OtherKind", "429": "RateLimited",
-		"500": "Internal", "503": "Unavailable",
-	}
-	lenderWritingRefusals = map[string]string{
-		"409": "Conflict", "413": "TooLarge", "415": "UnsupportedMediaType",
-		"422": "IdempotencyMismatch",
-	}
-)
-
 // The keys by which lender.yaml says the rest: the schema of an answer's data, and the
 // schema whose properties come before a schema's own.
 const (
@@ -63,12 +47,18 @@ func lenderRoot(base, currency string) (*yaml.Node, error) {
 		return nil, err
 	}
 	root = plain(root)
-	removeChild(root, "x-examples")
 	m := merging{root: root, from: partner}
 	for _, path := range pairs(child(root, "paths")) {
-		for _, method := range pairs(path.value) {
-			m.complete(method.name != "get", method.value)
+		for method, operation := range pairs(path) {
+			common := child(root, "x-writing")
+			if method == "get" {
+				common = child(root, "x-reading")
+			}
+			complete(operation, common, child(root, "x-envelope"))
 		}
+	}
+	for _, key := range []string{"x-examples", "x-reading", "x-writing", "x-envelope"} {
+		removeChild(root, key)
 	}
 	setChild(root, codesKey, ownCodes(child(partner, codesKey), child(root, codesKey)))
 	setChild(child(root, "components"), "securitySchemes",
@@ -92,121 +82,49 @@ func ownCodes(all, own *yaml.Node) *yaml.Node {
 	return codes
 }
 
-// pair is an entry of a mapping.
-type pair struct {
-	name  string
-	value *yaml.Node
-}
-
-func pairs(node *yaml.Node) []pair {
-	var entries []pair
-	if node != nil && node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			entries = append(entries, pair{node.Content[i].Value, node.Content[i+1]})
-		}
-	}
-	return entries
-}
-
 // merging completes a document from another one.
 type merging struct{ root, from *yaml.Node }
 
-func mapping(entries ...any) *yaml.Node {
-	node := &yaml.Node{Kind: yaml.MappingNode}
-	for i := 0; i+1 < len(entries); i += 2 {
-		key, _ := entries[i].(string)
-		value, _ := entries[i+1].(*yaml.Node)
-		setChild(node, key, value)
-	}
-	return node
-}
-
-func refer(kind, name string) *yaml.Node {
-	return mapping("$ref", text("#/components/"+kind+"/"+name))
-}
-
-// complete adds to an operation what all have.
-func (m merging) complete(writes bool, operation *yaml.Node) {
+// complete adds to an operation what all have that read, or write, and makes its answers of the
+// envelope.
+func complete(operation, common, envelope *yaml.Node) {
 	parameters := child(operation, "parameters")
 	if parameters == nil {
 		parameters = &yaml.Node{Kind: yaml.SequenceNode}
 		setChild(operation, "parameters", parameters)
 	}
-	names, refusals := lenderParameters, []map[string]string{lenderRefusals}
-	if writes {
-		names, refusals = slices.Concat(lenderWriting, names), append(refusals, lenderWritingRefusals)
-	}
-	for _, name := range names {
-		parameters.Content = append(parameters.Content, refer("parameters", name))
-	}
+	parameters.Content = append(parameters.Content, child(common, "parameters").Content...)
 	responses := child(operation, "responses")
-	for _, answer := range pairs(responses) {
-		if !strings.HasPrefix(answer.name, "2") {
+	for status, answer := range pairs(responses) {
+		if !strings.HasPrefix(status, "2") {
 			continue
 		}
-		headers := mapping("X-Request-Id", refer("headers", "RequestId"))
-		for _, name := range lenderHeaders {
-			setChild(headers, "RateLimit-"+strings.TrimPrefix(name, "RateLimit"),
-				refer("headers", name))
-		}
-		if writes {
-			setChild(headers, "Idempotency-Replayed", refer("headers", "IdempotencyReplayed"))
-		}
-		setChild(answer.value, "headers", headers)
-		media := child(child(answer.value, "content"), "application/json")
+		setChild(answer, "headers", child(common, "headers"))
+		media := child(child(answer, "content"), "application/json")
 		if data := child(media, dataKey); data != nil {
-			setChild(media, "schema", envelopeSchema(data.Value))
+			schema := plain(envelope)
+			setChild(child(child(child(schema, "properties"), "result"), "properties"), "data",
+				&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+					text("$ref"), text("#/components/schemas/" + data.Value),
+				}})
+			setChild(media, "schema", schema)
 			removeChild(media, dataKey)
 		}
 	}
-	for _, common := range refusals {
-		for status, name := range common {
-			if child(responses, status) == nil {
-				setChild(responses, status, refer("responses", name))
-			}
+	for status, refusal := range pairs(child(common, "responses")) {
+		if child(responses, status) == nil {
+			setChild(responses, status, refusal)
 		}
 	}
-	sortPairs(responses)
-}
-
-// envelopeSchema is the schema of a successful answer whose data has the named one.
-func envelopeSchema(name string) *yaml.Node {
-	list := func(names ...string) *yaml.Node {
-		node := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for _, name := range names {
-			node.Content = append(node.Content, text(name))
-		}
-		return node
-	}
-	return mapping("type", text("object"), "required", list("timestamp", "statusCode", "result"),
-		"properties", mapping(
-			"timestamp", refer("schemas", "Moment"),
-			"statusCode", mapping("type", text("integer"), "description", text("The HTTP status.")),
-			"result", mapping("type", text("object"), "required", list("data", "error"),
-				"properties", mapping("data", refer("schemas", name), "error",
-					mapping("type", text("null"))))))
+	ordered := slices.SortedFunc(slices.Chunk(responses.Content, 2), func(a, b []*yaml.Node) int {
+		return strings.Compare(a[0].Value, b[0].Value)
+	})
+	responses.Content = slices.Concat(ordered...)
 }
 
 func removeChild(node *yaml.Node, key string) {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			node.Content = slices.Delete(node.Content, i, i+2)
-			return
-		}
-	}
-}
-
-// sortPairs orders a mapping by its keys.
-func sortPairs(node *yaml.Node) {
-	entries := pairs(node)
-	slices.SortFunc(entries, func(a, b pair) int { return strings.Compare(a.name, b.name) })
-	keys := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		keys[node.Content[i].Value] = node.Content[i]
-	}
-	node.Content = node.Content[:0]
-	for _, entry := range entries {
-		node.Content = append(node.Content, keys[entry.name], entry.value)
+	if at := place(node, key); at > 0 {
+		node.Content = slices.Delete(node.Content, at-1, at+1)
 	}
 }
 
@@ -227,7 +145,7 @@ func (m merging) fetch(node *yaml.Node) error {
 		parts := strings.Split(strings.TrimPrefix(reference.Value, "#/components/"), "/")
 		components := child(m.root, "components")
 		if child(components, parts[0]) == nil {
-			setChild(components, parts[0], mapping())
+			setChild(components, parts[0], &yaml.Node{Kind: yaml.MappingNode})
 		}
 		setChild(child(components, parts[0]), parts[1], found)
 		return m.fetch(found)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -25,23 +27,41 @@ func parseYAML(source []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// child returns the value of a key, nil where there is none.
-func child(node *yaml.Node, key string) *yaml.Node {
-	if node == nil {
-		return nil
-	}
-	if node.Kind == yaml.AliasNode {
-		return child(node.Alias, key)
-	}
-	if node.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			return node.Content[i+1]
+// place is where the value of a key stands in the content of a mapping, -1 where there is none.
+func place(node *yaml.Node, key string) int {
+	if node != nil && node.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == key {
+				return i + 1
+			}
 		}
 	}
+	return -1
+}
+
+// child returns the value of a key, nil where there is none.
+func child(node *yaml.Node, key string) *yaml.Node {
+	if node != nil && node.Kind == yaml.AliasNode {
+		return child(node.Alias, key)
+	}
+	if at := place(node, key); at > 0 {
+		return node.Content[at]
+	}
 	return nil
+}
+
+// pairs are the names and values of a mapping, none of anything else.
+func pairs(node *yaml.Node) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		if node == nil || node.Kind != yaml.MappingNode {
+			return
+		}
+		for pair := range slices.Chunk(node.Content, 2) {
+			if !yield(pair[0].Value, pair[1]) {
+				return
+			}
+		}
+	}
 }
 
 // lookup follows a local reference such as #/components/schemas/Amount.
@@ -97,9 +117,9 @@ func resolveReference(root, node *yaml.Node, reference string) (*yaml.Node, erro
 		name := reference[strings.LastIndex(reference, "/")+1:]
 		setChild(resolved, component, text(name))
 	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if key := node.Content[i].Value; key != "$ref" {
-			setChild(resolved, key, node.Content[i+1])
+	for key, value := range pairs(node) {
+		if key != "$ref" {
+			setChild(resolved, key, value)
 		}
 	}
 	return resolved, nil
@@ -107,11 +127,9 @@ func resolveReference(root, node *yaml.Node, reference string) (*yaml.Node, erro
 
 // setChild sets a key of a mapping.
 func setChild(node *yaml.Node, key string, value *yaml.Node) {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == key {
-			node.Content[i+1] = value
-			return
-		}
+	if at := place(node, key); at > 0 {
+		node.Content[at] = value
+		return
 	}
 	node.Content = append(node.Content, text(key), value)
 }
@@ -140,16 +158,16 @@ func writeJSON(out *bytes.Buffer, node *yaml.Node) error {
 	case yaml.MappingNode:
 		out.WriteByte('{')
 		separator := ""
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == component {
+		for key, value := range pairs(node) {
+			if key == component {
 				continue
 			}
 			out.WriteString(separator)
-			if err := writeValue(out, node.Content[i].Value); err != nil {
+			if err := writeValue(out, key); err != nil {
 				return err
 			}
 			out.WriteByte(':')
-			if err := writeJSON(out, node.Content[i+1]); err != nil {
+			if err := writeJSON(out, value); err != nil {
 				return err
 			}
 			separator = ","
