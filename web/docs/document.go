@@ -139,16 +139,12 @@ func (o ordered[T]) get(name string) (T, bool) {
 	return none, false
 }
 
-// readDocument parses the embedded document for one base address.
-func readDocument(base, currency string) (*document, error) {
-	root, err := parseYAML(Document(base, currency))
+// readDocument parses a document that was written for one base address.
+func readDocument(base string, source []byte) (*document, error) {
+	root, err := parseYAML(source)
 	if err != nil {
 		return nil, err
 	}
-	return viewDocument(base, root)
-}
-
-func viewDocument(base string, root *yaml.Node) (*document, error) {
 	resolved, err := resolve(root, root)
 	if err != nil {
 		return nil, err

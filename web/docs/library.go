@@ -38,7 +38,7 @@ type file struct {
 // library holds every file by its path below Prefix.
 type library struct {
 	files map[string]*file
-	// doc is what the pages are made from.
+	// doc is what pages are made from: the partners' document, then the lender's.
 	doc         *document
 	environment string
 	currency    string
@@ -50,24 +50,17 @@ type library struct {
 
 // newLibrary renders everything for one base address.
 func newLibrary(base, environment, currency string, webhooks *Timing) (*library, error) {
-	doc, err := readDocument(base, currency)
-	if err != nil {
-		return nil, err
-	}
 	lib := &library{
-		files: map[string]*file{}, assets: map[string]string{}, doc: doc,
+		files: map[string]*file{}, assets: map[string]string{},
 		environment: environment, currency: currency, webhooks: webhooks,
 	}
 	if err := lib.addContent(); err != nil {
 		return nil, err
 	}
-	lib.add("/openapi.yaml", "application/yaml", Document(base, currency))
-	asJSON, err := toJSON(doc.root)
-	if err != nil {
+	if err := lib.addDocument("", base, Document(base, currency)); err != nil {
 		return nil, err
 	}
-	lib.add("/openapi.json", "application/json", append(asJSON, '\n'))
-	collection, err := doc.makeCollection()
+	collection, err := lib.doc.makeCollection()
 	if err != nil {
 		return nil, err
 	}
@@ -76,36 +69,32 @@ func newLibrary(base, environment, currency string, webhooks *Timing) (*library,
 	if err := lib.addPages(pages); err != nil {
 		return nil, err
 	}
-	if err := lib.addLender(base); err != nil {
+	lender, err := LenderDocument(base, currency)
+	if err != nil {
 		return nil, err
 	}
-	lib.addSummary()
+	if err := lib.addDocument("/lender", base, lender); err != nil {
+		return nil, err
+	}
+	if err := lib.addPages(lenderPages); err != nil {
+		return nil, err
+	}
+	lib.addSummary(origin(base))
 	return lib, nil
 }
 
-// addLender adds the document and the pages for the lender's own systems.
-func (l *library) addLender(base string) error {
-	source, err := LenderDocument(base, l.currency)
+// addDocument publishes an OpenAPI document below a path, and has pages made from it from now on.
+func (l *library) addDocument(below, base string, source []byte) (err error) {
+	if l.doc, err = readDocument(base, source); err != nil {
+		return err
+	}
+	asJSON, err := toJSON(l.doc.root)
 	if err != nil {
 		return err
 	}
-	l.add("/lender/openapi.yaml", "application/yaml", source)
-	root, err := parseYAML(source)
-	if err != nil {
-		return err
-	}
-	asJSON, err := toJSON(root)
-	if err != nil {
-		return err
-	}
-	l.add("/lender/openapi.json", "application/json", append(asJSON, '\n'))
-	own := *l
-	if own.doc, err = viewDocument(base, root); err != nil {
-		return err
-	}
-	err = own.addPages(lenderPages)
-	l.sections = own.sections
-	return err
+	l.add(below+"/openapi.yaml", "application/yaml", source)
+	l.add(below+"/openapi.json", "application/json", append(asJSON, '\n'))
+	return nil
 }
 
 // add stores a file under a path below Prefix.

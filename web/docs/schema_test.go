@@ -9,7 +9,7 @@ import (
 // readSchema parses one schema that may refer to the real document's.
 func readSchema(t *testing.T, text string) schema {
 	t.Helper()
-	doc, err := readDocument(ExampleBaseURL, ExampleCurrency)
+	doc, err := readDocument(ExampleBaseURL, source)
 	if err != nil {
 		t.Fatal(err)
 	}

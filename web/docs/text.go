@@ -57,9 +57,8 @@ func (p pageSpec) markdown() string {
 }
 
 // addSummary says in /llms.txt what there is to read, for programs that read for people.
-func (l *library) addSummary() {
+func (l *library) addSummary(server string) {
 	var out strings.Builder
-	server := origin(l.doc.base)
 	line := func(title, href, about string) {
 		fmt.Fprintf(&out, "- [%s](%s%s): %s\n", title, server, href, about)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -66,12 +67,12 @@ func pairs(node *yaml.Node) iter.Seq2[string, *yaml.Node] {
 
 // lookup follows a local reference such as #/components/schemas/Amount.
 func lookup(root *yaml.Node, reference string) (*yaml.Node, error) {
-	path, ok := strings.CutPrefix(reference, "#/")
+	keys, ok := strings.CutPrefix(reference, "#/")
 	if !ok {
 		return nil, fmt.Errorf("following %q: not a local reference", reference)
 	}
 	node := root
-	for part := range strings.SplitSeq(path, "/") {
+	for part := range strings.SplitSeq(keys, "/") {
 		if node = child(node, part); node == nil {
 			return nil, fmt.Errorf("following %q: nothing at %q", reference, part)
 		}
@@ -80,49 +81,41 @@ func lookup(root *yaml.Node, reference string) (*yaml.Node, error) {
 }
 
 // resolve copies a tree with every alias and reference replaced by what it
-// stands for. The document has no cycles, so this ends.
+// stands for: the latter gets its name, and the keys that stand beside the reference in
+// place of its own, which OpenAPI 3.1 uses for another description. The document has no
+// cycles, so this ends.
 func resolve(root, node *yaml.Node) (*yaml.Node, error) {
 	if node.Kind == yaml.AliasNode {
 		return resolve(root, node.Alias)
 	}
 	if reference := child(node, "$ref"); reference != nil {
-		return resolveReference(root, node, reference.Value)
-	}
-	copied := *node
-	copied.Anchor = ""
-	copied.Content = make([]*yaml.Node, len(node.Content))
-	for i, inner := range node.Content {
-		resolved, err := resolve(root, inner)
+		target, err := lookup(root, reference.Value)
 		if err != nil {
 			return nil, err
 		}
-		copied.Content[i] = resolved
+		resolved, err := resolve(root, target)
+		if err != nil || resolved.Kind != yaml.MappingNode {
+			return resolved, err
+		}
+		if child(resolved, component) == nil {
+			setChild(resolved, component, text(path.Base(reference.Value)))
+		}
+		for key, value := range pairs(node) {
+			if key != "$ref" {
+				setChild(resolved, key, value)
+			}
+		}
+		return resolved, nil
 	}
-	return &copied, nil
-}
-
-// resolveReference returns what a reference stands for, with its name, and
-// with the keys that stand beside the reference in place of the target's own:
-// OpenAPI 3.1 uses them for another description.
-func resolveReference(root, node *yaml.Node, reference string) (*yaml.Node, error) {
-	target, err := lookup(root, reference)
-	if err != nil {
-		return nil, err
-	}
-	resolved, err := resolve(root, target)
-	if err != nil || resolved.Kind != yaml.MappingNode {
-		return resolved, err
-	}
-	if child(resolved, component) == nil {
-		name := reference[strings.LastIndex(reference, "/")+1:]
-		setChild(resolved, component, text(name))
-	}
-	for key, value := range pairs(node) {
-		if key != "$ref" {
-			setChild(resolved, key, value)
+	copied := *node
+	copied.Anchor, copied.Content = "", make([]*yaml.Node, len(node.Content))
+	for i, inner := range node.Content {
+		var err error
+		if copied.Content[i], err = resolve(root, inner); err != nil {
+			return nil, err
 		}
 	}
-	return resolved, nil
+	return &copied, nil
 }
 
 // setChild sets a key of a mapping.
