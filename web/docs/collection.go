@@ -18,22 +18,16 @@ var collectionSource []byte
 // keeps what the later ones need in variables.
 
 type collection struct {
-	Info     collectionInfo     `json:"info"`
-	Auth     collectionAuth     `json:"auth"`
+	Info struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Schema      string `json:"schema"`
+	} `json:"info"`
+	// Auth is of the type "noauth": credentials travel in headers of our own.
+	Auth     map[string]string  `json:"auth"`
 	Variable []collectionPair   `json:"variable"`
 	Event    []collectionEvent  `json:"event"`
 	Item     []collectionFolder `json:"item"`
-}
-
-type collectionInfo struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Schema      string `json:"schema"`
-}
-
-// collectionAuth is "noauth": credentials travel in headers of our own.
-type collectionAuth struct {
-	Type string `json:"type"`
 }
 
 type collectionPair struct {
@@ -57,17 +51,17 @@ type collectionItem struct {
 
 // collectionEvent is a script: "prerequest" runs before a request, "test" after it.
 type collectionEvent struct {
-	Listen string           `json:"listen"`
-	Script collectionScript `json:"script"`
-}
-
-type collectionScript struct {
-	Type string   `json:"type"`
-	Exec []string `json:"exec"`
+	Listen string `json:"listen"`
+	Script struct {
+		Type string   `json:"type"`
+		Exec []string `json:"exec"`
+	} `json:"script"`
 }
 
 func script(listen string, lines ...string) collectionEvent {
-	return collectionEvent{listen, collectionScript{"text/javascript", lines}}
+	made := collectionEvent{Listen: listen}
+	made.Script.Type, made.Script.Exec = "text/javascript", lines
+	return made
 }
 
 type collectionRequest struct {
@@ -127,22 +121,19 @@ func (d *document) makeCollection() ([]byte, error) {
 		return nil, fmt.Errorf("reading collection.yaml: %w", err)
 	}
 	made := collection{
-		Info: collectionInfo{
-			Name:        d.Info.Title,
-			Description: d.Info.Description,
-			Schema:      "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
-		},
-		Auth: collectionAuth{Type: "noauth"},
+		Auth: map[string]string{"type": "noauth"},
 		Variable: []collectionPair{
 			{Key: "base_url", Value: d.base},
-			{Key: "client_id", Value: ""},
-			{Key: "client_secret", Value: ""},
-			{Key: "merchant_uid", Value: "", Description: "Only for group accounts."},
+			{Key: "client_id"},
+			{Key: "client_secret"},
+			{Key: "merchant_uid", Description: "Only for group accounts."},
 		},
 		Event: []collectionEvent{script("prerequest",
 			`const yesterday = new Date(Date.now() - 24 * 3600 * 1000).toISOString();`,
 			`pm.collectionVariables.set("yesterday", yesterday);`)},
 	}
+	made.Info.Name, made.Info.Description = d.Info.Title, d.Info.Description
+	made.Info.Schema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 	for _, part := range way.Folders {
 		folder := collectionFolder{Name: part.Name, Description: part.Description}
 		for _, step := range part.Steps {
@@ -206,7 +197,13 @@ func (d *document) item(step step, variables map[string]string) (collectionItem,
 
 // after checks the answer and keeps what later requests need of it.
 func (c call) after(save ordered[string]) collectionEvent {
-	status := c.success()
+	var status string
+	for _, answer := range c.Responses {
+		if strings.HasPrefix(answer.Name, "2") {
+			status = answer.Name
+			break
+		}
+	}
 	lines := []string{fmt.Sprintf(
 		`pm.test("answers %s", () => pm.response.to.have.status(%s));`, status, status)}
 	if len(save) > 0 {
@@ -227,7 +224,14 @@ func (r *collectionRequest) fill(call call, variables map[string]string) error {
 	switch {
 	case call.value == nil:
 	case call.mediaType == multipartType:
-		r.Body = &collectionBody{Mode: "formdata", FormData: formParts(call.value)}
+		r.Body = &collectionBody{Mode: "formdata"}
+		for name, part := range pairs(call.value) {
+			field := collectionPart{Key: name, Type: "text", Value: part.Value}
+			if part.Kind == yaml.SequenceNode {
+				field = collectionPart{Key: name, Type: "file", Src: certificateName}
+			}
+			r.Body.FormData = append(r.Body.FormData, field)
+		}
 	default:
 		value, err := resolve(call.value, call.value) // a copy
 		if err != nil {
@@ -275,16 +279,4 @@ func (c call) collectionURL(query, variables map[string]string) collectionURL {
 	made.Raw = "{{base_url}}" + path
 	made.Path = strings.Split(strings.TrimPrefix(path, "/"), "/")
 	return made
-}
-
-func formParts(value *yaml.Node) []collectionPart {
-	parts := []collectionPart{}
-	for name, part := range pairs(value) {
-		if part.Kind == yaml.SequenceNode {
-			parts = append(parts, collectionPart{Key: name, Type: "file", Src: certificateName})
-			continue
-		}
-		parts = append(parts, collectionPart{Key: name, Type: "text", Value: part.Value})
-	}
-	return parts
 }

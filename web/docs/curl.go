@@ -50,16 +50,6 @@ func (o operation) calls(base string) []call {
 	return list
 }
 
-// success is the status of an answer that is no refusal.
-func (o operation) success() string {
-	for _, answer := range o.Responses {
-		if strings.HasPrefix(answer.Name, "2") {
-			return answer.Name
-		}
-	}
-	return "200"
-}
-
 // curl writes the call as a command that can be pasted once CLIENT_ID and
 // CLIENT_SECRET are set in the shell.
 func (c call) curl() (string, error) {
@@ -73,12 +63,24 @@ func (c call) curl() (string, error) {
 		`-H "x-service-client-secret: $CLIENT_SECRET"`,
 	}
 	if c.takesKey() {
-		lines = append(lines, "-H "+quoteShell("Idempotency-Key: "+c.idempotencyKey()))
+		// The key names the intention, as one's own should, so that the same command again is the
+		// same request.
+		key := strings.TrimSuffix("example-"+c.ID+"-"+c.key, "-")
+		lines = append(lines, "-H "+quoteShell("Idempotency-Key: "+key))
 	}
 	switch {
 	case c.value == nil:
 	case c.mediaType == multipartType:
-		lines = append(lines, formOptions(c.value)...)
+		// In an example a file is its content; the command names a file instead, which is what a
+		// reader has.
+		for name, part := range pairs(c.value) {
+			if part.Kind != yaml.SequenceNode {
+				lines = append(lines, "-F "+quoteShell(name+"="+part.Value))
+			}
+			for range part.Content {
+				lines = append(lines, "-F "+name+"=@"+certificateName)
+			}
+		}
 	default:
 		body, err := jsonBody(c.value)
 		if err != nil {
@@ -114,28 +116,6 @@ func (o operation) takesKey() bool {
 	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
 		return p.Name == "Idempotency-Key"
 	})
-}
-
-// idempotencyKey names the intention, as one's own should, so that the same command again is the
-// same request.
-func (c call) idempotencyKey() string {
-	return strings.TrimSuffix("example-"+c.ID+"-"+c.key, "-")
-}
-
-// formOptions writes multipart parts. In an example a file is its content; the
-// command names a file instead, which is what a reader has.
-func formOptions(value *yaml.Node) []string {
-	var options []string
-	for name, part := range pairs(value) {
-		if part.Kind == yaml.SequenceNode {
-			for range part.Content {
-				options = append(options, "-F "+name+"=@"+certificateName)
-			}
-			continue
-		}
-		options = append(options, "-F "+quoteShell(name+"="+part.Value))
-	}
-	return options
 }
 
 // jsonBody writes a value as JSON, on one line when it is short.

@@ -18,7 +18,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"drawbridge/internal/statement"
@@ -64,16 +63,12 @@ type Site struct {
 // New returns a Site. Nothing is rendered before the first request.
 func New(options Options) *Site {
 	return &Site{keys: options.Keys, build: sync.OnceValues(func() (*library, error) {
-		base := ExampleBaseURL
-		if options.BaseURL != nil {
-			base = strings.TrimRight(options.BaseURL(), "/")
-		}
-		built, err := newLibrary(base, cmp.Or(options.Environment, development),
-			cmp.Or(options.Currency, ExampleCurrency), options.Webhooks)
+		options.Environment = cmp.Or(options.Environment, development)
+		options.Currency = cmp.Or(options.Currency, ExampleCurrency)
+		built, err := newLibrary(options)
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}
-		err = built.addEgress(options.Egress)
-		return built, err
+		return built, nil
 	})}
 }

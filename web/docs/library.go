@@ -39,21 +39,20 @@ type file struct {
 type library struct {
 	files map[string]*file
 	// doc is what pages are made from: the partners' document, then the lender's.
-	doc         *document
-	environment string
-	currency    string
-	webhooks    *Timing
-	sections    []section
+	doc      *document
+	options  Options
+	sections []section
 	// assets maps a plain asset name to its address.
 	assets map[string]string
 }
 
-// newLibrary renders everything for one base address.
-func newLibrary(base, environment, currency string, webhooks *Timing) (*library, error) {
-	lib := &library{
-		files: map[string]*file{}, assets: map[string]string{},
-		environment: environment, currency: currency, webhooks: webhooks,
+// newLibrary renders everything.
+func newLibrary(options Options) (*library, error) {
+	base, currency := ExampleBaseURL, options.Currency
+	if options.BaseURL != nil {
+		base = strings.TrimRight(options.BaseURL(), "/")
 	}
+	lib := &library{files: map[string]*file{}, assets: map[string]string{}, options: options}
 	if err := lib.addContent(); err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func newLibrary(base, environment, currency string, webhooks *Timing) (*library,
 		return nil, err
 	}
 	lib.addSummary(origin(base))
-	return lib, nil
+	return lib, lib.addEgress(options.Egress)
 }
 
 // addDocument publishes an OpenAPI document below a path, and has pages made from it from now on.

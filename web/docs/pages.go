@@ -75,7 +75,7 @@ var pages = []pageSpec{
 	{
 		docsview.Link{Href: Prefix + "/going-live", Label: "Going live"},
 		"going-live", "Going live",
-		"What to settle with the lender and to try before the first real borrower.", goingLivePage,
+		"What to settle with the lender and to try before the first real borrower.", guidePage,
 	},
 	{
 		docsview.Link{Href: Prefix + "/changes", Label: "Changes"},
@@ -108,13 +108,16 @@ const lenderPrefix = Prefix + "/lender"
 
 // addPages renders the pages, each in a menu with the others.
 func (l *library) addPages(pages []pageSpec) error {
+	words := strings.NewReplacer(slices.Concat(l.options.Webhooks.words(),
+		environmentWords[l.options.Environment], []string{
+			ExampleBaseURL, l.doc.base, "`" + ExampleCurrency + "`", "`" + l.options.Currency + "`",
+		})...)
 	for _, page := range pages {
 		guide, err := content.ReadFile("guides/" + page.guide + ".md")
 		if err != nil {
 			return fmt.Errorf("reading the guide %s: %w", page.guide, err)
 		}
-		prose := strings.NewReplacer(append(l.webhooks.words(), ExampleBaseURL, l.doc.base,
-			"`"+ExampleCurrency+"`", "`"+l.currency+"`")...).Replace(string(guide))
+		prose := words.Replace(string(guide))
 		frame := l.frame(page, pages)
 		frame.Contents = docsview.Contents(prose)
 		component, err := page.render(l, frame, prose)
@@ -139,7 +142,7 @@ func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 		Title: page.title, Lead: page.lead, Current: page.Href,
 		Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
 		ThemeScript: l.assets["theme.js"],
-		Mark:        l.assets["mark.svg"], Environment: l.environment,
+		Mark:        l.assets["mark.svg"], Environment: l.options.Environment,
 	}
 	frame.Lender = len(menu) > 0 && menu[0].Href == lenderPrefix
 	for _, other := range menu {
@@ -148,21 +151,30 @@ func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 	return frame
 }
 
+// environmentWords are the sentences of the guides that are not true in an environment, each
+// before what is said there instead: production is no place to try things, and the commands bear
+// its address.
+var environmentWords = map[string][]string{
+	development: {
+		sandboxMail, "No money moves. If this server has a mail server, the borrower is mailed " +
+			"for real: use an address of your own.",
+	},
+	production: {
+		sandboxMail, isProduction + "walk through these steps there.",
+		trySection, trySection + "\n" + isProduction + "try these there.\n",
+	},
+}
+
+const (
+	sandboxMail  = "Everything happens in the sandbox: no borrower is mailed and no money moves."
+	trySection   = "## Try in the sandbox\n"
+	isProduction = "**This is production**, where the sandbox operations answer 404 and borrowers " +
+		"are mailed for real. Ask the lender for the sandbox address and "
+)
+
 // guidePage is a page of prose alone.
 func guidePage(_ *library, frame docsview.Page, prose string) (templ.Component, error) {
 	return docsview.Guide(frame, prose), nil
-}
-
-// quickStartMail is the line of the quick start that tells what its steps do to people.
-const quickStartMail = "Everything happens in the sandbox: no borrower is mailed and no money " +
-	"moves."
-
-// quickStartNotes stand in its place where it is not true. Production is no place for these steps.
-var quickStartNotes = map[string]string{
-	development: "No money moves. If this server has a mail server, the borrower is mailed for " +
-		"real: use an address of your own.",
-	production: "**This is production**, where the sandbox operations answer 404 and borrowers are " +
-		"mailed for real. Ask the lender for the sandbox address and walk through these steps there.",
 }
 
 func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
@@ -170,25 +182,7 @@ func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Compon
 	for _, step := range steps {
 		frame.Contents = append(frame.Contents, docsview.Entry{ID: step.ID, Label: step.Title})
 	}
-	if note, ok := quickStartNotes[l.environment]; ok {
-		prose = strings.Replace(prose, quickStartMail, note, 1)
-	}
 	return docsview.QuickStart(frame, prose, steps), err
-}
-
-// trySection heads what is to be tried in the sandbox, and tryNote says so in production, whose
-// address the commands bear.
-const (
-	trySection = "## Try in the sandbox\n"
-	tryNote    = "**This is production**, where the sandbox operations answer 404 and borrowers are " +
-		"mailed for real. Ask the lender for the sandbox address and try these there."
-)
-
-func goingLivePage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
-	if l.environment == production {
-		prose = strings.Replace(prose, trySection, trySection+"\n"+tryNote+"\n", 1)
-	}
-	return docsview.Guide(frame, prose), nil
 }
 
 // catchUpPage shows whole programs that follow the feed.

@@ -99,8 +99,10 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 	}
 	var walk func(node *html.Node, id string)
 	walk = func(node *html.Node, id string) {
-		if own := idOf(node); own != "" {
-			id = own
+		for _, attribute := range node.Attr {
+			if attribute.Key == "id" {
+				id = attribute.Val
+			}
 		}
 		switch {
 		case node.Type == html.TextNode:
@@ -126,15 +128,6 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 
 // within are the elements that stand within words.
 var within = []string{"wbr", "span", "code", "b", "strong", "em", "bdi", "a"}
-
-func idOf(node *html.Node) string {
-	for _, one := range node.Attr {
-		if one.Key == "id" {
-			return one.Val
-		}
-	}
-	return ""
-}
 
 const (
 	// maxHits bounds the answer to a search.
