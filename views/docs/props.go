@@ -42,12 +42,10 @@ type Page struct {
 	Lead string
 	// Current is the path of this page in Menu.
 	Current string
-	// Stylesheet, Script and ThemeScript are the addresses of the page's assets.
-	// ThemeScript runs before the first paint.
-	Stylesheet, Script, ThemeScript string
-	// Mark is the address of the product's mark.
-	Mark string
-	Menu []Link
+	// Assets are the addresses of the page's style sheet, scripts and mark by their plain names.
+	// The script theme.js runs before the first paint.
+	Assets map[string]string
+	Menu   []Link
 	// Contents lists what is on this page, for the side navigation.
 	Contents []Entry
 	// Lender tells that it is a page for the lender's own systems.
@@ -137,7 +135,6 @@ type Event struct {
 	Prose       string
 	Fields      []Field
 	Samples     []Code
-	SchemaHref  string
 }
 
 // Step is one step of the quick start, as it is printed.

@@ -140,11 +140,9 @@ func (l *library) addPages(pages []pageSpec) error {
 func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 	frame := docsview.Page{
 		Title: page.title, Lead: page.lead, Current: page.Href,
-		Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
-		ThemeScript: l.assets["theme.js"],
-		Mark:        l.assets["mark.svg"], Environment: l.options.Environment,
+		Assets: l.assets, Environment: l.options.Environment,
+		Lender: menu[0].Href == lenderPrefix,
 	}
-	frame.Lender = len(menu) > 0 && menu[0].Href == lenderPrefix
 	for _, other := range menu {
 		frame.Menu = append(frame.Menu, other.Link)
 	}
@@ -211,7 +209,7 @@ func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Componen
 	return docsview.Webhooks(docsview.WebhooksProps{
 		Page: frame, Prose: prose, Events: events,
 		Headers: docsview.Group{Title: "Headers of a delivery", Fields: headers},
-		Samples: programs, Vectors: vectors, VectorsHref: Prefix + "/samples/vectors.json",
+		Samples: programs, Vectors: vectors,
 	}), err
 }
 

@@ -144,9 +144,7 @@ func (d *document) events() ([]docsview.Event, error) {
 		media := op.Body.Content[0].Value
 		event := docsview.Event{
 			Kind: hook.Name, Summary: op.Summary, Cause: op.Cause, Tell: op.Tell,
-			Prose:      op.Description,
-			Fields:     media.Schema.fields(""),
-			SchemaHref: Prefix + "/schemas/" + hook.Name + ".json",
+			Prose: op.Description, Fields: media.Schema.fields(""),
 		}
 		for _, sample := range media.Examples {
 			code, err := sample.Value.listing(sample.Value.Summary)

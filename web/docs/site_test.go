@@ -198,7 +198,7 @@ func TestEveryListedRefusalHasItsOwnAnswer(t *testing.T) {
 	document.Find("section.operation").Each(func(_ int, operation *goquery.Selection) {
 		name := operation.AttrOr("id", "")
 		listed := map[string]bool{}
-		operation.Find("table.errors code").Each(func(_ int, code *goquery.Selection) {
+		operation.Find("[aria-label=Errors] code").Each(func(_ int, code *goquery.Selection) {
 			listed[code.Text()] = true
 		})
 		shown := map[string]bool{}
