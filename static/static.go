@@ -14,7 +14,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"mime"
 	"path"
 	"regexp"
 	"slices"
@@ -99,7 +98,7 @@ func (c *catalogue) add(name string, body []byte) {
 	digest := hex.EncodeToString(sum[:])[:12]
 	ext := path.Ext(name)
 	file := &asset{
-		contentType: contentType(ext),
+		contentType: ContentTypes[ext],
 		body:        body,
 		zipped:      compress.Lazily(body),
 		etag:        `"` + digest + `"`,
@@ -169,19 +168,11 @@ func read(name string) []byte {
 	return body
 }
 
-// contentType does not ask the operating system's tables, which differ.
-func contentType(ext string) string {
-	switch ext {
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	case ".woff2":
-		return "font/woff2"
-	case ".txt":
-		return "text/plain; charset=utf-8"
-	}
-	return cmp.Or(mime.TypeByExtension(ext), "application/octet-stream")
+// ContentTypes are those of the files by their extensions: the tables of operating systems differ.
+var ContentTypes = map[string]string{
+	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".svg":   "image/svg+xml",
+	".txt":   "text/plain; charset=utf-8",
+	".woff2": "font/woff2",
 }

@@ -124,11 +124,6 @@ func (l *library) addEgress(networks []netip.Prefix) error {
 // addContent stores the assets under addresses that change with their content, the
 // samples as plain text to be read in a browser, and the schemas.
 func (l *library) addContent() error {
-	types := map[string]string{
-		".css": "text/css; charset=utf-8",
-		".js":  "text/javascript; charset=utf-8",
-		".svg": "image/svg+xml",
-	}
 	err := fs.WalkDir(content, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -143,10 +138,10 @@ func (l *library) addContent() error {
 			sum := sha256.Sum256(body)
 			address := "/" + strings.TrimSuffix(name, extension) + "." +
 				hex.EncodeToString(sum[:6]) + extension
-			l.add(address, types[extension], body).lasting = true
+			l.add(address, static.ContentTypes[extension], body).lasting = true
 			l.assets[path.Base(name)] = Prefix + address
 		case "samples":
-			contentType := "text/plain; charset=utf-8"
+			contentType := static.ContentTypes[".txt"]
 			if extension == ".json" {
 				contentType = "application/json"
 			}
