@@ -7,8 +7,6 @@ import (
 	"maps"
 	"mime"
 	"slices"
-	"strconv"
-	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -17,13 +15,7 @@ import (
 // bodies holds JSON bodies against the schemas of a document. Each schema is compiled once, where
 // the library that reads the document compiles it for each body: that took a third of the time
 // of all calls of a test.
-type bodies struct {
-	mu       sync.Mutex
-	compiler *jsonschema.Compiler
-	// places are where the schemas are in the compiler's resource.
-	places   map[*openapi3.Schema]string
-	compiled map[*openapi3.Schema]*jsonschema.Schema
-}
+type bodies map[*openapi3.Schema]*jsonschema.Schema
 
 // jsonType is the media type of requests, answers and events.
 const jsonType = "application/json"
@@ -38,23 +30,13 @@ func jsonSchema(content openapi3.Content, contentType string) *openapi3.Schema {
 	return media.Schema.Value
 }
 
-// newBodies prepares the schemas of all JSON bodies of a document, as they are by now.
-func newBodies(document *openapi3.T) (*bodies, error) {
-	b := &bodies{
-		compiler: jsonschema.NewCompiler(),
-		places:   map[*openapi3.Schema]string{},
-		compiled: map[*openapi3.Schema]*jsonschema.Schema{},
-	}
-	b.compiler.DefaultDraft(jsonschema.Draft2020)
-	b.compiler.AssertFormat()
+// newBodies compiles the schemas of all JSON bodies of a document, as they are by now.
+func newBodies(document *openapi3.T) (bodies, error) {
 	schemas := map[string]*openapi3.SchemaRef{}
 	add := func(content openapi3.Content) {
-		media := content[jsonType]
-		if media == nil || media.Schema == nil || b.places[media.Schema.Value] != "" {
-			return
+		if media := content[jsonType]; media != nil && media.Schema != nil {
+			schemas[fmt.Sprintf("%p", media.Schema.Value)] = media.Schema
 		}
-		name := strconv.Itoa(len(schemas))
-		b.places[media.Schema.Value], schemas[name] = "#/$defs/"+name, media.Schema
 	}
 	items := slices.Collect(maps.Values(document.Paths.Map()))
 	for _, item := range slices.AppendSeq(items, maps.Values(document.Webhooks)) {
@@ -77,32 +59,26 @@ func newBodies(document *openapi3.T) (*bodies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas: %w", err)
 	}
-	return b, b.compiler.AddResource(anywhere, resource)
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	if err := compiler.AddResource(anywhere, resource); err != nil {
+		return nil, fmt.Errorf("adding the schemas: %w", err)
+	}
+	compiled := bodies{}
+	for name, schema := range schemas {
+		if compiled[schema.Value], err = compiler.Compile(anywhere + "#/$defs/" + name); err != nil {
+			return nil, fmt.Errorf("compiling a schema: %w", err)
+		}
+	}
+	return compiled, nil
 }
 
 // check says how a body departs from its schema.
-func (b *bodies) check(of *openapi3.Schema, body []byte) error {
+func (b bodies) check(of *openapi3.Schema, body []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("reading JSON: %w", err)
 	}
-	schema, err := b.schema(of)
-	if err != nil {
-		return err
-	}
-	return schema.Validate(value)
-}
-
-func (b *bodies) schema(of *openapi3.Schema) (*jsonschema.Schema, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if schema := b.compiled[of]; schema != nil {
-		return schema, nil
-	}
-	schema, err := b.compiler.Compile(anywhere + b.places[of])
-	if err != nil {
-		return nil, fmt.Errorf("compiling a schema: %w", err)
-	}
-	b.compiled[of] = schema
-	return schema, nil
+	return b[of].Validate(value)
 }

@@ -41,7 +41,7 @@ type Contract struct {
 // part is what a document is compared by.
 type part struct {
 	router routers.Router
-	bodies *bodies
+	bodies bodies
 }
 
 // anywhere is the address that the documents are loaded for. That takes long, and is done
@@ -81,9 +81,6 @@ var readOnce = sync.OnceValues(func() (c Contract, err error) {
 	c.Lender, c.lenders, err = loadDocument(source)
 	return c, err
 })
-
-// documents are the partners' and the lender's.
-func (c *Contract) documents() []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
 
 func loadDocument(source []byte) (document *openapi3.T, by part, err error) {
 	document, err = openapi3.NewLoader().LoadFromData(source)
@@ -146,7 +143,7 @@ var ErrUndocumented = errors.New("not in openapi.yaml")
 // the version segment too and are documented once.
 func (c *Contract) find(
 	request *http.Request,
-) (*openapi3filter.RequestValidationInput, *bodies, error) {
+) (*openapi3filter.RequestValidationInput, bodies, error) {
 	versioned, by := request.Clone(request.Context()), c.partners
 	below, ok := strings.CutPrefix(request.URL.String(), c.base+"/")
 	if !ok {

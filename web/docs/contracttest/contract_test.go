@@ -30,6 +30,9 @@ func load(t *testing.T) *Contract {
 	return contract
 }
 
+// documents are the partners' and the lender's.
+func documents(c *Contract) []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
+
 // The operations that specification section 4 and the sandbox consist of.
 func TestEveryOperationIsDocumented(t *testing.T) {
 	t.Parallel()
@@ -80,7 +83,7 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		"POST /lender/v1/tasks/{task_uid}/status",
 	}
 	var got []string
-	for _, document := range load(t).documents() {
+	for _, document := range documents(load(t)) {
 		for path, item := range document.Paths.Map() {
 			for method := range item.Operations() {
 				got = append(got, method+" "+path)
@@ -227,7 +230,7 @@ func exampleAddress(contract *Contract, method, path string) string {
 // paths are those of both documents.
 func paths(contract *Contract) map[string]*openapi3.PathItem {
 	all := map[string]*openapi3.PathItem{}
-	for _, document := range contract.documents() {
+	for _, document := range documents(contract) {
 		maps.Copy(all, document.Paths.Map())
 	}
 	return all

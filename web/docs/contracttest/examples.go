@@ -123,11 +123,9 @@ func examplesIn(document *openapi3.T) ([]Example, error) {
 func examplesOf(method, path string, operation *openapi3.Operation) ([]Example, error) {
 	plain := Example{
 		Operation: operation.OperationID, Name: "default", Method: method,
-		Path: fill(path, operation), Expect: http.StatusOK, Needs: word(operation.Extensions),
+		Path: fill(path, operation), Expect: http.StatusOK,
 	}
-	if expect, ok := operation.Extensions["x-expect"].(float64); ok {
-		plain.Expect = int(expect)
-	}
+	plain.read(operation.Extensions)
 	if operation.RequestBody == nil {
 		return []Example{plain}, nil
 	}
@@ -136,10 +134,8 @@ func examplesOf(method, path string, operation *openapi3.Operation) ([]Example, 
 		for _, name := range slices.Sorted(maps.Keys(media.Examples)) {
 			source := media.Examples[name].Value
 			made := plain
-			made.Name, made.Needs = name, word(source.Extensions)
-			if expect, ok := source.Extensions["x-expect"].(float64); ok {
-				made.Expect = int(expect)
-			}
+			made.Name = name
+			made.read(source.Extensions)
 			if err := made.write(mediaType, source.Value); err != nil {
 				return nil, fmt.Errorf("writing the example %s %s: %w", made.Operation, name, err)
 			}
@@ -149,10 +145,12 @@ func examplesOf(method, path string, operation *openapi3.Operation) ([]Example, 
 	return list, nil
 }
 
-// word reads the x-needs of an operation or example.
-func word(extensions map[string]any) string {
-	text, _ := extensions["x-needs"].(string)
-	return text
+// read takes what an operation or an example says of itself.
+func (e *Example) read(extensions map[string]any) {
+	e.Needs, _ = extensions["x-needs"].(string)
+	if expect, ok := extensions["x-expect"].(float64); ok {
+		e.Expect = int(expect)
+	}
 }
 
 // fill puts the example parameters into the path and the query.
