@@ -17,9 +17,7 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
 	data := w.DemoData()
-	var made e2etest.Subscription
-	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", "https://hooks.partner.example/x", "--event", "all")
+	made := w.Subscribe(data, "https://hooks.partner.example/x")
 	w.FailedDeliveries(data, made.UID, 5)
 	s := w.Serve()
 	browser := newBrowser(t)

@@ -193,7 +193,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
 	}
@@ -272,7 +272,7 @@ func TestConsoleWorksWithoutScript(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "failed")

@@ -50,9 +50,7 @@ func TestBulkCommands(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), newTally(t)
 	data := w.DemoData()
-	var made e2etest.Subscription
-	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", e.URL, "--event", "all")
+	made := w.Subscribe(data, e.URL)
 	w.FailedDeliveries(data, made.UID, 5)
 	since := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
 	var draft e2etest.BulkDetail
@@ -115,9 +113,7 @@ func TestAnOvertakenPauseKeepsThePage(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), newTally(t)
 	data := w.DemoData()
-	var made e2etest.Subscription
-	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", e.URL, "--event", "all")
+	made := w.Subscribe(data, e.URL)
 	w.FailedDeliveries(data, made.UID, 5)
 	var draft e2etest.BulkDetail
 	w.JSON(&draft, "bulk", "create", "--state", "failed")
@@ -149,9 +145,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), newTally(t)
 	data := w.DemoData()
-	var made e2etest.Subscription
-	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", e.URL, "--event", "all")
+	made := w.Subscribe(data, e.URL)
 	w.FailedDeliveries(data, made.UID, 1000)
 	s := w.Serve()
 	browser := newBrowser(t)

@@ -31,7 +31,7 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	first := e.Next(t)
 	uid, _ := first.Value("x-drawbridge-delivery")

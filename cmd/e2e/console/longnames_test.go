@@ -18,11 +18,7 @@ func TestFormsAboutLongNames(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	partner := data.Partners[0].UID.String()
-	subscribe := func(url string) string {
-		var made e2etest.Subscription
-		w.JSON(&made, "subscription", "create", "--partner", partner, "--url", url, "--event", "all")
-		return made.UID.String()
-	}
+	subscribe := func(url string) string { return w.Subscribe(data, url).UID.String() }
 	where := "hooks.example/" + strings.Repeat("p", 400)
 	named, nameless := subscribe("https://hooks.example/"), subscribe("https://"+where)
 	db := w.Open(t)

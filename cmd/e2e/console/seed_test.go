@@ -22,7 +22,7 @@ func newCrawler(t *testing.T) *crawler {
 		"--days", "3")
 	r.change(remembered...)
 	e := newRefusal(t)
-	r.subscribe(e.URL)
+	r.Subscribe(r.data, e.URL)
 	r.server = w.Serve()
 	status := e2etest.RequestDraw(t, r.server.URL, r.data, "first_regular")
 	if status != http.StatusOK {
@@ -146,14 +146,6 @@ func (r *crawler) find(query string) string {
 		r.T.Fatalf("%v in %s", err, strings.TrimSpace(query))
 	}
 	return value
-}
-
-// subscribe lets the first demo partner's events go to an address.
-func (r *crawler) subscribe(url string) {
-	r.T.Helper()
-	var made e2etest.Subscription
-	r.JSON(&made, "subscription", "create", "--partner", r.data.Partners[0].UID.String(),
-		"--url", url, "--event", "all")
 }
 
 // await waits until a query answers true.

@@ -113,9 +113,7 @@ func newStage(t *testing.T, name string) *walker {
 		answer.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(e.Close)
-	var made e2etest.Subscription
-	s.JSON(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
-		"--url", e.URL+"/hook", "--event", "all")
+	made := s.Subscribe(s.data, e.URL+"/hook")
 	s.FailedDeliveries(s.data, made.UID, 120)
 	s.server = s.Serve()
 	w := &walker{T: t, stage: s, name: name, plain: name == "plain", folder: t.TempDir()}

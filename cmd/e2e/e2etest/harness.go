@@ -209,14 +209,9 @@ func Doctor(t *testing.T, w *Harness, status int, args ...string) map[string]Che
 // no secret.
 func (w *Harness) Audited(t *testing.T, kind, uid string) string {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), w.Env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
 	var actions string
 	var leaks int
-	err = db.QueryRowContext(t.Context(), `
+	err := w.Open(t).QueryRowContext(t.Context(), `
 		SELECT string_agg(split_part(action, '.', 2), ', ' ORDER BY entry_id),
 		       count(*) FILTER (WHERE concat(before, after) LIKE '%brand-new-secret%')
 		  FROM audit_log

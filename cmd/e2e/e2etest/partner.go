@@ -41,13 +41,16 @@ func Send(t *testing.T, data Demo, method, url string, body any) map[string]any 
 	return envelope.Result.Data
 }
 
-// Subscribe lets the first demo partner's events go to the endpoint.
-func (w *Harness) Subscribe(data Demo, e *Endpoint, flags ...string) Subscription {
+// Subscribe lets the first demo partner's events go to an address, all of them unless the flags
+// name some.
+func (w *Harness) Subscribe(data Demo, url string, flags ...string) Subscription {
 	w.T.Helper()
+	if !slices.Contains(flags, "--event") {
+		flags = append(flags, "--event", "all")
+	}
 	var made Subscription
 	w.JSON(&made, append([]string{
-		"subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", e.URL, "--event", "all",
+		"subscription", "create", "--partner", data.Partners[0].UID.String(), "--url", url,
 	}, flags...)...)
 	return made
 }

@@ -16,7 +16,6 @@ const (
 // Demo is what `drawbridge demo` prints.
 type Demo struct {
 	BaseURL      string            `json:"base_url"`
-	ConsoleURL   string            `json:"console_url"`
 	Users        []DemoUser        `json:"users"`
 	Partners     []DemoPartner     `json:"partners"`
 	Products     []Product         `json:"products"`
@@ -27,7 +26,6 @@ type Demo struct {
 // DemoUser is somebody who may sign in to the console.
 type DemoUser struct {
 	Email    string `json:"email"`
-	Role     string `json:"role"`
 	Password string `json:"password"`
 }
 
@@ -42,7 +40,6 @@ type DemoPartner struct {
 type DemoClient struct {
 	ID        string      `json:"client_id"`
 	Secret    string      `json:"client_secret"`
-	Group     bool        `json:"group"`
 	Merchants []uuid.UUID `json:"merchant_uids"`
 }
 
@@ -51,30 +48,23 @@ type DemoLoan struct {
 	UID         uuid.UUID `json:"loan_application_uid"`
 	MerchantUID uuid.UUID `json:"merchant_uid"`
 	Stage       string    `json:"stage"`
-	Description string    `json:"description"`
 }
 
 // DemoApplication is an application that is no loan yet.
 type DemoApplication struct {
-	UID         uuid.UUID  `json:"thrive_application_uid"`
-	MerchantUID uuid.UUID  `json:"merchant_uid"`
-	Status      string     `json:"status"`
-	Description string     `json:"description"`
-	SiblingUID  *uuid.UUID `json:"sibling_uid"`
+	UID         uuid.UUID `json:"thrive_application_uid"`
+	MerchantUID uuid.UUID `json:"merchant_uid"`
+	Status      string    `json:"status"`
 }
 
 // Product is what a borrower may choose.
 type Product struct {
-	UID          string `json:"product_uid"`
-	Code         string `json:"code"`
-	Name         string `json:"name"`
-	Term         string `json:"term"`
-	InterestRate any    `json:"interest_rate"`
-	Fee          any    `json:"merchant_fee_percentage"`
-	Schedule     any    `json:"schedule"`
-	Min          any    `json:"min_amount"`
-	Max          any    `json:"max_amount"`
-	Active       bool   `json:"active"`
+	UID    string `json:"product_uid"`
+	Code   string `json:"code"`
+	Name   string `json:"name"`
+	Min    any    `json:"min_amount"`
+	Max    any    `json:"max_amount"`
+	Active bool   `json:"active"`
 }
 
 // Subscription is what the commands about subscriptions print.

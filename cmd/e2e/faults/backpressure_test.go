@@ -23,7 +23,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 	const events, callers = 150, 8
 	w, r := e2etest.New(t), newRecordingReceiver(t, 1)
 	data := w.DemoData()
-	w.Subscribe(data, &e2etest.Endpoint{URL: r.url}, "--auth", "none")
+	w.Subscribe(data, r.url, "--auth", "none")
 	s, db := w.Serve(), w.Open(t)
 	const delivered = `SELECT count(*) FROM deliveries WHERE state = 'delivered'`
 	// An endpoint that has answered gets as many requests at a time as any.

@@ -22,9 +22,7 @@ func TestFaultBulkUnderKills(t *testing.T) {
 	r := newRecordingReceiver(t, seed)
 	w := e2etest.New(t)
 	data := w.DemoData()
-	var made e2etest.Subscription
-	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
-		"--url", r.url, "--event", "task.created", "--auth", "none")
+	made := w.Subscribe(data, r.url, "--event", "task.created", "--auth", "none")
 	w.FailedDeliveries(data, made.UID, total)
 	workers := []*e2etest.Server{w.Serve("--roles", "worker"), w.Serve("--roles", "worker")}
 	var bulk e2etest.BulkDetail

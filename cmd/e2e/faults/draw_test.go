@@ -250,8 +250,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	b := newBorrowers(w, r)
-	w.JSON(&e2etest.Subscription{}, "subscription", "create", "--partner",
-		data.Partners[0].UID.String(), "--url", r.url, "--event", "all", "--auth", "none")
+	w.Subscribe(data, r.url, "--auth", "none")
 	apis := []*e2etest.Server{w.Serve("--roles", "api"), w.Serve("--roles", "api")}
 	w.Serve("--roles", "worker,console")
 	b.use(apis...)

@@ -54,8 +54,7 @@ func newUnderLoad(t *testing.T, pg *pair) *underLoad {
 	u := &underLoad{pair: pg, r: newRecordingReceiver(t, seed), w: e2etest.NewOn(t, pg.url())}
 	u.borrowers = newBorrowers(u.w, u.r)
 	u.patient = true
-	u.w.JSON(&e2etest.Subscription{}, "subscription", "create", "--partner",
-		u.w.DemoData().Partners[0].UID.String(), "--url", u.r.url,
+	u.w.Subscribe(u.w.DemoData(), u.r.url,
 		"--event", "disbursement.funding.status-changed", "--auth", "none")
 	u.s = u.w.Serve()
 	u.use(u.s)

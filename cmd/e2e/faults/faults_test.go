@@ -72,8 +72,7 @@ func newLoad(w *e2etest.Harness, r *recordingReceiver) *load {
 		"--rate", "50000", "--burst", "100000"); got.Status != 0 {
 		w.T.Fatalf("raising the rate ended with %d: %s", got.Status, got.Stderr)
 	}
-	w.JSON(&e2etest.Subscription{}, "subscription", "create", "--partner",
-		data.Partners[0].UID.String(), "--url", r.url, "--event", "task.created", "--auth", "none")
+	w.Subscribe(data, r.url, "--event", "task.created", "--auth", "none")
 	for _, loan := range data.Loans {
 		if slices.Contains(l.client.Merchants, loan.MerchantUID) || len(l.client.Merchants) == 0 {
 			l.targets = append(l.targets, loan.UID)

@@ -32,7 +32,7 @@ func TestFaultHangingEndpoints(t *testing.T) {
 		t.Fatalf("raising the rate ended with %d: %s", got.Status, got.Stderr)
 	}
 	hole, held := newBlackHole(t)
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	hangMany(w, data, hole, hanging)
 	s := w.Serve()
 	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.URL, data.Loans[0].UID)
@@ -79,7 +79,7 @@ func TestFaultHangingEndpoints(t *testing.T) {
 // hangMany subscribes endpoints in the hole to all events, as many.
 func hangMany(w *e2etest.Harness, data e2etest.Demo, hole string, many int) {
 	w.T.Helper()
-	first := w.Subscribe(data, &e2etest.Endpoint{URL: hole}, "--auth", "none")
+	first := w.Subscribe(data, hole, "--auth", "none")
 	db := w.Open(w.T)
 	uids := make([]string, many-1)
 	for i := range uids {

@@ -56,8 +56,8 @@ func TestHangingEndpointDelaysNobody(t *testing.T) {
 		t.Fatalf("raising the rate ended with %d: %s", got.Status, got.Stderr)
 	}
 	url, held := newBlackHole(t)
-	w.Subscribe(data, &e2etest.Endpoint{URL: url}, "--auth", "none")
-	w.Subscribe(data, e)
+	w.Subscribe(data, url, "--auth", "none")
+	w.Subscribe(data, e.URL)
 	s := w.Serve()
 	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.URL, data.Loans[0].UID)
 	var group sync.WaitGroup

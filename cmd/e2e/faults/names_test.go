@@ -119,7 +119,7 @@ func TestFaultSlowNames(t *testing.T) {
 	good := newRecordingReceiver(t, 1)
 	good.linger(0)
 	l := newLoad(w, good) // by its address, as a kept subscription would
-	partner := w.DemoData().Partners[0].UID.String()
+	data := w.DemoData()
 	for _, name := range []string{"quick", "slow", "dead"} {
 		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 			Certificates: []tls.Certificate{certificate},
@@ -131,8 +131,7 @@ func TestFaultSlowNames(t *testing.T) {
 		r.linger(0)
 		receivers[name] = r
 		url := strings.Replace(r.url, "127.0.0.1", name+".partner.test", 1)
-		w.JSON(&e2etest.Subscription{}, "subscription", "create", "--partner", partner,
-			"--url", url, "--event", "task.created", "--auth", "none")
+		w.Subscribe(data, url, "--event", "task.created", "--auth", "none")
 	}
 	configuration := filepath.Join(w.Folder, "resolv.conf")
 	if err := os.WriteFile(configuration, []byte("nameserver "+nameAddress+"\n"), 0o644); err != nil {

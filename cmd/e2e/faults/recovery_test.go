@@ -51,7 +51,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	w, e := e2etest.NewOn(t, pg.url()), e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"], w.Env["DRAWBRIDGE_SECRETS_KEY"] = e.CAFile, secret.GenerateKey()
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	all := w.Serve()
 	base := pg.copied()
 	draw(t, all, data, "first_regular")

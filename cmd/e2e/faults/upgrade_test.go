@@ -28,7 +28,7 @@ func TestPreviousReleaseOnThisSchema(t *testing.T) {
 	old.Program = buildPrevious(t)
 	ok(&old, "migrate", "up")
 	data := old.DemoData()
-	old.Subscribe(data, e)
+	old.Subscribe(data, e.URL)
 	before := old.Serve()
 	if status := e2etest.RequestDraw(t, before.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("on its own schema the previous release answered a draw with %d", status)

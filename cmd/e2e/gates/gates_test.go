@@ -168,9 +168,7 @@ func (s *stand) failOnce() {
 	s.Helper()
 	down := httptest.NewServer(http.NotFoundHandler())
 	s.Cleanup(down.Close)
-	var made e2etest.Subscription
-	s.JSON(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
-		"--url", down.URL, "--event", "all")
+	s.Subscribe(s.data, down.URL)
 	if status := e2etest.RequestDraw(s.T, s.server.URL, s.data, "first_regular"); status != 200 {
 		s.Fatalf("the draw answered %d", status)
 	}
@@ -350,13 +348,9 @@ func TestWebhooks(t *testing.T) {
 	}))
 	t.Cleanup(partner.Close)
 	kinds := lending.AllEventKinds()
-	var made e2etest.Subscription
-	create := []string{
-		"subscription", "create", "--partner", s.data.Partners[0].UID.String(), "--url", partner.URL,
+	made := s.Subscribe(s.data, partner.URL,
 		"--auth", "hmac", "--secret", secret, "--standard", "--event", "all",
-		"--event", "disbursement.funding.cancelled", "--event", "disbursement.funding.returned",
-	}
-	s.JSON(&made, create...)
+		"--event", "disbursement.funding.cancelled", "--event", "disbursement.funding.returned")
 	for _, kind := range kinds {
 		file := string(kind) + ".json"
 		s.fetch("/schemas/"+file, file)

@@ -52,7 +52,7 @@ func TestDrawReachesThePartner(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	subscription := w.Subscribe(data, e, "--auth", "hmac")
+	subscription := w.Subscribe(data, e.URL, "--auth", "hmac")
 	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
 	}
@@ -94,7 +94,7 @@ func TestThreeAttemptsAndNoMore(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	var first e2etest.RawRequest
 	for number := 1; number <= 3; number++ {
@@ -130,7 +130,7 @@ func TestKilledBetweenCommitAndDelivery(t *testing.T) {
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	// Without the worker's role the draw commits and nothing is sent.
 	s := w.Serve("--roles", "api")
 	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {

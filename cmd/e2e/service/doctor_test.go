@@ -132,7 +132,7 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 	old, fresh := secret.GenerateKey(), secret.GenerateKey()
 	ids := keyIDs(t, old+","+fresh)
 	w.Env["SSL_CERT_FILE"], w.Env["DRAWBRIDGE_SECRETS_KEY"] = e.CAFile, old
-	w.Subscribe(w.DemoData(), e)
+	w.Subscribe(w.DemoData(), e.URL)
 	keys := func(status int, configured string) e2etest.Check {
 		t.Helper()
 		w.Env["DRAWBRIDGE_SECRETS_KEY"] = configured

@@ -44,7 +44,7 @@ func TestDumpHoldsNoEchoedSecret(t *testing.T) {
 	t.Cleanup(end.Close)
 	w := e2etest.New(t)
 	data := w.DemoData()
-	w.Subscribe(data, &e2etest.Endpoint{URL: end.URL},
+	w.Subscribe(data, end.URL,
 		"--auth", "bearer", "--secret", token, "--header", "x-pin: "+key)
 	s := w.Serve()
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")

@@ -29,7 +29,7 @@ func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 	var arrived atomic.Int64
 	answers := endlessEndpoints(t, endpoints, &arrived)
 	db := w.Open(t)
-	w.Subscribe(data, &e2etest.Endpoint{URL: answers[0]}, "--auth", "none")
+	w.Subscribe(data, answers[0], "--auth", "none")
 	_, err := db.ExecContext(t.Context(), `
 		WITH made AS (
 		     INSERT INTO subscriptions

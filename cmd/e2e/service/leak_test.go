@@ -44,12 +44,8 @@ func TestSecretsShowNowhere(t *testing.T) {
 		"overlapping-former-secret",
 	}
 	subscribe := func(auth, value string, more ...string) e2etest.Subscription {
-		var made e2etest.Subscription
-		w.JSON(&made, append([]string{
-			"subscription", "create", "--partner", data.Partners[0].UID.String(), "--url", server.URL,
-			"--event", "all", "--auth", auth, "--secret", value, "--header", "x-api-key: " + hidden[2],
-		}, more...)...)
-		return made
+		return w.Subscribe(data, server.URL, append(more,
+			"--auth", auth, "--secret", value, "--header", "x-api-key: "+hidden[2])...)
 	}
 	s := w.Serve()
 	signed := subscribe("hmac", hidden[3])

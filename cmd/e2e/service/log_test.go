@@ -32,7 +32,7 @@ func TestLogJoinsCallAndAttemptAndNamesNobody(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e, "--auth", "hmac")
+	w.Subscribe(data, e.URL, "--auth", "hmac")
 	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
 	}

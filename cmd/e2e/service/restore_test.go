@@ -23,7 +23,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	api := w.Serve("--roles", "api")
 	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
@@ -84,7 +84,7 @@ func TestRunningProcessesNoticeARestoredDatabase(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	api := w.Serve("--roles", "api,console")
 	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
@@ -150,7 +150,7 @@ func TestQuarantineByHand(t *testing.T) {
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"] = e.CAFile
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	if got := w.Run("", "restore", "hold", "--reason", "recovered to 09:30"); got.Status != 0 {
 		t.Fatalf("ended with %d: %s", got.Status, got.Stderr)
 	}

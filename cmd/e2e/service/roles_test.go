@@ -27,7 +27,7 @@ func TestServiceOwnsNothing(t *testing.T) {
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
 	w.Env["DATABASE_URL"] = roles.owner.url
 	data := w.DemoData()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 
 	w.Env["DATABASE_URL"] = roles.service.url
 	db := w.Open(t)

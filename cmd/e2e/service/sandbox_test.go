@@ -142,7 +142,7 @@ func TestAFaultIsOrderedAndShown(t *testing.T) {
 	data := w.DemoData()
 	endpoint := e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"] = endpoint.CAFile
-	subscription := w.Subscribe(data, endpoint)
+	subscription := w.Subscribe(data, endpoint.URL)
 	s := w.Serve()
 	e2etest.Send(t, data, http.MethodPost, s.URL+"/api/v2/sandbox/faults",
 		map[string]any{"subscription_uid": subscription.UID, "fault": "bad_signature"})

@@ -81,7 +81,7 @@ func TestTraceLeadsFromTheCallToTheEndpoint(t *testing.T) {
 	w.Env["OTEL_BSP_SCHEDULE_DELAY"] = "50"
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e, "--auth", "hmac")
+	w.Subscribe(data, e.URL, "--auth", "hmac")
 	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
 		t.Fatalf("the draw answered %d", status)
 	}
@@ -112,7 +112,7 @@ func TestEndpointsHearOfNoTraceUnasked(t *testing.T) {
 	w.Env["DRAWBRIDGE_PPROF_LISTEN"] = "127.0.0.1:0"
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	if sent, found := e.Next(t).Value("traceparent"); found {
 		t.Errorf("the endpoint was sent the traceparent %q", sent)
@@ -152,7 +152,7 @@ func TestTrustRootsFromTheSettingsFile(t *testing.T) {
 	}
 	data := w.DemoData()
 	s := w.Serve()
-	w.Subscribe(data, e)
+	w.Subscribe(data, e.URL)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "delivered")
