@@ -172,8 +172,25 @@ func (d *document) item(step step, variables map[string]string) (collectionItem,
 	if err != nil {
 		return collectionItem{}, err
 	}
+	var status string
+	for _, answer := range call.Responses {
+		if strings.HasPrefix(answer.Name, "2") {
+			status = answer.Name
+			break
+		}
+	}
+	// The answer is checked, and what later requests need of it is kept.
+	after := []string{fmt.Sprintf(
+		`pm.test("answers %s", () => pm.response.to.have.status(%s));`, status, status)}
+	if len(step.Save) > 0 {
+		after = append(after, `const got = pm.response.json().result.data;`)
+	}
+	for _, variable := range step.Save {
+		after = append(after, fmt.Sprintf(`pm.collectionVariables.set(%q, %s);`,
+			variable.Name, variable.Value))
+	}
 	item := collectionItem{
-		Name: call.Summary, Event: []collectionEvent{call.after(step.Save)},
+		Name: call.Summary, Event: []collectionEvent{script("test", after...)},
 		Request: collectionRequest{
 			Method:      call.Method,
 			Description: call.Description,
@@ -193,27 +210,6 @@ func (d *document) item(step step, variables map[string]string) (collectionItem,
 		item.Name += ": " + strings.ToLower(call.example[:1]) + call.example[1:]
 	}
 	return item, item.Request.fill(call, variables)
-}
-
-// after checks the answer and keeps what later requests need of it.
-func (c call) after(save ordered[string]) collectionEvent {
-	var status string
-	for _, answer := range c.Responses {
-		if strings.HasPrefix(answer.Name, "2") {
-			status = answer.Name
-			break
-		}
-	}
-	lines := []string{fmt.Sprintf(
-		`pm.test("answers %s", () => pm.response.to.have.status(%s));`, status, status)}
-	if len(save) > 0 {
-		lines = append(lines, `const got = pm.response.json().result.data;`)
-	}
-	for _, variable := range save {
-		lines = append(lines, fmt.Sprintf(`pm.collectionVariables.set(%q, %s);`,
-			variable.Name, variable.Value))
-	}
-	return script("test", lines...)
 }
 
 // fill adds key and body.

@@ -60,26 +60,22 @@ func lenderRoot(base, currency string) (*yaml.Node, error) {
 	for _, key := range []string{"x-examples", "x-reading", "x-writing", "x-envelope"} {
 		removeChild(root, key)
 	}
-	setChild(root, codesKey, ownCodes(child(partner, codesKey), child(root, codesKey)))
+	// All error codes, those that are told in words of their own among them.
+	codes := plain(child(partner, codesKey))
+	for i, code := range codes.Content {
+		for _, own := range child(root, codesKey).Content {
+			if child(own, "code").Value == child(code, "code").Value {
+				codes.Content[i] = own
+			}
+		}
+	}
+	setChild(root, codesKey, codes)
 	setChild(child(root, "components"), "securitySchemes",
 		child(child(partner, "components"), "securitySchemes"))
 	if err := m.fetch(root); err != nil {
 		return nil, err
 	}
 	return root, nil
-}
-
-// ownCodes are all error codes, those that are told in words of their own among them.
-func ownCodes(all, own *yaml.Node) *yaml.Node {
-	codes := plain(all)
-	for i, code := range codes.Content {
-		for _, other := range own.Content {
-			if child(other, "code").Value == child(code, "code").Value {
-				codes.Content[i] = other
-			}
-		}
-	}
-	return codes
 }
 
 // merging completes a document from another one.
@@ -129,12 +125,21 @@ func removeChild(node *yaml.Node, key string) {
 }
 
 // fetch copies each component that the tree refers to and the root lacks, and what these refer
-// to in turn.
+// to in turn. It puts the properties of the schema that a schema extends before its own.
 func (m merging) fetch(node *yaml.Node) error {
-	if err := m.extend(node); err != nil {
-		return err
+	if extends := child(node, extendsKey); extends != nil {
+		base, err := m.copied(extends.Value)
+		if err != nil {
+			return err
+		}
+		for _, part := range []string{"required", "properties"} {
+			inherited := child(base, part)
+			inherited.Content = append(inherited.Content, child(node, part).Content...)
+			setChild(node, part, inherited)
+		}
+		removeChild(node, extendsKey)
 	}
-	if reference := child(node, "$ref"); reference != nil && node.Kind == yaml.MappingNode {
+	if reference := child(node, "$ref"); reference != nil {
 		if _, err := lookup(m.root, reference.Value); err == nil {
 			return nil
 		}
@@ -178,23 +183,4 @@ func plain(node *yaml.Node) *yaml.Node {
 		copied.Content[i] = plain(inner)
 	}
 	return &copied
-}
-
-// extend puts the properties of the schema that a schema extends before its own.
-func (m merging) extend(schema *yaml.Node) error {
-	extends := child(schema, extendsKey)
-	if extends == nil || schema.Kind != yaml.MappingNode {
-		return nil
-	}
-	base, err := m.copied(extends.Value)
-	if err != nil {
-		return err
-	}
-	for _, part := range []string{"required", "properties"} {
-		inherited := child(base, part)
-		inherited.Content = append(inherited.Content, child(schema, part).Content...)
-		setChild(schema, part, inherited)
-	}
-	removeChild(schema, extendsKey)
-	return nil
 }

@@ -79,7 +79,14 @@ func newLibrary(options Options) (*library, error) {
 		return nil, err
 	}
 	lib.addSummary(origin(base))
-	return lib, lib.addEgress(options.Egress)
+	// The networks that webhooks come from, for the firewalls of partners to read.
+	networks := map[string][]netip.Prefix{"addresses": append([]netip.Prefix{}, options.Egress...)}
+	body, err := json.Marshal(networks)
+	if err != nil {
+		return nil, fmt.Errorf("writing the networks of DRAWBRIDGE_EGRESS_CIDRS: %w", err)
+	}
+	lib.add("/egress.json", "application/json", append(body, '\n'))
+	return lib, nil
 }
 
 // addDocument publishes an OpenAPI document below a path, and has pages made from it from now on.
@@ -105,20 +112,6 @@ func (l *library) add(name, contentType string, body []byte) *file {
 	}
 	l.files[name] = added
 	return added
-}
-
-// addEgress publishes the networks that webhooks come from, for the firewalls of
-// partners to read.
-func (l *library) addEgress(networks []netip.Prefix) error {
-	published := struct {
-		Addresses []netip.Prefix `json:"addresses"`
-	}{append([]netip.Prefix{}, networks...)}
-	body, err := json.Marshal(published)
-	if err != nil {
-		return fmt.Errorf("writing the networks of DRAWBRIDGE_EGRESS_CIDRS: %w", err)
-	}
-	l.add("/egress.json", "application/json", append(body, '\n'))
-	return nil
 }
 
 // addContent stores the assets under addresses that change with their content, the

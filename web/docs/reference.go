@@ -66,7 +66,8 @@ func (d *document) operationView(op operation) (docsview.Operation, error) {
 	return shown, err
 }
 
-// addAnswers shows the fields of the successful answer's data and each example.
+// addAnswers shows the fields of the successful answer's data, and the examples: every success, and
+// the refusals among the operation's own errors.
 func addAnswers(shown *docsview.Operation, op operation) error {
 	for _, answer := range op.Responses {
 		for _, media := range answer.Value.Content {
@@ -78,7 +79,12 @@ func addAnswers(shown *docsview.Operation, op operation) error {
 				}
 			}
 			for _, sample := range media.Value.Examples {
-				if !sample.Value.belongsTo(op) {
+				var refusal struct {
+					Result struct{ Error struct{ Code string } }
+				}
+				err := sample.Value.Value.Decode(&refusal)
+				if name := refusal.Result.Error.Code; err != nil ||
+					name != "" && !slices.Contains(op.Errors, name) {
 					continue // the same at every operation
 				}
 				code, err := sample.Value.listing(answer.Name + " " + sample.Value.Summary)
@@ -90,19 +96,6 @@ func addAnswers(shown *docsview.Operation, op operation) error {
 		}
 	}
 	return nil
-}
-
-// belongsTo tells whether an answer is shown with the operation: every success, and
-// the refusals among the operation's own errors.
-func (e example) belongsTo(op operation) bool {
-	var answer struct {
-		Result struct{ Error struct{ Code string } }
-	}
-	if err := e.Value.Decode(&answer); err != nil {
-		return false
-	}
-	code := answer.Result.Error.Code
-	return code == "" || slices.Contains(op.Errors, code)
 }
 
 // listing is the example's value as JSON.

@@ -73,18 +73,16 @@ func NewEndpoint(t *testing.T, status string) *Endpoint {
 		Requests: make(chan RawRequest, 4000),
 	}
 	e.Answers(status)
-	go e.accept(listener)
-	return e
-}
-
-func (e *Endpoint) accept(listener net.Listener) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go e.answer(conn)
 		}
-		go e.answer(conn)
-	}
+	}()
+	return e
 }
 
 // answer reads requests off one connection until it closes.
