@@ -255,10 +255,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 		}
 	}
 	// Retention empties bodies and leaves the rest.
-	if _, err := s.DB.ExecContext(t.Context(),
-		`UPDATE events SET body = '', body_removed_at = now()`); err != nil {
-		t.Fatal(err)
-	}
+	s.Exec(t, `UPDATE events SET body = '', body_removed_at = now()`)
 	for _, event := range events(s, s.Home, "").Events {
 		if event.Body != nil {
 			t.Errorf("a removed body is %q", *event.Body)
@@ -442,9 +439,7 @@ func TestExpiredCursorsNameTheOldestThatWorks(t *testing.T) {
 	happen(s, s.Home, "a")
 	publish(s)
 	remove := func(condition string) {
-		if _, err := s.DB.ExecContext(t.Context(), `DELETE FROM feed `+condition); err != nil {
-			t.Fatal(err)
-		}
+		s.Exec(t, `DELETE FROM feed `+condition)
 	}
 	remove(`WHERE position = (SELECT min(position) FROM feed)`)
 	for _, rest := range []int{perApplication - 1, 0} {

@@ -630,13 +630,11 @@ func TestExamplesOfTheContractWork(t *testing.T) {
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
-	if _, err := s.DB.ExecContext(t.Context(), `
+	s.Exec(t, `
 		DO $$ BEGIN
 		    EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
 		                   current_database());
-		END $$`); err != nil {
-		t.Fatal(err)
-	}
+		END $$`)
 	s.DB.SetMaxIdleConns(0) // the setting is that of new connections
 	answer := s.Get("/v2/loan/" + uuid.NewString())
 	if answer.Status != http.StatusServiceUnavailable || answer.Code() != "UNAVAILABLE" ||

@@ -104,9 +104,7 @@ func TestScenariosThatDoNotFit(t *testing.T) {
 	if answer := play(map[string]any{"name": "rich"}); strings.Join(answer.Fields(), "") != "name" {
 		t.Errorf("another name answered %s", answer.Raw)
 	}
-	if _, err := s.DB.ExecContext(t.Context(), `UPDATE products SET active = false`); err != nil {
-		t.Fatal(err)
-	}
+	s.Exec(t, `UPDATE products SET active = false`)
 	if answer := play(map[string]any{"name": "approved"}); answer.Status != http.StatusConflict ||
 		answer.Message() != "there is no active product: have one set up by the lender" {
 		t.Errorf("without products it answered %s", answer.Raw)

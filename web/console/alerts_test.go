@@ -136,8 +136,7 @@ func TestWhatWasBegunIsListed(t *testing.T) {
 			        settled_at = settled_at - $2::interval
 			  WHERE application_uid = $1`,
 		} {
-			_, err := r.DB.ExecContext(t.Context(), statement, app.UID, age.String())
-			r.must(err)
+			r.exec(statement, app.UID, age.String())
 		}
 	}
 	b := r.signedIn()
@@ -172,7 +171,7 @@ func TestOverviewWithoutNumbers(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	b.fragment().get(paths.Home).wantStatus(t, http.StatusOK)
-	r.must(errOf(r.DB.ExecContext(r.Context(), `ALTER TABLE attention_items RENAME TO gone`)))
+	r.exec(`ALTER TABLE attention_items RENAME TO gone`)
 	if poll := b.fragment().get(paths.Home); poll.Status < http.StatusInternalServerError {
 		t.Errorf("a poll is answered %d: %s", poll.Status, poll.text("body"))
 	}
@@ -280,12 +279,11 @@ func TestOverviewStaysUpToDate(t *testing.T) {
 	if page, ok := live.next(); !ok || page.Find("tr[id^=item-]").Length() != 0 {
 		t.Fatal("the stream does not begin with a quiet overview")
 	}
-	_, err := r.DB.ExecContext(t.Context(), `
+	r.exec(`
 		INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
 		                             last_seen_at)
 		VALUES (gen_random_uuid(), 'mail_failed', 'e-mails', 'problem', 'none went out', 1, now(),
 		        now())`)
-	r.must(err)
 	for {
 		page, ok := live.next()
 		if !ok {
@@ -392,12 +390,11 @@ func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
 func TestSystemPage(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	_, err := r.DB.ExecContext(t.Context(), `
+	r.exec(`
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us)
 		VALUES (gen_random_uuid(), 'bridge-1', 77, '{api,worker}', '0.2.0', now(), now(), 2500000),
 		       (gen_random_uuid(), 'bridge-2', 78, '{console}', '0.2.0', now(),
 		        now() - interval '2 minutes', 100)`)
-	r.must(err)
 	r.subscribe(r.receiver().URL)
 	r.publish("Approved")
 	text := r.signedIn().get(paths.System).wantStatus(t, http.StatusOK).text("main")

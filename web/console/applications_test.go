@@ -112,14 +112,13 @@ func TestApplicationList(t *testing.T) {
 func TestApplicationListPages(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	_, err := r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		INSERT INTO applications
 		SELECT gen_random_uuid(), merchant_uid, partner_uid, source, status, communications,
 		       external_reference, requested_amount, NULL, borrower_first_name, borrower_last_name,
 		       borrower_email, NULL, NULL, project_name, NULL, NULL, NULL, false, NULL, NULL, NULL,
 		       created_at, updated_at
 		  FROM applications, generate_series(1, 60)`)
-	r.must(err)
 	b := r.signedIn()
 	first := b.get(paths.Applications)
 	older, _ := first.find(".pager a[rel=next]").Attr("href")

@@ -158,9 +158,6 @@ func (a answer) wantStatus(t *testing.T, want int) answer {
 // textOf is what an element says, trimmed.
 func textOf(_ int, element *goquery.Selection) string { return strings.TrimSpace(element.Text()) }
 
-// errOf drops a result and keeps the error.
-func errOf[T any](_ T, err error) error { return err }
-
 // hmacHex signs as the specification says.
 func hmacHex(key, body string) string {
 	mac := hmac.New(sha256.New, []byte(key))

@@ -27,14 +27,12 @@ func (r *harness) failures(count int) []delivery.Delivery {
 		r.publish(fmt.Sprintf("Step %d", n+1))
 		r.ahead.Add(int64(time.Second))
 	}
-	_, err := r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		UPDATE deliveries
 		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
 		       last_http_status = 503, last_error_class = 'http_5xx', last_duration_us = 1000
 		 WHERE state = 'pending'`)
-	r.must(err)
-	_, err = r.DB.ExecContext(r.Context(), `DELETE FROM river_job`)
-	r.must(err)
+	r.exec(`DELETE FROM river_job`)
 	r.ahead.Add(int64(time.Second))
 	return r.list()
 }
@@ -60,10 +58,8 @@ func (b *browser) begin(form url.Values) string {
 
 func (r *harness) auditedBulk(action string) int {
 	r.Helper()
-	var count int
-	r.must(r.DB.GetContext(r.Context(), &count,
-		`SELECT count(*) FROM audit_log WHERE action = $1 AND actor = $2`, action, supportEmail))
-	return count
+	return r.count(
+		`SELECT count(*) FROM audit_log WHERE action = $1 AND actor = $2`, action, supportEmail)
 }
 
 func TestBulkResendOfSelectedDeliveries(t *testing.T) {
@@ -242,7 +238,7 @@ func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 	b := r.signedIn()
 	r.subscribe(r.receiver().URL)
 	original := r.failures(1)[0]
-	_, err := r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		WITH event AS (
 			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 			                    application_uid, status, body)
@@ -257,7 +253,6 @@ func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 		SELECT gen_random_uuid(), occurred_at, $2, event_uid, occurred_at, kind, application_uid,
 		       status, 'failed', false
 		  FROM event`, original.EventUID, original.SubscriptionUID)
-	r.must(err)
 	page := b.begin(url.Values{"all": {"1"}, "filter": {"state=failed"}})
 	confirm := url.Values{"planned": {"1101"}, "reason": {"outage"}}
 	refused := b.post(page+"/confirm", confirm).wantStatus(t, http.StatusBadRequest)

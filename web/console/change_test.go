@@ -83,9 +83,7 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 	b := r.asOperator()
 	r.subscribe(r.receiver().URL)
 	for _, status := range lending.AllApplicationStatuses() {
-		_, err := r.DB.ExecContext(t.Context(),
-			`UPDATE applications SET status = $2 WHERE application_uid = $1`, r.application, string(status))
-		r.must(err)
+		r.exec(`UPDATE applications SET status = $2 WHERE application_uid = $1`, r.application, string(status))
 		page := b.get(paths.To(paths.Application, r.application.String())).wantStatus(t, http.StatusOK)
 		var want []string
 		for _, to := range status.Next() {

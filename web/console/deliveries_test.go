@@ -262,10 +262,9 @@ func TestSubscriptionList(t *testing.T) {
 // fail uses up the attempts of a delivery.
 func (r *harness) fail(sent delivery.Delivery) {
 	r.Helper()
-	_, err := r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		UPDATE deliveries
 		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
 		       last_error_class = 'timeout', finished_at = $2
 		 WHERE delivery_uid = $1`, sent.UID, r.DB.Now())
-	r.must(err)
 }

@@ -16,11 +16,8 @@ func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered()
-	_, err := r.Webhooks.Subscriptions.DB.ExecContext(t.Context(), `
+	r.exec(`
 		UPDATE events SET body = '', body_removed_at = now() WHERE event_uid = $1`, delivery.EventUID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text("#body-sent"); !strings.Contains(got, "Removed by retention") {
 		t.Errorf("the body's panel says %q", got)

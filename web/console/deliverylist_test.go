@@ -94,11 +94,11 @@ func TestSavedViews(t *testing.T) {
 	if got := strings.Join(links(b), ""); got != builtIn {
 		t.Errorf("after removing there are %s", got)
 	}
-	r.must(errOf(r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
 		SELECT gen_random_uuid(), user_uid, 'view ' || n, $1, '', now()
 		  FROM users, generate_series(1, 50) AS n
-		 WHERE email = $2`, paths.Deliveries, supportEmail)))
+		 WHERE email = $2`, paths.Deliveries, supportEmail)
 	full := url.Values{"path": {paths.Deliveries}, "filter": {"code=503"}, "name": {"view 50"}}
 	b.post(paths.SavedViews, full).wantStatus(t, http.StatusSeeOther)
 	full.Set("name", "view 51")
@@ -118,7 +118,7 @@ func TestExportDeliveries(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
-	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE partners SET name = '=cmd|''/C calc''!A0'`)))
+	r.exec(`UPDATE partners SET name = '=cmd|''/C calc''!A0'`)
 	file := b.post(paths.DeliveriesCSV, url.Values{"filter": {"state=retrying"}}).
 		wantStatus(t, http.StatusOK)
 	if got := file.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/csv") {
@@ -233,8 +233,7 @@ func TestListThatCannotBeLoaded(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	deliverAll(r)
-	r.must(errOf(r.DB.ExecContext(r.Context(),
-		`ALTER TABLE deliveries RENAME COLUMN resent_by TO resent_by_gone`)))
+	r.exec(`ALTER TABLE deliveries RENAME COLUMN resent_by TO resent_by_gone`)
 	page := b.get(paths.Deliveries).wantStatus(t, http.StatusServiceUnavailable)
 	if got := page.text("main .empty"); !strings.Contains(got, "could not be loaded") {
 		t.Errorf("the page says %q", got)
@@ -357,7 +356,8 @@ func TestAttemptsNameTheirOwnURL(t *testing.T) {
 	}
 	for range 2 {
 		r.pass(12 * time.Minute)
-		r.must(errOf(r.Webhooks.Deliveries.EnqueueDue(r.Context())))
+		_, err := r.Webhooks.Deliveries.EnqueueDue(r.Context())
+		r.must(err)
 		r.work()
 	}
 	r.watch()

@@ -82,11 +82,10 @@ func TestEmailExplainsItsState(t *testing.T) {
 		}},
 		{"unknown", func(r *harness) uuid.UUID {
 			uid := r.mail(email.KindTask, nil)
-			_, err := r.DB.ExecContext(r.Context(), `
+			r.exec(`
 				UPDATE emails SET state = 'failed', outcome_unknown = true, finished_at = created_at,
 				                  next_attempt_at = NULL, reason = 'outcome unknown: it was cut'
 				 WHERE email_uid = $1`, uid)
-			r.must(err)
 			return uid
 		}, map[string]string{
 			".headline": "Task Unknown", "[aria-label=Diagnosis]": "It may or may not have arrived",

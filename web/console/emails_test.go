@@ -252,12 +252,11 @@ func TestFailedEmailsOfATimeAreListed(t *testing.T) {
 	r := newHarness(t)
 	for _, age := range []string{"10 minutes", "2 days", "10 days"} {
 		uid := r.mail(email.KindTask, nil)
-		_, err := r.DB.ExecContext(t.Context(), `
+		r.exec(`
 			UPDATE emails
 			   SET state = 'failed', next_attempt_at = NULL, finished_at = created_at,
 			       created_at = created_at - $2::interval
 			 WHERE email_uid = $1`, uid, age)
-		r.must(err)
 	}
 	b := r.signedIn()
 	day := 24 * time.Hour

@@ -145,7 +145,7 @@ func TestAChangedURLHasNotFailed(t *testing.T) {
 	server := r.receiver(status(http.StatusServiceUnavailable))
 	made, _ := r.subscribe(server.URL + "/then")
 	r.useUp("Approved")
-	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE subscriptions SET state = 'failing'`)))
+	r.exec(`UPDATE subscriptions SET state = 'failing'`)
 	r.pass(time.Minute)
 	r.amend(made.UID, subscription.Patch{URL: new(server.URL + "/now")})
 	failed := url.Values{"delivery": {r.list()[0].UID.String()}}

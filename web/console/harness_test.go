@@ -122,6 +122,16 @@ func (r *harness) must(err error) {
 	}
 }
 
+func (r *harness) exec(statement string, args ...any) {
+	r.Helper()
+	r.Exec(r, statement, args...)
+}
+
+func (r *harness) count(query string, args ...any) int {
+	r.Helper()
+	return r.Count(r, query, args...)
+}
+
 func (r *harness) do(use func(ctx context.Context, tx *postgres.Tx) error) {
 	r.Helper()
 	r.Do(r, use)

@@ -68,9 +68,7 @@ func TestAProcessWithOtherKeysIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	made, _ := r.subscribe(r.receiver().URL)
-	_, err := r.DB.ExecContext(t.Context(), `
-		UPDATE subscriptions SET stopped_at = '2026-11-28 10:00:00Z'`)
-	r.must(err)
+	r.exec(`UPDATE subscriptions SET stopped_at = '2026-11-28 10:00:00Z'`)
 	text := r.asOperator().get(paths.To(paths.Subscription, made.UID.String())).
 		wantStatus(t, http.StatusOK).text("main")
 	const want = "Stopped since 2026-11-28T10:00:00Z: a process has another DRAWBRIDGE_SECRETS_KEY"
@@ -95,8 +93,7 @@ func TestDamagedSecretBreaksNoPage(t *testing.T) {
 			t.Parallel()
 			r := newHarness(t)
 			made, value := r.subscribe(r.receiver().URL)
-			_, err := r.DB.ExecContext(t.Context(), `UPDATE subscriptions SET `+column+` = 'v1.damaged'`)
-			r.must(err)
+			r.exec(`UPDATE subscriptions SET ` + column + ` = 'v1.damaged'`)
 			b, uid := r.asOperator(), made.UID.String()
 			for _, tab := range []string{"activity", "configuration", "secret", "health", "versions"} {
 				page := b.get(paths.SubscriptionTab(uid, tab)).wantStatus(t, http.StatusOK)

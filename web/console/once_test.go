@@ -381,9 +381,8 @@ func (d *desk) serverForms() map[string]func() sending {
 		},
 		"console.queue.act": func() sending {
 			name := d.next("queue")
-			_, err := d.DB.ExecContext(d.Context(), `INSERT INTO river_queue (name, created_at, updated_at)
+			d.exec(`INSERT INTO river_queue (name, created_at, updated_at)
 				VALUES ($1, now(), now())`, name)
-			d.must(err)
 			return d.sends(paths.To(paths.QueueAct, name, "pause"))
 		},
 		"console.receiver.set": func() sending { return d.asks(paths.Receiver) },

@@ -137,8 +137,7 @@ func TestTheProviderAloneLetsNobodyIn(t *testing.T) {
 	if p.audits("user.create") != 1 {
 		t.Error("the new user is not in the audit log")
 	}
-	_, err := p.DB.ExecContext(t.Context(), `UPDATE users SET disabled_at = now()`)
-	p.must(err)
+	p.exec(`UPDATE users SET disabled_at = now()`)
 	p.signIn(p.stranger(), person("f", "new@welcome.example", true)).
 		wantStatus(t, http.StatusUnauthorized)
 }

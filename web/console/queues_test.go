@@ -23,11 +23,10 @@ func (r *harness) riverConsole(w http.ResponseWriter, q *http.Request) {
 // addJob adds a job of deliveries in a state.
 func (r *harness) addJob(state string) {
 	r.Helper()
-	_, err := r.DB.ExecContext(r.Context(), `
+	r.exec(`
 		INSERT INTO river_job (kind, queue, state, args, max_attempts, attempt, finalized_at)
 		VALUES ('deliver', 'webhook', $1, '{}', 3, 1,
 		        CASE WHEN $1::river_job_state = 'discarded' THEN now() END)`, state)
-	r.must(err)
 }
 
 func TestQueues(t *testing.T) {
@@ -56,9 +55,8 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 	r := newHarness(t)
 	b := r.admin()
 	b.post(paths.To(paths.QueueAct, "webhook", "pause"), nil).wantStatus(t, http.StatusNotFound)
-	_, err := r.DB.ExecContext(r.Context(), `INSERT INTO river_queue (name, created_at, updated_at)
+	r.exec(`INSERT INTO river_queue (name, created_at, updated_at)
 		VALUES ('webhook', now(), now())`)
-	r.must(err)
 	paused := func() bool {
 		var is bool
 		r.must(r.DB.Get(&is, `SELECT paused_at IS NOT NULL FROM river_queue WHERE name = 'webhook'`))

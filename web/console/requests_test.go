@@ -110,13 +110,12 @@ func TestRequestLog(t *testing.T) {
 func TestRequestLogPages(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	_, err := r.DB.ExecContext(t.Context(), `
+	r.exec(`
 		INSERT INTO api_requests (request_uid, at, request_id, method, route, path, authenticated,
 		        status, replayed, duration_us, bytes_in, bytes_out, address, user_agent)
 		SELECT gen_random_uuid(), now() - n * interval '1 second', 'r', 'GET', '/r', '/p', false, 200,
 		       false, 1, 1, 1, 'a', 'u'
 		  FROM generate_series(1, 120) AS n`)
-	r.must(err)
 	b := r.signedIn()
 	seen, next := map[string]bool{}, paths.Requests
 	for next != "" {

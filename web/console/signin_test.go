@@ -44,10 +44,7 @@ func TestSignIn(t *testing.T) {
 // audits counts the entries of an action.
 func (r *harness) audits(action string) int {
 	r.Helper()
-	var count int
-	r.must(r.DB.GetContext(r.Context(), &count,
-		`SELECT count(*) FROM audit_log WHERE action = $1`, action))
-	return count
+	return r.count(`SELECT count(*) FROM audit_log WHERE action = $1`, action)
 }
 
 func TestSignInRefusals(t *testing.T) {
@@ -227,8 +224,7 @@ func TestSessionEnds(t *testing.T) {
 			})
 		}},
 		{"when the table is cleared", func(r *harness) {
-			_, err := r.DB.ExecContext(r.Context(), `DELETE FROM sessions`)
-			r.must(err)
+			r.exec(`DELETE FROM sessions`)
 		}},
 	}
 	for _, test := range tests {

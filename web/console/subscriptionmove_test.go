@@ -153,11 +153,10 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.asOperator()
-	_, err := r.DB.ExecContext(t.Context(), `
+	r.exec(`
 		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
 		SELECT gen_random_uuid(), $1, 'Roofs ' || n, now() + n * interval '1 second'
 		  FROM generate_series(1, 501) AS n`, r.Partner)
-	r.must(err)
 	made, _ := r.subscribe("https://hooks.example/")
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		chosen := append(r.merchantUIDs("Roofs 1"), r.merchantUIDs("Roofs 501")...)

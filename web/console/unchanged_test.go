@@ -20,8 +20,8 @@ func TestWhatIsSoAlreadyIsNoChange(t *testing.T) {
 	product := r.NewProduct(t, "SOLAR", "50,50")
 	app := r.Loan(t, product)
 	offer, _ := lending.SelectedOffer(r.Get(t, app.UID).Offers, product.UID)
-	r.must(errOf(r.DB.ExecContext(t.Context(), `UPDATE sign_in_settings
-		SET second_factor_roles = '{operator,support}'`)))
+	r.exec(`UPDATE sign_in_settings
+		SET second_factor_roles = '{operator,support}'`)
 	recorded := r.recorded(app.UID)
 	for _, test := range []struct {
 		name, path string

@@ -268,9 +268,7 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	lost := beginRuns(t, h)[0]
-	if _, err := h.DB.ExecContext(t.Context(), `UPDATE river_job SET attempt = 0`); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, `UPDATE river_job SET attempt = 0`)
 	job := beginRuns(t, h)[0]
 	run(t, h, lost, 1)
 	if count := len(endpoint.Requests()); count != 0 || len(notedAt(t, h)) > 0 {
@@ -345,12 +343,9 @@ func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
-	_, err := h.DB.ExecContext(t.Context(), `
+	h.Exec(t, `
 		INSERT INTO river_job (args, kind, max_attempts, queue, state)
 		SELECT args, kind, max_attempts, queue, state FROM river_job`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	jobs := beginRuns(t, h)
 	var sending sync.WaitGroup
 	sending.Go(func() { run(t, h, jobs[0], 1) })
@@ -374,21 +369,16 @@ func TestForgetBegun(t *testing.T) {
 	h := webhooktest.New(t)
 	h.Subscribe(t, webhooktest.NewReceiver(t, nil).URL, nil)
 	h.Publish(t)
-	_, err := h.DB.ExecContext(t.Context(), `
+	h.Exec(t, `
 		INSERT INTO begun_attempts
 		SELECT delivery_uid, created_at, 1, 7, now(), now() FROM deliveries
 		 UNION ALL
 		SELECT gen_random_uuid(), now(), 1, 7, now(), now()`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 1 {
 		t.Errorf("%d notes were forgotten, want that of no delivery (%v)", count, err)
 	}
-	if _, err := h.DB.ExecContext(t.Context(), `
-		UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL`); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, `
+		UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL`)
 	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 1 {
 		t.Errorf("%d notes were forgotten, want that of the cancelled one (%v)", count, err)
 	}

@@ -72,10 +72,7 @@ func TestDatabaseRefusesUnsoundDeliveries(t *testing.T) {
 			t.Errorf("%s: the database answered %v", change, err)
 		}
 	}
-	if _, err := h.DB.ExecContext(t.Context(),
-		`SELECT drawbridge_make_partitions(now(), now(), 12)`); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, `SELECT drawbridge_make_partitions(now(), now(), 12)`)
 	if without := h.Count(t, `
 		SELECT count(*)
 		  FROM pg_inherits i

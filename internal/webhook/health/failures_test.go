@@ -15,15 +15,12 @@ func TestFailuresAreSplit(t *testing.T) {
 	h := webhooktest.New(t)
 	made, _ := h.Subscribe(t, "https://hooks.partner.example/ledger", nil)
 	now := h.Clock.Now().UTC().Truncate(time.Hour)
-	_, err := h.DB.ExecContext(t.Context(), `
+	h.Exec(t, `
 		INSERT INTO subscription_errors (subscription_uid, hour, error_class, http_status, attempts,
 		                                 first_seen, last_seen, error)
 		SELECT $1, $2::timestamptz - ago * interval '1 hour', 'http_5xx', 500 + kind, kind, now(),
 		       now(), ''
 		  FROM generate_series(1, 6) AS kind, unnest(ARRAY[0, 7, 30]) AS ago`, made.UID, now)
-	if err != nil {
-		t.Fatal(err)
-	}
 	split := func(by health.Split) []health.FailurePart {
 		t.Helper()
 		parts, err := h.Health.Failures(t.Context(), now.Add(-12*time.Hour), now.Add(time.Minute),

@@ -67,14 +67,11 @@ func TestTallyIsSmallBesideCalls(t *testing.T) {
 			t.Parallel()
 			h := webhooktest.New(t)
 			made, _ := h.Subscribe(t, webhooktest.NewReceiver(t, webhooktest.Answering(200)).URL, nil)
-			_, err := h.DB.ExecContext(t.Context(), `
+			h.Exec(t, `
 				INSERT INTO attempt_outcomes (subscription_uid, delivery_uid, ended_at, http_status,
 				                              duration_us, attempts, delivered)
 				SELECT $1, drawbridge_uid($2), $2, 200, 1000, 1, 1
 				  FROM generate_series(1, $3)`, made.UID, h.Clock.Now(), outcomes)
-			if err != nil {
-				t.Fatal(err)
-			}
 			if test.called {
 				h.Deliveries.Gate.Begin()()
 			}
