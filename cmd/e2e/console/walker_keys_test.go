@@ -4,7 +4,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -107,16 +104,6 @@ func (w *walker) stand(control string) stop {
 	// What is not JSON is no page yet.
 	_ = json.Unmarshal([]byte(w.look(fmt.Sprintf(stand, quoted(control)))), &at)
 	return at
-}
-
-// minds lets the browser treat a window as the one in front, as that is which
-// somebody types into.
-func minds() chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled,
-			emulation.SetFocusEmulationEnabledParams{Enabled: true})
-		return err
-	})
 }
 
 // key presses keys as they are on a keyboard.

@@ -144,7 +144,7 @@ func (w *walker) opens() {
 	w.Helper()
 	w.browser = newBrowserWithin(w.T, 25*time.Minute)
 	// Without motion the page stands where the focus is as soon as it has it.
-	do(w.T, w.browser, emulate(look{width: wide, scheme: "light"}), minds(), keeps(w.folder))
+	do(w.T, w.browser, emulate(look{width: wide, scheme: "light"}), focused(), keeps(w.folder))
 	if w.plain {
 		do(w.T, w.browser, withoutScript())
 	}

@@ -281,15 +281,14 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	db := w.Open(t)
 	checkLoans(t, db, loans)
 	waitUntilSettled(t, db, 2*time.Minute)
-	var drawEvents int
-	err := db.GetContext(t.Context(), &drawEvents, `
+	drawEvents := e2etest.Count(t, db, `
 		SELECT count(*)
 		  FROM deliveries d JOIN events e ON e.event_uid = d.event_uid
 		  JOIN applications a ON a.application_uid = e.application_uid
 		 WHERE a.external_reference LIKE 'draws-%'
 		   AND d.state = 'delivered' AND e.status = 'FUNDING_REQUESTED'`)
-	if err != nil || drawEvents != 3*loans {
-		t.Errorf("%d events of %d draws arrived (%v)", drawEvents, 3*loans, err)
+	if drawEvents != 3*loans {
+		t.Errorf("%d events of %d draws arrived", drawEvents, 3*loans)
 	}
 	b.tellsOf(w, db)
 	t.Logf("%d loans, %d draws, %d kills, %d calls repeated", loans, 3*loans, kills, b.repeats.Load())
@@ -355,12 +354,8 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 // tellsOf reads what the API and the console say of one of the loans.
 func (b *borrowers) tellsOf(w *e2etest.Harness, db *postgres.DB) {
 	b.t.Helper()
-	var uid string
-	err := db.GetContext(b.t.Context(), &uid, `
+	uid := e2etest.Value[string](b.t, db, `
 		SELECT application_uid FROM applications WHERE external_reference LIKE 'draws-%' LIMIT 1`)
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	var loan struct {
 		Amount        string            `json:"loan_amount"`
 		Drawn         string            `json:"drawn_amount"`

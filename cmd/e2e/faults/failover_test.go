@@ -139,7 +139,7 @@ func (u *underLoad) nothingLost() *postgres.DB {
 	}
 	checkLoans(t, db, loans)
 	u.repeatAll()
-	ended := count(t, db, `
+	ended := e2etest.Count(t, db, `
 		SELECT count(*)
 		  FROM deliveries d JOIN applications a USING (application_uid)
 		 WHERE a.external_reference LIKE 'draws-%'
@@ -187,7 +187,7 @@ func TestFaultSwitchover(t *testing.T) {
 	promoted := u.nothingLost()
 	const attempts = `SELECT count(*) FROM attempts`
 	waittest.Within(t, time.Minute, "the old primary has what the new one has", func() bool {
-		return count(t, demoted, attempts) == count(t, promoted, attempts)
+		return e2etest.Count(t, demoted, attempts) == e2etest.Count(t, promoted, attempts)
 	})
 }
 

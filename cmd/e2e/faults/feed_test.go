@@ -119,13 +119,13 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	l.use(api)
 	db := w.Open(t)
 	waittest.Within(t, time.Minute, "the demo's events are in the feed", func() bool {
-		return count(t, db, `SELECT count(*) FROM outbox`) == 0
+		return e2etest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	start, err := l.read(t.Context(), "after=latest")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
+	before := e2etest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
 
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -148,9 +148,9 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	loading.Wait()
 	waitUntilSettled(t, db, 5*time.Minute)
 	waittest.Within(t, time.Minute, "the events are in the feed", func() bool {
-		return count(t, db, `SELECT count(*) FROM outbox`) == 0
+		return e2etest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
-	all := count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
+	all := e2etest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
 	waittest.Within(t, time.Minute, "anyone who follows the feed has them", func() bool {
 		return fed.size() >= all
 	})

@@ -199,12 +199,8 @@ func TestFaultSlowNames(t *testing.T) {
 	if got := receivers["slow"].deliveries(); got != events {
 		t.Errorf("%d of %d deliveries came by the slow name", got, events)
 	}
-	var uid string
-	err = db.GetContext(t.Context(), &uid,
+	uid := e2etest.Value[string](t, db,
 		`SELECT delivery_uid FROM deliveries WHERE state = 'failed' LIMIT 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	visit(t, s.URL).says(at(paths.Delivery, uid), "3 attempts of at most 3",
 		"ime ran out while the name was looked up")
 	status := e2etest.Call(t, w.DemoData(), http.MethodGet, s.URL+"/readyz", "")

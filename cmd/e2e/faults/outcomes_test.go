@@ -11,19 +11,9 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/processes"
 	"drawbridge/internal/waittest"
 )
-
-// count is a number from the database.
-func count(t *testing.T, db *postgres.DB, query string, args ...any) (number int) {
-	t.Helper()
-	if err := db.GetContext(t.Context(), &number, query, args...); err != nil {
-		t.Fatal(err)
-	}
-	return number
-}
 
 // TestFaultOutcomesWhileTheDatabaseIsAway takes the database away from a process with
 // requests and e-mails on their way, and gives it back when it knows how they ended:
@@ -137,7 +127,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	stopper := w.Open(t)
 	var tx *sqlx.Tx
 	waittest.Within(t, time.Minute, "much is taken and little sent", func() bool {
-		if count(t, db, running) < taken {
+		if e2etest.Count(t, db, running) < taken {
 			return false
 		}
 		// From here on it begins what it can, and can give none of the others back.
@@ -148,7 +138,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if count(t, db, running) >= taken {
+		if e2etest.Count(t, db, running) >= taken {
 			return true
 		}
 		if err := tx.Rollback(); err != nil {
@@ -168,21 +158,18 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Within(t, time.Minute, "what it asked the database for is done", func() bool {
-		return count(t, db, `
+		return e2etest.Count(t, db, `
 			SELECT count(*)
 			  FROM pg_stat_activity
 			 WHERE datname = current_database()
 			   AND pid <> pg_backend_pid()`) == 0
 	})
-	var dead string
-	if err := db.GetContext(t.Context(), &dead, `
+	dead := e2etest.Value[string](t, db, `
 		SELECT DISTINCT attempted_by[array_upper(attempted_by, 1)]
 		  FROM river_job
-		 WHERE state = 'running' AND queue = 'webhook'`); err != nil {
-		t.Fatal(err)
-	}
-	begun := count(t, db, begunOnes)
-	if left := count(t, db, running); begun == 0 || begun >= left {
+		 WHERE state = 'running' AND queue = 'webhook'`)
+	begun := e2etest.Count(t, db, begunOnes)
+	if left := e2etest.Count(t, db, running); begun == 0 || begun >= left {
 		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
 	}
 	release()
@@ -192,7 +179,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	sent := time.Since(heir)
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
 	waittest.Within(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
-		return count(t, db, `
+		return e2etest.Count(t, db, `
 			SELECT count(*)
 			  FROM river_job
 			 WHERE attempted_by[array_upper(attempted_by, 1)] = $1
@@ -214,12 +201,12 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if found.unknown == 0 || found.unknown > begun {
 		t.Errorf("%d attempts were begun and %d are unknown", begun, found.unknown)
 	}
-	late := count(t, db, `
+	late := e2etest.Count(t, db, `
 		SELECT count(*) FROM attempts WHERE error_class = 'unknown' AND started_at > $1`, killed)
 	if late > 0 {
 		t.Errorf("%d unknown attempts show when they were found", late)
 	}
-	if left := count(t, db, begunOnes); left > 0 {
+	if left := e2etest.Count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
 	t.Logf("%d begun; %+v, sent %s and taken over %s after the next start, settled %s after the kill",
@@ -239,7 +226,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 	l.use(w.Serve("--roles", "api"))
 	l.getKnown(db, w.Serve("--roles", "worker"), w.Serve("--roles", "worker"))
 	release, before := r.hold(), r.deliveries()
-	ended := count(t, db, `SELECT count(*) FROM attempts`)
+	ended := e2etest.Count(t, db, `SELECT count(*) FROM attempts`)
 	l.createTasks(tasks)
 	waittest.Within(t, time.Minute, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
@@ -258,7 +245,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 		case <-over:
 			watching = false
 		case <-time.After(100 * time.Millisecond):
-			if gone := count(t, db, `SELECT count(*) FROM attempts`) - ended; gone > 0 {
+			if gone := e2etest.Count(t, db, `SELECT count(*) FROM attempts`) - ended; gone > 0 {
 				t.Fatalf("%d attempts ended while their requests are answered", gone)
 			}
 		}

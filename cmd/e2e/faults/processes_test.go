@@ -25,12 +25,7 @@ func committed(t *testing.T, db *postgres.DB, titles []string) []string {
 	t.Helper()
 	var found []string
 	for _, title := range titles {
-		var count int
-		err := db.GetContext(t.Context(), &count, `SELECT count(*) FROM tasks WHERE title = $1`, title)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if count > 0 {
+		if e2etest.Count(t, db, `SELECT count(*) FROM tasks WHERE title = $1`, title) > 0 {
 			found = append(found, title)
 		}
 	}

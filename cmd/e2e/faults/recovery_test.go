@@ -62,20 +62,13 @@ func TestPointInTimeRecovery(t *testing.T) {
 	draw(t, api, data, "middle") // which waits at the moment that is recovered
 	api.Stop()
 	db := w.Open(t)
-	var moment string
-	if err := db.GetContext(t.Context(), &moment, `SELECT clock_timestamp()::text`); err != nil {
-		t.Fatal(err)
-	}
+	moment := e2etest.Value[string](t, db, `SELECT clock_timestamp()::text`)
 	worker := w.Serve("--roles", "worker")
 	waited, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(waited, "delivered")
 	worker.Stop()
 	w.JSON(new(any), "partner", "create", "--name", "Made By Mistake")
-	var segment string
-	err := db.GetContext(t.Context(), &segment, `SELECT pg_walfile_name(pg_switch_wal())`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	segment := e2etest.Value[string](t, db, `SELECT pg_walfile_name(pg_switch_wal())`)
 	waittest.Within(t, time.Minute, "the log is archived", func() bool {
 		_, err := os.Stat(filepath.Join(archive, segment))
 		return err == nil

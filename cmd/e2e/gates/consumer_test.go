@@ -150,14 +150,11 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var total int
-	if err := db.GetContext(t.Context(), &total, `
+	total := e2etest.Count(t, db, `
 		SELECT count(*)
 		  FROM events
 		 WHERE merchant_uid = (SELECT merchant_uid FROM applications WHERE application_uid = $1)`,
-		s.data.Loans[0].UID); err != nil {
-		t.Fatal(err)
-	}
+		s.data.Loans[0].UID)
 	consumer := s.start(t, journal, command, wrong[kills%len(wrong)])
 	defer func() { _, _ = consumer.Process.Kill(), consumer.Wait() }()
 	waittest.Within(t, time.Minute, "everything is booked", func() bool {

@@ -29,10 +29,7 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 	command := regexp.MustCompile(`(?m)^ *curl (?:.*\\\n)*.*$`).FindString(server.Logged())
 	const settled = `SELECT count(*) FROM deliveries
 		WHERE event = 'disbursement.funding.settled' AND state = 'delivered'`
-	var before int
-	if err := db.GetContext(t.Context(), &before, settled); err != nil {
-		t.Fatal(err)
-	}
+	before := e2etest.Count(t, db, settled)
 	for range 2 {
 		answer, err := exec.CommandContext(t.Context(), "bash", "-c", command+" --silent --fail").Output()
 		if err != nil || !strings.Contains(string(answer), `"statusCode":201`) {
