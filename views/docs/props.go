@@ -70,7 +70,6 @@ type Link struct{ Href, Label string }
 // Entry is one line of the contents. Method is a badge, empty for a heading.
 type Entry struct {
 	ID, Label, Method string
-	Level             int
 }
 
 // Code is a listing.

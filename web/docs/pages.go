@@ -236,9 +236,8 @@ func referencePage(l *library, frame docsview.Page, prose string) (templ.Compone
 		frame.Contents = append(frame.Contents,
 			docsview.Entry{ID: section.ID, Label: section.Title})
 		for _, op := range section.Operations {
-			frame.Contents = append(frame.Contents, docsview.Entry{
-				ID: op.ID, Label: op.Summary, Method: op.Method, Level: 1,
-			})
+			frame.Contents = append(frame.Contents,
+				docsview.Entry{ID: op.ID, Label: op.Summary, Method: op.Method})
 		}
 	}
 	return docsview.Reference(docsview.ReferenceProps{
