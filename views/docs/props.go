@@ -111,9 +111,8 @@ type Operation struct {
 
 // Section is a group of operations.
 type Section struct {
-	ID, Title  string
-	Prose      string
-	Operations []Operation
+	ID, Title, Prose string
+	Operations       []Operation
 }
 
 // ErrorCode is one entry of the closed list of specification section 7.
@@ -151,11 +150,9 @@ type Step struct {
 // Vector is one published signature test: a receiver must call it genuine, or
 // not.
 type Vector struct {
-	Name   string `json:"name"`
-	Secret string `json:"secret"`
-	Body   string `json:"body"`
+	Name, Secret, Body string
 	// Signatures are the values of x-hmac-signature and, where there are two,
 	// of x-hmac-signature-previous.
-	Signatures []string `json:"signatures"`
-	Genuine    bool     `json:"genuine"`
+	Signatures []string
+	Genuine    bool
 }

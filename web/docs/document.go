@@ -39,14 +39,8 @@ func origin(address string) string {
 // resolved, orders kept. A library that reads OpenAPI documents would keep the
 // orders of neither fields nor examples, and readers see both.
 type document struct {
-	Info struct {
-		Title       string
-		Description string
-	}
-	Tags []struct {
-		Name        string
-		Description string
-	}
+	Info     struct{ Title, Description string }
+	Tags     []struct{ Name, Description string }
 	Paths    ordered[pathItem]
 	Webhooks ordered[pathItem]
 	Codes    []docsview.ErrorCode `yaml:"x-error-codes"`
@@ -61,8 +55,7 @@ type document struct {
 type pathItem = ordered[operation]
 
 type operation struct {
-	Method string `yaml:"-"`
-	Path   string `yaml:"-"`
+	Method, Path string `yaml:"-"`
 
 	ID          string `yaml:"operationId"`
 	Tags        []string
@@ -79,12 +72,10 @@ type operation struct {
 }
 
 type parameter struct {
-	Name        string
-	In          string
-	Required    bool
-	Description string
-	Schema      schema
-	Example     yaml.Node
+	Name, In, Description string
+	Required              bool
+	Schema                schema
+	Example               yaml.Node
 }
 
 type requestBody struct{ Content ordered[mediaType] }

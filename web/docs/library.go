@@ -38,7 +38,7 @@ type file struct {
 // library holds every file by its path below Prefix.
 type library struct {
 	files map[string]*file
-	// doc is what pages are made from: the partners' document, then the lender's.
+	// doc is the document whose pages are made: the partners', then the lender's.
 	doc      *document
 	options  Options
 	sections []section
@@ -56,7 +56,7 @@ func newLibrary(options Options) (*library, error) {
 	if err := lib.addContent(); err != nil {
 		return nil, err
 	}
-	if err := lib.addDocument("", base, Document(base, currency)); err != nil {
+	if err := lib.addDocument("", base, Document(base, currency), pages); err != nil {
 		return nil, err
 	}
 	collection, err := lib.doc.makeCollection()
@@ -65,17 +65,11 @@ func newLibrary(options Options) (*library, error) {
 	}
 	stored := lib.add("/collection.json", "application/json", collection)
 	stored.download = "drawbridge.postman_collection.json"
-	if err := lib.addPages(pages); err != nil {
-		return nil, err
-	}
 	lender, err := LenderDocument(base, currency)
 	if err != nil {
 		return nil, err
 	}
-	if err := lib.addDocument("/lender", base, lender); err != nil {
-		return nil, err
-	}
-	if err := lib.addPages(lenderPages); err != nil {
+	if err := lib.addDocument("/lender", base, lender, lenderPages); err != nil {
 		return nil, err
 	}
 	lib.addSummary(origin(base))
@@ -89,8 +83,10 @@ func newLibrary(options Options) (*library, error) {
 	return lib, nil
 }
 
-// addDocument publishes an OpenAPI document below a path, and has pages made from it from now on.
-func (l *library) addDocument(below, base string, source []byte) (err error) {
+// addDocument publishes an OpenAPI document below a path, and the pages that are made from it.
+func (l *library) addDocument(
+	below, base string, source []byte, pages []pageSpec,
+) (err error) {
 	if l.doc, err = readDocument(base, source); err != nil {
 		return err
 	}
@@ -100,7 +96,7 @@ func (l *library) addDocument(below, base string, source []byte) (err error) {
 	}
 	l.add(below+"/openapi.yaml", "application/yaml", source)
 	l.add(below+"/openapi.json", "application/json", append(asJSON, '\n'))
-	return nil
+	return l.addPages(pages)
 }
 
 // add stores a file under a path below Prefix.

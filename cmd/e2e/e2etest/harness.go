@@ -168,9 +168,7 @@ func (w *Harness) Tool(name string, args ...string) string {
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); err != nil && len(found) > 0 {
 		path = found[len(found)-1]
 	}
-	command := exec.Command(path, args...)
-	command.Env = os.Environ()
-	output, err := command.CombinedOutput()
+	output, err := exec.Command(path, args...).CombinedOutput()
 	if err != nil {
 		w.T.Fatalf("%s ended with %v: %s", name, err, output)
 	}

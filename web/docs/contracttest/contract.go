@@ -191,11 +191,8 @@ func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
 			return fmt.Errorf("%s %s: no %s", request.Method, request.URL.Path, name)
 		}
 	}
-	input.Request.Body, input.Request.ContentLength = http.NoBody, 0
-	if len(body) > 0 {
-		input.Request.Body = io.NopCloser(bytes.NewReader(body))
-		input.Request.ContentLength = int64(len(body))
-	}
+	input.Request.Body = io.NopCloser(bytes.NewReader(body))
+	input.Request.ContentLength = int64(len(body))
 	var schema *openapi3.Schema
 	if wanted := input.Route.Operation.RequestBody; wanted != nil && len(body) > 0 {
 		schema = jsonSchema(wanted.Value.Content, request.Header.Get("Content-Type"))

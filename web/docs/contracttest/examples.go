@@ -89,9 +89,6 @@ func (e Example) Request(base string) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the example %s %s: %w", e.Operation, e.Name, err)
 	}
-	if e.Body == nil {
-		request.Body, request.ContentLength = http.NoBody, 0
-	}
 	if e.ContentType != "" {
 		request.Header.Set("Content-Type", e.ContentType)
 	}

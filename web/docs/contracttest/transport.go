@@ -40,9 +40,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		if sent, err = io.ReadAll(request.Body); err != nil {
 			return nil, fmt.Errorf("reading the request's body: %w", err)
 		}
-		length := request.ContentLength
 		request = request.Clone(request.Context())
-		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(sent)), length
+		request.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
