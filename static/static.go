@@ -16,7 +16,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -149,7 +148,7 @@ func bundle(dir string) []byte {
 	return all.Bytes()
 }
 
-// names lists the servable files of an embedded folder, sorted. The README
+// names lists the servable files of an embedded folder in their order. The README
 // that keeps the vendor folder in a plain clone is not one of them.
 func names(dir string) []string {
 	var found []string
@@ -159,7 +158,6 @@ func names(dir string) []string {
 			found = append(found, path.Join(dir, entry.Name()))
 		}
 	}
-	slices.Sort(found)
 	return found
 }
 

@@ -8,7 +8,7 @@
 // lives in guides/ as Markdown, the commands of the quick start in
 // quickstart.yaml, where a test can execute exactly what the page prints.
 //
-// Package contract, below this one, holds requests and answers of a running
+// Package contracttest, below this one, holds requests and answers of a running
 // server against the same document. It is for tests, and keeps the validating
 // library out of the binary.
 package docs

@@ -128,10 +128,11 @@ func removeChild(node *yaml.Node, key string) {
 // to in turn. It puts the properties of the schema that a schema extends before its own.
 func (m merging) fetch(node *yaml.Node) error {
 	if extends := child(node, extendsKey); extends != nil {
-		base, err := m.copied(extends.Value)
+		base, err := lookup(m.from, extends.Value)
 		if err != nil {
 			return err
 		}
+		base = plain(base)
 		for _, part := range []string{"required", "properties"} {
 			inherited := child(base, part)
 			inherited.Content = append(inherited.Content, child(node, part).Content...)
@@ -143,10 +144,11 @@ func (m merging) fetch(node *yaml.Node) error {
 		if _, err := lookup(m.root, reference.Value); err == nil {
 			return nil
 		}
-		found, err := m.copied(reference.Value)
+		found, err := lookup(m.from, reference.Value)
 		if err != nil {
 			return err
 		}
+		found = plain(found)
 		parts := strings.Split(strings.TrimPrefix(reference.Value, "#/components/"), "/")
 		components := child(m.root, "components")
 		if child(components, parts[0]) == nil {
@@ -161,15 +163,6 @@ func (m merging) fetch(node *yaml.Node) error {
 		}
 	}
 	return nil
-}
-
-// copied is a component of the other document, without aliases.
-func (m merging) copied(reference string) (*yaml.Node, error) {
-	found, err := lookup(m.from, reference)
-	if err != nil {
-		return nil, err
-	}
-	return plain(found), nil
 }
 
 // plain copies a tree with every alias replaced by what it stands for.
