@@ -186,22 +186,14 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 		Columns: []ui.Column[loan.Disbursement]{
 			{Title: "Status", Class: "w-state", Cell: drawStatusCell},
 			{Title: "Disbursement", Header: true, Cell: drawNameCell},
-			{
-				Title: "Gross", Class: "col-a w-amount end", Named: true,
-				Money: func(d loan.Disbursement) *lending.Money { return &d.Gross },
-			},
-			{
-				Title: "Fee", Class: "col-b w-amount end", Named: true,
-				Money: func(d loan.Disbursement) *lending.Money { return &d.Fee },
-			},
-			{
-				Title: "Net", Class: "col-b w-amount end", Named: true,
-				Money: func(d loan.Disbursement) *lending.Money { return &d.Net },
-			},
-			{
-				Title: "Requested", Class: "w-time end",
-				Time: func(d loan.Disbursement) time.Time { return d.RequestedAt },
-			},
+			ui.Amounts("Gross", "col-a w-amount end",
+				func(d loan.Disbursement) *lending.Money { return &d.Gross }).Titled(),
+			ui.Amounts("Fee", "col-b w-amount end",
+				func(d loan.Disbursement) *lending.Money { return &d.Fee }).Titled(),
+			ui.Amounts("Net", "col-b w-amount end",
+				func(d loan.Disbursement) *lending.Money { return &d.Net }).Titled(),
+			ui.Times("Requested", "w-time end",
+				func(d loan.Disbursement) time.Time { return d.RequestedAt }),
 		},
 	}
 }
@@ -220,14 +212,10 @@ func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps
 		Rows:    stages,
 		Columns: []ui.Column[lending.Stage]{
 			{Title: "Stage", Header: true, Cell: stageNameCell},
-			{
-				Title: "Scheduled", Class: "w-amount end",
-				Money: func(s lending.Stage) *lending.Money { return &s.Scheduled },
-			},
-			{
-				Title: "Drawn", Class: "w-amount end",
-				Money: func(s lending.Stage) *lending.Money { return drawn[s.Number] },
-			},
+			ui.Amounts("Scheduled", "w-amount end",
+				func(s lending.Stage) *lending.Money { return &s.Scheduled }),
+			ui.Amounts("Drawn", "w-amount end",
+				func(s lending.Stage) *lending.Money { return drawn[s.Number] }),
 		},
 	}
 }
@@ -251,26 +239,17 @@ func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.O
 					return offerNameCell(o, o.ProductUID == selected)
 				},
 			},
-			{
-				Title: "Approved", Class: "w-amount end", Named: true,
-				Money: func(o lending.Offer) *lending.Money { return &o.ApprovedAmount },
-			},
+			ui.Amounts("Approved", "w-amount end",
+				func(o lending.Offer) *lending.Money { return &o.ApprovedAmount }).Titled(),
 			{
 				Title: "Maximum", Class: "col-a w-amount end", Named: true, Cell: offerMaximumCell,
 				Money: func(o lending.Offer) *lending.Money { return &o.MaxAmount },
 			},
-			{
-				Title: "Months", Class: "col-b w-rate end", Named: true,
-				Text: func(o lending.Offer) string { return o.Term },
-			},
-			{
-				Title: "Rate", Class: "col-b w-rate end", Named: true,
-				Text: func(o lending.Offer) string { return o.InterestRate.String() + " %" },
-			},
-			{
-				Title: "Fee", Class: "col-b w-rate end", Named: true,
-				Text: func(o lending.Offer) string { return o.MerchantFeePercentage.String() + " %" },
-			},
+			ui.Texts("Months", "col-b w-rate end", func(o lending.Offer) string { return o.Term }).Titled(),
+			ui.Texts("Rate", "col-b w-rate end",
+				func(o lending.Offer) string { return o.InterestRate.String() + " %" }).Titled(),
+			ui.Texts("Fee", "col-b w-rate end",
+				func(o lending.Offer) string { return o.MerchantFeePercentage.String() + " %" }).Titled(),
 		},
 	}
 }
@@ -281,19 +260,13 @@ func taskTable(tasks []application.TaskEntry) ui.TableProps[application.TaskEntr
 		RowID:   func(t application.TaskEntry) string { return "task-" + t.UID.String() },
 		Rows:    tasks,
 		Columns: []ui.Column[application.TaskEntry]{
-			{
-				Title: "Status", Class: "w-state",
-				Chip: func(t application.TaskEntry) ui.ChipProps { return ui.TaskChip(string(t.Status)) },
-			},
+			ui.Chips("Status", "w-state",
+				func(t application.TaskEntry) ui.ChipProps { return ui.TaskChip(string(t.Status)) }),
 			{Title: "Task", Header: true, Cell: taskTitleCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(t application.TaskEntry) time.Time { return t.CreatedAt },
-			},
-			{
-				Title: "Changed", Class: "col-b w-time end", Named: true,
-				Time: func(t application.TaskEntry) time.Time { return t.UpdatedAt },
-			},
+			ui.Times("Created", "w-time end",
+				func(t application.TaskEntry) time.Time { return t.CreatedAt }),
+			ui.Times("Changed", "col-b w-time end",
+				func(t application.TaskEntry) time.Time { return t.UpdatedAt }).Titled(),
 		},
 	}
 }

@@ -29,10 +29,8 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 			},
 			{Title: "Borrower", Header: true, Class: "w-sixth", Cell: deskNameCell},
 			{Title: "Next step", Class: "col-a wrap", Cell: deskStepCell},
-			{
-				Title: "Net", Class: "col-b w-amount end", Named: true,
-				Money: func(w loan.Waiting) *lending.Money { return &w.Net },
-			},
+			ui.Amounts("Net", "col-b w-amount end",
+				func(w loan.Waiting) *lending.Money { return &w.Net }).Titled(),
 			{
 				Title: "Business hours", Class: "col-b w-amount end", Named: true,
 				Text: func(w loan.Waiting) string {
@@ -42,10 +40,8 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 					return fmt.Sprintf("%.1f", w.Age.Hours())
 				},
 			},
-			{
-				Title: "In state since", Class: "w-time end", Named: true,
-				Time: func(w loan.Waiting) time.Time { return w.Since },
-			},
+			ui.Times("In state since", "w-time end",
+				func(w loan.Waiting) time.Time { return w.Since }).Titled(),
 		},
 	}
 }

@@ -27,32 +27,18 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 		RowID:   func(s loan.Summary) string { return "l-" + s.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[loan.Summary]{
-			{
-				Title: "State", Class: "w-state w-loan",
-				Chip: func(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) },
-			},
+			ui.Chips("State", "w-state w-loan",
+				func(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) }),
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
-			{
-				Title: "Partner", Class: "col-d w-place",
-				Text: func(s loan.Summary) string { return s.PartnerName },
-			},
+			ui.Texts("Partner", "col-d w-place", func(s loan.Summary) string { return s.PartnerName }),
 			{Title: "Pending or next", Class: "col-b w-next", Named: true, Cell: nextDrawCell},
-			{
-				Title: "Amount", Class: "col-a w-amount end", Named: true,
-				Money: func(s loan.Summary) *lending.Money { return &s.Amount },
-			},
-			{
-				Title: "Drawn", Class: "col-b w-amount end", Named: true,
-				Money: func(s loan.Summary) *lending.Money { return &s.Drawn },
-			},
-			{
-				Title: "Balance", Class: "col-b w-amount end", Named: true,
-				Money: func(s loan.Summary) *lending.Money { return new(s.Amount.Sub(s.Drawn)) },
-			},
-			{
-				Title: "Opened", Class: "w-time w-day end",
-				Time: func(s loan.Summary) time.Time { return s.OpenedAt },
-			},
+			ui.Amounts("Amount", "col-a w-amount end",
+				func(s loan.Summary) *lending.Money { return &s.Amount }).Titled(),
+			ui.Amounts("Drawn", "col-b w-amount end",
+				func(s loan.Summary) *lending.Money { return &s.Drawn }).Titled(),
+			ui.Amounts("Balance", "col-b w-amount end",
+				func(s loan.Summary) *lending.Money { return new(s.Amount.Sub(s.Drawn)) }).Titled(),
+			ui.Times("Opened", "w-time w-day end", func(s loan.Summary) time.Time { return s.OpenedAt }),
 		},
 	}
 }

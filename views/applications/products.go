@@ -33,18 +33,12 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 				Title: "Lends", Class: "col-b w-range end", Named: true, Cell: lendsCell,
 				Money: func(p catalog.Product) *lending.Money { return &p.Max },
 			},
-			{
-				Title: "Months", Class: "col-b w-short end", Named: true,
-				Text: func(p catalog.Product) string { return p.Term },
-			},
-			{
-				Title: "Rate", Class: "col-b w-short end", Named: true,
-				Text: percent(func(p catalog.Product) lending.Percent { return p.InterestRate }),
-			},
-			{
-				Title: "Fee", Class: "col-b w-short end", Named: true,
-				Text: percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage }),
-			},
+			ui.Texts("Months", "col-b w-short end",
+				func(p catalog.Product) string { return p.Term }).Titled(),
+			ui.Texts("Rate", "col-b w-short end",
+				percent(func(p catalog.Product) lending.Percent { return p.InterestRate })).Titled(),
+			ui.Texts("Fee", "col-b w-short end",
+				percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage })).Titled(),
 		},
 	}
 	if may {

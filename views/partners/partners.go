@@ -167,22 +167,14 @@ func Table(rows []partner.Summary) ui.TableProps[partner.Summary] {
 		Rows:    rows,
 		Columns: []ui.Column[partner.Summary]{
 			{Title: "Name", Header: true, Cell: partnerNameCell},
-			{
-				Title: "Merchants", Class: "col-a w-count end", Named: true,
-				Text: count(func(s partner.Summary) int { return s.Merchants }),
-			},
-			{
-				Title: "Clients", Class: "col-b w-count end", Named: true,
-				Text: count(func(s partner.Summary) int { return s.Clients }),
-			},
-			{
-				Title: "Subscriptions", Class: "col-b w-count end", Named: true,
-				Text: count(func(s partner.Summary) int { return s.Subscriptions }),
-			},
-			{
-				Title: "Created", Class: "w-time w-day end",
-				Time: func(s partner.Summary) time.Time { return s.CreatedAt },
-			},
+			ui.Texts("Merchants", "col-a w-count end",
+				count(func(s partner.Summary) int { return s.Merchants })).Titled(),
+			ui.Texts("Clients", "col-b w-count end",
+				count(func(s partner.Summary) int { return s.Clients })).Titled(),
+			ui.Texts("Subscriptions", "col-b w-count end",
+				count(func(s partner.Summary) int { return s.Subscriptions })).Titled(),
+			ui.Times("Created", "w-time w-day end",
+				func(s partner.Summary) time.Time { return s.CreatedAt }),
 		},
 	}
 }
@@ -195,10 +187,7 @@ func merchantTable(rows []partner.Merchant) ui.TableProps[partner.Merchant] {
 		Columns: []ui.Column[partner.Merchant]{
 			{Title: "Name", Header: true, Cell: merchantNameCell},
 			{Title: "Id", Class: "col-a w-third", Cell: merchantUIDCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(m partner.Merchant) time.Time { return m.CreatedAt },
-			},
+			ui.Times("Created", "w-time end", func(m partner.Merchant) time.Time { return m.CreatedAt }),
 		},
 	}
 }
@@ -229,10 +218,7 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 				},
 			},
 			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: clientUsedCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(c Client) time.Time { return c.CreatedAt },
-			},
+			ui.Times("Created", "w-time end", func(c Client) time.Time { return c.CreatedAt }),
 		},
 	}
 }
@@ -254,10 +240,7 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 			{Title: "Scopes", Class: "w-place", Text: scopesOf},
 			{Title: "Calls from", Class: "col-b w-place", Named: true, Text: networksOf},
 			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: systemUsedCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(c partner.Client) time.Time { return c.CreatedAt },
-			},
+			ui.Times("Created", "w-time end", func(c partner.Client) time.Time { return c.CreatedAt }),
 		},
 	}
 }
@@ -305,10 +288,8 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 				},
 			},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
-			{
-				Title: "Events", Class: "col-a w-third",
-				Text: func(s subscription.Subscription) string { return ui.EventsWord(s.Events) },
-			},
+			ui.Texts("Events", "col-a w-third",
+				func(s subscription.Subscription) string { return ui.EventsWord(s.Events) }),
 		},
 	}
 }

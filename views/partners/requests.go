@@ -16,21 +16,14 @@ func RequestTable(rows []apilog.Request) ui.TableProps[apilog.Request] {
 		RowID:   func(r apilog.Request) string { return "r-" + r.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[apilog.Request]{
-			{
-				Title: "Answer", Class: "w-code",
-				Chip: func(r apilog.Request) ui.ChipProps { return ui.AnswerChip(r.Status) },
-			},
+			ui.Chips("Answer", "w-code",
+				func(r apilog.Request) ui.ChipProps { return ui.AnswerChip(r.Status) }),
 			{Title: "Request", Header: true, Cell: requestNameCell},
 			{Title: "Error", Class: "col-b w-place", Cell: requestErrorCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: requestPartnerCell},
-			{
-				Title: "Took", Class: "col-a w-rate end",
-				Text: func(r apilog.Request) string { return ui.Duration(r.Duration) },
-			},
-			{
-				Title: "When", Class: "w-time w-day end",
-				Time: func(r apilog.Request) time.Time { return r.At },
-			},
+			ui.Texts("Took", "col-a w-rate end",
+				func(r apilog.Request) string { return ui.Duration(r.Duration) }),
+			ui.Times("When", "w-time w-day end", func(r apilog.Request) time.Time { return r.At }),
 		},
 	}
 }

@@ -62,22 +62,14 @@ func StatementTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
 		Columns: []ui.Column[statement.Summary]{
 			{Title: "Business day", Header: true, Cell: statementDayCell},
 			{Title: "Merchant", Class: "col-a w-third", Cell: statementMerchantCell},
-			{
-				Title: "Draws", Class: "col-b w-count end", Named: true,
-				Text: func(s statement.Summary) string { return ui.Number(s.Disbursements) },
-			},
-			{
-				Title: "Events", Class: "col-c w-count end",
-				Text: func(s statement.Summary) string { return ui.Number(s.Events) },
-			},
-			{
-				Title: "Net", Class: "w-amount end", Named: true,
-				Money: func(s statement.Summary) *lending.Money { return &s.Net },
-			},
-			{
-				Title: "Frozen", Class: "col-b w-time end", Named: true,
-				Time: func(s statement.Summary) time.Time { return s.FrozenAt },
-			},
+			ui.Texts("Draws", "col-b w-count end",
+				func(s statement.Summary) string { return ui.Number(s.Disbursements) }).Titled(),
+			ui.Texts("Events", "col-c w-count end",
+				func(s statement.Summary) string { return ui.Number(s.Events) }),
+			ui.Amounts("Net", "w-amount end",
+				func(s statement.Summary) *lending.Money { return &s.Net }).Titled(),
+			ui.Times("Frozen", "col-b w-time end",
+				func(s statement.Summary) time.Time { return s.FrozenAt }).Titled(),
 		},
 	}
 }

@@ -29,10 +29,7 @@ func SessionTable(
 			) time.Time {
 				return s.StartedAt
 			}},
-			{
-				Title: "Last used", Class: "w-time", Named: true,
-				Time: func(s operator.Session) time.Time { return s.SeenAt },
-			},
+			Times("Last used", "w-time", func(s operator.Session) time.Time { return s.SeenAt }).Titled(),
 		},
 	}
 	if slices.ContainsFunc(sessions, func(s operator.Session) bool { return s.UID != current }) {

@@ -48,6 +48,32 @@ type Column[T any] struct {
 	Money func(T) *lending.Money
 }
 
+// Texts is a column of texts, under a title and of a class.
+func Texts[T any](title, class string, of func(T) string) Column[T] {
+	return Column[T]{Title: title, Class: class, Text: of}
+}
+
+// Times is a column of times.
+func Times[T any](title, class string, of func(T) time.Time) Column[T] {
+	return Column[T]{Title: title, Class: class, Time: of}
+}
+
+// Chips is a column of states.
+func Chips[T any](title, class string, of func(T) ChipProps) Column[T] {
+	return Column[T]{Title: title, Class: class, Chip: of}
+}
+
+// Amounts is a column of money, nil for none.
+func Amounts[T any](title, class string, of func(T) *lending.Money) Column[T] {
+	return Column[T]{Title: title, Class: class, Money: of}
+}
+
+// Titled is the column with its title before the value in a card, as Named says.
+func (c Column[T]) Titled() Column[T] {
+	c.Named = true
+	return c
+}
+
 // heading is the column's title, of amounts with their currency.
 func (c Column[T]) heading(ctx context.Context) string {
 	if code := currencyOf(ctx); c.Money != nil && code != "" {
@@ -82,12 +108,7 @@ func Without[T any](table TableProps[T], titles ...string) TableProps[T] {
 }
 
 // TimeOf is a time that may be missing, for a column of times.
-func TimeOf(at *time.Time) time.Time {
-	if at == nil {
-		return time.Time{}
-	}
-	return *at
-}
+func TimeOf(at *time.Time) time.Time { return Value(at) }
 
 // isFigure tells whether a cell has no letters: a number, an amount, a percentage.
 func isFigure(text string) bool { return strings.IndexFunc(text, unicode.IsLetter) < 0 }
