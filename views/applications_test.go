@@ -102,8 +102,8 @@ func applicationPages(t *testing.T, word string) map[string]*goquery.Document {
 	}
 	empty, wrong := list, list
 	empty.Region = ui.ListRegion{Empty: ui.EmptyProps{Icon: "search-x", Title: word}}
-	wrong.Region.Wrong = []ui.WrongFilter{
-		ui.NewWrongFilter("partner", "It is too long."), ui.NewWrongFilter("", "It cannot be read."),
+	wrong.Region.Wrong = []ui.FieldError{
+		{Href: "#filter-partner", Text: "It is too long."}, {Text: "It cannot be read."},
 	}
 	frame, pages := sampleFrame(word), map[string]*goquery.Document{}
 	frame.May = func(string) bool { return true }

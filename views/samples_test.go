@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/alert"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
@@ -37,7 +38,7 @@ func sampleFrame(word string) ui.Frame {
 	return ui.Frame{
 		Title: "Deliveries", Section: ui.SectionDeliveries,
 		Crumbs: []ui.Crumb{{Label: "Deliveries", Href: paths.Deliveries}, {Label: word}},
-		User:   ui.User{Name: word, Email: word, Role: "support"}, Environment: "Development",
+		User:   operator.User{Name: word, Email: word, Role: "support"}, Environment: "Development",
 		May:  func(string) bool { return true },
 		Path: paths.Deliveries, Query: word, Failing: 3, Live: true, Version: "0.1.0",
 		Notice: &ui.Notice{Tone: ui.Bad, Title: word, Text: word},
@@ -145,8 +146,8 @@ func samplePages(word string) map[string]templ.Component {
 	unmatched := sampleList(word)
 	unmatched.Region.Rows = 0
 	wrong := sampleList(word)
-	wrong.Region.Wrong = []ui.WrongFilter{
-		ui.NewWrongFilter("since", word), ui.NewWrongFilter("", word),
+	wrong.Region.Wrong = []ui.FieldError{
+		{Href: "#filter-since", Text: word}, {Text: word},
 	}
 	framed := func(body templ.Component) templ.Component {
 		return ui.Framed(sampleFrame(word), body)

@@ -252,7 +252,7 @@ func fieldCell(d Difference) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Dotted(ui.Visible(d.Field)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Breaking(d.Field).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

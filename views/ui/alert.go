@@ -26,12 +26,7 @@ var alertWords = map[alert.Kind]string{
 
 // AlertKind names a kind of alert for people; one it does not know is shown
 // as it is written.
-func AlertKind(kind alert.Kind) string {
-	if word := alertWords[kind]; word != "" {
-		return word
-	}
-	return string(kind)
-}
+func AlertKind(kind alert.Kind) string { return wordOf(alertWords, kind) }
 
 // AlertChip is an alert's state at a time.
 func AlertChip(a alert.Item, now time.Time) ChipProps {

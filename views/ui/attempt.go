@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,12 +50,8 @@ type AttemptView struct {
 
 // travelled says over which protocol, connection and certificate, empty where it is not known.
 func (a AttemptView) travelled() string {
-	var travelled []string
-	for _, part := range []string{a.Protocol, a.TLSVersion} {
-		if part != "" {
-			travelled = append(travelled, part)
-		}
-	}
+	travelled := slices.DeleteFunc([]string{a.Protocol, a.TLSVersion},
+		func(part string) bool { return part == "" })
 	if a.Reused != nil {
 		travelled = append(travelled, map[bool]string{
 			true: "on an open connection", false: "on a new connection",
@@ -69,12 +66,6 @@ func (a AttemptView) travelled() string {
 
 // HiddenWord is a masked value as the console says it.
 func HiddenWord(masked string) string { return strings.ReplaceAll(masked, "[hidden]", "hidden") }
-
-// Phases are the parts of an attempt's time. A phase that did not take place,
-// as on a reused connection, is zero.
-type Phases struct {
-	DNS, Connect, TLS, FirstByte, Total time.Duration
-}
 
 // chip describes the outcome of an attempt.
 func (a AttemptView) chip() ChipProps {
@@ -111,9 +102,8 @@ func (a AttemptView) ElementID() string {
 
 // phase is one coloured part of an attempt's bar.
 type phase struct {
-	class string
-	name  string
-	took  time.Duration
+	class, name string
+	took        time.Duration
 	// x and width are on the bar's scale of 1000.
 	x, width int
 }
@@ -121,29 +111,24 @@ type phase struct {
 // barScale is the width of a phase bar in its own units.
 const barScale = 1000
 
-// phases are the parts of the attempt's time.
-func (a AttemptView) phases() Phases {
-	return Phases{
-		DNS: a.DNS, Connect: a.Connect, TLS: a.TLS, FirstByte: a.FirstByte, Total: a.Duration,
+// bar lays the parts of the attempt's time out on one line; longest is the time that fills it,
+// so that the attempts of a delivery compare. A part that did not take place, as on a reused
+// connection, is zero.
+func (a AttemptView) bar(longest time.Duration) []phase {
+	known := a.DNS + a.Connect + a.TLS + a.FirstByte
+	rest := phase{class: "ph-body", name: "Body", took: a.Duration - known}
+	switch {
+	case known == 0:
+		rest.class, rest.name = "ph-none", "No connection"
+	case a.FirstByte == 0:
+		rest.class, rest.name = "ph-lost", "No answer"
 	}
-}
-
-// bar lays the phases out on one line; longest is the time that fills it, so
-// that the attempts of a delivery compare.
-func (p Phases) bar(longest time.Duration) []phase {
-	known := p.DNS + p.Connect + p.TLS + p.FirstByte
 	parts := []phase{
-		{class: "ph-dns", name: "DNS", took: p.DNS},
-		{class: "ph-connect", name: "Connect", took: p.Connect},
-		{class: "ph-tls", name: "TLS", took: p.TLS},
-		{class: "ph-wait", name: "Wait", took: p.FirstByte},
-	}
-	if rest := p.Total - known; known == 0 {
-		parts = append(parts, phase{class: "ph-none", name: "No connection", took: rest})
-	} else if p.FirstByte == 0 {
-		parts = append(parts, phase{class: "ph-lost", name: "No answer", took: rest})
-	} else {
-		parts = append(parts, phase{class: "ph-body", name: "Body", took: rest})
+		{class: "ph-dns", name: "DNS", took: a.DNS},
+		{class: "ph-connect", name: "Connect", took: a.Connect},
+		{class: "ph-tls", name: "TLS", took: a.TLS},
+		{class: "ph-wait", name: "Wait", took: a.FirstByte},
+		rest,
 	}
 	drawn := parts[:0]
 	var start time.Duration

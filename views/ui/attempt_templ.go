@@ -365,7 +365,7 @@ func PhaseBar(a AttemptView, longest time.Duration) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, part := range a.phases().bar(longest) {
+		for _, part := range a.bar(longest) {
 			var templ_7745c5c3_Var17 = []any{part.class}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var17...)
 			if templ_7745c5c3_Err != nil {
@@ -419,7 +419,7 @@ func PhaseBar(a AttemptView, longest time.Duration) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, part := range a.phases().bar(longest) {
+		for _, part := range a.bar(longest) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<li><svg viewBox=\"0 0 8 8\" aria-hidden=\"true\" focusable=\"false\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -22,27 +23,24 @@ const (
 	Mute Tone = "mute"
 )
 
-// Icon returns the mark that goes with a tone where nothing better is known.
-func (t Tone) Icon() string {
-	switch t {
-	case Good:
-		return "circle-check"
-	case Warn:
-		return "triangle-alert"
-	case Bad:
-		return "circle-alert"
-	case Odd:
-		return "circle-help"
-	case Calm, Mute:
-	}
-	return "info"
+var toneIcons = map[Tone]string{
+	Good: "circle-check", Warn: "triangle-alert", Bad: "circle-alert", Odd: "circle-help",
+	Calm: "info", Mute: "info",
 }
+
+// Icon returns the mark that goes with a tone where nothing better is known.
+func (t Tone) Icon() string { return cmp.Or(toneIcons[t], "info") }
 
 // ChipProps is a state: icon, word and colour.
 type ChipProps struct {
 	Icon string
 	Word string
 	Tone Tone
+}
+
+// wordOf is the word of a value; one that has none is shown as it is written.
+func wordOf[S ~string](words map[S]string, value S) string {
+	return cmp.Or(words[value], string(value))
 }
 
 // KnownChip is the chip of a state; one that has none is shown as it is written.

@@ -11,11 +11,9 @@ func FormErrorsOf(errs map[string]string, names ...string) []FieldError {
 	return found
 }
 
-// FieldError is a wrong value of the filter, and the field to fix it in.
-type FieldError struct {
-	Href string
-	Text string
-}
+// FieldError is a wrong value of a form, and the field to fix it in; Href is empty where the form
+// has none for it.
+type FieldError struct{ Href, Text string }
 
 // Tab is one of several views of a list.
 type Tab struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"drawbridge/internal/operator"
 	"drawbridge/static"
 	"drawbridge/views/paths"
 )
@@ -32,6 +33,15 @@ const (
 	SectionSettings      Section = "settings"
 	SectionReceiver      Section = "receiver"
 	SectionMailbox       Section = "mailbox"
+	SectionDesk          Section = "desk"
+	SectionLoans         Section = "loans"
+	SectionPartners      Section = "partners"
+	SectionProducts      Section = "products"
+	// SectionSystems are the lender's own, which call its API.
+	SectionSystems  Section = "systems"
+	SectionRequests Section = "requests"
+	// sectionDocs is the documentation, which is no page of the console.
+	sectionDocs Section = "docs"
 )
 
 // Frame is what surrounds every page of a signed-in user.
@@ -44,7 +54,7 @@ type Frame struct {
 	May func(pattern string) bool
 	// Crumbs lead to the page; the last one is the page itself.
 	Crumbs []Crumb
-	User   User
+	User   operator.User
 	// Environment is named in a strip over every page; empty in production.
 	Environment string
 	// Development adds the pages of a development server to the rail.
@@ -71,17 +81,10 @@ type Frame struct {
 	Version string
 }
 
-// User is who is signed in.
-type User struct {
-	Name  string
-	Email string
-	Role  string
-}
-
-// Initials returns up to two letters for the user's button.
-func (u User) Initials() string {
+// initials are up to two letters of a name, for the user's button.
+func initials(name string) string {
 	var letters strings.Builder
-	for word := range strings.FieldsSeq(u.Name) {
+	for word := range strings.FieldsSeq(name) {
 		letter, _ := utf8.DecodeRuneInString(word)
 		letters.WriteRune(letter)
 		if utf8.RuneCountInString(letters.String()) == 2 {
@@ -136,8 +139,7 @@ var pages = map[Section]NavItem{
 	SectionOverview: {Label: "Overview", Icon: "layout-dashboard", Href: paths.Home, key: "o"},
 	SectionAlerts:   {Label: "Needs attention", Icon: "inbox", Href: paths.Alerts, key: "n"},
 	SectionApplications: {
-		Label: "Applications", Icon: "folder-open",
-		Href: paths.Applications, key: "a",
+		Label: "Applications", Icon: "folder-open", Href: paths.Applications, key: "a",
 	},
 	SectionLoans:      {Label: "Loans and draws", Icon: "landmark", Href: paths.Loans, key: "w"},
 	SectionDesk:       {Label: "Draw desk", Icon: "list-checks", Href: paths.Desk, key: "f"},
@@ -145,8 +147,7 @@ var pages = map[Section]NavItem{
 	SectionEvents:     {Label: "Events", Icon: "zap", Href: paths.Events, key: "v"},
 	SectionBulks:      {Label: "Bulk re-sends", Icon: "rotate-ccw", Href: paths.Bulks, key: "b"},
 	SectionSubscriptions: {
-		Label: "Subscriptions", Icon: "webhook",
-		Href: paths.Subscriptions, key: "s",
+		Label: "Subscriptions", Icon: "webhook", Href: paths.Subscriptions, key: "s",
 	},
 	SectionEmails:       {Label: "E-mails", Icon: "mail", Href: paths.Emails, key: "e"},
 	SectionEmailSamples: {Label: "E-mail previews", Icon: "eye", Href: paths.EmailSamples, key: "m"},
@@ -161,8 +162,7 @@ var pages = map[Section]NavItem{
 	SectionSettings:     {Label: "Settings", Icon: "settings", Href: paths.Settings, key: "c"},
 	sectionDocs:         {Label: "Docs", Icon: "book-open", Href: paths.Docs, key: "h"},
 	SectionReceiver: {
-		Label: "Sample receiver", Icon: "radio-tower",
-		Href: paths.Receiver, key: "x",
+		Label: "Sample receiver", Icon: "radio-tower", Href: paths.Receiver, key: "x",
 	},
 	SectionMailbox: {Label: "Mailbox", Icon: "inbox", Href: paths.Mailbox, key: "i"},
 }
@@ -176,9 +176,6 @@ func group(title string, folded bool, sections ...Section) NavGroup {
 	}
 	return made
 }
-
-// supportRole is the role whose people answer partners.
-const supportRole = "support"
 
 // adminSections are only for admins: nobody else sees them in the rail.
 var adminSections = map[Section]bool{
@@ -194,7 +191,7 @@ func NavigationFor(role string) []NavGroup {
 		group("Traffic", false, SectionDeliveries, SectionEvents, SectionBulks, SectionEmails,
 			SectionRequests),
 	}
-	if role == supportRole {
+	if role == string(operator.RoleSupport) {
 		groups = []NavGroup{
 			group("", false, SectionOverview, SectionAlerts, SectionApplications, SectionDeliveries,
 				SectionEvents, SectionEmails, SectionRequests),
@@ -209,7 +206,7 @@ func NavigationFor(role string) []NavGroup {
 	var open []NavGroup
 	for _, group := range groups {
 		group.Items = slices.DeleteFunc(group.Items, func(item NavItem) bool {
-			return adminSections[item.section] && role != "admin"
+			return adminSections[item.section] && role != string(operator.RoleAdmin)
 		})
 		if len(group.Items) > 0 {
 			open = append(open, group)
@@ -265,39 +262,11 @@ var shortcuts = []shortcut{
 	{[]string{"?"}, "This list"},
 }
 
-// pressed is the aria-pressed value of a toggle.
-func pressed(on bool) string {
-	if on {
-		return "true"
-	}
-	return "false"
-}
-
-// SectionDesk is the list of draws under way in the rail.
-const SectionDesk Section = "desk"
-
-// SectionLoans is the list of loans in the rail.
-const SectionLoans Section = "loans"
-
-// Sections of the rail about partners.
-const (
-	SectionPartners Section = "partners"
-	SectionProducts Section = "products"
-	// SectionSystems is the list of the lender's own systems.
-	SectionSystems Section = "systems"
-)
-
 // groups are the parts of the rail, with those of a development server.
 func (f Frame) groups() []NavGroup {
-	groups := NavigationFor(f.User.Role)
+	groups := NavigationFor(string(f.User.Role))
 	if f.Development {
 		groups = append(groups, group("Development", false, SectionReceiver, SectionMailbox))
 	}
 	return groups
 }
-
-// SectionRequests is the log of the partners' requests in the rail.
-const SectionRequests Section = "requests"
-
-// sectionDocs is the documentation, which is no page of the console.
-const sectionDocs Section = "docs"

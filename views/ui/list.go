@@ -32,7 +32,7 @@ type ListRegion struct {
 	// Unavailable is shown when the rows could not be loaded, nil when they were.
 	Unavailable *EmptyProps
 	// Wrong are the filters that cannot be read.
-	Wrong []WrongFilter
+	Wrong []FieldError
 	// Rows is how many rows there are here; without any, Empty is shown in their
 	// place.
 	Rows  int
@@ -75,17 +75,4 @@ type FilterField struct {
 	// Options make it a list to choose from, Pick one of more than it has room for.
 	Options []Option
 	Pick    *Picker
-}
-
-// WrongFilter is a filter that cannot be read, and the field to correct it in.
-type WrongFilter = FieldError
-
-// NewWrongFilter names what is wrong with a filter; field is empty where the form has
-// none for it.
-func NewWrongFilter(field, text string) WrongFilter {
-	wrong := WrongFilter{Text: text}
-	if field != "" {
-		wrong.Href = "#filter-" + field
-	}
-	return wrong
 }

@@ -87,13 +87,6 @@ type InputProps struct {
 	Autofocus    bool
 }
 
-func (p InputProps) inputType() string {
-	if p.Type == "" {
-		return "text"
-	}
-	return p.Type
-}
-
 // SelectProps is a list to choose one value from.
 type SelectProps struct {
 	FieldProps

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,36 +21,19 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 		RowID:   func(s application.Summary) string { return "a-" + s.UID.String() },
 		Rows:    rows,
 		Columns: []Column[application.Summary]{
-			{
-				Title: "Status", Class: "w-state w-status",
-				Chip: func(s application.Summary) ChipProps { return ApplicationChip(string(s.Status)) },
-			},
+			Chips("Status", "w-state w-status",
+				func(s application.Summary) ChipProps { return ApplicationChip(string(s.Status)) }),
 			{Title: "Borrower", Header: true, Cell: borrowerCell},
-			{
-				Title: "Reference", Class: "col-b w-place", Text: func(s application.Summary) string {
-					if s.Reference == nil {
-						return ""
-					}
-					return *s.Reference
-				},
-			},
+			Texts("Reference", "col-b w-place",
+				func(s application.Summary) string { return Value(s.Reference) }),
 			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
-			{
-				Title: "Requested", Class: "col-a w-amount end", Named: true,
-				Money: func(s application.Summary) *lending.Money { return &s.RequestedAmount },
-			},
-			{
-				Title: "Loan", Class: "col-c w-amount end",
-				Money: func(s application.Summary) *lending.Money { return s.LoanAmount },
-			},
-			{
-				Title: "Drawn", Class: "col-d w-amount end",
-				Money: func(s application.Summary) *lending.Money { return s.Drawn },
-			},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(s application.Summary) time.Time { return s.CreatedAt },
-			},
+			Amounts("Requested", "col-a w-amount end",
+				func(s application.Summary) *lending.Money { return &s.RequestedAmount }).Titled(),
+			Amounts("Loan", "col-c w-amount end",
+				func(s application.Summary) *lending.Money { return s.LoanAmount }),
+			Amounts("Drawn", "col-d w-amount end",
+				func(s application.Summary) *lending.Money { return s.Drawn }),
+			Times("Created", "w-time end", func(s application.Summary) time.Time { return s.CreatedAt }),
 		},
 	}
 }
@@ -57,31 +41,22 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 // ApplicationLabel names an application: borrower, the end of its id, reference.
 func ApplicationLabel(s application.Summary) string {
 	label := s.Name() + ", " + ShortUID(s.UID.String())
-	if s.Reference != nil && *s.Reference != "" {
-		label += ", " + *s.Reference
+	if reference := Value(s.Reference); reference != "" {
+		label += ", " + reference
 	}
 	return label
 }
 
-// DrawOf is the number of the draw that an event is about, by its subject; empty for none.
-func DrawOf(subject string) string {
-	number, isDraw := strings.CutPrefix(subject, "disbursement/")
-	if !isDraw {
-		return ""
-	}
-	return number
-}
+// drawPrefix begins the subject of an event about a draw; the draw's number follows.
+const drawPrefix = "disbursement/"
 
 // DrawWord names the draw that an event is about, behind its status; empty for none.
 func DrawWord(subject string) string {
-	if number := DrawOf(subject); number != "" {
+	if number, isDraw := strings.CutPrefix(subject, drawPrefix); isDraw && number != "" {
 		return ", Draw #" + number
 	}
 	return ""
 }
-
-// DeliveryRow is one delivery in a list.
-type DeliveryRow = delivery.Delivery
 
 // DeliveryLabel names a delivery: what, and to whom.
 func DeliveryLabel(d delivery.Delivery) string { return d.Event.Title() + " to " + d.PartnerName }
@@ -94,30 +69,23 @@ func lastResult(d delivery.Delivery) string {
 	return OutcomeWord(d.LastStatus(), d.LastError())
 }
 
+// outcomeWords are those of the errors that no HTTP status tells.
+var outcomeWords = map[sender.ErrorClass]string{
+	sender.ClassDNS:      "Name not found",
+	sender.ClassConnect:  "No connection",
+	sender.ClassTLS:      "TLS failed",
+	sender.ClassTimeout:  "Timed out",
+	sender.ClassBlocked:  "Address blocked",
+	sender.ClassProtocol: "Broken answer",
+	sender.ClassUnknown:  "Outcome unknown",
+}
+
 // OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
 func OutcomeWord[C ~string](status int, class C) string {
-	switch sender.ErrorClass(class) {
-	case "":
-		if status == 0 {
-			return "Under way"
-		}
-	case sender.ClassDNS:
-		return "Name not found"
-	case sender.ClassConnect:
-		return "No connection"
-	case sender.ClassTLS:
-		return "TLS failed"
-	case sender.ClassTimeout:
-		return "Timed out"
-	case sender.ClassBlocked:
-		return "Address blocked"
-	case sender.ClassProtocol:
-		return "Broken answer"
-	case sender.ClassUnknown:
-		return "Outcome unknown"
-	case sender.ClassHTTP3xx, sender.ClassHTTP4xx, sender.ClassHTTP5xx: // by the status
+	if class == "" && status == 0 {
+		return "Under way"
 	}
-	return fmt.Sprintf("HTTP %d", status)
+	return cmp.Or(outcomeWords[sender.ErrorClass(class)], fmt.Sprintf("HTTP %d", status))
 }
 
 // pips are the classes that draw the attempts made and those still open, a colour and a
@@ -149,12 +117,12 @@ func pips(d delivery.Delivery) string {
 }
 
 // DeliveryTable lists deliveries.
-func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
-	return TableProps[DeliveryRow]{
+func DeliveryTable(rows []delivery.Delivery) TableProps[delivery.Delivery] {
+	return TableProps[delivery.Delivery]{
 		Caption: "Deliveries, newest first",
-		RowID:   func(r DeliveryRow) string { return "d-" + RowID(r.UID) },
+		RowID:   func(r delivery.Delivery) string { return "d-" + RowID(r.UID) },
 		Rows:    rows,
-		Columns: []Column[DeliveryRow]{
+		Columns: []Column[delivery.Delivery]{
 			{Title: "State", Class: "w-state", Chip: DeliveryChipOf},
 			{Title: "Event", Header: true, Cell: eventCell},
 			{Title: "Application", Class: "col-b w-id mono", Cell: applicationCell},
@@ -162,10 +130,7 @@ func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-state", Cell: resultCell},
 			{Title: "Took", Class: "col-c col-d w-short end", Cell: tookCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(d DeliveryRow) time.Time { return d.CreatedAt },
-			},
+			Times("Created", "w-time end", func(d delivery.Delivery) time.Time { return d.CreatedAt }),
 		},
 	}
 }
@@ -186,31 +151,21 @@ func (f EmailFrame) class() string {
 	return "mail-frame mail-frame-" + f.Scheme
 }
 
+var emailWords = map[email.Kind]string{
+	email.KindWelcome:               "Welcome",
+	email.KindStipulation:           "Stipulation",
+	email.KindTask:                  "Task",
+	email.KindSubscriptionFailing:   "Alert: subscription failing",
+	email.KindSubscriptionRecovered: "Alert: subscription recovered",
+	email.KindAttemptsUsedUp:        "Alert: attempts used up",
+	email.KindDrawsOverdue:          "Alert: draws overdue",
+	email.KindUndecided:             "Alert: applications undecided",
+	email.KindDeliveriesFailed:      "Partner's contact: deliveries failed",
+}
+
 // EmailKind names a kind of mail for people. One it does not know is shown as
 // it is written.
-func EmailKind(kind email.Kind) string {
-	switch kind {
-	case email.KindWelcome:
-		return "Welcome"
-	case email.KindStipulation:
-		return "Stipulation"
-	case email.KindTask:
-		return "Task"
-	case email.KindSubscriptionFailing:
-		return "Alert: subscription failing"
-	case email.KindSubscriptionRecovered:
-		return "Alert: subscription recovered"
-	case email.KindAttemptsUsedUp:
-		return "Alert: attempts used up"
-	case email.KindDrawsOverdue:
-		return "Alert: draws overdue"
-	case email.KindUndecided:
-		return "Alert: applications undecided"
-	case email.KindDeliveriesFailed:
-		return "Partner's contact: deliveries failed"
-	}
-	return string(kind)
-}
+func EmailKind(kind email.Kind) string { return wordOf(emailWords, kind) }
 
 // verdictChip is the verdict as a state.
 func verdictChip(line delivery.LedgerLine) ChipProps {
@@ -223,23 +178,13 @@ func verdictChip(line delivery.LedgerLine) ChipProps {
 	return ChipProps{"ban", "Not sent", Mute}
 }
 
-// VerdictWord says why a subscription got an event, or why not.
-func VerdictWord(verdict delivery.Verdict) string {
-	switch verdict {
-	case delivery.VerdictSent:
-		return "It asked for this event"
-	case delivery.VerdictWaiting:
-		return "It is paused: the delivery waits until it is resumed"
-	case delivery.VerdictEvent:
-		return "It had not chosen events of this kind"
-	case delivery.VerdictMerchant:
-		return "It did not cover the merchant"
-	case delivery.VerdictDeleted:
-		return "It had been deleted before"
-	case delivery.VerdictLater:
-		return "It was created after the event"
-	case delivery.VerdictUnrecorded:
-		return "The event was recorded before reasons were kept"
-	}
-	return string(verdict)
+// verdictWords say why a subscription got an event, or why not.
+var verdictWords = map[delivery.Verdict]string{
+	delivery.VerdictSent:       "It asked for this event",
+	delivery.VerdictWaiting:    "It is paused: the delivery waits until it is resumed",
+	delivery.VerdictEvent:      "It had not chosen events of this kind",
+	delivery.VerdictMerchant:   "It did not cover the merchant",
+	delivery.VerdictDeleted:    "It had been deleted before",
+	delivery.VerdictLater:      "It was created after the event",
+	delivery.VerdictUnrecorded: "The event was recorded before reasons were kept",
 }

@@ -39,26 +39,26 @@ func TestPips(t *testing.T) {
 	due := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 	tests := []struct {
 		name string
-		row  DeliveryRow
+		row  delivery.Delivery
 		want string
 	}{
 		{
 			"waiting for the first",
-			DeliveryRow{State: delivery.StatePending, NextAttemptAt: &due},
+			delivery.Delivery{State: delivery.StatePending, NextAttemptAt: &due},
 			" calm1",
 		},
-		{"one failed, one due", DeliveryRow{
+		{"one failed, one due", delivery.Delivery{
 			State: delivery.StateRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
 			NextAttemptAt: &due,
 		}, " bad1 calm2"},
-		{"second succeeded", DeliveryRow{State: delivery.StateDelivered, AttemptCount: 2}, " bad1 good2"},
-		{"used up", DeliveryRow{
+		{"second succeeded", delivery.Delivery{State: delivery.StateDelivered, AttemptCount: 2}, " bad1 good2"},
+		{"used up", delivery.Delivery{
 			State: delivery.StateFailed, AttemptCount: 3, LastErrorClass: new("http_5xx"),
 		}, " bad1 bad2 bad3"},
-		{"unknown", DeliveryRow{
+		{"unknown", delivery.Delivery{
 			State: delivery.StateFailed, AttemptCount: 3, LastErrorClass: new("unknown"),
 		}, " odd1 odd2 odd3"},
-		{"cancelled", DeliveryRow{
+		{"cancelled", delivery.Delivery{
 			State: delivery.StateCancelled, AttemptCount: 1, LastErrorClass: new("dns"),
 		}, " mute1"},
 	}

@@ -110,14 +110,17 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	case query.Get("news") != "":
 		v.mode = modeNews
 	}
-	for _, filter := range l.Filters {
-		v.specs[filter.Name] = filter
-	}
-	for name := range v.names() {
-		text := strings.TrimSpace(query.Get(name))
-		if text != "" && (name != v.tab || text != l.Tabs.Default) {
+	take := func(name, unsaid string) {
+		if text := strings.TrimSpace(query.Get(name)); text != "" && text != unsaid {
 			v.texts[name] = text
 		}
+	}
+	for _, filter := range l.Filters {
+		v.specs[filter.Name] = filter
+		take(filter.Name, "")
+	}
+	if v.tab != "" {
+		take(v.tab, l.Tabs.Default)
 	}
 	if l.CheckPlace == nil {
 		l.CheckPlace = func(text string) bool {
@@ -129,17 +132,6 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 		v.Wrong["cursor"] = "The page's place in the list cannot be read; start from the newest."
 	}
 	return v
-}
-
-func (v *Values) names() map[string]bool {
-	names := map[string]bool{}
-	for name := range v.specs {
-		names[name] = true
-	}
-	if v.tab != "" {
-		names[v.tab] = true
-	}
-	return names
 }
 
 // Text is a value as it was typed, without spaces around it.
@@ -341,12 +333,12 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 }
 
 // wrongFilters lists what is wrong in the order of the form.
-func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []ui.WrongFilter {
-	var found []ui.WrongFilter
+func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []ui.FieldError {
+	var found []ui.FieldError
 	wrong := maps.Clone(v.Wrong)
-	add := func(name, field string) {
+	add := func(name, href string) {
 		if wrong[name] != "" {
-			found = append(found, ui.NewWrongFilter(field, wrong[name]))
+			found = append(found, ui.FieldError{Href: href, Text: wrong[name]})
 		}
 		delete(wrong, name)
 	}
@@ -355,7 +347,7 @@ func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []ui.WrongFilter {
 		if filter.Kind == Hidden {
 			add(filter.Name, "")
 		} else {
-			add(filter.Name, filter.Name)
+			add(filter.Name, "#filter-"+filter.Name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wrong)) {

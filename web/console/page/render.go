@@ -56,15 +56,7 @@ func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Compon
 	return Render(ctx, status, ui.Framed(frame, body))
 }
 
-// Frame is what surrounds a page of the signed-in user.
-func (s *Site) Frame(
-	ctx echo.Context, section ui.Section, title string, crumbs ...ui.Crumb,
-) (ui.Frame, error) {
-	frame, err := s.frameOf(ctx, Place{Section: section, Title: title})
-	frame.Crumbs = crumbs
-	return frame, err
-}
-
+// frameOf is what surrounds a page of the signed-in user.
 func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 	failing, alerts, err := s.Badges(ctx.Request().Context())
 	if err != nil {
@@ -77,12 +69,11 @@ func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 
 // plainFrame is a frame without the counts, which need the database.
 func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
-	user := User(ctx)
 	_, zone := s.Zone(ctx)
 	return ui.Frame{
 		Zone: zone, Title: place.Title, Section: place.Section,
 		Crumbs: append(slices.Clone(place.Above), ui.Crumb{Label: place.here()}),
-		User:   ui.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
+		User:   User(ctx),
 
 		Environment: s.Environment, Version: s.Version, Development: s.Development,
 		Theme: s.Preference(ctx, "theme"), Density: s.Preference(ctx, "density"),
