@@ -102,7 +102,8 @@ func addChores(config *river.Config, deps *Deps) {
 	add(config, statementEvery, chores, &chore[FreezeStatementsArgs]{
 		timeout: statementFor + lastBatch, work: deps.freezeStatements,
 	})
-	add(config, tallyEvery, health, &chore[TallyOutcomesArgs]{work: deps.tallyOutcomes})
+	// Everything that has come in is added up, also after a long break.
+	add(config, tallyEvery, health, &chore[TallyOutcomesArgs]{work: uncounted(deps.Alerts.Tally)})
 	add(config, watchEvery, health, &chore[WatchHealthArgs]{work: deps.Alerts.Watch})
 	// Endpoints are looked at between events.
 	add(config, probeEvery, health, &chore[ProbeEndpointsArgs]{
@@ -114,7 +115,6 @@ func addChores(config *river.Config, deps *Deps) {
 	})
 }
 
-// add adds a chore and its worker.
 func add[A river.JobArgs](
 	config *river.Config, every time.Duration, opts river.InsertOpts, worker *chore[A],
 ) {
@@ -141,7 +141,6 @@ func forAWhile[T any](
 	return report, err
 }
 
-// retain removes what is due by the retention settings, for a while.
 func (d *Deps) retain(ctx context.Context) error {
 	report, err := forAWhile(ctx, retainFor, d.Retention.Run)
 	did := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
@@ -154,7 +153,6 @@ func (d *Deps) retain(ctx context.Context) error {
 	return err
 }
 
-// freezeStatements makes the daily statements that are due, for a while.
 func (d *Deps) freezeStatements(ctx context.Context) error {
 	report, err := forAWhile(ctx, statementFor, d.Statements.Freeze)
 	if len(report.Days) > 0 || report.Statements > 0 || report.Corrections > 0 {
@@ -164,11 +162,12 @@ func (d *Deps) freezeStatements(ctx context.Context) error {
 	return err
 }
 
-// tallyOutcomes keeps the summaries of deliveries up to date. It adds up everything that has
-// come in, also after a long break.
-func (d *Deps) tallyOutcomes(ctx context.Context) error {
-	_, err := d.Alerts.Tally(ctx)
-	return err
+// uncounted does what tells how much it did, which nobody asks.
+func uncounted[T any](work func(context.Context) (T, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := work(ctx)
+		return err
+	}
 }
 
 // counted is the work of a chore that says how much it did, if anything.

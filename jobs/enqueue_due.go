@@ -52,18 +52,9 @@ func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.Mai
 			_, err := webhooks.Deliveries.MarkOrphans(ctx, orphanPatience)
 			return err
 		},
-		func(ctx context.Context) error {
-			_, err := webhooks.Deliveries.AdoptBackpressured(ctx)
-			return err
-		},
-		func(ctx context.Context) error {
-			_, err := webhooks.Bulk.Revive(ctx)
-			return err
-		},
-		func(ctx context.Context) error {
-			_, err := webhooks.Deliveries.ForgetBegun(ctx)
-			return err
-		},
+		uncounted(webhooks.Deliveries.AdoptBackpressured),
+		uncounted(webhooks.Bulk.Revive),
+		uncounted(webhooks.Deliveries.ForgetBegun),
 		func(ctx context.Context) error {
 			_, err := mails.RequeueOrphans(ctx, orphanPatience)
 			return err

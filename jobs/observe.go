@@ -39,23 +39,10 @@ func Outcomes() []Outcome {
 
 // Kinds are the kinds of all jobs.
 func Kinds() []string {
-	var kinds []string
-	for _, args := range []river.JobArgs{
-		delivery.Args{},
-		bulk.Args{},
-		subscription.BacklogArgs{},
-		email.SendArgs{},
-		HousekeepArgs{},
-		RetainArgs{},
-		TallyOutcomesArgs{},
-		WatchHealthArgs{},
-		ProbeEndpointsArgs{},
-		ResumeMailArgs{},
-		FreezeStatementsArgs{},
-	} {
-		kinds = append(kinds, args.Kind())
-	}
-	return kinds
+	return append([]string{
+		delivery.Args{}.Kind(), bulk.Args{}.Kind(), subscription.BacklogArgs{}.Kind(),
+		email.SendArgs{}.Kind(),
+	}, processes.Chores...)
 }
 
 // Run tells how a run of a job went.
@@ -108,7 +95,6 @@ func outcomeOf(ctx context.Context, err error) Outcome {
 	return OutcomeError
 }
 
-// panicked is the error of a run that panicked.
 type panicked struct {
 	value any
 	trace string

@@ -55,7 +55,6 @@ type waiter struct {
 	woken chan struct{}
 }
 
-// wants tells whether an entry is for the call.
 func (w *waiter) wants(merchant uuid.UUID, kind lending.EventKind) bool {
 	if len(w.query.Kinds) > 0 && !slices.Contains(w.query.Kinds, kind) {
 		return false
@@ -162,14 +161,12 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// announcement is what is told of an entry to those who wait.
 type announcement struct {
 	Position    Cursor            `db:"position"`
 	MerchantUID uuid.UUID         `db:"merchant_uid"`
 	Kind        lending.EventKind `db:"kind"`
 }
 
-// announce wakes those for whom something was published.
 func (s *Service) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
 	defer cancel()

@@ -80,7 +80,8 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.current, nil
 }
 
-// load reads the files if they are new. Once others have the certificate, the caller holds the lock.
+// load reads the files if they are new. Once others may ask for the certificate, the caller
+// holds the lock.
 func (f *certificateFiles) load() error {
 	f.checked = time.Now()
 	var newest time.Time

@@ -136,7 +136,6 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// pause waits, unless ctx ends.
 func pause(ctx context.Context, length time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -12,7 +12,6 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// round is what one statement published.
 type round struct {
 	Published int `db:"published"`
 	// Alone tells that no other process published meanwhile, which leaves nothing to take.

@@ -82,7 +82,6 @@ func (r *Roster) state(id int64) (runs, ended bool) {
 	return runs, known && !runs
 }
 
-// ended lists the jobs of runs that ended.
 func (r *Roster) ended() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +94,6 @@ func (r *Roster) ended() []int64 {
 	return ids
 }
 
-// forget removes jobs whose runs ended.
 func (r *Roster) forget(ids []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

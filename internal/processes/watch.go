@@ -154,7 +154,6 @@ func (w *Watch) look(ctx context.Context) (news bool, err error) {
 	return news, nil
 }
 
-// running reads the runs that are under way.
 func (w *Watch) running(ctx context.Context) ([]run, error) {
 	began := time.Now()
 	var running []run
@@ -241,7 +240,6 @@ func (w *Watch) bury(ctx context.Context, dead []string) (int64, error) {
 	return count, nil
 }
 
-// judge returns the runs that are lost.
 func (w *Watch) judge(running []run) []run {
 	self := w.Self.String()
 	own, known := w.beats[self]

@@ -243,7 +243,6 @@ func (e *executor) LeaderResign(
 	return resigned, err
 }
 
-// pick returns the values at some places.
 func pick[T any](values []T, at []int) []T {
 	picked := make([]T, len(at))
 	for i, place := range at {
@@ -321,14 +320,12 @@ func (d *Driver) LookBehind(ctx context.Context) {
 	looking.Wait()
 }
 
-// older is the first job of a priority that waits behind the head.
 type older struct {
 	Queue    string
 	Priority int
 	At       time.Time
 }
 
-// lookBehind looks so far behind the heads.
 func (d *Driver) lookBehind(ctx context.Context, far time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

@@ -76,7 +76,6 @@ type event struct {
 	Body      *string `json:"body"`
 }
 
-// page is an answer of the feed.
 type page struct {
 	Result struct {
 		Data *struct {
@@ -169,7 +168,6 @@ func (r *Relay) persist(ctx context.Context, what string, work func() error) err
 	}
 }
 
-// read asks for one page of the feed.
 func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

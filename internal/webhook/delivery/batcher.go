@@ -55,7 +55,6 @@ type batcher[In, Out any] struct {
 	pause atomic.Int64
 }
 
-// member is a caller that waits.
 type member[In, Out any] struct {
 	in In
 	// done is closed once out and err are what it gets.
@@ -64,7 +63,6 @@ type member[In, Out any] struct {
 	err  error
 }
 
-// batch is what a batcher does.
 type batch[In, Out any] struct {
 	db *postgres.DB
 	// gate lets API requests go before a statement that others wait to share.
@@ -142,7 +140,6 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 	}
 }
 
-// queued is how many callers wait.
 func (g *batcher[In, Out]) queued() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -330,7 +330,6 @@ func (l *Log) EventOutcomes(
 	return found, nil
 }
 
-// briefAttempts reads when the attempts of deliveries began and how they ended.
 func (l *Log) briefAttempts(
 	ctx context.Context, deliveries []uuid.UUID, since time.Time,
 ) (map[uuid.UUID][]Attempt, error) {

@@ -63,7 +63,6 @@ func ParseAnswer(text string) (status, class int, ok bool) {
 	return 0, 0, false
 }
 
-// conditions are those of the filter over deliveries d.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.PartnerUID != uuid.Nil, `d.subscription_uid IN (
@@ -278,7 +277,6 @@ func (f Filter) excludesAll() bool {
 	return success && (unsettled || failure) || failure && f.State == StateDelivered
 }
 
-// owners are the partners of what a filter names.
 type owners struct {
 	Merchant     uuid.NullUUID `db:"merchant"`
 	Subscription uuid.NullUUID `db:"subscription"`

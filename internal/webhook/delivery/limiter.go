@@ -151,7 +151,6 @@ type slot struct {
 	late *time.Timer
 }
 
-// take returns a slot if there is one now, else nil.
 func (l *endpoint) take() *slot {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

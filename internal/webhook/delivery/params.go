@@ -125,7 +125,6 @@ func headersJSON(headers []sender.Header) string {
 	return string(append(text, ']'))
 }
 
-// appendJSON appends a string in JSON.
 func appendJSON(text []byte, value string) []byte {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

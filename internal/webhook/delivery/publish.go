@@ -184,7 +184,6 @@ func (s *Service) Publish(
 	return all, nil
 }
 
-// eventRow is an event as publishEvents reads it.
 type eventRow struct {
 	ApplicationUID uuid.UUID         `json:"application_uid"`
 	UID            uuid.UUID         `json:"event_uid"`
@@ -197,7 +196,6 @@ type eventRow struct {
 	Place          int               `json:"place"`
 }
 
-// publish writes events of different applications.
 func (s *Service) publish(
 	ctx context.Context, tx *postgres.Tx, events []Event,
 ) (made Published, err error) {

@@ -22,7 +22,6 @@ type Reader struct {
 
 func (r Reader) merchants() any { return pq.Array(r.Merchants) }
 
-// coveredSubscriptions are those of a partner that cover one of the merchants.
 const coveredSubscriptions = `
 	SELECT c.subscription_uid
 	  FROM subscriptions c

@@ -407,7 +407,6 @@ func inOrder(rows []*madeAttempt) []*madeAttempt {
 	})
 }
 
-// inTx runs use in a transaction of its own.
 func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 	tx, err := on.BeginTxx(ctx, nil)
 	if err != nil {

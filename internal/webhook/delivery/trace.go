@@ -54,7 +54,6 @@ func startSpan(ctx context.Context, task assignment, number int) (context.Contex
 	return ctx, span
 }
 
-// endSpan says how the attempt went.
 func endSpan(span trace.Span, attempt sender.Attempt) {
 	defer span.End()
 	if attempt.Status != 0 {

@@ -125,7 +125,6 @@ func (s *Service) Withdraw(
 	return order, nil
 }
 
-// use is the fault of one delivery.
 type use struct {
 	UID   uuid.UUID      `db:"delivery_uid"`
 	Fault delivery.Fault `db:"fault"`
@@ -216,7 +215,6 @@ func assign(
 	return mine.suffered(), err
 }
 
-// give gives an order to the deliveries that it takes.
 func give(
 	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
 ) ([]use, error) {

@@ -126,7 +126,6 @@ func (p Policy) refusal(ip netip.Addr) string {
 	return special(ip)
 }
 
-// allows reports whether the operator opened the address.
 func (p Policy) allows(ip netip.Addr) bool {
 	return slices.ContainsFunc(p.Allow, func(prefix netip.Prefix) bool {
 		return prefix.Contains(ip) && (prefix.IsSingleIP() || !metadataAddresses[ip])

@@ -235,7 +235,6 @@ func labelProblem(label string) string {
 	return ""
 }
 
-// isUnder reports whether host is one of names or lies under one of them.
 func isUnder(host string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return host == name || strings.HasSuffix(host, "."+name)

@@ -78,7 +78,6 @@ func resolve(ctx context.Context, resolver Resolver, u *url.URL) ([]netip.AddrPo
 	return addrs, nil
 }
 
-// portOf returns the port of a URL that CheckURL accepted.
 func portOf(u *url.URL) uint16 {
 	if u.Port() == "" {
 		return 443 // plain http always names its port: 80 is refused
@@ -136,7 +135,6 @@ func (d *dialer) dial(ctx context.Context, u *url.URL) (link, error) {
 	return made, nil
 }
 
-// connect dials one address.
 func (d *dialer) connect(ctx context.Context, addr netip.AddrPort, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc

@@ -218,7 +218,6 @@ func (s *headerSet) plain(name, value string) {
 	s.put(Header{Name: name, Value: value, Plain: true})
 }
 
-// put adds a header or replaces the one that is there.
 func (s *headerSet) put(header Header) {
 	for i := range *s {
 		if (*s)[i].Name == header.Name {

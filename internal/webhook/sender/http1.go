@@ -26,7 +26,6 @@ const (
 	lateAnswer = time.Second
 )
 
-// outgoing is a request ready to be written.
 type outgoing struct {
 	// method is POST, or HEAD for a probe.
 	method string
@@ -108,7 +107,6 @@ func newHTTP1(p *pool, end endpoint, conn, tcp net.Conn, from peer) *http1Conn {
 
 func (c *http1Conn) remote() peer { return c.peer }
 
-// exchange sends the request and reads the head of the answer.
 func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) {
 	deadline, _ := ctx.Deadline()
 	if err := c.conn.SetDeadline(deadline); err != nil {

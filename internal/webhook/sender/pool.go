@@ -39,7 +39,6 @@ type endpoint struct {
 	http1 bool
 }
 
-// peer is the other end of a connection.
 type peer struct {
 	addr netip.AddrPort
 	// tls names the version of TLS, empty without it.
@@ -88,7 +87,6 @@ type pool struct {
 	trusts map[endpoint]trust
 }
 
-// take returns a connection to use again, or nil.
 func (p *pool) take(end endpoint) connection {
 	for {
 		shared, idle, trial := p.pick(end)
@@ -217,7 +215,6 @@ func (p *pool) drop(c *http2Conn) {
 	takeOut(p.shared, c.end, c)
 }
 
-// takeOut removes a connection and tells whether it was there.
 func takeOut[C comparable](from map[endpoint][]C, end endpoint, c C) bool {
 	at := slices.Index(from[end], c)
 	if at < 0 {

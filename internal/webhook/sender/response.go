@@ -31,10 +31,8 @@ const (
 	maxLogHeaderBytes = 16 << 10
 )
 
-// errTooMuch is the read error beyond a bound.
 var errTooMuch = errors.New("more was sent than is read")
 
-// body is what was kept of an answer's body.
 type body struct {
 	kept      []byte
 	truncated bool

@@ -130,7 +130,6 @@ func (s *Sender) make(
 	return a
 }
 
-// attempt sends over a kept connection or a new one.
 func (s *Sender) attempt(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error {
 	end := endpoint{scheme: u.Scheme, host: u.Host}
 	end.http1 = slices.ContainsFunc(out.headers, func(h Header) bool {
@@ -152,7 +151,6 @@ func (s *Sender) attempt(ctx context.Context, u *url.URL, out outgoing, a *Attem
 	return s.exchange(ctx, fresh, out, a)
 }
 
-// exchange sends the request over a connection and records the answer.
 func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *Attempt) error {
 	from := c.remote()
 	a.Address, a.TLSVersion, a.CertificateExpires = from.addr, from.tls, from.expires
@@ -169,7 +167,6 @@ func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *At
 	return nil
 }
 
-// open makes a new connection and records how far it came.
 func (s *Sender) open(
 	ctx context.Context, u *url.URL, end endpoint, a *Attempt,
 ) (connection, error) {
@@ -193,7 +190,6 @@ func (s *Sender) open(
 	return c, err
 }
 
-// handshake secures a connection and tells how long that took.
 func (s *Sender) handshake(
 	ctx context.Context, conn net.Conn, host string, http1 bool,
 ) (*tls.Conn, time.Duration, error) {

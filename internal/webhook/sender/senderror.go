@@ -209,7 +209,6 @@ func Roughly(d time.Duration) string {
 	return "less than a second"
 }
 
-// namesOf lists a few of the names that a certificate is valid for.
 func namesOf(cert *x509.Certificate) string {
 	const few = 5
 	names := slices.Clone(cert.DNSNames)

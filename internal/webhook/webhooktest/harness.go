@@ -104,7 +104,6 @@ func (h *Harness) Another(t testing.TB) *Services {
 	return second
 }
 
-// receiverRoots are the roots of every httptest server.
 var receiverRoots = sync.OnceValue(func() *x509.CertPool {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
