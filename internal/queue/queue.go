@@ -145,20 +145,15 @@ func (s *Service) steer(
 		return lending.NewError(lending.CodeNotFound, "no queue is called %q", name)
 	}
 	err := use()
-	if errors.Is(err, river.ErrNotFound) {
-		return s.errNotWorked(ctx, tx, name)
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, river.ErrNotFound):
 		return fmt.Errorf("%s queue %s: %w", doing, name, err)
 	}
-	return nil
-}
-
-// errNotWorked is about a queue that no process has worked: one that waits for a worker, or a name
-// that none has.
-func (s *Service) errNotWorked(ctx context.Context, tx *postgres.Tx, name string) error {
+	// No process has worked it: it waits for a worker, or none has that name.
 	var names []string
-	err := tx.SelectContext(ctx, &names, `
+	err = tx.SelectContext(ctx, &names, `
 		SELECT unnest($1::text[]) AS name UNION SELECT name FROM river_queue ORDER BY name`,
 		pq.Array(s.Names))
 	switch {

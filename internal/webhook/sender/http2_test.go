@@ -322,7 +322,8 @@ func TestPoolBoundsHTTP2Connections(t *testing.T) {
 		waiting.Done()
 		waiting.Wait()
 	})
-	sender := newTestSender(t, func(c *Config) { c.RootCAs, c.MaxIdlePerEndpoint = ca.pool, 1 })
+	sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
+	sender.pool.perEndpoint = 1
 	u, err := sender.policy.CheckURL(end.hook().URL)
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,9 @@ const (
 	distrustTime = 5 * time.Minute
 	// maxTrusts bounds the endpoints of which is known how they treat connections.
 	maxTrusts = 4096
-	// defaultIdle and defaultIdlePerEndpoint bound unused connections.
-	defaultIdle            = 1024
-	defaultIdlePerEndpoint = 32
+	// maxIdle and maxIdlePerEndpoint bound unused connections.
+	maxIdle            = 1024
+	maxIdlePerEndpoint = 32
 )
 
 // errNotSent says that the endpoint did not get a request and will not, so that
@@ -75,9 +75,9 @@ type connection interface {
 // HTTP/2 ones as long as they live. How many are in use at a time is bounded
 // by the callers of Send.
 type pool struct {
+	// max is maxIdle, perEndpoint maxIdlePerEndpoint, trial trialTime.
 	max, perEndpoint int
-	// trial is trialTime.
-	trial time.Duration
+	trial            time.Duration
 
 	mu     sync.Mutex
 	closed bool

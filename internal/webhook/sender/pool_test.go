@@ -253,7 +253,8 @@ func TestPoolBoundsIdleConnections(t *testing.T) {
 			c.untilClosed()
 		}
 	})
-	sender := newTestSender(t, func(c *Config) { c.MaxIdlePerEndpoint = 3 })
+	sender := newTestSender(t, nil)
+	sender.pool.perEndpoint = 3
 	var sending sync.WaitGroup
 	var delivered atomic.Int32
 	for range many {
@@ -281,7 +282,8 @@ func TestPoolBoundsIdleConnections(t *testing.T) {
 
 func TestPoolTotalBound(t *testing.T) {
 	t.Parallel()
-	sender := newTestSender(t, func(c *Config) { c.MaxIdle = 2 })
+	sender := newTestSender(t, nil)
+	sender.pool.max = 2
 	for range 4 {
 		end := serve(t, nil, respond(ok200))
 		if attempt := sender.Send(t.Context(), hook(end.plain())); !attempt.Delivered() {

@@ -32,7 +32,8 @@ type secretTexts []secretText
 type secretText struct {
 	plain  string
 	base64 []string
-	// sent tells that the request holds it, and not only what was signed with it.
+	// sent tells that the request holds it, which an answer may echo, and not only what was
+	// signed with it.
 	sent bool
 }
 
@@ -70,11 +71,6 @@ func secretsOf(r Request) secretTexts {
 		return len(b.plain) - len(a.plain)
 	})
 	return texts
-}
-
-// wereSent tells whether the request held any, which an answer may echo.
-func (s secretTexts) wereSent() bool {
-	return slices.ContainsFunc(s, func(text secretText) bool { return text.sent })
 }
 
 // hide masks the secrets in text that an endpoint sent: as they are and in base64, also

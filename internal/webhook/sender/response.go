@@ -33,21 +33,15 @@ const (
 
 var errTooMuch = errors.New("more was sent than is read")
 
-type body struct {
-	kept      []byte
-	truncated bool
-	note      string
-	// intact tells that nothing went wrong, so that the connection is worth
-	// reading to the end of the body.
-	intact bool
-}
-
 // gzipReaders are kept because each holds 40 KiB.
 var gzipReaders sync.Pool
 
 // readBody reads as much of the body as is kept, and masks the secrets in it. Whatever goes
-// wrong with a body is a note: the status came before it and holds.
-func readBody(ctx context.Context, resp *http.Response, secrets secretTexts) body {
+// wrong with a body is a note: the status came before it and holds. If nothing did, the
+// connection is worth reading to the end of the body.
+func (a *Attempt) readBody(
+	ctx context.Context, resp *http.Response, secrets secretTexts,
+) (intact bool) {
 	decoded, note, done := decode(resp, secrets)
 	defer done()
 	// Somewhat more than is kept, so that a secret across the edge is masked too.
@@ -57,13 +51,10 @@ func readBody(ctx context.Context, resp *http.Response, secrets secretTexts) bod
 		whole := err == nil && len(read) < maxBody+maxEcho
 		kept = []byte(secrets.mask(string(read), !whole))
 	}
-	b := body{
-		kept: kept[:min(len(kept), maxBody)], truncated: len(read) > maxBody, note: note,
-		intact: err == nil,
-	}
+	a.ResponseBody, a.Truncated = kept[:min(len(kept), maxBody)], len(read) > maxBody
 	switch {
-	case b.truncated:
-		b.note = join(note, fmt.Sprintf("the body is longer than the %d KiB that are kept", maxBody>>10))
+	case a.Truncated:
+		note = join(note, fmt.Sprintf("the body is longer than the %d KiB that are kept", maxBody>>10))
 	case err != nil:
 		how := "broke off"
 		var corrupt flate.CorruptInputError
@@ -78,9 +69,10 @@ func readBody(ctx context.Context, resp *http.Response, secrets secretTexts) bod
 			errors.As(err, &corrupt):
 			how = "could not be decompressed"
 		}
-		b.note = join(note, fmt.Sprintf("the body %s; %d bytes of it were read", how, len(read)))
+		note = join(note, fmt.Sprintf("the body %s; %d bytes of it were read", how, len(read)))
 	}
-	return b
+	a.Note = join(a.Note, note)
+	return err == nil
 }
 
 // decode undoes the compression that was asked for, and that of a body which is compressed and
@@ -97,7 +89,7 @@ func decode(
 	case "gzip", "x-gzip":
 	default:
 		known := printable(secrets.hide(encoding), 40)
-		if secrets.wereSent() {
+		if slices.ContainsFunc(secrets, func(known secretText) bool { return known.sent }) {
 			return http.NoBody, "the body is not kept: in the encoding " + known +
 				" secrets could not be masked", done
 		}
@@ -180,7 +172,5 @@ func (a *Attempt) take(
 		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", CauseStatus.Text(), a.Status,
 			http.StatusText(a.Status)))
 	}
-	b := readBody(ctx, resp, secrets)
-	a.ResponseBody, a.Truncated, a.Note = b.kept, b.truncated, join(a.Note, b.note)
-	return b.intact
+	return a.readBody(ctx, resp, secrets)
 }

@@ -365,10 +365,11 @@ func FuzzReadBody(f *testing.F) {
 			Header: http.Header{"Content-Encoding": {encoding}},
 			Body:   io.NopCloser(bytes.NewReader(raw)),
 		}
-		got := readBody(t.Context(), resp, nil)
-		if len(got.kept) > maxBody || !utf8.ValidString(got.note) ||
-			got.truncated && len(got.kept) < maxBody {
-			t.Errorf("kept %d, truncated %v, note %q", len(got.kept), got.truncated, got.note)
+		var got Attempt
+		got.readBody(t.Context(), resp, nil)
+		if kept := len(got.ResponseBody); kept > maxBody || !utf8.ValidString(got.Note) ||
+			got.Truncated && kept < maxBody {
+			t.Errorf("kept %d, truncated %v, note %q", kept, got.Truncated, got.Note)
 		}
 	})
 }

@@ -35,9 +35,6 @@ type Config struct {
 	Version string
 	// Environment is named on every request; empty in production.
 	Environment string
-	// MaxIdle and MaxIdlePerEndpoint bound the connections that are kept for
-	// reuse; 0 means 1024 and 32.
-	MaxIdle, MaxIdlePerEndpoint int
 }
 
 // Sender makes attempts. It is safe for use by several goroutines; how many
@@ -76,10 +73,8 @@ func New(config Config) *Sender {
 		},
 		http2: newHTTP2Transport(),
 		pool: &pool{
-			max:         cmp.Or(config.MaxIdle, defaultIdle),
-			perEndpoint: cmp.Or(config.MaxIdlePerEndpoint, defaultIdlePerEndpoint),
-			trial:       trialTime,
-			idle:        map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
+			max: maxIdle, perEndpoint: maxIdlePerEndpoint, trial: trialTime,
+			idle: map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
 			trusts: map[endpoint]trust{},
 		},
 	}
