@@ -49,22 +49,18 @@ func Attempt(a delivery.Attempt) Diagnosis {
 	default:
 	}
 	a.Cause = cmp.Or(a.Cause, sender.CauseOf(a.Error))
-	found, known := adviceByCause[a.Cause]
+	text, owner, next := a.Error, cmp.Or(owners[a.Cause], OwnerPartner), adviceByCause[a.Cause]
 	switch {
-	case known:
-		text := a.Error
-		if a.ErrorClass == sender.ClassTimeout {
-			text += fmt.Sprintf(" (%s in all: %s)", seconds(a.Duration), phases(a))
-		}
-		return Diagnosis{sentence(text), found.owner, found.next}
-	case a.ErrorClass == sender.ClassUnknown:
-		text := cmp.Or(sentence(a.Error),
-			"Our process died during the attempt, and its outcome is not known.")
-		return Diagnosis{text, OwnerUs, stopped.next}
+	case next != "" && a.ErrorClass == sender.ClassTimeout:
+		text += fmt.Sprintf(" (%s in all: %s)", seconds(a.Duration), phases(a))
+	case next == "" && a.ErrorClass == sender.ClassUnknown:
+		text = cmp.Or(text, "Our process died during the attempt, and its outcome is not known.")
+		owner, next = OwnerUs, adviceStopped
+	case next == "":
+		text = cmp.Or(text, fmt.Sprintf("The attempt failed with the error class %s.", a.ErrorClass))
+		next = checkEndpoint
 	}
-	text := cmp.Or(sentence(a.Error),
-		fmt.Sprintf("The attempt failed with the error class %s.", a.ErrorClass))
-	return Diagnosis{text, OwnerPartner, checkEndpoint}
+	return Diagnosis{sentence(text), owner, next}
 }
 
 // phases lists how long the phases took that an attempt went through.
@@ -119,8 +115,8 @@ func adviceByCredential(a delivery.Attempt) string {
 // answered explains a 4xx or 5xx answer.
 func answered(a delivery.Attempt) Diagnosis {
 	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
-	if known, ok := adviceByStatus[a.HTTPStatus]; ok {
-		d.Owner, d.Next = known.owner, cmp.Or(adviceByCredential(a), known.next)
+	if known := adviceByStatus[a.HTTPStatus]; known != "" {
+		d.Next = cmp.Or(adviceByCredential(a), known)
 	}
 	blocked := a.HTTPStatus == http.StatusForbidden || a.HTTPStatus == http.StatusNotAcceptable ||
 		a.HTTPStatus == http.StatusTooManyRequests || a.HTTPStatus == http.StatusServiceUnavailable

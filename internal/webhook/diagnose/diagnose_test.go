@@ -35,8 +35,7 @@ func TestEveryCauseHasAdvice(t *testing.T) {
 				t.Errorf("%q is read as %q, want %q", said, got, cause)
 			}
 		}
-		advice, ok := adviceByCause[cause]
-		if cause != sender.CauseStatus && (!ok || advice.owner == "" || advice.next == "") {
+		if cause != sender.CauseStatus && adviceByCause[cause] == "" {
 			t.Errorf("there is no advice for %q", cause)
 		}
 	}
