@@ -57,18 +57,18 @@ func DefaultLimits() Limits {
 
 // File is one stored file of a form.
 type File struct {
-	UID uuid.UUID
+	UID uuid.UUID `db:"file_uid" json:"file_uid"`
 	// Name is for display only. It is valid UTF-8 of at most 255 bytes with an
 	// accepted extension, and has no path, control or direction characters.
-	Name string
+	Name string `json:"name"`
 	// Size is in bytes.
-	Size int64
+	Size int64 `json:"size"`
 	// ContentType follows from the checked content, not from the request.
-	ContentType string
+	ContentType string `db:"content_type" json:"content_type"`
 	// SHA256 is the hash of the content in lower-case hex.
-	SHA256 string
+	SHA256 string `json:"sha256"`
 	// Key is where the bucket keeps the content; see Store.Open.
-	Key string
+	Key string `db:"object_key" json:"-"`
 }
 
 // Form is what a multipart request brought. Its files are stored already, but

@@ -33,19 +33,23 @@ func FundingFields() []string {
 // FundingMethods lists the ways in which money moves.
 func FundingMethods() []string { return []string{"ach", "rtp", "wire", "check", "card"} }
 
-// FundingChange is what somebody reports about the money of a disbursement. All
-// but the status are nil where nothing is said.
+// FundingChange is what somebody reports about the money of a disbursement.
 type FundingChange struct {
 	Status FundingStatus
-	// Reference is the bank's or the ledger's name of the payment.
-	Reference *string
-	// Method is one of FundingMethods.
-	Method *string
-	// EffectiveDate is the day on which the money moved, YYYY-MM-DD.
-	EffectiveDate *string
-	Reason        *string
+	Evidence
 	// NeedsReason refuses a cancellation or a return that says no reason.
 	NeedsReason bool
+}
+
+// Evidence is what is said about the money of a disbursement, nil where nothing is.
+type Evidence struct {
+	// Reference is the bank's or the ledger's name of the payment.
+	Reference *string `json:"reference"`
+	// Method is one of FundingMethods.
+	Method *string `json:"method"`
+	// EffectiveDate is the day on which the money moved, YYYY-MM-DD.
+	EffectiveDate *string `json:"effectiveDate"`
+	Reason        *string `json:"reason"`
 }
 
 // ParseFundingChange reads a change of the status from the fields that were

@@ -5,11 +5,11 @@ import "slices"
 // Stage is one step of a loan's schedule.
 type Stage struct {
 	// Number counts from 1.
-	Number int
+	Number int `json:"stage"`
 	// Percent is the share of the loan amount.
-	Percent Percent
+	Percent Percent `json:"percentage"`
 	// Scheduled is the amount planned for the stage, whatever was drawn for it.
-	Scheduled Money
+	Scheduled Money `json:"scheduled_amount"`
 }
 
 // DrawKind tells what a draw does to the loan.

@@ -14,32 +14,16 @@ import (
 
 // StoredCertificate is a completion certificate as people look it up.
 type StoredCertificate struct {
-	UID       uuid.UUID
-	CreatedAt time.Time
+	UID       uuid.UUID `db:"certificate_uid"`
+	CreatedAt time.Time `db:"created_at"`
 	// DisbursementID is the draw that it came with, 0 when it was stored ahead of
 	// one; DisbursementNumber counts within the loan.
-	DisbursementID     int64
-	DisbursementNumber int
+	DisbursementID     int64 `db:"merchant_disbursement_id"`
+	DisbursementNumber int   `db:"disbursement_number"`
 	// Metadata is a JSON object, nil for none.
 	Metadata []byte
 	// Files are in the order of the request.
 	Files []document.File
-}
-
-// certificateRow is a certificate beside one of its files, if it has any.
-type certificateRow struct {
-	Loan      uuid.UUID  `db:"application_uid"`
-	UID       uuid.UUID  `db:"certificate_uid"`
-	CreatedAt time.Time  `db:"created_at"`
-	Metadata  []byte     `db:"metadata"`
-	ID        *int64     `db:"merchant_disbursement_id"`
-	Number    *int       `db:"disbursement_number"`
-	FileUID   *uuid.UUID `db:"file_uid"`
-	Name      *string    `db:"name"`
-	Size      *int64     `db:"size"`
-	Type      *string    `db:"content_type"`
-	SHA256    *string    `db:"sha256"`
-	Key       *string    `db:"object_key"`
 }
 
 // Certificates returns the completion certificates of a loan, newest first.
@@ -53,20 +37,24 @@ func certificatesOf(
 	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]StoredCertificate, error) {
 	among, wanted := postgres.Among(uids)
-	var rows []certificateRow
+	var rows []struct {
+		StoredCertificate
+		document.File
+		Loan uuid.UUID `db:"application_uid"`
+	}
 	err := db.SelectContext(ctx, &rows, `
 		SELECT c.application_uid,
 		       c.certificate_uid,
 		       c.created_at,
 		       c.metadata,
-		       d.merchant_disbursement_id,
-		       d.disbursement_number,
-		       f.file_uid,
-		       f.name,
-		       f.size,
-		       f.content_type,
-		       f.sha256,
-		       f.object_key
+		       coalesce(d.merchant_disbursement_id, 0) AS merchant_disbursement_id,
+		       coalesce(d.disbursement_number, 0) AS disbursement_number,
+		       coalesce(f.file_uid, '00000000-0000-0000-0000-000000000000') AS file_uid,
+		       coalesce(f.name, '') AS name,
+		       coalesce(f.size, 0) AS size,
+		       coalesce(f.content_type, '') AS content_type,
+		       coalesce(f.sha256, '') AS sha256,
+		       coalesce(f.object_key, '') AS object_key
 		  FROM certificates c
 		  LEFT JOIN disbursements d ON d.application_uid = c.application_uid
 		                           AND d.certificate_uid = c.certificate_uid
@@ -81,31 +69,16 @@ func certificatesOf(
 	certificates := map[uuid.UUID][]StoredCertificate{}
 	for _, row := range rows {
 		own := certificates[row.Loan]
-		if len(own) == 0 || own[len(own)-1].UID != row.UID {
-			own = append(own, row.certificate())
+		if len(own) == 0 || own[len(own)-1].UID != row.StoredCertificate.UID {
+			own = append(own, row.StoredCertificate)
 		}
-		if row.FileUID != nil {
+		if row.File.UID != uuid.Nil {
 			last := &own[len(own)-1]
-			last.Files = append(last.Files, row.file())
+			last.Files = append(last.Files, row.File)
 		}
 		certificates[row.Loan] = own
 	}
 	return certificates, nil
-}
-
-func (r certificateRow) certificate() StoredCertificate {
-	certificate := StoredCertificate{UID: r.UID, CreatedAt: r.CreatedAt, Metadata: r.Metadata}
-	if r.ID != nil {
-		certificate.DisbursementID, certificate.DisbursementNumber = *r.ID, *r.Number
-	}
-	return certificate
-}
-
-func (r certificateRow) file() document.File {
-	return document.File{
-		UID: *r.FileUID, Name: *r.Name, Size: *r.Size, ContentType: *r.Type,
-		SHA256: *r.SHA256, Key: *r.Key,
-	}
 }
 
 // File looks a file of one of the loan's certificates up. Error: NOT_FOUND,
@@ -123,7 +96,10 @@ func (s *Service) File(ctx context.Context, uid, fileUID uuid.UUID) (document.Fi
 func (s *Service) AnyFile(
 	ctx context.Context, fileUID uuid.UUID,
 ) (document.File, uuid.UUID, error) {
-	var row certificateRow
+	var row struct {
+		document.File
+		Loan uuid.UUID `db:"application_uid"`
+	}
 	err := s.DB.GetContext(ctx, &row, `
 		SELECT c.application_uid,
 		       f.file_uid,
@@ -141,7 +117,7 @@ func (s *Service) AnyFile(
 	if err != nil {
 		return document.File{}, uuid.Nil, fmt.Errorf("looking up file %s: %w", fileUID, err)
 	}
-	return row.file(), row.Loan, nil
+	return row.File, row.Loan, nil
 }
 
 func errNoFile(uid uuid.UUID) error {

@@ -1,6 +1,7 @@
 package loan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,21 +18,13 @@ type Change struct {
 	By string
 }
 
-// Evidence returns of each field of the changes what was given last, and the
-// status in force.
-func (d Disbursement) Evidence() lending.FundingChange {
-	newest := lending.FundingChange{Status: d.Status}
+// Evidence returns of each field of the changes what was given last.
+func (d Disbursement) Evidence() (newest lending.Evidence) {
 	for _, change := range d.Changes {
-		for _, field := range []struct{ to, from **string }{
-			{&newest.Reference, &change.Reference},
-			{&newest.Method, &change.Method},
-			{&newest.EffectiveDate, &change.EffectiveDate},
-			{&newest.Reason, &change.Reason},
-		} {
-			if *field.from != nil {
-				*field.to = *field.from
-			}
-		}
+		newest.Reference = cmp.Or(change.Reference, newest.Reference)
+		newest.Method = cmp.Or(change.Method, newest.Method)
+		newest.EffectiveDate = cmp.Or(change.EffectiveDate, newest.EffectiveDate)
+		newest.Reason = cmp.Or(change.Reason, newest.Reason)
 	}
 	return newest
 }
@@ -97,8 +90,8 @@ type changeList []Change
 // selectChanges is the list of a disbursement d.
 const selectChanges = `(
 	SELECT json_agg(json_build_object(
-	           'Status', c.status, 'Reference', c.reference, 'Method', c.method,
-	           'EffectiveDate', c.effective_date, 'Reason', c.reason, 'At', c.changed_at,
+	           'Status', c.status, 'reference', c.reference, 'method', c.method,
+	           'effectiveDate', c.effective_date, 'reason', c.reason, 'At', c.changed_at,
 	           'By', c.changed_by) ORDER BY c.change_id)
 	  FROM disbursement_changes c
 	 WHERE c.merchant_disbursement_id = d.merchant_disbursement_id)`

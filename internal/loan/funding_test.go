@@ -89,7 +89,9 @@ func TestFundingNeverGoesBack(t *testing.T) {
 	} {
 		reason := "sent back"
 		moves = append(moves, loan.Move{
-			ID: move.id, FundingChange: lending.FundingChange{Status: move.to, Reason: &reason},
+			ID: move.id, FundingChange: lending.FundingChange{
+				Status: move.to, Evidence: lending.Evidence{Reason: &reason},
+			},
 		})
 	}
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {

@@ -73,14 +73,14 @@ func (c *content) enter(draw loan.Disbursement, on day, reference *string) {
 	entry := disbursement{
 		ID: draw.ID, ApplicationUID: draw.ApplicationUID, ExternalReference: reference,
 		Number: draw.Number, Kind: draw.Kind, Status: draw.Status,
-		Gross: draw.Gross, Fee: draw.Fee, Net: draw.Net, evidence: newEvidence(draw.Evidence()),
+		Gross: draw.Gross, Fee: draw.Fee, Net: draw.Net, Evidence: draw.Evidence(),
 	}
 	for _, made := range draw.Changes {
 		if made.At.Before(on.Begins) {
 			continue
 		}
 		entry.Changes = append(entry.Changes, change{
-			Status: made.Status, At: formatTime(made.At), evidence: newEvidence(made.FundingChange),
+			Status: made.Status, At: formatTime(made.At), Evidence: made.Evidence,
 		})
 		reached := c.Totals.ByStatus[made.Status]
 		reached.add(draw)

@@ -110,7 +110,7 @@ func (c *content) csv(e edition, keyID string) []byte {
 	write("statement", head)
 	for _, d := range c.Disbursements {
 		id := strconv.FormatInt(d.ID, 10)
-		cells := d.row()
+		cells := evidenceRow(d.Evidence)
 		cells["id"], cells["application_uid"] = id, d.ApplicationUID.String()
 		cells["external_reference"], cells["number"] = text(d.ExternalReference), strconv.Itoa(d.Number)
 		cells["kind"], cells["status"] = string(d.Kind), string(d.Status)
@@ -118,7 +118,7 @@ func (c *content) csv(e edition, keyID string) []byte {
 		cells["gross"], cells["fee"], cells["net"] = d.Gross.String(), d.Fee.String(), d.Net.String()
 		write("disbursement", cells)
 		for _, made := range d.Changes {
-			cells := made.row()
+			cells := evidenceRow(made.Evidence)
 			cells["id"], cells["status"], cells["at"] = id, string(made.Status), made.At
 			write("change", cells)
 		}
@@ -144,7 +144,7 @@ func (c *content) csv(e edition, keyID string) []byte {
 	return out.Bytes()
 }
 
-func (e evidence) row() row {
+func evidenceRow(e lending.Evidence) row {
 	return row{
 		"reference": text(e.Reference), "method": text(e.Method),
 		"effective_date": text(e.EffectiveDate), "reason": text(e.Reason),

@@ -107,23 +107,11 @@ type totals struct {
 	ByStatus map[lending.FundingStatus]amounts `json:"by_status"`
 }
 
-// evidence is what was said about the money of a disbursement, null where nothing was.
-type evidence struct {
-	Reference     *string `json:"reference"`
-	Method        *string `json:"method"`
-	EffectiveDate *string `json:"effectiveDate"`
-	Reason        *string `json:"reason"`
-}
-
-func newEvidence(c lending.FundingChange) evidence {
-	return evidence{c.Reference, c.Method, c.EffectiveDate, c.Reason}
-}
-
 // change is a step of a disbursement on the day.
 type change struct {
 	Status lending.FundingStatus `json:"status"`
 	At     string                `json:"at"`
-	evidence
+	lending.Evidence
 }
 
 // disbursement is one that changed its state on the day, as it was at the day's end.
@@ -137,7 +125,7 @@ type disbursement struct {
 	Gross             lending.Money         `json:"gross"`
 	Fee               lending.Money         `json:"fee"`
 	Net               lending.Money         `json:"net"`
-	evidence
+	lending.Evidence
 	Changes []change `json:"changes"`
 }
 

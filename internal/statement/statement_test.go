@@ -27,7 +27,9 @@ func (w *world) pay(id int64, to lending.FundingStatus, reference string) {
 	w.t.Helper()
 	w.Do(w.t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), id,
-			lending.FundingChange{Status: to, Reference: &reference})
+			lending.FundingChange{
+				Status: to, Evidence: lending.Evidence{Reference: &reference},
+			})
 		return err
 	})
 }

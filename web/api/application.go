@@ -69,7 +69,7 @@ type variablesBody struct {
 }
 
 func newApplicationBody(app application.Application) applicationBody {
-	body := applicationBody{
+	return applicationBody{
 		UID:               app.UID,
 		MerchantUID:       app.MerchantUID,
 		ExternalReference: app.ExternalReference,
@@ -84,10 +84,6 @@ func newApplicationBody(app application.Application) applicationBody {
 		CreatedAt:         formatTime(app.CreatedAt),
 		UpdatedAt:         formatTime(app.UpdatedAt),
 	}
-	if app.SelectedProductUID != nil {
-		body.Variables.SelectedProduct = &app.SelectedProductCode
-	}
-	return body
 }
 
 func (a *applications) createApplication(c echo.Context) error {
@@ -98,10 +94,7 @@ func (a *applications) createApplication(c echo.Context) error {
 		request.PartnerUID, request.MerchantUID = caller.PartnerUID, caller.MerchantUID
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := a.service.Create(c.Request().Context(), tx, request)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusCreated, newApplicationBody(app), nil
+			return http.StatusCreated, newApplicationBody(app), err
 		}
 	})
 }
@@ -138,10 +131,7 @@ func (a *applications) runDecision(c echo.Context) error {
 		uid := body.uid("thrive_application_uid")
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := a.service.RunDecision(c.Request().Context(), tx, actor(c), uid)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusOK, newApplicationBody(app), nil
+			return http.StatusOK, newApplicationBody(app), err
 		}
 	})
 }
@@ -161,12 +151,7 @@ func (a *applications) acceptOffer(c echo.Context) error {
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			_, err := a.service.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusOK, acceptedBody{
-				UID: acceptance.ApplicationUID, OfferSelected: true,
-			}, nil
+			return http.StatusOK, acceptedBody{acceptance.ApplicationUID, true}, err
 		}
 	})
 }
@@ -180,20 +165,14 @@ type applicationsBody struct {
 }
 
 func (a *applications) listApplications(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	wanted := application.Wanted{
 		MerchantUIDs: merchantsOf(c),
 		Reference:    query.text("external_reference", maxLine),
 		CreatedSince: query.moment("created_since"),
 	}
 	page := query.page(applicationList)
-	if status, given := query.one("status"); given {
-		wanted.Status, err = lending.ParseApplicationStatus(status)
-		query.errs.Merge(err)
-	}
+	wanted.Status = given(query, "status", lending.ParseApplicationStatus)
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
@@ -201,14 +180,9 @@ func (a *applications) listApplications(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := applicationsBody{
-		Applications: make([]applicationBody, 0, len(found)),
-		NextCursor:   cursorOf(applicationList, next),
-	}
-	for _, app := range found {
-		body.Applications = append(body.Applications, newApplicationBody(app))
-	}
-	return a.answer(c, body)
+	return a.answer(c, applicationsBody{
+		each(found, newApplicationBody), cursorOf(applicationList, next),
+	})
 }
 
 func (a *applications) getApplication(c echo.Context) error {

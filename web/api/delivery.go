@@ -132,10 +132,7 @@ type deliveriesBody struct {
 const deliveryList = "deliveries"
 
 func (d *deliveries) listDeliveries(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	given, _ := query.one("state")
 	state := delivery.State(given)
 	if given != "" && !slices.Contains(delivery.States(), state) {
@@ -160,13 +157,7 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := deliveriesBody{
-		Deliveries: make([]deliveryBody, 0, len(found)), NextCursor: cursorOf(deliveryList, next),
-	}
-	for _, one := range found {
-		body.Deliveries = append(body.Deliveries, newDeliveryBody(one))
-	}
-	return d.answer(c, body)
+	return d.answer(c, deliveriesBody{each(found, newDeliveryBody), cursorOf(deliveryList, next)})
 }
 
 // uid reads an identifier, the nil UUID without one. One that is the nil UUID is read as the

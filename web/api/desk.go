@@ -2,7 +2,6 @@ package api
 
 import (
 	"math"
-	"time"
 
 	"drawbridge/internal/loan"
 )
@@ -24,13 +23,9 @@ type WaitingBody struct {
 
 // NewWaitingBody describes a draw on the desk.
 func NewWaitingBody(w loan.Waiting) WaitingBody {
-	var due *time.Time
-	if !w.Due.IsZero() {
-		due = &w.Due
-	}
 	return WaitingBody{
 		historyBody: newHistoryBody(w.Disbursement), Borrower: w.Borrower, Product: w.ProductCode,
-		Age: math.Round(w.Age.Hours()*100) / 100, Overdue: w.Overdue, OverdueAt: formatOptional(due),
+		Age: math.Round(w.Age.Hours()*100) / 100, Overdue: w.Overdue, OverdueAt: formatGiven(w.Due),
 		NextStep: w.NextStep,
 	}
 }

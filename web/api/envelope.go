@@ -99,6 +99,15 @@ func render(now time.Time, status int, content result) []byte {
 	return append(body, '\n')
 }
 
+// each is the body of each of the things, and an empty list for none.
+func each[T, B any](things []T, body func(T) B) []B {
+	bodies := make([]B, 0, len(things))
+	for _, thing := range things {
+		bodies = append(bodies, body(thing))
+	}
+	return bodies
+}
+
 func formatTime(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
 // formatOptional writes a time, nil for none.

@@ -81,10 +81,7 @@ func (f *faults) orderFault(c echo.Context) error {
 				return 0, nil, err
 			}
 			placed, err := f.service.Place(c.Request().Context(), tx, order)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusCreated, newFaultBody(placed), nil
+			return http.StatusCreated, newFaultBody(placed), err
 		}
 	})
 }
@@ -110,11 +107,7 @@ func (f *faults) listFaults(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := faultsBody{Faults: make([]faultBody, 0, len(pending))}
-	for _, order := range pending {
-		body.Faults = append(body.Faults, newFaultBody(order))
-	}
-	return f.answer(c, body)
+	return f.answer(c, faultsBody{each(pending, newFaultBody)})
 }
 
 // covered are the subscriptions that the caller may see.
@@ -135,9 +128,6 @@ func (f *faults) withdrawFault(c echo.Context) error {
 			return 0, nil, err
 		}
 		order, err := f.service.Withdraw(c.Request().Context(), tx, uid, covered)
-		if err != nil {
-			return 0, nil, err
-		}
-		return http.StatusOK, newFaultBody(order), nil
+		return http.StatusOK, newFaultBody(order), err
 	})
 }

@@ -50,17 +50,13 @@ type eventBody struct {
 	Body *string `json:"body"`
 }
 
-func newEventBodies(events []feed.Event) []eventBody {
-	bodies := make([]eventBody, 0, len(events))
-	for _, event := range events {
-		bodies = append(bodies, eventBody{
-			UID: event.UID, Sequence: event.Sequence, Event: string(event.Kind),
-			Subject: event.Subject, MerchantUID: event.MerchantUID,
-			ApplicationUID: event.ApplicationUID, ExternalReference: event.Reference,
-			Timestamp: lending.FormatTimestamp(event.OccurredAt), Body: event.Body,
-		})
+func newEventBody(event feed.Event) eventBody {
+	return eventBody{
+		UID: event.UID, Sequence: event.Sequence, Event: string(event.Kind),
+		Subject: event.Subject, MerchantUID: event.MerchantUID,
+		ApplicationUID: event.ApplicationUID, ExternalReference: event.Reference,
+		Timestamp: lending.FormatTimestamp(event.OccurredAt), Body: event.Body,
 	}
-	return bodies
 }
 
 type feedBody struct {
@@ -73,10 +69,7 @@ type feedBody struct {
 const latest = "latest"
 
 func (e *events) listEvents(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	wanted := feed.Query{
 		MerchantUIDs: merchantsOf(c), Kinds: query.kinds("event"), Limit: query.limit(),
 	}
@@ -115,7 +108,7 @@ func (e *events) listEvents(c echo.Context) error {
 		})
 	}
 	return e.answer(c, feedBody{
-		Events: newEventBodies(page.Events), NextCursor: page.Next.String(), HasMore: page.More,
+		Events: each(page.Events, newEventBody), NextCursor: page.Next.String(), HasMore: page.More,
 	})
 }
 
@@ -130,10 +123,7 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	from, limit := query.number("from_sequence", 1, math.MaxInt, 1), query.limit()
 	if err := query.errs.Err(); err != nil {
 		return err
@@ -144,7 +134,7 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 		return err
 	}
 	return e.answer(c, historyEventsBody{
-		Events: newEventBodies(history.Events), LastSequence: history.Last, HasMore: history.More,
+		Events: each(history.Events, newEventBody), LastSequence: history.Last, HasMore: history.More,
 	})
 }
 
@@ -156,8 +146,8 @@ func (q *query) wait() time.Duration {
 // waitOf is for how long the answer to a call will be held back where nothing is there to tell,
 // 0 for one that is answered at once, as is what is wrong.
 func waitOf(c echo.Context) time.Duration {
-	query, err := readQuery(c)
-	if after, _ := query.one("after"); err != nil || after == latest {
+	query := readQuery(c)
+	if after, _ := query.one("after"); after == latest {
 		return 0
 	}
 	return query.wait()

@@ -54,18 +54,28 @@ func (l *lender) routes() []Route {
 	settle := post("/disbursements/status", "lenderFundingBatch", l.lenderBatch,
 		partner.ScopeFunding)
 	settle.MaxBody = maxBatch
+	tasks := tasks{l.edge, l.applications}
 	return []Route{
 		get("/applications", "lenderApplications", l.lenderApplications, partner.ScopeRead),
 		get("/applications/:uid", "lenderApplication", l.lenderApplication, partner.ScopeRead),
-		post("/applications/:uid/status", "lenderStatus", l.lenderStatus,
-			partner.ScopeApplications),
-		post("/applications/:uid/amount", "lenderAmount", l.lenderAmount,
-			partner.ScopeApplications),
-		post("/applications/:uid/terms", "lenderTerms", l.lenderTerms, partner.ScopeApplications),
-		post("/applications/:uid/document", "lenderDocument", l.lenderDocument,
-			partner.ScopeDocuments),
-		post("/applications/:uid/tasks", "lenderTask", l.lenderTask, partner.ScopeTasks),
-		post("/tasks/:uid/status", "lenderTaskStatus", l.lenderTaskStatus, partner.ScopeTasks),
+		post("/applications/:uid/status", "lenderStatus", lenderChange[lending.ApplicationStatus]{
+			lender: l, action: "application.status", reasoned: true, shown: shownStatus,
+			read: status(lending.ParseApplicationStatus), change: l.applications.Move,
+		}.handle, partner.ScopeApplications),
+		post("/applications/:uid/amount", "lenderAmount", lenderChange[lending.Money]{
+			lender: l, action: "application.amount", shown: shownOffers,
+			read: readAmount, change: l.applications.ChangeAmount,
+		}.handle, partner.ScopeApplications),
+		post("/applications/:uid/terms", "lenderTerms", lenderChange[lending.Terms]{
+			lender: l, action: "application.terms", shown: shownOffers,
+			read: readTerms, change: l.applications.ChangeTerms,
+		}.handle, partner.ScopeApplications),
+		post("/applications/:uid/document", "lenderDocument", lenderChange[lending.DocumentStatus]{
+			lender: l, action: "application.document", shown: shownDocument,
+			read: status(lending.ParseDocumentStatus), change: l.applications.RecordDocument,
+		}.handle, partner.ScopeDocuments),
+		post("/applications/:uid/tasks", "lenderTask", tasks.add, partner.ScopeTasks),
+		post("/tasks/:uid/status", "lenderTaskStatus", tasks.move, partner.ScopeTasks),
 		get("/disbursements", "lenderDisbursements", l.lenderDisbursements, partner.ScopeRead,
 			partner.ScopeFunding),
 		get("/disbursements/:id", "lenderDisbursement", l.lenderDisbursement, partner.ScopeRead,
@@ -81,8 +91,12 @@ func systemName(caller partner.Caller) string {
 	return caller.Name + " (" + caller.ClientID + ")"
 }
 
-// audit tells the audit log what one of the lender's systems did, in the transaction of it.
+// audit tells the audit log what one of the lender's systems did, in the transaction of it. What
+// a partner does in a sandbox is not told.
 func audit(c echo.Context, tx *postgres.Tx, entries ...operator.Entry) error {
+	if !routeOf(c).IsLender() {
+		return nil
+	}
 	for i := range entries {
 		entries[i].Actor, entries[i].Address = systemName(callerOf(c)), c.RealIP()
 	}
@@ -94,7 +108,7 @@ func audit(c echo.Context, tx *postgres.Tx, entries ...operator.Entry) error {
 type lenderApplicationBody struct {
 	applicationBody
 	Loan           *loanBody               `json:"loan"`
-	Tasks          []taskBody              `json:"tasks"`
+	Tasks          []application.Task      `json:"tasks"`
 	DocumentStatus *string                 `json:"document_status"`
 	Certificates   []lenderCertificateBody `json:"certificates"`
 }
@@ -102,7 +116,7 @@ type lenderApplicationBody struct {
 type lenderCertificateBody struct {
 	UID       uuid.UUID       `json:"certificate_uid"`
 	Draw      *int64          `json:"merchantDisbursementId"`
-	Files     []fileBody      `json:"files"`
+	Files     []document.File `json:"files"`
 	Metadata  json.RawMessage `json:"metadata"`
 	CreatedAt string          `json:"created_at"`
 }
@@ -110,29 +124,21 @@ type lenderCertificateBody struct {
 func newLenderApplicationBody(whole application.Whole) lenderApplicationBody {
 	body := lenderApplicationBody{
 		applicationBody: newApplicationBody(whole.Application),
-		Tasks:           make([]taskBody, 0, len(whole.Tasks)),
-		Certificates:    make([]lenderCertificateBody, 0, len(whole.Certificates)),
+		Tasks: each(whole.Tasks, func(task application.TaskEntry) application.Task {
+			return task.Task
+		}),
+		DocumentStatus: postgres.OrNull(string(whole.Document)),
+		Certificates: each(whole.Certificates,
+			func(stored loan.StoredCertificate) lenderCertificateBody {
+				return lenderCertificateBody{
+					UID: stored.UID, Draw: postgres.OrNull(stored.DisbursementID),
+					Files:    append([]document.File{}, stored.Files...),
+					Metadata: stored.Metadata, CreatedAt: formatTime(stored.CreatedAt),
+				}
+			}),
 	}
 	if whole.Loan != nil {
-		shown := newLoanBody(*whole.Loan)
-		body.Loan = &shown
-	}
-	if whole.Document != "" {
-		status := string(whole.Document)
-		body.DocumentStatus = &status
-	}
-	for _, task := range whole.Tasks {
-		body.Tasks = append(body.Tasks, newTaskBody(task.Task))
-	}
-	for _, stored := range whole.Certificates {
-		certificate := lenderCertificateBody{
-			UID: stored.UID, Metadata: stored.Metadata, CreatedAt: formatTime(stored.CreatedAt),
-			Files: newFileBodies(stored.Files),
-		}
-		if stored.DisbursementID != 0 {
-			certificate.Draw = &stored.DisbursementID
-		}
-		body.Certificates = append(body.Certificates, certificate)
+		body.Loan = new(newLoanBody(*whole.Loan))
 	}
 	return body
 }
@@ -149,18 +155,12 @@ type lenderApplicationsBody struct {
 }
 
 func (l *lender) lenderApplications(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	filter := application.UpdatedFilter{
 		MerchantUID: query.uid("merchant_uid"), Since: query.moment("updated_since"),
 	}
 	page := query.page(lenderApplicationList)
-	if status, given := query.one("status"); given {
-		filter.Status, err = lending.ParseApplicationStatus(status)
-		query.errs.Merge(err)
-	}
+	filter.Status = given(query, "status", lending.ParseApplicationStatus)
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
@@ -168,14 +168,9 @@ func (l *lender) lenderApplications(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := lenderApplicationsBody{
-		Applications: make([]lenderApplicationBody, 0, len(found)),
-		NextCursor:   cursorOf(lenderApplicationList, next),
-	}
-	for _, whole := range found {
-		body.Applications = append(body.Applications, newLenderApplicationBody(whole))
-	}
-	return l.answer(c, body)
+	return l.answer(c, lenderApplicationsBody{
+		each(found, newLenderApplicationBody), cursorOf(lenderApplicationList, next),
+	})
 }
 
 func (l *lender) lenderApplication(c echo.Context) error {
@@ -192,22 +187,22 @@ func (l *lender) lenderApplication(c echo.Context) error {
 
 // lenderChange is a change of an application by one of the lender's systems.
 type lenderChange[T any] struct {
+	*lender
+
 	// action names it in the audit log, which keeps what shown says before and after, and the
 	// reason if one may be given.
 	action   string
 	reasoned bool
 	shown    func(application.Application) any
 	read     func(body *object) T
-	change   func(
-		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
-	) (application.Application, error)
+	change   changeOf[T]
 }
 
 // handle changes the application of the path, and answers with the whole of it. What changed
 // nothing is not in the audit log.
-func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
+func (k lenderChange[T]) handle(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return l.jsonEffect(c, pathErr, func(body *object) operation {
+	return k.jsonEffect(c, pathErr, func(body *object) operation {
 		to := k.read(body)
 		var reason *string
 		if k.reasoned {
@@ -215,7 +210,7 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx := c.Request().Context()
-			before, err := l.applications.ReadLocked(ctx, tx, uid, uuid.Nil)
+			before, err := k.applications.ReadLocked(ctx, tx, uid, uuid.Nil)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -226,9 +221,7 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 			entry := operator.Entry{
 				Action: k.action, SubjectKind: "application", Subject: uid.String(),
 				Before: k.shown(before.Application), After: k.shown(after),
-			}
-			if reason != nil {
-				entry.Reason = *reason
+				Reason: postgres.OrZero(reason),
 			}
 			was, wasErr := json.Marshal(entry.Before)
 			is, isErr := json.Marshal(entry.After)
@@ -237,95 +230,20 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 					return 0, nil, err
 				}
 			}
-			whole, err := l.applications.WholeIn(ctx, tx, uid)
+			whole, err := k.applications.WholeIn(ctx, tx, uid)
 			return http.StatusOK, newLenderApplicationBody(whole), err
 		}
 	})
 }
 
-func (l *lender) lenderStatus(c echo.Context) error {
-	return lenderChange[lending.ApplicationStatus]{
-		action: "application.status", reasoned: true,
-		shown: func(app application.Application) any { return map[string]any{"status": app.Status} },
-		read: func(body *object) lending.ApplicationStatus {
-			return parsed(body, "status", lending.ParseApplicationStatus)
-		},
-		change: l.applications.Move,
-	}.handle(l, c)
-}
+func shownStatus(app application.Application) any { return map[string]any{"status": app.Status} }
 
 func shownOffers(app application.Application) any {
 	return map[string]any{"offers": newApplicationBody(app).Offers}
 }
 
-func (l *lender) lenderAmount(c echo.Context) error {
-	return lenderChange[lending.Money]{
-		action: "application.amount", shown: shownOffers,
-		read:   func(body *object) lending.Money { return body.money("approved_amount") },
-		change: l.applications.ChangeAmount,
-	}.handle(l, c)
-}
-
-func (l *lender) lenderTerms(c echo.Context) error {
-	return lenderChange[lending.Terms]{
-		action: "application.terms", shown: shownOffers, read: readTerms,
-		change: l.applications.ChangeTerms,
-	}.handle(l, c)
-}
-
-func (l *lender) lenderDocument(c echo.Context) error {
-	return lenderChange[lending.DocumentStatus]{
-		action: "application.document",
-		shown: func(app application.Application) any {
-			return map[string]any{"document": app.Document}
-		},
-		read: func(body *object) lending.DocumentStatus {
-			return parsed(body, "status", lending.ParseDocumentStatus)
-		},
-		change: l.applications.RecordDocument,
-	}.handle(l, c)
-}
-
-func (l *lender) lenderTask(c echo.Context) error {
-	uid, pathErr := pathUID(c, applicationField)
-	return l.jsonEffect(c, pathErr, func(body *object) operation {
-		title := body.linkless("title", maxLine)
-		return func(tx *postgres.Tx) (int, any, error) {
-			task, err := l.applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusCreated, newTaskBody(task), audit(c, tx, operator.Entry{
-				Action: "task.create", SubjectKind: "application", Subject: uid.String(),
-				After: map[string]any{"task_uid": task.UID, "name": task.Title},
-			})
-		}
-	})
-}
-
-func (l *lender) lenderTaskStatus(c echo.Context) error {
-	uid, pathErr := pathUID(c, taskField)
-	return l.jsonEffect(c, pathErr, func(body *object) operation {
-		to := parsed(body, "status", lending.ParseTaskStatus)
-		return func(tx *postgres.Tx) (int, any, error) {
-			task, changed, err := l.applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
-			if err != nil {
-				return 0, nil, err
-			}
-			traceOf(c).ApplicationUID = task.ApplicationUID
-			if changed {
-				err = audit(c, tx, operator.Entry{
-					Action: "task.status", SubjectKind: "application",
-					Subject: task.ApplicationUID.String(),
-					Before:  map[string]any{"task_uid": task.UID, "status": task.Former},
-					After: map[string]any{
-						"task_uid": task.UID, "status": to, "name": task.Title,
-					},
-				})
-			}
-			return http.StatusOK, newTaskBody(task), err
-		}
-	})
+func shownDocument(app application.Application) any {
+	return map[string]any{"document": app.Document}
 }
 
 type disbursementsBody struct {
@@ -334,18 +252,12 @@ type disbursementsBody struct {
 }
 
 func (l *lender) lenderDisbursements(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	filter := loan.DrawFilter{
 		MerchantUID: query.uid("merchant_uid"), RequestedBefore: query.moment("requested_before"),
 	}
 	page := query.page(disbursementList)
-	if status, given := query.one("status"); given {
-		filter.Status, err = lending.ParseFundingStatus(status)
-		query.errs.Merge(err)
-	}
+	filter.Status = given(query, "status", lending.ParseFundingStatus)
 	if err := query.errs.Err(); err != nil {
 		return err
 	}
@@ -353,14 +265,9 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := disbursementsBody{
-		Disbursements: make([]historyBody, 0, len(found)),
-		NextCursor:    cursorOf(disbursementList, next),
-	}
-	for _, disbursement := range found {
-		body.Disbursements = append(body.Disbursements, newHistoryBody(disbursement))
-	}
-	return l.answer(c, body)
+	return l.answer(c, disbursementsBody{
+		each(found, newHistoryBody), cursorOf(disbursementList, next),
+	})
 }
 
 func (l *lender) lenderDisbursement(c echo.Context) error {
@@ -447,19 +354,16 @@ func (l *lender) moveFundings(
 			continue
 		}
 		change := moved.Changes[len(moved.Changes)-1].FundingChange
-		entry := operator.Entry{
+		entries = append(entries, operator.Entry{
 			Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
 			Before: map[string]any{"status": moved.Former()},
 			After: struct {
 				ID     int64                 `json:"merchant_disbursement_id"`
 				Status lending.FundingStatus `json:"status"`
-				evidenceBody
-			}{moved.ID, change.Status, newEvidenceBody(change)},
-		}
-		if change.Reason != nil {
-			entry.Reason = *change.Reason
-		}
-		entries = append(entries, entry)
+				lending.Evidence
+			}{moved.ID, change.Status, change.Evidence},
+			Reason: postgres.OrZero(change.Reason),
+		})
 	}
 	return all, audit(c, tx, entries...)
 }

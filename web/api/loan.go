@@ -69,49 +69,30 @@ type historyBody struct {
 	SettledAt   *string `json:"settledAt"`
 	CancelledAt *string `json:"cancelledAt"`
 	ReturnedAt  *string `json:"returnedAt"`
-	evidenceBody
+	lending.Evidence
 	Changes []changeBody `json:"changes"`
-}
-
-// evidenceBody is what was said about the money of a disbursement, null where
-// nothing was.
-type evidenceBody struct {
-	Reference     *string `json:"reference"`
-	Method        *string `json:"method"`
-	EffectiveDate *string `json:"effectiveDate"`
-	Reason        *string `json:"reason"`
 }
 
 // changeBody is a step of the money of a disbursement.
 type changeBody struct {
 	Status string `json:"status"`
-	evidenceBody
+	lending.Evidence
 	At string  `json:"at"`
 	By *string `json:"by"`
 }
 
-func newEvidenceBody(c lending.FundingChange) evidenceBody {
-	return evidenceBody{c.Reference, c.Method, c.EffectiveDate, c.Reason}
-}
-
 type loanBody struct {
-	ApplicationUID uuid.UUID     `json:"loan_application_uid"`
-	MerchantUID    uuid.UUID     `json:"merchant_uid"`
-	Status         string        `json:"application_status"`
-	ProductUID     uuid.UUID     `json:"product_uid"`
-	ProductCode    string        `json:"product_code"`
-	OriginalAmount lending.Money `json:"original_amount"`
-	LoanAmount     lending.Money `json:"loan_amount"`
-	DrawnAmount    lending.Money `json:"drawn_amount"`
-	Balance        lending.Money `json:"balance"`
-	Schedule       []stageBody   `json:"schedule"`
-	Disbursements  []historyBody `json:"disbursements"`
-}
-
-type stageBody struct {
-	Stage      int             `json:"stage"`
-	Percentage lending.Percent `json:"percentage"`
-	Scheduled  lending.Money   `json:"scheduled_amount"`
+	ApplicationUID uuid.UUID       `json:"loan_application_uid"`
+	MerchantUID    uuid.UUID       `json:"merchant_uid"`
+	Status         string          `json:"application_status"`
+	ProductUID     uuid.UUID       `json:"product_uid"`
+	ProductCode    string          `json:"product_code"`
+	OriginalAmount lending.Money   `json:"original_amount"`
+	LoanAmount     lending.Money   `json:"loan_amount"`
+	DrawnAmount    lending.Money   `json:"drawn_amount"`
+	Balance        lending.Money   `json:"balance"`
+	Schedule       []lending.Stage `json:"schedule"`
+	Disbursements  []historyBody   `json:"disbursements"`
 }
 
 type previewBody struct {
@@ -142,7 +123,7 @@ func newDisbursementBody(d loan.Disbursement) disbursementBody {
 }
 
 func newHistoryBody(d loan.Disbursement) historyBody {
-	body := historyBody{
+	return historyBody{
 		disbursementBody: newDisbursementBody(d),
 		Kind:             string(d.Kind),
 		Status:           string(d.Status),
@@ -150,24 +131,18 @@ func newHistoryBody(d loan.Disbursement) historyBody {
 		SettledAt:        formatOptional(d.SettledAt),
 		CancelledAt:      formatOptional(d.CancelledAt),
 		ReturnedAt:       formatOptional(d.ReturnedAt),
-		evidenceBody:     newEvidenceBody(d.Evidence()),
-		Changes:          make([]changeBody, 0, len(d.Changes)),
+		Evidence:         d.Evidence(),
+		Changes: each(d.Changes, func(change loan.Change) changeBody {
+			return changeBody{
+				Status: string(change.Status), Evidence: change.Evidence,
+				At: formatTime(change.At), By: postgres.OrNull(change.By),
+			}
+		}),
 	}
-	for _, change := range d.Changes {
-		made := changeBody{
-			Status: string(change.Status), evidenceBody: newEvidenceBody(change.FundingChange),
-			At: formatTime(change.At),
-		}
-		if change.By != "" {
-			made.By = &change.By
-		}
-		body.Changes = append(body.Changes, made)
-	}
-	return body
 }
 
 func newLoanBody(l loan.Loan) loanBody {
-	body := loanBody{
+	return loanBody{
 		ApplicationUID: l.ApplicationUID,
 		MerchantUID:    l.MerchantUID,
 		Status:         string(l.Status),
@@ -177,18 +152,9 @@ func newLoanBody(l loan.Loan) loanBody {
 		LoanAmount:     l.Amount(),
 		DrawnAmount:    l.Drawn(),
 		Balance:        l.Balance(),
-		Schedule:       make([]stageBody, 0, len(l.Stages)),
-		Disbursements:  make([]historyBody, 0, len(l.History)),
+		Schedule:       append([]lending.Stage{}, l.Stages...),
+		Disbursements:  each(l.History, newHistoryBody),
 	}
-	for _, stage := range l.Stages {
-		body.Schedule = append(body.Schedule, stageBody{
-			Stage: stage.Number, Percentage: stage.Percent, Scheduled: stage.Scheduled,
-		})
-	}
-	for _, disbursement := range l.History {
-		body.Disbursements = append(body.Disbursements, newHistoryBody(disbursement))
-	}
-	return body
 }
 
 func (l *loans) getLoan(c echo.Context) error {
@@ -260,36 +226,14 @@ func (l *loans) requestDraw(c echo.Context) error {
 		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
 	) (int, any, error) {
 		disbursement, err := l.service.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
-		if err != nil {
-			return 0, nil, err
-		}
-		return http.StatusOK, newDisbursementBody(disbursement), nil
+		return http.StatusOK, newDisbursementBody(disbursement), err
 	})
 }
 
 type certificateBody struct {
-	UID      uuid.UUID         `json:"certificate_uid"`
-	Files    []fileBody        `json:"files"`
-	Metadata *lending.Metadata `json:"metadata"`
-}
-
-type fileBody struct {
-	UID         uuid.UUID `json:"file_uid"`
-	Name        string    `json:"name"`
-	Size        int64     `json:"size"`
-	ContentType string    `json:"content_type"`
-	SHA256      string    `json:"sha256"`
-}
-
-func newFileBodies(files []document.File) []fileBody {
-	bodies := make([]fileBody, 0, len(files))
-	for _, file := range files {
-		bodies = append(bodies, fileBody{
-			UID: file.UID, Name: file.Name, Size: file.Size,
-			ContentType: file.ContentType, SHA256: file.SHA256,
-		})
-	}
-	return bodies
+	UID      uuid.UUID        `json:"certificate_uid"`
+	Files    []document.File  `json:"files"`
+	Metadata lending.Metadata `json:"metadata"`
 }
 
 func (l *loans) uploadCertificate(c echo.Context) error {
@@ -299,14 +243,10 @@ func (l *loans) uploadCertificate(c echo.Context) error {
 		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
 	) (int, any, error) {
 		certificate, err := l.service.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
-		if err != nil {
-			return 0, nil, err
-		}
-		body := certificateBody{UID: certificate.UID, Files: newFileBodies(certificate.Files)}
-		if !certificate.Metadata.IsZero() {
-			body.Metadata = &certificate.Metadata
-		}
-		return http.StatusCreated, body, nil
+		return http.StatusCreated, certificateBody{
+			UID: certificate.UID, Metadata: certificate.Metadata,
+			Files: append([]document.File{}, certificate.Files...),
+		}, err
 	})
 }
 

@@ -111,6 +111,14 @@ func (o *object) str(field string) (string, bool) {
 	return text, true
 }
 
+// given reads a string, and is false for none; one that is needed must be there.
+func (o *object) given(field string, needed bool) (string, bool) {
+	if needed && !o.required(field) || !o.has(field) {
+		return "", false
+	}
+	return o.str(field)
+}
+
 // text reads a required line of text.
 func (o *object) text(field string, limit int) string {
 	return o.line(field, limit, o.errs.Text)
@@ -124,10 +132,7 @@ func (o *object) linkless(field string, limit int) string {
 func (o *object) line(
 	field string, limit int, check func(field, text string, limit int) string,
 ) string {
-	if !o.required(field) {
-		return ""
-	}
-	text, ok := o.str(field)
+	text, ok := o.given(field, true)
 	if !ok {
 		return ""
 	}
@@ -147,10 +152,7 @@ func (o *object) optionalLines(field string, limit int) *string {
 func (o *object) optional(
 	field string, limit int, check func(field, text string, limit int) string,
 ) *string {
-	if !o.has(field) {
-		return nil
-	}
-	text, ok := o.str(field)
+	text, ok := o.given(field, false)
 	if !ok || strings.TrimSpace(text) == "" {
 		return nil
 	}
@@ -218,10 +220,7 @@ func (o *object) number(field string, least, most int) int {
 
 // uid reads a required UUID.
 func (o *object) uid(field string) uuid.UUID {
-	if !o.required(field) {
-		return uuid.Nil
-	}
-	text, ok := o.str(field)
+	text, ok := o.given(field, true)
 	if !ok {
 		return uuid.Nil
 	}
@@ -230,10 +229,7 @@ func (o *object) uid(field string) uuid.UUID {
 
 // moment reads a time, the zero time for an optional one that is absent.
 func (o *object) moment(field string, needed bool) time.Time {
-	if needed && !o.required(field) || !needed && !o.has(field) {
-		return time.Time{}
-	}
-	text, ok := o.str(field)
+	text, ok := o.given(field, needed)
 	if !ok {
 		return time.Time{}
 	}

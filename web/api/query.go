@@ -23,11 +23,12 @@ type query struct {
 	errs   lending.FieldErrors
 }
 
-// readQuery splits the query of a request. Error: VALIDATION_ERROR for one that is
-// malformed.
-func readQuery(c echo.Context) (*query, error) {
+// readQuery splits the query of a request; one that is malformed has no values, and that error.
+func readQuery(c echo.Context) *query {
 	values, err := parseQuery(c.Request().URL.RawQuery)
-	return &query{values: values}, err
+	read := &query{values: values}
+	read.errs.Merge(err)
+	return read
 }
 
 // parseQuery splits a query. Error: VALIDATION_ERROR naming the parameter that is malformed.
@@ -61,6 +62,17 @@ func (q *query) one(name string) (string, bool) {
 		return "", false
 	}
 	return given[0], true
+}
+
+// given reads a parameter by a parser of package lending, the zero value without one.
+func given[T any](q *query, name string, parse func(string) (T, error)) (value T) {
+	text, ok := q.one(name)
+	if !ok {
+		return value
+	}
+	value, err := parse(text)
+	q.errs.Merge(err)
+	return value
 }
 
 // text reads a line of text, nil without one.

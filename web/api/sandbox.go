@@ -32,23 +32,25 @@ func (s *sandbox) routes() []Route {
 			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
 		}
 	}
+	tasks := tasks{s.edge, s.applications}
 	return []Route{
 		post("/scenario", "sandboxScenario", s.sandboxScenario),
-		post("/application/:uid/status", "sandboxStatus", s.sandboxStatus),
-		post("/application/:uid/amount", "sandboxAmount", s.sandboxAmount),
-		post("/application/:uid/terms", "sandboxTerms", s.sandboxTerms),
-		post("/application/:uid/document", "sandboxDocument", s.sandboxDocument),
-		post("/application/:uid/task", "sandboxTask", s.sandboxTask),
-		post("/task/:uid/status", "sandboxTaskStatus", s.sandboxTaskStatus),
+		post("/application/:uid/status", "sandboxStatus",
+			sandboxMove(s.edge, status(lending.ParseApplicationStatus), s.applications.Move)),
+		post("/application/:uid/amount", "sandboxAmount",
+			sandboxMove(s.edge, readAmount, s.applications.ChangeAmount)),
+		post("/application/:uid/terms", "sandboxTerms",
+			sandboxMove(s.edge, readTerms, s.applications.ChangeTerms)),
+		post("/application/:uid/document", "sandboxDocument",
+			sandboxMove(s.edge, status(lending.ParseDocumentStatus), s.applications.RecordDocument)),
+		post("/application/:uid/task", "sandboxTask", tasks.add),
+		post("/task/:uid/status", "sandboxTaskStatus", tasks.move),
 		post("/disbursement/:id/status", "sandboxFunding", s.sandboxFunding),
 	}
 }
 
 // applicationField names the uid of an application's path.
 const applicationField = "uid"
-
-// taskField names the uid of a task's path.
-const taskField = "task_uid"
 
 type scenarioBody struct {
 	UID   uuid.UUID  `json:"thrive_application_uid"`
@@ -64,77 +66,59 @@ func (s *sandbox) sandboxScenario(c echo.Context) error {
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			played, err := s.scenarios.Play(c.Request().Context(), tx, wanted)
-			if err != nil {
-				return 0, nil, err
-			}
 			answer := scenarioBody{UID: played.ApplicationUID, Steps: played.Steps}
 			if played.HasLoan {
 				answer.Loan = &played.ApplicationUID
 			}
-			return http.StatusCreated, answer, nil
+			return http.StatusCreated, answer, err
 		}
 	})
 }
+
+// changeOf is a change of an application to what a call says.
+type changeOf[T any] func(
+	ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
+) (application.Application, error)
 
 // sandboxMove changes an application to what read finds in the body.
 func sandboxMove[T any](
-	e *edge, c echo.Context, read func(body *object) T,
-	change func(
-		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
-	) (application.Application, error),
-) error {
-	uid, pathErr := pathUID(c, applicationField)
-	return e.jsonEffect(c, pathErr, func(body *object) operation {
-		to := read(body)
-		return func(tx *postgres.Tx) (int, any, error) {
-			app, err := change(c.Request().Context(), tx, actor(c), uid, to)
-			if err != nil {
-				return 0, nil, err
+	e *edge, read func(body *object) T, change changeOf[T],
+) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		uid, pathErr := pathUID(c, applicationField)
+		return e.jsonEffect(c, pathErr, func(body *object) operation {
+			to := read(body)
+			return func(tx *postgres.Tx) (int, any, error) {
+				app, err := change(c.Request().Context(), tx, actor(c), uid, to)
+				return http.StatusOK, newApplicationBody(app), err
 			}
-			return http.StatusOK, newApplicationBody(app), nil
-		}
-	})
+		})
+	}
 }
 
 // parsed reads a required string field through a parser of package lending.
-func parsed[T any](body *object, field string, parse func(string) (T, error)) T {
-	var zero T
-	if !body.required(field) {
-		return zero
-	}
-	text, ok := body.str(field)
+func parsed[T any](body *object, field string, parse func(string) (T, error)) (value T) {
+	text, ok := body.given(field, true)
 	if !ok {
-		return zero
+		return value
 	}
 	value, err := parse(text)
 	body.errs.Merge(err)
 	return value
 }
 
-func (s *sandbox) sandboxStatus(c echo.Context) error {
-	return sandboxMove(s.edge, c, func(body *object) lending.ApplicationStatus {
-		return parsed(body, "status", lending.ParseApplicationStatus)
-	}, s.applications.Move)
+// status reads what an application, its documents or a task is to become.
+func status[T any](parse func(string) (T, error)) func(body *object) T {
+	return func(body *object) T { return parsed(body, "status", parse) }
 }
 
-func (s *sandbox) sandboxAmount(c echo.Context) error {
-	return sandboxMove(s.edge, c, func(body *object) lending.Money {
-		return body.money("approved_amount")
-	}, s.applications.ChangeAmount)
-}
-
-func (s *sandbox) sandboxTerms(c echo.Context) error {
-	return sandboxMove(s.edge, c, readTerms, s.applications.ChangeTerms)
-}
+func readAmount(body *object) lending.Money { return body.money("approved_amount") }
 
 func readTerms(body *object) lending.Terms {
 	texts := make(map[string]*string)
 	before := len(*body.errs)
 	for _, field := range []string{"term", "interest_rate", "merchant_fee_percentage"} {
-		if !body.has(field) {
-			continue
-		}
-		if text, ok := body.str(field); ok {
+		if text, ok := body.given(field, false); ok {
 			texts[field] = &text
 		}
 	}
@@ -147,51 +131,6 @@ func readTerms(body *object) lending.Terms {
 	return terms
 }
 
-func (s *sandbox) sandboxDocument(c echo.Context) error {
-	return sandboxMove(s.edge, c, func(body *object) lending.DocumentStatus {
-		return parsed(body, "status", lending.ParseDocumentStatus)
-	}, s.applications.RecordDocument)
-}
-
-type taskBody struct {
-	UID    uuid.UUID `json:"task_uid"`
-	Title  string    `json:"title"`
-	Status string    `json:"status"`
-}
-
-func newTaskBody(task application.Task) taskBody {
-	return taskBody{UID: task.UID, Title: task.Title, Status: string(task.Status)}
-}
-
-func (s *sandbox) sandboxTask(c echo.Context) error {
-	uid, pathErr := pathUID(c, applicationField)
-	return s.jsonEffect(c, pathErr, func(body *object) operation {
-		title := body.linkless("title", maxLine)
-		return func(tx *postgres.Tx) (int, any, error) {
-			task, err := s.applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusCreated, newTaskBody(task), nil
-		}
-	})
-}
-
-func (s *sandbox) sandboxTaskStatus(c echo.Context) error {
-	uid, pathErr := pathUID(c, taskField)
-	return s.jsonEffect(c, pathErr, func(body *object) operation {
-		to := parsed(body, "status", lending.ParseTaskStatus)
-		return func(tx *postgres.Tx) (int, any, error) {
-			task, _, err := s.applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
-			if err != nil {
-				return 0, nil, err
-			}
-			traceOf(c).ApplicationUID = task.ApplicationUID
-			return http.StatusOK, newTaskBody(task), nil
-		}
-	})
-}
-
 func (s *sandbox) sandboxFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
 	return s.jsonEffect(c, pathErr, func(body *object) operation {
@@ -199,10 +138,7 @@ func (s *sandbox) sandboxFunding(c echo.Context) error {
 		return func(tx *postgres.Tx) (int, any, error) {
 			disbursement, _, err := s.loans.MoveFunding(
 				c.Request().Context(), tx, actor(c), id, change)
-			if err != nil {
-				return 0, nil, err
-			}
-			return http.StatusOK, newHistoryBody(disbursement), nil
+			return http.StatusOK, newHistoryBody(disbursement), err
 		}
 	})
 }
@@ -224,10 +160,7 @@ func (e *edge) fundingChange(body *object) lending.FundingChange {
 	to := parsed(body, "status", lending.ParseFundingMove)
 	fields := make(map[string]string)
 	for _, field := range lending.FundingFields() {
-		if !body.has(field) {
-			continue
-		}
-		if text, ok := body.str(field); ok {
+		if text, ok := body.given(field, false); ok {
 			fields[field] = text
 		}
 	}

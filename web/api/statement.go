@@ -79,12 +79,18 @@ type statementsBody struct {
 	NextCursor *string                `json:"next_cursor"`
 }
 
+func newStatementSummaryBody(s statement.Summary) statementSummaryBody {
+	return statementSummaryBody{
+		Date: s.Date(), MerchantUID: s.MerchantUID, From: formatTime(s.Begins),
+		Until: formatTime(s.Ends), Version: s.Version, FrozenAt: formatTime(s.FrozenAt),
+		KeyID: s.KeyID, Disbursements: s.Disbursements, Events: s.Events,
+		Gross: s.Gross, Fee: s.Fee, Net: s.Net,
+	}
+}
+
 // list answers with the frozen statements of the caller's merchants.
 func (s *statements) list(c echo.Context) error {
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	filter := statement.Filter{
 		Merchants: append([]uuid.UUID{}, merchantsOf(c)...),
 		Since:     query.date("since"), Until: query.date("until"),
@@ -97,19 +103,9 @@ func (s *statements) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := statementsBody{
-		Statements: make([]statementSummaryBody, 0, len(found)),
-		NextCursor: cursorOf(statementList, next),
-	}
-	for _, one := range found {
-		body.Statements = append(body.Statements, statementSummaryBody{
-			Date: one.Date(), MerchantUID: one.MerchantUID, From: formatTime(one.Begins),
-			Until: formatTime(one.Ends), Version: one.Version, FrozenAt: formatTime(one.FrozenAt),
-			KeyID: one.KeyID, Disbursements: one.Disbursements, Events: one.Events,
-			Gross: one.Gross, Fee: one.Fee, Net: one.Net,
-		})
-	}
-	return s.answer(c, body)
+	return s.answer(c, statementsBody{
+		each(found, newStatementSummaryBody), cursorOf(statementList, next),
+	})
 }
 
 // date reads a day, empty without one.
@@ -147,10 +143,7 @@ func (s *statements) get(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(c)
-	if err != nil {
-		return err
-	}
+	query := readQuery(c)
 	wanted.Format = query.format(c)
 	wanted.Version = query.number("version", 1, 1<<31-1, 0)
 	if err := query.errs.Err(); err != nil {
