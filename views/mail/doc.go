@@ -1,5 +1,5 @@
-// Package mail renders e-mails: for each kind a templ component for the HTML
-// part, a builder for the plain-text part, and a subject.
+// Package mail renders e-mails: each kind has a subject and writes a document, which
+// becomes the HTML part and the plain-text part at once.
 //
 // A mail is read in programs that differ more than browsers do. So every
 // element carries its style with it, tables make the layout, and the style

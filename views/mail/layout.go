@@ -2,16 +2,6 @@ package mail
 
 import "github.com/a-h/templ"
 
-// frame is what stands around the content of a mail.
-type frame struct {
-	Lender Lender
-	Title  string
-	// Preview is what lists of mails show after the subject.
-	Preview string
-	// Why tells the reader why they received this.
-	Why string
-}
-
 // The styles that elements carry. Classes exist for the dark colours only.
 const (
 	stylePage  = "margin:0;padding:0;width:100%;background-color:#eef0f3;"

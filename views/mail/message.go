@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/a-h/templ"
 )
 
 // Lender is whose mails they are.
@@ -24,10 +22,8 @@ type Lender struct {
 type Message interface {
 	// Subject is one line.
 	Subject(lender Lender) string
-	// HTML is the whole document.
-	HTML(lender Lender) templ.Component
-	// Text is the plain-text part.
-	Text(lender Lender) string
+	// write says all else.
+	write(d *document)
 }
 
 // Content is a rendered mail.
@@ -39,32 +35,20 @@ type Content struct {
 
 // Render renders all parts of a message.
 func Render(ctx context.Context, lender Lender, message Message) (Content, error) {
+	d := document{Lender: lender, Subject: message.Subject(lender), Signature: lender.Name}
+	message.write(&d)
 	var html strings.Builder
-	if err := message.HTML(lender).Render(ctx, &html); err != nil {
+	if err := layout(&d).Render(ctx, &html); err != nil {
 		return Content{}, fmt.Errorf("rendering %T: %w", message, err)
 	}
-	return Content{
-		Subject: message.Subject(lender),
-		HTML:    html.String(),
-		Text:    message.Text(lender),
-	}, nil
+	d.text.paragraph(d.Why)
+	return Content{Subject: d.Subject, HTML: html.String(), Text: d.text.signed(d.Signature)}, nil
 }
 
 // Fact is a line of a table of facts. Lines without a value are left out.
 type Fact struct {
 	Label string
 	Value string
-}
-
-// known keeps the facts that have a value.
-func known(facts ...Fact) []Fact {
-	kept := facts[:0]
-	for _, fact := range facts {
-		if fact.Value != "" {
-			kept = append(kept, fact)
-		}
-	}
-	return kept
 }
 
 // Borrower is what every mail to a borrower says about their application.
@@ -82,14 +66,6 @@ func (b Borrower) facts() []Fact {
 	}
 }
 
-// project names the project in the middle of a sentence.
-func (b Borrower) project() string {
-	if b.ProjectName == "" {
-		return "your project"
-	}
-	return b.ProjectName
-}
-
 // contact says whom to ask.
 func (b Borrower) contact(lender Lender) string {
 	switch {
@@ -102,7 +78,23 @@ func (b Borrower) contact(lender Lender) string {
 	return "Please do not reply to this e-mail: nobody reads the answers."
 }
 
-// caution is in every mail that asks a borrower for something.
-func caution(lender Lender) string {
-	return lender.Name + " never asks for passwords, card numbers or codes by e-mail."
+// close ends a mail that asks the borrower for something.
+func (b Borrower) close(d *document) {
+	d.Why = whyBorrower(d.Lender)
+	d.facts("Your application", b.facts()...)
+	d.note(d.Lender.Name + " never asks for passwords, card numbers or codes by e-mail.")
+	d.note(b.contact(d.Lender))
+}
+
+func whyBorrower(lender Lender) string {
+	return "You receive this because an application for financing with " + lender.Name +
+		" names this address."
+}
+
+// greeting is a word and, set apart, the borrower's name where it is known, and what follows.
+func (b Borrower) greeting(word, rest string) []string {
+	if b.FirstName == "" {
+		return []string{word + rest}
+	}
+	return []string{word + ", ", b.FirstName, rest}
 }

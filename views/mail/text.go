@@ -16,7 +16,7 @@ type textBuilder struct{ out strings.Builder }
 
 // paragraph wraps its text. A word longer than a line, such as an address of a
 // page, stays in one piece.
-func (b *textBuilder) paragraph(text string) *textBuilder {
+func (b *textBuilder) paragraph(text string) {
 	width := 0
 	for i, word := range strings.Fields(visible(text)) {
 		size := utf8.RuneCountInString(word)
@@ -33,7 +33,6 @@ func (b *textBuilder) paragraph(text string) *textBuilder {
 		width += size
 	}
 	b.out.WriteString("\n\n")
-	return b
 }
 
 // facts aligns the values.

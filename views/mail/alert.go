@@ -122,55 +122,32 @@ func (a Alert) facts() []Fact {
 	case AlertUndecided:
 		day, count = "Notice due on", "Applications"
 	}
-	return known(
-		Fact{"Partner", a.PartnerName},
-		Fact{"Subscription", a.Name},
-		Fact{"Endpoint", a.URL},
-		Fact{"Event", lending.EventKind(a.Event).Named()},
-		Fact{"Application", a.Reference},
-		Fact{"Delivery", a.Delivery},
-		Fact{since, moment(a.Since)},
-		Fact{"Failed attempts", a.Failures},
-		Fact{"Last error", a.LastError},
-		Fact{count, a.Count},
-		Fact{"Draw numbers", a.Draws},
-		Fact{day, a.Day},
-	)
+	return []Fact{
+		{"Partner", a.PartnerName},
+		{"Subscription", a.Name},
+		{"Endpoint", a.URL},
+		{"Event", lending.EventKind(a.Event).Named()},
+		{"Application", a.Reference},
+		{"Delivery", a.Delivery},
+		{since, moment(a.Since)},
+		{"Failed attempts", a.Failures},
+		{"Last error", a.LastError},
+		{count, a.Count},
+		{"Draw numbers", a.Draws},
+		{day, a.Day},
+	}
 }
 
 // Subject names the subscription.
 func (a Alert) Subject(Lender) string { return a.wording().subject }
 
-const whyOperator = "You receive this because you are named for alerts of Drawbridge, or operate it."
-
-// Text is the plain-text part.
-func (a Alert) Text(lender Lender) string {
+func (a Alert) write(d *document) {
 	words := a.wording()
-	var b textBuilder
-	b.paragraph(words.title).paragraph(words.lead)
-	b.facts(a.facts())
-	b.paragraph(words.next)
-	if a.ConsoleURL != "" {
-		b.paragraph(words.button + ": " + a.ConsoleURL)
-	}
-	b.paragraph(whyOperator)
-	return b.signed("Drawbridge, " + lender.Name)
-}
-
-// HTML is the whole document.
-templ (a Alert) HTML(lender Lender) {
-	{{ words := a.wording() }}
-	@layout(frame{Lender: lender, Title: words.subject, Preview: words.lead, Why: whyOperator}) {
-		@heading() {
-			{ words.title }
-		}
-		@paragraph() {
-			{ words.lead }
-		}
-		@table("What is known", a.facts())
-		@paragraph() {
-			{ words.next }
-		}
-		@action(lender, words.button, a.ConsoleURL)
-	}
+	d.Preview, d.Signature = words.lead, "Drawbridge, "+d.Lender.Name
+	d.Why = "You receive this because you are named for alerts of Drawbridge, or operate it."
+	d.heading(words.title)
+	d.paragraph(words.lead)
+	d.facts("What is known", a.facts()...)
+	d.paragraph(words.next)
+	d.action(words.button, a.ConsoleURL)
 }

@@ -34,7 +34,6 @@ const (
 	contactOlder = "Some events are too old for that. Read them as above, or send one delivery " +
 		"again with POST /v2/deliveries/{delivery_uid}/resend."
 	contactGone  = "The subscription was deleted meanwhile: nothing can be sent to it again."
-	whyContact   = "You receive this because you are named as your company's contact for webhooks."
 	contactLimit = "The next mail about this subscription comes in an hour at the earliest and " +
 		"tells of everything that fails until then."
 )
@@ -56,76 +55,35 @@ func (c Contact) body() string {
 		cmp.Or(c.RecoverSince, c.Since) + `"}`
 }
 
-func (c Contact) facts() []Fact {
-	facts := known(
-		Fact{"Partner", c.PartnerName},
-		Fact{"Subscription", c.Name},
-		Fact{"Subscription id", c.Subscription},
-		Fact{"Endpoint", c.URL},
-		Fact{"First event", moment(c.Since)},
-	)
+func (c Contact) write(d *document) {
+	facts := []Fact{
+		{"Partner", c.PartnerName},
+		{"Subscription", c.Name},
+		{"Subscription id", c.Subscription},
+		{"Endpoint", c.URL},
+		{"First event", moment(c.Since)},
+	}
 	for line := range strings.Lines(c.Kinds) {
 		kind, count, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		facts = append(facts, Fact{kind, count})
 	}
-	return facts
-}
-
-// Text is the plain-text part.
-func (c Contact) Text(lender Lender) string {
-	var b textBuilder
-	b.paragraph(c.what()).paragraph(contactLead)
-	b.facts(c.facts())
-	b.paragraph(contactRead)
+	d.Preview = contactLead
+	d.Why = "You receive this because you are named as your company's contact for webhooks."
+	d.heading(c.what())
+	d.paragraph(contactLead)
+	d.facts("What was not delivered", facts...)
+	d.paragraph(contactRead)
 	if c.Deleted {
-		b.paragraph(contactGone)
+		d.paragraph(contactGone)
 	} else {
-		b.paragraph(contactAsk).paragraph(c.body())
+		d.paragraph(contactAsk)
+		d.callout("", c.body())
 		if c.RecoverSince != "" {
-			b.paragraph(contactOlder)
+			d.paragraph(contactOlder)
 		}
 	}
-	if c.DocsURL != "" {
-		b.paragraph("Catch up after an outage: " + c.DocsURL)
-	}
+	d.action("Catch up after an outage", c.DocsURL)
 	if !c.Deleted {
-		b.paragraph(contactLimit)
-	}
-	b.paragraph(whyContact)
-	return b.signed(lender.Name)
-}
-
-// HTML is the whole document.
-templ (c Contact) HTML(lender Lender) {
-	@layout(frame{Lender: lender, Title: c.Subject(lender), Preview: contactLead, Why: whyContact}) {
-		@heading() {
-			{ c.what() }
-		}
-		@paragraph() {
-			{ contactLead }
-		}
-		@table("What was not delivered", c.facts())
-		@paragraph() {
-			{ contactRead }
-		}
-		if c.Deleted {
-			@paragraph() {
-				{ contactGone }
-			}
-		} else {
-			@paragraph() {
-				{ contactAsk }
-			}
-			@callout(lender, c.body())
-			if c.RecoverSince != "" {
-				@paragraph() {
-					{ contactOlder }
-				}
-			}
-		}
-		@action(lender, "Catch up after an outage", c.DocsURL)
-		if !c.Deleted {
-			@note(contactLimit)
-		}
+		d.note(contactLimit)
 	}
 }

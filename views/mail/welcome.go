@@ -1,0 +1,39 @@
+package mail
+
+import "cmp"
+
+// Welcome greets a borrower whose application may be written about.
+type Welcome struct {
+	Borrower
+	// The plan is known once an offer was accepted; before that these are empty.
+	ProductName    string
+	ApprovedAmount string // "12000.00"
+	Term           string // months
+	InterestRate   string // percent a year
+}
+
+// Subject names the lender.
+func (w Welcome) Subject(lender Lender) string {
+	return "Welcome to " + short(lender.Name, 60)
+}
+
+func (w Welcome) write(d *document) {
+	accepted := "Your choice is recorded: your application goes on with the plan below."
+	if w.ProductName == "" {
+		accepted = "Your application has reached us. You will hear from us by e-mail as it moves on."
+	}
+	d.Preview, d.Why = accepted, whyBorrower(d.Lender)
+	d.heading(w.greeting("Welcome", "")...)
+	d.paragraph("Thank you for choosing ", d.Lender.Name, " to finance ",
+		cmp.Or(w.ProjectName, "your project"), ". "+accepted)
+	d.facts("Your plan",
+		Fact{"Plan", w.ProductName},
+		Fact{"Approved amount", d.Lender.priced(w.ApprovedAmount)},
+		Fact{"Term", with(w.Term, " months")},
+		Fact{"Interest rate", with(w.InterestRate, "% a year")})
+	d.section("What happens next", "We will write to this address whenever we need something from "+
+		"you, such as an authorization or a document. Until then there is nothing to do.")
+	d.facts("Your application", w.Borrower.facts()...)
+	d.note("Please keep this e-mail: with the reference we find your application at once.")
+	d.note(w.contact(d.Lender))
+}
