@@ -107,24 +107,18 @@ func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
 func examineClock(ahead time.Duration) Checkup {
 	off := ahead.Abs().Round(time.Millisecond)
 	found := Checkup{
-		Name: "clock", Finding: OK,
+		Name: "clock", Finding: grade(off, clockWarning, clockError),
 		Detail: fmt.Sprintf("This machine and the database differ by %s.", off),
 	}
-	switch {
-	case off >= clockError:
-		found.Finding = Failed
-	case off >= clockWarning:
-		found.Finding = Warning
-	default:
-		return found
+	if found.Finding != OK {
+		found.Remedy = "Let a time service (NTP) set the clocks of both machines."
 	}
-	found.Remedy = "Let a time service (NTP) set the clocks of both machines."
 	return found
 }
 
 // examineBucket writes, reads and removes a small object, where uploads end, and
 // a small file where they are checked first.
-func examineBucket(ctx context.Context, s *app.Services) []Checkup {
+func examineBucket(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return []Checkup{
 		examineStorage("bucket", document.Probe(ctx, s.Documents.Bucket()),
 			"An object was written, read and removed.",
@@ -132,7 +126,7 @@ func examineBucket(ctx context.Context, s *app.Services) []Checkup {
 		examineStorage("temporary", probeTemporary(),
 			"A file was written in "+os.TempDir()+" and removed.",
 			"Uploads pass through "+os.TempDir()+"; make it writable, or set TMPDIR."),
-	}
+	}, nil
 }
 
 // examineStorage judges a probe of something that is written to.
@@ -161,26 +155,23 @@ func probeTemporary() error {
 }
 
 // examineWayOut connects to endpoints as a delivery would, without a request.
-func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
+func examineWayOut(
+	ctx context.Context, s *app.Services, targets []string,
+) (found []Checkup, err error) {
 	if len(targets) == 0 { // the newest subscriptions, one for each host
-		if found, early := behind(ctx, s, "https"); early {
-			return []Checkup{found}
-		}
 		page, _, err := s.Webhooks.Subscriptions.List(ctx,
 			subscription.Filter{}, postgres.Paging{Limit: postgres.MaxPage})
 		if err != nil {
-			return []Checkup{Failure("https", fmt.Errorf("listing subscriptions: %w", err), "")}
+			return nil, fmt.Errorf("listing subscriptions: %w", err)
 		}
 		var hosts []string
 		for _, subscribed := range page {
 			endpoint, err := url.Parse(subscribed.URL)
-			if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
+			if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) ||
+				len(targets) == triedHosts {
 				continue
 			}
 			hosts, targets = append(hosts, endpoint.Host), append(targets, subscribed.URL)
-			if len(targets) == triedHosts {
-				break
-			}
 		}
 	}
 	if len(targets) == 0 {
@@ -188,13 +179,12 @@ func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Che
 			Name: "https", Finding: Skipped,
 			Detail: "There is no subscription whose endpoint could be tried.",
 			Remedy: "Name a URL: drawbridge doctor --https https://hooks.example.com",
-		}}
+		}}, nil
 	}
-	found := make([]Checkup, 0, len(targets))
 	for _, target := range targets {
 		found = append(found, examineEndpoint(ctx, s.Webhooks, target))
 	}
-	return found
+	return found, nil
 }
 
 func examineEndpoint(ctx context.Context, webhooks *webhook.Services, target string) Checkup {

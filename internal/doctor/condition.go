@@ -29,54 +29,46 @@ const (
 
 // examineCondition looks at what a running installation needs of its database and
 // of its processes.
-func examineCondition(ctx context.Context, s *app.Services) []Checkup {
-	found := examineServer(ctx, s)
-	if skipped, early := behind(ctx, s, "condition"); early {
-		return append(found, skipped)
-	}
-	const remedy = "Check that the user of DATABASE_URL may read the tables."
+func examineCondition(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	condition, err := s.Processes.Condition(ctx)
 	if err != nil {
-		return append(found, Failure("condition", err, remedy))
+		return nil, err
 	}
-	found = append(found, judgeWorkers(condition, s.Settings.Env.Hosted()),
-		judgePartitions(condition), judgeTransaction(condition.Transaction), judgeXIDs(condition),
-		judgeBackup(condition, s.Settings.Env.Hosted()))
+	hosted := s.Settings.Env.Hosted()
+	workers := Checkup{
+		Name: "workers", Finding: OK,
+		Detail: fmt.Sprintf("%d of the processes work.", condition.Workers),
+	}
+	if condition.Workers == 0 {
+		workers.Finding = Warning
+		if hosted {
+			workers.Finding = Failed
+		}
+		workers.Detail = "No process works: no webhook and no e-mail leaves."
+		workers.Remedy = "Start one: drawbridge serve --roles worker"
+	}
+	found := []Checkup{
+		workers, judgePartitions(condition), judgeTransaction(condition.Transaction),
+		judgeXIDs(condition), judgeBackup(condition, hosted),
+	}
 	queues, err := s.Queues().Queues(ctx)
 	if err != nil {
-		return append(found, Failure("queues", err, remedy))
+		return append(found, Failure("queues", err, mayRead)), nil
 	}
 	overdue, err := s.Webhooks.Health.Overdue(ctx, s.Settings.WebhookTimeout)
 	if err != nil {
-		return append(found, Failure("deliveries", err, remedy))
+		return append(found, Failure("deliveries", err, mayRead)), nil
 	}
-	found = append(found, judgeQueues(queues, condition.Now))
+	deliveries := Checkup{Name: "deliveries", Finding: OK, Detail: "None is overdue."}
 	if overdue.Count > 0 {
-		return append(found, Checkup{
-			Name: "deliveries", Finding: Failed,
-			Detail: fmt.Sprintf("%d are due and not sent, the oldest since %s.", overdue.Count,
-				overdue.Oldest.UTC().Format(time.RFC3339)),
-			Remedy: "Is a worker there, and no queue paused? drawbridge delivery list --state pending " +
-				"shows whose they are; if all wait, start another: drawbridge serve --roles worker",
-		})
+		deliveries.Finding = Failed
+		deliveries.Detail = fmt.Sprintf("%d are due and not sent, the oldest since %s.", overdue.Count,
+			overdue.Oldest.UTC().Format(time.RFC3339))
+		deliveries.Remedy = "Is a worker there, and no queue paused? drawbridge delivery list " +
+			"--state pending shows whose they are; if all wait, start another: drawbridge serve " +
+			"--roles worker"
 	}
-	return append(found, Checkup{Name: "deliveries", Finding: OK, Detail: "None is overdue."})
-}
-
-func judgeWorkers(c processes.Condition, hosted bool) Checkup {
-	if c.Workers > 0 {
-		return Checkup{
-			Name: "workers", Finding: OK, Detail: fmt.Sprintf("%d of the processes work.", c.Workers),
-		}
-	}
-	found := Checkup{
-		Name: "workers", Finding: Warning, Detail: "No process works: no webhook and no e-mail leaves.",
-		Remedy: "Start one: drawbridge serve --roles worker",
-	}
-	if hosted {
-		found.Finding = Failed
-	}
-	return found
+	return append(found, judgeQueues(queues, condition.Now), deliveries), nil
 }
 
 func judgePartitions(c processes.Condition) Checkup {
@@ -98,19 +90,16 @@ func judgePartitions(c processes.Condition) Checkup {
 }
 
 func judgeTransaction(open processes.Transaction) Checkup {
-	took := (time.Duration(open.Seconds) * time.Second).String()
+	took := time.Duration(open.Seconds) * time.Second
 	found := Checkup{
-		Name: "transactions", Finding: OK, Detail: "The longest open one took " + took + " so far.",
+		Name: "transactions", Finding: grade(took, longTransaction, veryLongTransaction),
+		Detail: "The longest open one took " + took.String() + " so far.",
 	}
-	switch took := time.Duration(open.Seconds) * time.Second; {
-	case took >= veryLongTransaction:
-		found.Finding = Failed
-	case took >= longTransaction:
-		found.Finding = Warning
-	default:
+	if found.Finding == OK {
 		return found
 	}
-	found.Detail = "One has been open for " + took + ", and vacuum waits for it: " + open.Holder + "."
+	found.Detail = "One has been open for " + took.String() + ", and vacuum waits for it: " +
+		open.Holder + "."
 	found.Remedy = psql(fmt.Sprintf("SELECT pg_terminate_backend(%d)", open.PID))
 	if open.PID == 0 {
 		found.Remedy = psql("ROLLBACK PREPARED '" + open.Holder + "'")
@@ -121,20 +110,14 @@ func judgeTransaction(open processes.Transaction) Checkup {
 
 func judgeXIDs(c processes.Condition) Checkup {
 	found := Checkup{
-		Name: "xids", Finding: OK,
+		Name: "xids", Finding: grade(c.XIDAge, oldXIDs, veryOldXIDs),
 		Detail: fmt.Sprintf("The oldest row is %d million transactions old, of 2000.",
 			c.XIDAge/1_000_000),
 	}
-	switch {
-	case c.XIDAge >= veryOldXIDs:
-		found.Finding = Failed
-	case c.XIDAge >= oldXIDs:
-		found.Finding = Warning
-	default:
-		return found
+	if found.Finding != OK {
+		found.Remedy = "Vacuum has not kept up: end old transactions, prepared ones and unused " +
+			"replication slots, then, as a superuser: vacuumdb --all --freeze --jobs=4"
 	}
-	found.Remedy = "Vacuum has not kept up: end old transactions, prepared ones and unused " +
-		"replication slots, then, as a superuser: vacuumdb --all --freeze --jobs=4"
 	return found
 }
 
@@ -175,12 +158,11 @@ func judgeQueues(queues []queue.Queue, now time.Time) Checkup {
 				one.Depth[queue.StateAvailable], now.Sub(*one.Oldest).Round(time.Second)))
 		}
 	}
-	switch {
-	case len(paused) > 0:
+	if len(paused) > 0 {
 		found.Finding = Failed
 		found.Detail = "Paused: " + strings.Join(paused, ", ") + "."
 		found.Remedy = "drawbridge queue resume " + paused[0]
-	case len(late) > 0:
+	} else if len(late) > 0 {
 		found.Finding = Failed
 		found.Detail = "Fall behind: " + strings.Join(late, ", ") + "."
 		found.Remedy = "Start a worker, or one more: drawbridge serve --roles worker"

@@ -10,30 +10,13 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/reencrypt"
-	"drawbridge/migrations"
 )
 
-// behind is the finding of a check that needs a schema which is not there yet,
-// and false when the schema is current.
-func behind(ctx context.Context, s *app.Services, name string) (Checkup, bool) {
-	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
-	if err == nil && len(missing) == 0 {
-		return Checkup{}, false
-	}
-	return Checkup{
-		Name: name, Finding: Skipped, Detail: "The schema has to be current first.",
-	}, true
-}
-
 // examineKeys decrypts every value with the configured keys, and says the worst.
-func examineKeys(ctx context.Context, s *app.Services) []Checkup {
-	if found, early := behind(ctx, s, "keys"); early {
-		return []Checkup{found}
-	}
+func examineKeys(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	verified, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
 	if err != nil {
-		return []Checkup{Failure("keys", err,
-			"Check that the user of DATABASE_URL may read the tables.")}
+		return nil, err
 	}
 	current := s.Keys.Current()
 	found := Checkup{
@@ -64,7 +47,7 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 		found.Remedy = "Once every process has " + current + " in front, " +
 			"run drawbridge secrets rotate-key; then older keys can go."
 	}
-	return []Checkup{found}
+	return []Checkup{found}, nil
 }
 
 // namedStopped is how many stopped subscriptions are named.
@@ -72,27 +55,23 @@ const namedStopped = 5
 
 // examineStopped looks for subscriptions that a process does not send to because its keys do not
 // open what is stored, whether or not those here do.
-func examineStopped(ctx context.Context, s *app.Services) []Checkup {
+func examineStopped(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	const name = "stopped"
-	if found, early := behind(ctx, s, name); early {
-		return []Checkup{found}
-	}
-	remedy := "Check that the user of DATABASE_URL may read the tables."
 	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
 	if err != nil {
-		return []Checkup{Failure(name, err, remedy)}
+		return nil, err
 	}
 	if len(uids) == 0 {
 		return []Checkup{{
 			Name: name, Finding: OK, Detail: "No subscription is stopped for want of a key.",
-		}}
+		}}, nil
 	}
 	var named []string
-	remedy = "drawbridge subscription show " + uids[0].String() + " says why."
+	remedy := "drawbridge subscription show " + uids[0].String() + " says why."
 	for _, uid := range uids[:min(len(uids), namedStopped)] {
 		found, err := s.Webhooks.Subscriptions.Get(ctx, uid)
 		if err != nil {
-			return []Checkup{Failure(name, err, remedy)}
+			return nil, err
 		}
 		named = append(named, uid.String())
 		if found.OtherKeys() != "" {
@@ -105,7 +84,7 @@ func examineStopped(ctx context.Context, s *app.Services) []Checkup {
 		Name: name, Finding: Failed, Remedy: remedy,
 		Detail: fmt.Sprintf("Nothing is sent to %d subscriptions whose secret or headers did not open: "+
 			"%s.", len(uids), strings.Join(named, ", ")),
-	}}
+	}}, nil
 }
 
 // perKey lists counts by the id of a key.
@@ -121,38 +100,27 @@ func perKey(counts map[string]int) string {
 }
 
 // examineDemo looks for published credentials, which are for development.
-func examineDemo(ctx context.Context, s *app.Services) []Checkup {
+func examineDemo(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if !s.Settings.Env.Hosted() {
-		return nil
-	}
-	if found, early := behind(ctx, s, "demo"); early {
-		return []Checkup{found}
+		return nil, nil
 	}
 	who, remedy, err := s.DemoAccess(ctx)
-	switch {
-	case err != nil:
-		return []Checkup{Failure("demo", err,
-			"Check that the user of DATABASE_URL may read the tables.")}
-	case who != "":
-		return []Checkup{{
-			Name: "demo", Finding: Failed, Remedy: capital(remedy) + ".",
-			Detail: capital(who) + "; no process starts here with these settings.",
-		}}
+	if err != nil {
+		return nil, err
 	}
-	return []Checkup{{
-		Name: "demo", Finding: OK, Detail: "No published credentials are at the door.",
-	}}
+	found := Checkup{Name: "demo", Finding: OK, Detail: "No published credentials are at the door."}
+	if who != "" {
+		found.Finding, found.Remedy = Failed, capital(remedy)+"."
+		found.Detail = capital(who) + "; no process starts here with these settings."
+	}
+	return []Checkup{found}, nil
 }
 
 // examineQuarantine looks whether the database was restored and is in quarantine.
-func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
-	if found, early := behind(ctx, s, "restore"); early {
-		return []Checkup{found}
-	}
+func examineQuarantine(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	quarantine, err := s.Quarantine(ctx)
 	if err != nil {
-		return []Checkup{Failure("restore", err,
-			"Check that the user of DATABASE_URL may read the tables.")}
+		return nil, err
 	}
 	found := Checkup{Name: "restore", Finding: OK, Detail: "Nothing is held."}
 	switch {
@@ -168,5 +136,5 @@ func examineQuarantine(ctx context.Context, s *app.Services) []Checkup {
 			"hold everything."
 		found.Remedy = "Start the processes, then look at drawbridge restore show and decide."
 	}
-	return []Checkup{found}
+	return []Checkup{found}, nil
 }

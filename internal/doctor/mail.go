@@ -11,7 +11,7 @@ import (
 
 // examineMail opens a session with the mail server, names the sender and sends
 // nothing.
-func examineMail(ctx context.Context, s *app.Services) []Checkup {
+func examineMail(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if s.Settings.SMTPURL == "" {
 		found := Checkup{
 			Name: "mail", Finding: Skipped,
@@ -20,7 +20,7 @@ func examineMail(ctx context.Context, s *app.Services) []Checkup {
 		if s.Settings.Env.Hosted() {
 			found.Finding, found.Remedy = Warning, "Set DRAWBRIDGE_SMTP_URL."
 		}
-		return []Checkup{found}
+		return []Checkup{found}, nil
 	}
 	found := []Checkup{examineMailServer(ctx, s.Settings)}
 	if s.Settings.SentByLocalhost() {
@@ -30,7 +30,7 @@ func examineMail(ctx context.Context, s *app.Services) []Checkup {
 			Remedy: "Set DRAWBRIDGE_MAIL_FROM='Lender <mail@lender.example>', with a domain of yours.",
 		})
 	}
-	return found
+	return found, nil
 }
 
 // examineMailServer says what it saw of the server, and no more.

@@ -14,23 +14,18 @@ const (
 )
 
 // examineReplica sees whether the replica, if there is one, follows the primary.
-func examineReplica(ctx context.Context, s *app.Services) []Checkup {
+func examineReplica(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	most := s.DB.MostLag()
 	if most == 0 {
-		return nil
+		return nil, nil
 	}
-	patience := time.NewTimer(min(most, replicaPatience))
-	defer patience.Stop()
-	looks := time.NewTicker(replicaLooks)
-	defer looks.Stop()
-	state, waits := s.DB.LookAtReplica(ctx), true
-	for waits && !state.CaughtUp && state.Problem == "" {
+	patience, end := context.WithTimeout(ctx, min(most, replicaPatience))
+	defer end()
+	state := s.DB.LookAtReplica(ctx)
+	for patience.Err() == nil && !state.CaughtUp && state.Problem == "" {
 		select {
-		case <-patience.C:
-			waits = false
-		case <-ctx.Done():
-			waits = false
-		case <-looks.C:
+		case <-patience.Done():
+		case <-time.After(replicaLooks):
 			state = s.DB.LookAtReplica(ctx)
 		}
 	}
@@ -42,5 +37,5 @@ func examineReplica(ctx context.Context, s *app.Services) []Checkup {
 			psqlAt("DRAWBRIDGE_DATABASE_READ_URL",
 				"SELECT status, latest_end_time FROM pg_stat_wal_receiver")
 	}
-	return []Checkup{found}
+	return []Checkup{found}, nil
 }

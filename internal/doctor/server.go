@@ -61,7 +61,7 @@ func resetting(ctx context.Context, s *app.Services, name string) string {
 }
 
 // examineServer asks whether the server can be written, and keeps what it confirms.
-func examineServer(ctx context.Context, s *app.Services) []Checkup {
+func examineServer(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
 	why, err := s.DB.Unwritable(ctx)
 	if err == nil && why == "" {
@@ -70,17 +70,17 @@ func examineServer(ctx context.Context, s *app.Services) []Checkup {
 	switch {
 	case err != nil:
 		written = Failure("writable", err, "See the log of the database.")
-	case why == postgres.DiskFull:
-		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
-		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
-			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
 	case why != "":
 		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
 		written.Remedy = "One that was set so: " + resetting(ctx, s, "default_transaction_read_only") +
 			". A standby: name the primary in DATABASE_URL, or all servers (host=a,b), or promote it, " +
 			bySuperuser("SELECT pg_promote()")
 	}
-	return []Checkup{written, examineSettings(ctx, s), examineConnections(ctx, s)}
+	if why == postgres.DiskFull {
+		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
+			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
+	}
+	return []Checkup{written, examineSettings(ctx, s), examineConnections(ctx, s)}, nil
 }
 
 // examineSettings looks for what keeps the server from keeping its word, or itself, and for what
@@ -114,7 +114,16 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 	case err != nil:
 		return Failure("server", err, "Check that the user of DATABASE_URL may read pg_settings.")
 	case len(off) > 0:
-		judgeOff(ctx, s, off, &found)
+		found.Finding, found.Detail = Warning, "Off: "+strings.Join(off, ", ")+"."
+		if s.Settings.Env.Hosted() {
+			found.Finding = Failed
+		}
+		found.Remedy = capital(resetting(ctx, s, off[0]))
+		if _, table, ofTable := strings.Cut(off[0], " of "); ofTable {
+			found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
+		}
+		found.Remedy += ". Without autovacuum the queue gets slow, without the others what was " +
+			"confirmed may be lost."
 	case len(bounds) > 0:
 		found.Finding = Warning
 		found.Detail = "It ends what takes longer than " + strings.Join(bounds, " and ") +
@@ -123,21 +132,6 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 			". Drawbridge bounds each call and job by itself."
 	}
 	return found
-}
-
-// judgeOff tells of what is off and should not be.
-func judgeOff(ctx context.Context, s *app.Services, off []string, found *Checkup) {
-	found.Finding, found.Detail = Warning, "Off: "+strings.Join(off, ", ")+"."
-	if s.Settings.Env.Hosted() {
-		found.Finding = Failed
-	}
-	if setting, table, ofTable := strings.Cut(off[0], " of "); ofTable {
-		found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
-	} else {
-		found.Remedy = capital(resetting(ctx, s, setting))
-	}
-	found.Remedy += ". Without autovacuum the queue gets slow, without the others what was " +
-		"confirmed may be lost."
 }
 
 const (
