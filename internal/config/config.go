@@ -8,6 +8,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/mail"
 	"net/netip"
@@ -40,6 +41,11 @@ func (e Env) HeaderValue() string {
 		return ""
 	}
 	return string(e)
+}
+
+// envName is the name of the environment that is set.
+func envName(getenv func(string) string) string {
+	return cmp.Or(strings.TrimSpace(getenv("DRAWBRIDGE_ENV")), string(Development))
 }
 
 // ParseEnv reads the name of an environment.
@@ -114,6 +120,13 @@ type Errors []string
 // Error joins the errors in one line.
 func (f Errors) Error() string { return strings.Join(f, "; ") }
 
+// when adds an error if there is one.
+func (f *Errors) when(wrong bool, format string, args ...any) {
+	if wrong {
+		*f = append(*f, fmt.Sprintf(format, args...))
+	}
+}
+
 // Load reads the settings through getenv, which has the signature of os.Getenv; names
 // are those of the environment, where they are known. The error is of type Errors and
 // names every wrong variable, and those of ours that do not exist.
@@ -121,12 +134,12 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
 	errs := unknown(names, getenv)
 	var err error
-	if c.Env, err = ParseEnv(valueOf(getenv, "DRAWBRIDGE_ENV", Development)); err != nil {
+	if c.Env, err = ParseEnv(envName(getenv)); err != nil {
 		errs = append(errs, "DRAWBRIDGE_ENV "+err.Error())
 		c.Env = Development
 	}
 	for _, variable := range table {
-		value := valueOf(getenv, variable.Name, c.Env)
+		value := variable.value(getenv, c.Env)
 		if variable.rule == nil || value == "" {
 			continue
 		}
@@ -136,13 +149,10 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 		if read != nil {
 			reflect.ValueOf(&c).Elem().FieldByIndex(variable.index).Set(reflect.ValueOf(read))
 		}
-		if err != nil {
-			errs = append(errs, fmt.Sprintf("%s %s", variable.Name, err))
-		}
+		errs.when(err != nil, "%s %s", variable.Name, err)
 	}
-	errs = append(errs, c.contradictions(errs)...)
-	errs = append(errs, c.OIDC.errs(c.Env)...)
-	errs = append(errs, c.developmentDefaults()...)
+	c.contradictions(&errs)
+	c.developmentDefaults(&errs)
 	if len(errs) > 0 {
 		return Config{}, errs
 	}
@@ -178,50 +188,36 @@ func (c Config) Calendar() calendar.Calendar {
 // ServesTLS tells whether the process itself answers https.
 func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) > 0 }
 
-// contradictions lists settings that are good alone and not together; wrong are those that are not.
-func (c Config) contradictions(wrong Errors) []string {
-	var errs []string
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		errs = append(errs,
-			"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must both be set, or neither")
-	}
-	if c.TLSCert != "" && len(c.TLSAutocert) > 0 {
-		errs = append(errs,
-			"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
-	}
+// contradictions adds the settings that are good alone and not together.
+func (c Config) contradictions(errs *Errors) {
 	const hours, cutoff = "DRAWBRIDGE_BUSINESS_HOURS", "DRAWBRIDGE_FUNDING_CUTOFF"
-	if wrong.Of(hours)+wrong.Of(cutoff) == "" &&
-		(c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes) {
-		errs = append(errs, fmt.Sprintf("%s is %s; it must lie within %s, which are %s",
-			cutoff, c.FundingCutoff, hours, c.BusinessHours))
-	}
-	return errs
+	errs.when((c.TLSCert == "") != (c.TLSKey == ""),
+		"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must both be set, or neither")
+	errs.when(c.TLSCert != "" && len(c.TLSAutocert) > 0,
+		"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
+	errs.when(errs.Of(hours)+errs.Of(cutoff) == "" &&
+		(c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes),
+		"%s is %s; it must lie within %s, which are %s", cutoff, c.FundingCutoff, hours, c.BusinessHours)
+	errs.when(c.OIDC.Issuer != "" && c.Env.Hosted() && !strings.HasPrefix(c.OIDC.Issuer, "https://"),
+		"DRAWBRIDGE_OIDC_ISSUER must be https:// in %s", c.Env)
+	errs.when(c.OIDC.Issuer != "" && c.OIDC.ClientID == "",
+		"DRAWBRIDGE_OIDC_CLIENT_ID is empty; the provider needs it")
 }
 
-// developmentDefaults lists what production and sandbox must not run on.
-func (c Config) developmentDefaults() []string {
+// developmentDefaults adds what production and sandbox must not run on.
+func (c Config) developmentDefaults(errs *Errors) {
 	if !c.Env.Hosted() {
-		return nil
+		return
 	}
-	var errs []string
-	if c.DatabaseURL == "" {
-		errs = append(errs,
-			fmt.Sprintf("DATABASE_URL is empty; %s needs a Postgres of its own", c.Env))
-	}
-	if c.SecretsKey == "" {
-		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of "+
-			"its own, such as base64key:// followed by the output of: openssl rand -base64 32", c.Env))
-	}
-	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
-		errs = append(errs,
-			fmt.Sprintf("DRAWBRIDGE_PUBLIC_URL must be an https:// origin in %s", c.Env))
-	}
-	if c.SMTPURL != "" && c.SentByLocalhost() {
-		errs = append(errs, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
-			"from another machine; give it an address of your own domain, such as "+
-			"Lender <mail@lender.example>", c.MailFrom))
-	}
-	return errs
+	errs.when(c.DatabaseURL == "", "DATABASE_URL is empty; %s needs a Postgres of its own", c.Env)
+	errs.when(c.SecretsKey == "", "DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of its own, such "+
+		"as base64key:// followed by the output of: openssl rand -base64 32", c.Env)
+	public, err := url.Parse(c.PublicURL)
+	errs.when(err != nil || public.Scheme != "https",
+		"DRAWBRIDGE_PUBLIC_URL must be an https:// origin in %s", c.Env)
+	errs.when(c.SMTPURL != "" && c.SentByLocalhost(), "DRAWBRIDGE_MAIL_FROM is %q, which no mail "+
+		"server takes from another machine; give it an address of your own domain, such as "+
+		"Lender <mail@lender.example>", c.MailFrom)
 }
 
 // SentByLocalhost tells whether the sender's address is nobody's outside this machine.
@@ -237,31 +233,22 @@ func (c Config) SentByLocalhost() bool {
 
 // Warnings lists what the service may run on and probably should not.
 func (c Config) Warnings() []string {
-	var warnings []string
-	if strings.HasPrefix(c.PublicURL, "https://") && !c.ServesTLS() && len(c.TrustedProxies) == 0 {
-		warnings = append(warnings, "DRAWBRIDGE_TRUSTED_PROXIES is empty while DRAWBRIDGE_PUBLIC_URL "+
-			"is https and this process answers http: everybody has the address of the proxy in "+
-			"front, and 20 wrong passwords lock all of them out; name the proxy's network, or set "+
-			"DRAWBRIDGE_TLS_CERT")
-	}
+	var warnings Errors
+	warnings.when(strings.HasPrefix(c.PublicURL, "https://") && !c.ServesTLS() &&
+		len(c.TrustedProxies) == 0, "DRAWBRIDGE_TRUSTED_PROXIES is empty while "+
+		"DRAWBRIDGE_PUBLIC_URL is https and this process answers http: everybody has the address of "+
+		"the proxy in front, and 20 wrong passwords lock all of them out; name the proxy's network, "+
+		"or set DRAWBRIDGE_TLS_CERT")
 	if !c.Env.Hosted() {
 		return warnings
 	}
-	switch {
-	case c.SMTPURL != "":
-	case c.Env == Sandbox:
-		warnings = append(warnings, "DRAWBRIDGE_SMTP_URL is empty: operators get no alert by e-mail")
-	default:
-		warnings = append(warnings, "DRAWBRIDGE_SMTP_URL is empty: borrowers and operators get no "+
-			"e-mail; every one is kept in the log as not sent")
-	}
-	if c.BlobURL == "" {
-		warnings = append(warnings, "DRAWBRIDGE_BLOB_URL is empty: uploaded documents are kept in "+
-			"./.data/blobs; a bucket or an absolute file:// folder is safer")
-	}
-	if c.WebhookAllowHTTP {
-		warnings = append(warnings, "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP is true: webhooks to the ranges "+
-			"of DRAWBRIDGE_WEBHOOK_ALLOW may go in the clear")
-	}
+	warnings.when(c.SMTPURL == "" && c.Env == Sandbox,
+		"DRAWBRIDGE_SMTP_URL is empty: operators get no alert by e-mail")
+	warnings.when(c.SMTPURL == "" && c.Env != Sandbox, "DRAWBRIDGE_SMTP_URL is empty: borrowers and "+
+		"operators get no e-mail; every one is kept in the log as not sent")
+	warnings.when(c.BlobURL == "", "DRAWBRIDGE_BLOB_URL is empty: uploaded documents are kept in "+
+		"./.data/blobs; a bucket or an absolute file:// folder is safer")
+	warnings.when(c.WebhookAllowHTTP, "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP is true: webhooks to the ranges "+
+		"of DRAWBRIDGE_WEBHOOK_ALLOW may go in the clear")
 	return warnings
 }

@@ -37,12 +37,12 @@ func Effective(environ, getenv func(string) string) []Setting {
 	_, err := Load(getenv)
 	var errs Errors
 	errors.As(err, &errs)
-	env := Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
+	env := Env(envName(getenv))
 	settings := make([]Setting, 0, len(table))
 	for _, variable := range table {
 		setting := Setting{
 			Name:    variable.Name,
-			Value:   variable.show(valueOf(getenv, variable.Name, env)),
+			Value:   variable.show(variable.value(getenv, env)),
 			Source:  FromDefault,
 			Meaning: variable.Meaning,
 			Error:   errs.Of(variable.Name),

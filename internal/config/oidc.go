@@ -18,18 +18,3 @@ type OIDC struct {
 func (o OIDC) ReturnURL(publicURL string) string {
 	return strings.TrimRight(publicURL, "/") + oidcReturn
 }
-
-// errs lists what does not fit together.
-func (o OIDC) errs(env Env) []string {
-	if o.Issuer == "" {
-		return nil
-	}
-	var found []string
-	if env.Hosted() && !strings.HasPrefix(o.Issuer, "https://") {
-		found = append(found, "DRAWBRIDGE_OIDC_ISSUER must be https:// in "+string(env))
-	}
-	if o.ClientID == "" {
-		found = append(found, "DRAWBRIDGE_OIDC_CLIENT_ID is empty; the provider needs it")
-	}
-	return found
-}

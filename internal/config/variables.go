@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"reflect"
 	"regexp"
 	"slices"
@@ -32,7 +33,7 @@ func tableOf(of reflect.Type, within []int) []Variable {
 	var found []Variable
 	for i := range of.NumField() {
 		field := of.Field(i)
-		index := append(append([]int(nil), within...), i)
+		index := append(slices.Clone(within), i)
 		name, tagged := field.Tag.Lookup("env")
 		if !tagged {
 			found = append(found, tableOf(field.Type, index)...)
@@ -48,7 +49,7 @@ func tableOf(of reflect.Type, within []int) []Variable {
 }
 
 // Variables lists every setting in the order of the documentation.
-func Variables() []Variable { return append([]Variable(nil), table...) }
+func Variables() []Variable { return slices.Clone(table) }
 
 // injected are the variables that Kubernetes gives each container for a Service with the name
 // of the program. Of these, only DRAWBRIDGE_PORT might be meant as a setting: by a number.
@@ -104,19 +105,11 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// valueOf returns the value of a variable, or its default in env.
-func valueOf(getenv func(string) string, name string, env Env) string {
-	if value := strings.TrimSpace(getenv(name)); value != "" {
-		return value
+// value returns the value of the variable, or its default in env.
+func (v Variable) value(getenv func(string) string, env Env) string {
+	development := ""
+	if env == Development {
+		development = v.Development
 	}
-	for _, variable := range table {
-		switch {
-		case variable.Name != name:
-		case env == Development && variable.Development != "":
-			return variable.Development
-		default:
-			return variable.Default
-		}
-	}
-	return ""
+	return cmp.Or(strings.TrimSpace(getenv(v.Name)), development, v.Default)
 }
