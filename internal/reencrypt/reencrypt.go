@@ -50,24 +50,11 @@ func Columns() []Column {
 		{"subscriptions", "headers_sealed", subscription, "subscriptions", "headers_sealed"},
 		{
 			"subscription_versions", "headers_sealed",
-			[]string{"subscription_uid", "version"},
-			"subscriptions", "headers_sealed",
+			[]string{"subscription_uid", "version"}, "subscriptions", "headers_sealed",
 		},
-		{
-			"second_factors", "secret_sealed",
-			[]string{"user_uid"},
-			"second_factors", "secret_sealed",
-		},
-		{
-			"tls_certificates", "data_sealed",
-			[]string{"name"},
-			"tls_certificates", "data_sealed",
-		},
-		{
-			"statement_keys", "private_sealed",
-			[]string{"key_id"},
-			"statement_keys", "private_sealed",
-		},
+		{"second_factors", "secret_sealed", []string{"user_uid"}, "second_factors", "secret_sealed"},
+		{"tls_certificates", "data_sealed", []string{"name"}, "tls_certificates", "data_sealed"},
+		{"statement_keys", "private_sealed", []string{"key_id"}, "statement_keys", "private_sealed"},
 	}
 }
 
@@ -170,11 +157,14 @@ func (s *Service) Rotate(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// value is an encrypted value and the key of its row.
+// value is an encrypted value, what is to replace it, and the key of its row.
 type value struct {
-	key    []string
-	sealed string
+	key           []string
+	sealed, fresh string
 }
+
+// row names its row.
+func (v value) row() string { return strings.Join(v.key, "/") }
 
 // read hands the values of a column to use, a batch at a time, without those
 // of the key that except names.
@@ -220,36 +210,36 @@ func (s *Service) read(
 func (s *Service) replace(
 	ctx context.Context, column Column, batch []value, done *Report,
 ) error {
-	fresh := make(map[string]string, len(batch)) // by the old form
+	var opened []value
 	for _, old := range batch {
-		plain, err := s.Keys.Open(old.sealed, column.BoundTable, column.BoundName, old.key[0])
+		plain, err := s.open(column, old)
 		if err != nil {
 			why := "it is damaged or was moved from another row"
 			if errors.Is(err, secret.ErrUnknownKey) {
 				why = "its key is not in DRAWBRIDGE_SECRETS_KEY"
 			}
-			done.Failed = append(done.Failed,
-				fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why))
+			done.Failed = append(done.Failed, fmt.Sprintf("%s of %s: %s", column, old.row(), why))
 			continue
 		}
-		fresh[old.sealed] = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])
+		old.fresh = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])
+		opened = append(opened, old)
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	tried, replaced := 0, 0
+	replaced := 0
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		tried, replaced = 0, 0
-		for _, old := range batch {
-			text, opened := fresh[old.sealed]
-			if !opened {
-				continue
+		replaced = 0
+		for _, old := range opened {
+			var c postgres.Conditions
+			set := pq.QuoteIdentifier(column.Name) + ` = ` + c.Bind(old.fresh)
+			c.Add(pq.QuoteIdentifier(column.Name)+` = ?`, old.sealed)
+			for i, name := range column.Key {
+				c.Add(pq.QuoteIdentifier(name)+` = ?`, old.key[i])
 			}
-			count, err := swap(ctx, tx, column, old, text)
+			count, err := postgres.Affected(tx.ExecContext(ctx,
+				`UPDATE `+pq.QuoteIdentifier(column.Table)+` SET `+set+c.Where(), c.Args...))
 			if err != nil {
-				return err
+				return fmt.Errorf("writing a value of row %s: %w", old.row(), err)
 			}
-			tried, replaced = tried+1, replaced+count
+			replaced += count
 		}
 		return nil
 	})
@@ -257,27 +247,13 @@ func (s *Service) replace(
 		return err
 	}
 	done.Reencrypted += replaced
-	done.Skipped += tried - replaced
+	done.Skipped += len(opened) - replaced
 	return nil
 }
 
-// swap writes a value unless it changed since, and returns how many rows it wrote.
-func swap(
-	ctx context.Context, tx *postgres.Tx, column Column, old value, text string,
-) (int, error) {
-	conditions, args := []string{pq.QuoteIdentifier(column.Name) + ` = $2`}, []any{text, old.sealed}
-	for i, name := range column.Key {
-		args = append(args, old.key[i])
-		conditions = append(conditions, fmt.Sprintf(`%s = $%d`, pq.QuoteIdentifier(name), len(args)))
-	}
-	result, err := tx.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET %s = $1 WHERE %s`,
-		pq.QuoteIdentifier(column.Table), pq.QuoteIdentifier(column.Name),
-		strings.Join(conditions, ` AND `)), args...)
-	if err != nil {
-		return 0, fmt.Errorf("writing a value of row %s: %w", strings.Join(old.key, "/"), err)
-	}
-	count, err := result.RowsAffected()
-	return int(count), err
+// open opens a value of a column.
+func (s *Service) open(column Column, sealed value) ([]byte, error) {
+	return s.Keys.Open(sealed.sealed, column.BoundTable, column.BoundName, sealed.key[0])
 }
 
 // Used lists the ids of the keys that values name, sorted.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"drawbridge/internal/secret"
 )
@@ -15,13 +14,13 @@ type Verification struct {
 	// whose key is not in the ring by the id that they name.
 	Opened, Unknown map[string]int
 	// Broken names the values that no key can open any more, at most
-	// MaxBroken of BrokenCount.
+	// maxBroken of BrokenCount.
 	Broken      []string
 	BrokenCount int
 }
 
-// MaxBroken is how many broken values are named.
-const MaxBroken = 20
+// maxBroken is how many broken values are named.
+const maxBroken = 20
 
 // Verify opens every sealed value and throws it away. It changes nothing.
 func (s *Service) Verify(ctx context.Context) (Verification, error) {
@@ -29,7 +28,18 @@ func (s *Service) Verify(ctx context.Context) (Verification, error) {
 	for _, column := range Columns() {
 		err := s.read(ctx, column, "", func(batch []value) error {
 			for _, one := range batch {
-				s.verify(column, one, &found)
+				id, _ := secret.KeyID(one.sealed)
+				_, err := s.open(column, one)
+				switch {
+				case err == nil:
+					found.Opened[id]++
+				case errors.Is(err, secret.ErrUnknownKey):
+					found.Unknown[id]++
+				default:
+					if found.BrokenCount++; len(found.Broken) < maxBroken {
+						found.Broken = append(found.Broken, fmt.Sprintf("%s of %s", column, one.row()))
+					}
+				}
 			}
 			return nil
 		})
@@ -38,21 +48,4 @@ func (s *Service) Verify(ctx context.Context) (Verification, error) {
 		}
 	}
 	return found, nil
-}
-
-func (s *Service) verify(column Column, one value, found *Verification) {
-	id, _ := secret.KeyID(one.sealed)
-	_, err := s.Keys.Open(one.sealed, column.BoundTable, column.BoundName, one.key[0])
-	switch {
-	case err == nil:
-		found.Opened[id]++
-	case errors.Is(err, secret.ErrUnknownKey):
-		found.Unknown[id]++
-	default:
-		found.BrokenCount++
-		if len(found.Broken) < MaxBroken {
-			found.Broken = append(found.Broken,
-				fmt.Sprintf("%s of %s", column, strings.Join(one.key, "/")))
-		}
-	}
 }

@@ -91,18 +91,18 @@ func record(ctx context.Context, tx *postgres.Tx) error {
 	if err != nil {
 		return fmt.Errorf("recording the identity: %w", err)
 	}
-	changed, err := tx.ExecContext(ctx, `
+	changed, err := postgres.Affected(tx.ExecContext(ctx, `
 		UPDATE installation
 		   SET identity    = `+identity+`,
 		       recorded_at = $1,
 		       held_at     = $1,
 		       held_reason = $2
-		 WHERE identity <> `+identity, tx.Now, reasonFound)
+		 WHERE identity <> `+identity, tx.Now, reasonFound))
 	if err != nil {
 		return fmt.Errorf("comparing the identity: %w", err)
 	}
-	if count, err := changed.RowsAffected(); err != nil || count == 0 {
-		return err
+	if changed == 0 {
+		return nil
 	}
 	return signOut(ctx, tx)
 }
@@ -160,7 +160,7 @@ func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string
 	if err != nil {
 		return err
 	}
-	result, err := tx.ExecContext(ctx, `
+	begun, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO installation AS i (identity, recorded_at, held_at, held_reason)
 		VALUES (`+identity+`, $1, $1, $2)
 		ON CONFLICT (only_row) DO UPDATE
@@ -168,16 +168,12 @@ func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string
 		       recorded_at = CASE WHEN i.identity = excluded.identity THEN i.recorded_at
 		                          ELSE excluded.recorded_at END
 		 WHERE i.held_at IS NULL
-		    OR i.identity <> excluded.identity`, tx.Now, reason)
+		    OR i.identity <> excluded.identity`, tx.Now, reason))
 	if err != nil {
 		return fmt.Errorf("beginning the quarantine: %w", err)
 	}
-	count, err := result.RowsAffected()
-	if err == nil && count == 0 {
+	if begun == 0 {
 		return lending.NewError(lending.CodeInvalidState, "everything is held already")
-	}
-	if err != nil {
-		return err
 	}
 	return signOut(ctx, tx)
 }
