@@ -122,6 +122,8 @@ type boundConn struct {
 	era int64
 	// alone tells that the server has just said so: see errAlone.
 	alone bool
+	// inTx tells that a transaction is open, in which nothing can be repeated.
+	inTx bool
 }
 
 // IsValid tells whether the connection leads to a server that can still be written.
@@ -174,25 +176,25 @@ func (c *boundConn) watch(ctx context.Context) func() {
 	}
 }
 
-// BeginTx begins a transaction. One without options may write if the server lets anybody: the
-// driver would ask for READ WRITE, which is granted where writing has been turned off.
+// errOptions refuses what no caller asks for.
+var errOptions = errors.New("a transaction has no options here: SET TRANSACTION sets them")
+
+// BeginTx begins a transaction, which may write if the server lets anybody: the driver would ask
+// for READ WRITE, which is granted where writing has been turned off.
 func (c *boundConn) BeginTx(
 	ctx context.Context, options driver.TxOptions,
 ) (driver.Tx, error) {
-	defer c.watch(ctx)()
-	var tx driver.Tx = plainTx{c.pqConn, ctx}
-	var err error
-	if options == (driver.TxOptions{}) {
-		_, err = c.pqConn.ExecContext(ctx, "BEGIN", nil)
-	} else {
-		tx, err = c.pqConn.BeginTx(ctx, options)
+	if options != (driver.TxOptions{}) {
+		return nil, errOptions
 	}
-	if err != nil {
+	defer c.watch(ctx)()
+	if _, err := c.pqConn.ExecContext(ctx, "BEGIN", nil); err != nil {
 		// It asks for nothing that a server could mind, except one that lets nobody write.
 		c.health.heed(err)
 		return nil, &ConnectionError{err}
 	}
-	return &boundTx{tx, c, ctx}, nil
+	c.inTx = true
+	return &boundTx{c, ctx}, nil
 }
 
 // ExecContext runs a statement whose rows nobody wants.
@@ -253,53 +255,35 @@ func (c *boundConn) Close() error {
 	return c.pqConn.Close()
 }
 
-// plainTx is a transaction with the server's own settings. The driver asks the server to end a
-// commit that outlasts ctx, which may be waiting for a standby.
-type plainTx struct {
-	conn pqConn
-	ctx  context.Context //nolint:containedctx // the transaction's, which lives as long
-}
-
-// Commit commits the transaction. Error: pq.ErrInFailedTransaction if a statement has failed in it.
-func (t plainTx) Commit() error {
-	rows, err := t.conn.QueryContext(t.ctx, "COMMIT", nil)
-	if err != nil {
-		return err
-	}
-	ended, ok := rows.(interface{ Tag() string })
-	switch err := rows.Close(); {
-	case err != nil:
-		return err
-	case !ok || ended.Tag() != "COMMIT":
-		return pq.ErrInFailedTransaction
-	}
-	return nil
-}
-
-// Rollback takes the transaction back, also after the end of its context.
-func (t plainTx) Rollback() error {
-	_, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "ROLLBACK", nil)
-	return err
-}
-
 // boundTx is a transaction of a boundConn.
 type boundTx struct {
-	driver.Tx
-
 	conn *boundConn
 	ctx  context.Context //nolint:containedctx // the transaction's, which lives as long
 }
 
-// Commit commits the transaction.
+// Commit commits the transaction. Error: pq.ErrInFailedTransaction if a statement has failed in it.
+// The driver's own would ask the server to end a commit that outlasts the context, which may be
+// waiting for a standby.
 func (t *boundTx) Commit() error {
+	t.conn.inTx = false
 	defer t.conn.watch(t.ctx)()
-	return t.conn.connError(t.Tx.Commit())
+	rows, err := t.conn.pqConn.QueryContext(t.ctx, "COMMIT", nil)
+	if err != nil {
+		return t.conn.connError(err)
+	}
+	ended, ok := rows.(interface{ Tag() string })
+	if err = rows.Close(); err == nil && (!ok || ended.Tag() != "COMMIT") {
+		err = pq.ErrInFailedTransaction
+	}
+	return t.conn.connError(err)
 }
 
-// Rollback takes the transaction back.
+// Rollback takes the transaction back, also after the end of its context.
 func (t *boundTx) Rollback() error {
+	t.conn.inTx = false
 	defer t.conn.watch(t.ctx)()
-	return t.conn.connError(t.Tx.Rollback())
+	_, err := t.conn.pqConn.ExecContext(context.WithoutCancel(t.ctx), "ROLLBACK", nil)
+	return t.conn.connError(err)
 }
 
 // boundStmt is a prepared statement of a boundConn.
@@ -340,21 +324,6 @@ func (r *boundRows) Next(row []driver.Value) error {
 		return r.conn.connError(err)
 	}
 	return cmp.Or(r.conn.connError(nil), err)
-}
-
-// HasNextResultSet tells whether a query of several statements has more results.
-func (r *boundRows) HasNextResultSet() bool {
-	more, ok := r.Rows.(driver.RowsNextResultSet)
-	return ok && more.HasNextResultSet()
-}
-
-// NextResultSet goes on to the next one.
-func (r *boundRows) NextResultSet() error {
-	more, ok := r.Rows.(driver.RowsNextResultSet)
-	if !ok {
-		return io.EOF
-	}
-	return more.NextResultSet()
 }
 
 // Close ends the query.

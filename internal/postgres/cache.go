@@ -63,7 +63,6 @@ func (c *cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 // pqConn is what a connection of lib/pq can do.
 type pqConn interface { //nolint:interfacebloat // one for each thing that database/sql asks for
 	driver.Conn
-	driver.ConnBeginTx
 	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.NamedValueChecker
@@ -100,42 +99,9 @@ type cachedConn struct {
 	kept       map[string]*keptStatement
 	// uses counts the uses of statements.
 	uses int64
-	// inTx tells that a transaction is open, in which nothing can be repeated.
-	inTx bool
 	// suspect tells that a cancellation is, or may still be, under way. It
 	// belongs to one statement and must not hit the next.
 	suspect bool
-}
-
-// BeginTx begins a transaction.
-func (c *cachedConn) BeginTx(
-	ctx context.Context, options driver.TxOptions,
-) (driver.Tx, error) {
-	tx, err := c.boundConn.BeginTx(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	c.inTx = true
-	return &cachedTx{Tx: tx, conn: c}, nil
-}
-
-// cachedTx tells its connection when it ends.
-type cachedTx struct {
-	driver.Tx
-
-	conn *cachedConn
-}
-
-// Commit commits the transaction.
-func (t *cachedTx) Commit() error {
-	t.conn.inTx = false
-	return t.Tx.Commit()
-}
-
-// Rollback takes the transaction back.
-func (t *cachedTx) Rollback() error {
-	t.conn.inTx = false
-	return t.Tx.Rollback()
 }
 
 // IsValid reports whether the connection may be used again.
@@ -233,9 +199,6 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 
 // shrink forgets the statements used longest ago until at most size are left.
 func (c *cachedConn) shrink(ctx context.Context, size int) error {
-	if len(c.kept) <= size {
-		return nil
-	}
 	for len(c.kept) > size {
 		var oldest *keptStatement
 		for _, kept := range c.kept {

@@ -10,6 +10,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -186,20 +187,21 @@ func (db *DB) Close() error {
 	return err
 }
 
-const (
-	idleParameter = "idle_in_transaction_session_timeout"
-	// idleLimit is how long a transaction may wait for its next statement. It is
-	// far above what a living process takes; a frozen one would keep its locks, and
-	// others from the work that they took over, until it wakes.
-	idleLimit     = "60s"
-	hashParameter = "hash_mem_multiplier"
-	// hashMultiplier lets a statement remember the applications of a large merchant, of which it
-	// would look through a list for each row otherwise: 800,000 where work_mem is 4 MB.
-	hashMultiplier = "8"
-)
+// sessionDefaults are parameters of our connections, unless the URL says otherwise.
+var sessionDefaults = map[string]string{
+	// How long a transaction may wait for its next statement: far above what a living process
+	// takes. A frozen one would keep its locks, and others from the work that they took over,
+	// until it wakes.
+	"idle_in_transaction_session_timeout": "60s",
+	// Compiling a statement takes longer than any of ours may run.
+	"jit": "off",
+	// It lets a statement remember the applications of a large merchant, of which it would look
+	// through a list for each row otherwise: 800,000 where work_mem is 4 MB.
+	"hash_mem_multiplier": "8",
+}
 
-// dataSource checks the URL and adds the default sslmode, and the limit of idle
-// transactions where the connections are ours. Errors do not quote the URL,
+// dataSource checks the URL and adds the default sslmode, and sessionDefaults where the connections
+// are ours. Errors do not quote the URL,
 // which may hold a password.
 func dataSource(rawURL string, chosen options) (string, error) {
 	parsed, err := url.Parse(rawURL)
@@ -207,18 +209,11 @@ func dataSource(rawURL string, chosen options) (string, error) {
 		return "", errors.New("the database URL must look like postgres://user:password@host:5432/name")
 	}
 	query := parsed.Query()
-	if query.Get("sslmode") == "" {
-		query.Set("sslmode", "prefer")
-	}
-	if query.Get(idleParameter) == "" && !chosen.unprepared {
-		query.Set(idleParameter, idleLimit)
-	}
-	if query.Get("jit") == "" && !chosen.unprepared {
-		// Compiling a statement takes longer than any of ours may run.
-		query.Set("jit", "off")
-	}
-	if query.Get(hashParameter) == "" && !chosen.unprepared {
-		query.Set(hashParameter, hashMultiplier)
+	query.Set("sslmode", cmp.Or(query.Get("sslmode"), "prefer"))
+	if !chosen.unprepared {
+		for name, value := range sessionDefaults {
+			query.Set(name, cmp.Or(query.Get(name), value))
+		}
 	}
 	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil

@@ -175,16 +175,13 @@ func (r *replica) note(now mark) {
 		r.marks = nil
 	}
 	r.marks = append(r.marks, now)
-	if len(r.marks) <= markLimit {
-		return
-	}
-	kept := r.marks[:0]
-	for i, each := range r.marks {
-		if i%2 == 0 || i == len(r.marks)-1 {
-			kept = append(kept, each)
+	if last := len(r.marks) - 1; last >= markLimit {
+		kept := r.marks[:0]
+		for i := 0; i < last; i += 2 {
+			kept = append(kept, r.marks[i])
 		}
+		r.marks = append(kept, now)
 	}
-	r.marks = kept
 }
 
 // behind is how long ago the primary was where the replica is, at most, or at least and false.
