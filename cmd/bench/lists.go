@@ -46,7 +46,12 @@ func (c *listsCmd) Run(w *world) error {
 		if !strings.Contains(page.Path, c.Only) {
 			continue
 		}
-		took, err := c.visit(w.ctx, visitor, page)
+		plan := lists.Plan{Pairs: c.Pairs, Triples: c.Triples}
+		addresses, err := page.Addresses(w.ctx, visitor, plan)
+		if err != nil {
+			return fmt.Errorf("finding the filters of %s: %w", page.Path, err)
+		}
+		took, err := visit(w.ctx, visitor, addresses, c.Rounds, page.Next)
 		if err != nil {
 			return err
 		}
@@ -57,7 +62,12 @@ func (c *listsCmd) Run(w *world) error {
 		if !strings.Contains(path, c.Only) {
 			continue
 		}
-		took, err := c.pick(w.ctx, visitor, path)
+		var typed []lists.Address
+		for _, address := range lists.Typed(path) {
+			typed = append(typed, lists.Address{Path: address})
+		}
+		took, err := visit(w.ctx, visitor, typed, c.Rounds*typedPerRound,
+			func(string) string { return "" })
 		if err != nil {
 			return err
 		}
@@ -66,37 +76,17 @@ func (c *listsCmd) Run(w *world) error {
 	return c.report(w, found)
 }
 
-// pick takes the times of a picker's answers while somebody types.
-func (c *listsCmd) pick(
-	ctx context.Context, v *lists.Visitor, path string,
-) (map[string][]time.Duration, error) {
-	took := map[string][]time.Duration{}
-	for range c.Rounds * typedPerRound {
-		for _, address := range lists.Typed(path) {
-			began := time.Now()
-			if _, err := v.Get(ctx, address); err != nil {
-				return nil, err
-			}
-			took[address] = append(took[address], time.Since(began))
-		}
-	}
-	return took, nil
-}
-
-// typedPerRound is how often each text is typed: there are few of them.
+// typedPerRound is how often each text is typed into a picker: there are few of them.
 const typedPerRound = 5
 
-// visit takes the times of the pages of a list in random order, and of the one that
-// follows each, by address. Filters that exclude each other are left out.
-func (c *listsCmd) visit(
-	ctx context.Context, v *lists.Visitor, list lists.Page,
+// visit takes the times of pages in random order, and of the next one of each, by address.
+// Filters that exclude each other are left out.
+func visit(
+	ctx context.Context, v *lists.Visitor, addresses []lists.Address, rounds int,
+	next func(page string) string,
 ) (map[string][]time.Duration, error) {
-	addresses, err := list.Addresses(ctx, v, lists.Plan{Pairs: c.Pairs, Triples: c.Triples})
-	if err != nil {
-		return nil, fmt.Errorf("finding the filters of %s: %w", list.Path, err)
-	}
 	took := map[string][]time.Duration{}
-	for range c.Rounds {
+	for range rounds {
 		for _, i := range rand.Perm(len(addresses)) {
 			for path, follow := addresses[i].Path, true; path != ""; follow = false {
 				began := time.Now()
@@ -110,7 +100,7 @@ func (c *listsCmd) visit(
 				took[path] = append(took[path], time.Since(began))
 				path = ""
 				if follow {
-					path = list.Next(page)
+					path = next(page)
 				}
 			}
 		}

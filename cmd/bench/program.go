@@ -166,9 +166,6 @@ type request struct {
 // are counted together.
 var identifiers = regexp.MustCompile(`/[0-9a-f-]*\d[0-9a-f-]*(/|$)`)
 
-// errStatus is an answer that is no success.
-var errStatus = errors.New("was answered")
-
 // call makes a request, which must succeed, and decodes the data of its answer into
 // what is not nil.
 func (p *program) call(ctx context.Context, r request, into any) error {
@@ -212,8 +209,8 @@ func (p *program) call(ctx context.Context, r request, into any) error {
 	}
 	if failed {
 		// Without its time, so that answers of one kind are counted together.
-		return fmt.Errorf("%s %w %d %s", what, errStatus, response.StatusCode,
-			envelope.Result.Error.Message)
+		return fmt.Errorf("%s was answered %d %s",
+			what, response.StatusCode, envelope.Result.Error.Message)
 	}
 	return json.Unmarshal(envelope.Result.Data, into)
 }

@@ -54,10 +54,7 @@ var measures = []struct {
 		"deliveries", "/s", "requests that arrived at the endpoints, retries included",
 		bound{Share: .10, Slack: 2, Both: true},
 	},
-	{
-		"mails", "/s", "messages that the mail server accepted",
-		bound{Share: .15, Slack: 1, Both: true},
-	},
+	{"mails", "/s", "messages that the mail server accepted", bound{Share: .15, Slack: 1, Both: true}},
 	{"jobs waiting", "", "jobs of all queues that could run now", bound{Share: .25, Slack: 20}},
 	{"deliveries open", "", "pending or retrying", bound{Share: .25, Slack: 50}},
 	{

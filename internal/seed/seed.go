@@ -22,22 +22,6 @@ func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 	return made, err
 }
 
-// Unmark takes the marks of the seed off what people read: names, references, codes and
-// addresses. What is made later belongs to others.
-func Unmark(ctx context.Context, db *postgres.DB) error {
-	return db.InTx(ctx, func(tx *postgres.Tx) error {
-		return run(ctx, tx, []step{
-			{"partners", unmarkPartners, nil},
-			{"products", unmarkProducts, nil},
-			{"references", unmarkReferences, nil},
-			{"events", unmarkEvents, nil},
-			{"e-mails", unmarkEmails, nil},
-			{"borrowers", unmarkBorrowers, nil},
-			{"draws", unmarkDraws, nil},
-		}...)
-	})
-}
-
 const (
 	// batch is how many deliveries one statement makes.
 	batch = 50_000

@@ -28,14 +28,8 @@ func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
 				Title: "State", Class: "w-state",
 				Chip: func(i alert.Item) ui.ChipProps { return ui.AlertChip(i, now) },
 			},
-			{
-				Title: "What", Header: true, Class: "w-what",
-				Cell: alertTitleCell,
-			},
-			{
-				Title: "Where", Class: "col-b",
-				Text: ui.AlertAbout,
-			},
+			{Title: "What", Header: true, Class: "w-what", Cell: alertTitleCell},
+			{Title: "Where", Class: "col-b", Text: ui.AlertAbout},
 			{
 				Title: "Count", Class: "end col-b w-short", Named: true,
 				Text: func(i alert.Item) string { return ui.Number(i.Count) },

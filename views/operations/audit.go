@@ -88,19 +88,10 @@ func AuditTable(rows []operator.Record) ui.TableProps[operator.Record] {
 		RowID: func(r operator.Record) string { return "entry-" + strconv.FormatInt(r.ID, 10) },
 		Columns: []ui.Column[operator.Record]{
 			{Title: "Action", Header: true, Cell: auditActionCell},
-			{
-				Title: "Who", Class: "col-a w-fifth",
-				Text: func(r operator.Record) string { return r.Actor },
-			},
+			{Title: "Who", Class: "col-a w-fifth", Text: func(r operator.Record) string { return r.Actor }},
 			{Title: "Subject", Class: "col-b w-third", Cell: auditSubjectCell},
-			{
-				Title: "From", Class: "col-c w-id",
-				Text: func(r operator.Record) string { return r.Address },
-			},
-			{
-				Title: "When", Class: "w-time",
-				Time: func(r operator.Record) time.Time { return r.At },
-			},
+			{Title: "From", Class: "col-c w-id", Text: func(r operator.Record) string { return r.Address }},
+			{Title: "When", Class: "w-time", Time: func(r operator.Record) time.Time { return r.At }},
 		},
 	}
 }

@@ -34,67 +34,48 @@ func (f Found) none() bool { return len(f.Hits) == 0 && len(f.Pages) == 0 && f.M
 
 // action is what can be begun from anywhere: its link, the pattern that the reader must
 // reach (its address where empty), and by which other words people look for it.
-type action struct {
-	PageLink
-	pattern, words string
-}
+type action struct{ label, icon, href, pattern, words string }
 
 // actions are in the order of the palette.
 var actions = []action{
+	{"Why did somebody not get an event?", "circle-help", paths.Why, "", "missing webhook arrive"},
+	{"Show what is failing now", "triangle-alert", paths.Deliveries + "?state=retrying", "", "errors"},
 	{
-		PageLink{"Why did somebody not get an event?", "circle-help", paths.Why},
-		"", "missing webhook arrive",
-	},
-	{
-		PageLink{"Show what is failing now", "triangle-alert", paths.Deliveries + "?state=retrying"},
+		"Show what failed today", "circle-x", paths.Deliveries + "?range=today&state=failed",
 		"", "errors",
 	},
+	{"Follow deliveries as they come in (tail)", "send", paths.Deliveries + "?tail=1", "", "live log"},
+	{"Check a signature that a partner rejects", "lock", paths.Doctor, "", "hmac doctor verify"},
+	{"New subscription", "plus", paths.SubscriptionNew, "", "add create webhook endpoint"},
+	{"New partner", "plus", paths.PartnerNew, "", "add create first webhook onboard"},
+	{"New application", "plus", paths.ApplicationNew, "", "add create loan"},
+	{"New product", "plus", paths.ProductNew, "", "add create"},
+	{"New person", "plus", paths.PersonNew, "", "add create invite user colleague"},
+	{"New client of the lender API", "plus", paths.LenderNew, "", "add create credentials"},
+	{"Recover or replay", "rotate-ccw", paths.BulkNew, "", "bulk re-send resend all"},
 	{
-		PageLink{"Show what failed today", "circle-x", paths.Deliveries + "?range=today&state=failed"},
-		"", "errors",
-	},
-	{
-		PageLink{"Follow deliveries as they come in (tail)", "send", paths.Deliveries + "?tail=1"},
-		"",
-		"live log",
-	},
-	{
-		PageLink{"Check a signature that a partner rejects", "lock", paths.Doctor},
-		"", "hmac doctor verify",
-	},
-	{PageLink{"New subscription", "plus", paths.SubscriptionNew}, "", "add create webhook endpoint"},
-	{PageLink{"New partner", "plus", paths.PartnerNew}, "", "add create first webhook onboard"},
-	{PageLink{"New application", "plus", paths.ApplicationNew}, "", "add create loan"},
-	{PageLink{"New product", "plus", paths.ProductNew}, "", "add create"},
-	{PageLink{"New person", "plus", paths.PersonNew}, "", "add create invite user colleague"},
-	{PageLink{"New client of the lender API", "plus", paths.LenderNew}, "", "add create credentials"},
-	{PageLink{"Recover or replay", "rotate-ccw", paths.BulkNew}, "", "bulk re-send resend all"},
-	{
-		PageLink{"Pause a subscription", "pause", paths.Subscriptions + "?state=active"},
+		"Pause a subscription", "pause", paths.Subscriptions + "?state=active",
 		paths.SubscriptionPause, "stop sending",
 	},
 	{
-		PageLink{"Resume a subscription", "play", paths.Subscriptions + "?state=paused"},
+		"Resume a subscription", "play", paths.Subscriptions + "?state=paused",
 		paths.SubscriptionResume, "start sending",
 	},
 	{
-		PageLink{"Rotate a signing secret or a token", "refresh-cw", paths.Subscriptions},
+		"Rotate a signing secret or a token", "refresh-cw", paths.Subscriptions,
 		paths.SubscriptionRotate, "key hmac bearer",
 	},
 	{
-		PageLink{"Rotate a client secret", "refresh-cw", paths.Partners},
-		paths.ClientRotate,
-		"api key credentials",
+		"Rotate a client secret", "refresh-cw", paths.Partners,
+		paths.ClientRotate, "api key credentials",
 	},
 	{
-		PageLink{"Re-send e-mails that failed", "mail", paths.Emails + "?state=failed"},
-		paths.EmailsResend,
-		"mail resend",
+		"Re-send e-mails that failed", "mail", paths.Emails + "?state=failed",
+		paths.EmailsResend, "mail resend",
 	},
 	{
-		PageLink{"Change your password or second factor", "user", paths.Account},
-		"",
-		"account sessions sign out theme",
+		"Change your password or second factor", "user", paths.Account,
+		"", "account sessions sign out theme",
 	},
 }
 
@@ -120,9 +101,9 @@ func PagesNamed(ctx context.Context, text, role string) []PageLink {
 		}
 	}
 	for _, action := range actions {
-		path, _, _ := strings.Cut(cmp.Or(action.pattern, action.Href), "?")
+		path, _, _ := strings.Cut(cmp.Or(action.pattern, action.href), "?")
 		if ui.May(ctx, path) {
-			add(action.PageLink, action.words)
+			add(PageLink{action.label, action.icon, action.href}, action.words)
 		}
 	}
 	for _, kind := range lending.AllEventKinds() {

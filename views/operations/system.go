@@ -136,8 +136,11 @@ func partitionTable(rows []processes.Partition) ui.TableProps[processes.Partitio
 }
 
 func workTable(report processes.Report) ui.TableProps[processes.Queue] {
-	count := func(of func(processes.Queue) int) func(processes.Queue) string {
-		return func(q processes.Queue) string { return ui.Number(of(q)) }
+	count := func(title string, of func(q processes.Queue) int) ui.Column[processes.Queue] {
+		return ui.Column[processes.Queue]{
+			Title: title, Class: "end col-b", Named: true,
+			Text: func(q processes.Queue) string { return ui.Number(of(q)) },
+		}
 	}
 	return ui.TableProps[processes.Queue]{
 		Caption: "Job queues", Rows: report.Queues,
@@ -147,18 +150,9 @@ func workTable(report processes.Report) ui.TableProps[processes.Queue] {
 				Title: "Queue", Header: true,
 				Text: func(q processes.Queue) string { return QueueWord(q.Name) },
 			},
-			{
-				Title: "Waiting", Class: "end col-b", Named: true,
-				Text: count(func(q processes.Queue) int { return q.Waiting }),
-			},
-			{
-				Title: "Running", Class: "end col-b", Named: true,
-				Text: count(func(q processes.Queue) int { return q.Running }),
-			},
-			{
-				Title: "Later", Class: "end col-b", Named: true,
-				Text: count(func(q processes.Queue) int { return q.Scheduled }),
-			},
+			count("Waiting", func(q processes.Queue) int { return q.Waiting }),
+			count("Running", func(q processes.Queue) int { return q.Running }),
+			count("Later", func(q processes.Queue) int { return q.Scheduled }),
 			{Title: "Oldest waiting", Class: "end", Named: true, Time: func(q processes.Queue) time.Time {
 				oldest := ui.TimeOf(q.Oldest)
 				if oldest.After(report.Database.Now) {

@@ -118,19 +118,22 @@ func retentionForm(now retention.Settings) ui.Confirmation {
 	}}
 }
 
+func wholeNumber(ctx echo.Context, errs *lending.FieldErrors, name string) int {
+	number, err := strconv.Atoi(strings.TrimSpace(ctx.FormValue(name)))
+	if err != nil {
+		errs.Add(name, "%q must be a whole number", name)
+	}
+	return number
+}
+
 // readRetention reads the form. What it refuses is named as the form names it.
 func readRetention(ctx echo.Context) (retention.Settings, error) {
 	var errs lending.FieldErrors
-	number := func(name string) int {
-		count, err := strconv.Atoi(ctx.FormValue(name))
-		if err != nil {
-			errs.Add(name, "%q must be a whole number", name)
-		}
-		return count
-	}
 	wanted := retention.Settings{
-		Months: number("metadata_months"), BodyDays: number("body_days"),
-		EmailBodyDays: number("email_body_days"), APIRequestDays: number("api_request_days"),
+		Months:         wholeNumber(ctx, &errs, "metadata_months"),
+		BodyDays:       wholeNumber(ctx, &errs, "body_days"),
+		EmailBodyDays:  wholeNumber(ctx, &errs, "email_body_days"),
+		APIRequestDays: wholeNumber(ctx, &errs, "api_request_days"),
 	}
 	errs.MergeOthers(wanted.Check())
 	return wanted, page.Worded(errs.Err(), map[string]string{
@@ -233,16 +236,9 @@ func (f *Feature) healthSettings() action.Spec {
 					Unchanged: "Nothing was changed.",
 					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						var errs lending.FieldErrors
-						number := func(name string) int {
-							number, err := strconv.Atoi(strings.TrimSpace(ctx.FormValue(name)))
-							if err != nil {
-								errs.Add(name, `"%s" must be a whole number`, name)
-							}
-							return number
-						}
 						wanted := health.Settings{
-							FailingMinutes: number("failing_minutes"),
-							FailingEvents:  number("failing_events"),
+							FailingMinutes: wholeNumber(ctx, &errs, "failing_minutes"),
+							FailingEvents:  wholeNumber(ctx, &errs, "failing_events"),
 						}
 						var bounds lending.FieldErrors
 						subscription.CheckFailing(&bounds, wanted.FailingMinutes, wanted.FailingEvents)
