@@ -42,9 +42,7 @@ func (w *FollowBacklog) Timeout(*river.Job[subscription.BacklogArgs]) time.Durat
 }
 
 // Work does all of it.
-func (w *FollowBacklog) Work(
-	ctx context.Context, job *river.Job[subscription.BacklogArgs],
-) error {
+func (w *FollowBacklog) Work(ctx context.Context, job *river.Job[subscription.BacklogArgs]) error {
 	backlogs := w.Webhooks.Subscriptions.Backlogs
 	if job.Args.Rebook {
 		return backlogs.RebookAll(ctx, job.Args.SubscriptionUID)

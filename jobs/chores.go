@@ -171,9 +171,7 @@ func uncounted[T any](work func(context.Context) (T, error)) func(context.Contex
 }
 
 // counted is the work of a chore that says how much it did, if anything.
-func counted(
-	what string, work func(context.Context) (int, error),
-) func(context.Context) error {
+func counted(what string, work func(context.Context) (int, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		count, err := work(ctx)
 		if count > 0 {

@@ -73,9 +73,7 @@ func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.Mai
 }
 
 // inTurn takes every step, also when another one fails or is still at it after limit.
-func inTurn(
-	ctx context.Context, limit time.Duration, steps []func(context.Context) error,
-) error {
+func inTurn(ctx context.Context, limit time.Duration, steps []func(context.Context) error) error {
 	errs := make([]error, 0, len(steps))
 	for _, step := range steps {
 		within, cancel := context.WithTimeout(ctx, limit)

@@ -131,9 +131,7 @@ func (s *Service) errAhead(ctx context.Context, after Cursor) error {
 }
 
 // entries finds up to one entry more than the limit, oldest first.
-func (s *Service) entries(
-	ctx context.Context, query Query,
-) ([]entry, bounds, error) {
+func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, error) {
 	if len(query.MerchantUIDs) <= fewMerchants {
 		return s.ofEach(ctx, query)
 	}

@@ -29,9 +29,7 @@ const acmeTimeout = 30 * time.Second
 func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Config, error) {
 	switch {
 	case settings.TLSCert != "":
-		files := &certificateFiles{
-			cert: settings.TLSCert, key: settings.TLSKey, every: certificateCheck,
-		}
+		files := &certificateFiles{cert: settings.TLSCert, key: settings.TLSKey, every: certificateCheck}
 		if err := files.load(); err != nil {
 			return nil, config.Errors{err.Error()}
 		}

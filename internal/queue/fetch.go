@@ -72,9 +72,7 @@ const (
 
 // NewDriver returns a driver over the pool of a working client of a database.
 func NewDriver(pool *pgxpool.Pool, db *postgres.DB) *Driver {
-	return &Driver{
-		Driver: riverpgxv5.New(pool), pool: pool, db: db, heads: map[string]*head{},
-	}
+	return &Driver{Driver: riverpgxv5.New(pool), pool: pool, db: db, heads: map[string]*head{}}
 }
 
 // GetExecutor returns the library's executor with that fetch.

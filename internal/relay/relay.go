@@ -209,8 +209,7 @@ func (r *Relay) forward(ctx context.Context, event event) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTime)
 	defer cancel()
 	body := []byte(*event.Body)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Forward,
-		bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Forward, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

@@ -135,9 +135,7 @@ func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 // the bulk re-sends that would make more. It returns how many deliveries those
 // were. It is for a database that was restored, while no worker runs: they may
 // have been sent after the backup. Each can be sent again by hand.
-func (s *Service) CancelOpen(
-	ctx context.Context, tx *postgres.Tx, until time.Time,
-) (int, error) {
+func (s *Service) CancelOpen(ctx context.Context, tx *postgres.Tx, until time.Time) (int, error) {
 	paced, err := lockSlots(ctx, tx, "")
 	if err != nil {
 		return 0, err

@@ -25,9 +25,7 @@ const (
 
 // States lists every state in the order of a delivery's life.
 func States() []State {
-	return []State{
-		StatePending, StateRetrying, StateDelivered, StateFailed, StateCancelled,
-	}
+	return []State{StatePending, StateRetrying, StateDelivered, StateFailed, StateCancelled}
 }
 
 // IsFinal tells whether no attempt follows.

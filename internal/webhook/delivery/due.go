@@ -52,9 +52,7 @@ func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 
 // enqueueDue also returns how long it took to find them, without the time for which it yielded to
 // calls and enqueued.
-func (s *Service) enqueueDue(
-	ctx context.Context,
-) (count int, looked time.Duration, err error) {
+func (s *Service) enqueueDue(ctx context.Context) (count int, looked time.Duration, err error) {
 	s.Gate.Yield(ctx)
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var jobs []Args // the longest overdue first

@@ -63,12 +63,9 @@ const eventColumns = `
 	e.status, coalesce(e.subject, '') AS subject, e.application_uid IS NULL AS test, e.body_removed_at,
 	coalesce(jsonb_array_length(e.passed_over), 0) AS passed_over`
 
-const (
-	eventOwners = `
+const eventOwners = `
 	 JOIN partners p USING (partner_uid)
 	 LEFT JOIN merchants m ON m.merchant_uid = e.merchant_uid`
-	eventTables = ` FROM events e` + eventOwners
-)
 
 // Events returns one page of the events that match, newest first, with what
 // became of each, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
@@ -175,9 +172,7 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 
 // owedBy counts the deliveries of events that the outbox has yet to make; events without any
 // are left out.
-func owedBy(
-	ctx context.Context, db *postgres.DB, events []uuid.UUID,
-) (map[uuid.UUID]int, error) {
+func owedBy(ctx context.Context, db *postgres.DB, events []uuid.UUID) (map[uuid.UUID]int, error) {
 	var rows []struct {
 		EventUID uuid.UUID `db:"event_uid"`
 		Count    int       `db:"count"`
@@ -226,7 +221,7 @@ func (l *Log) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error
 func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
 	var detail EventDetail
 	err := l.DB.GetContext(ctx, &detail,
-		`SELECT `+eventColumns+`, e.body`+eventTables+` WHERE e.event_uid = $1`, uid)
+		`SELECT `+eventColumns+`, e.body FROM events e`+eventOwners+` WHERE e.event_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return EventDetail{}, noEvent(uid)
 	}
@@ -323,8 +318,7 @@ func (l *Log) EventOutcomes(
 		found[uid] = EventOutcome{Open: count}
 	}
 	for _, row := range rows {
-		row.Of.Deliveries = append(found[row.EventUID].Deliveries,
-			Tried{row.Delivery, attempts[row.UID]})
+		row.Of.Deliveries = append(found[row.EventUID].Deliveries, Tried{row.Delivery, attempts[row.UID]})
 		found[row.EventUID] = row.Of
 	}
 	return found, nil

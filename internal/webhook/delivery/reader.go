@@ -105,9 +105,7 @@ func readFor(
 
 // GetFor returns what the reader sees of a delivery, with its attempts. Error: NOT_FOUND,
 // for those of others too.
-func (l *Log) GetFor(
-	ctx context.Context, reader Reader, uid uuid.UUID,
-) (Read, []Attempt, error) {
+func (l *Log) GetFor(ctx context.Context, reader Reader, uid uuid.UUID) (Read, []Attempt, error) {
 	found, err := readFor(ctx, l.DB, reader, uid)
 	if err != nil {
 		return Read{}, nil, err
@@ -129,8 +127,7 @@ func (s *Service) ResendFor(
 		return Read{}, lending.NewError(lending.CodeInvalidState,
 			"delivery %s is a test; send another test instead", uid)
 	case !old.State.IsFinal():
-		return Read{}, lending.NewError(lending.CodeInvalidState,
-			"delivery %s is still on its way", uid)
+		return Read{}, lending.NewError(lending.CodeInvalidState, "delivery %s is still on its way", uid)
 	}
 	if old.MerchantUID != nil {
 		of := Reader{reader.PartnerUID, []uuid.UUID{*old.MerchantUID}}

@@ -13,9 +13,7 @@ import (
 
 // Count counts the deliveries that match, at most limit of them: an
 // exact count of a long log is not worth its time.
-func (l *Log) Count(
-	ctx context.Context, filter Filter, limit int,
-) (int, error) {
+func (l *Log) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	scope, err := scopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
 		return 0, err
@@ -30,9 +28,7 @@ func (l *Log) Count(
 
 // CountNewer counts the deliveries that match and come before a page of the list, at most
 // as many as its limit: what came in since that page.
-func (l *Log) CountNewer(
-	ctx context.Context, filter Filter, page postgres.Paging,
-) (int, error) {
+func (l *Log) CountNewer(ctx context.Context, filter Filter, page postgres.Paging) (int, error) {
 	c := filter.conditions()
 	c.Add(`d.created_at >= ?`, page.From.At) // again for the planner alone
 	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, page.From.At, page.From.UID)
@@ -59,9 +55,7 @@ type FailureGroup struct {
 
 // FailureGroups splits the deliveries that match, at most limit of the newest, by how
 // their last attempts ended, the most frequent first.
-func (l *Log) FailureGroups(
-	ctx context.Context, filter Filter, limit int,
-) ([]FailureGroup, error) {
+func (l *Log) FailureGroups(ctx context.Context, filter Filter, limit int) ([]FailureGroup, error) {
 	rows, args := filter.Newest(
 		`d.last_error_class, d.last_http_status, coalesce(d.finished_at, d.created_at) AS ended_at`,
 		limit)

@@ -50,9 +50,7 @@ const bookSlots = `
 	SELECT delivery_uid FROM placed WHERE slot_at <= $5`
 
 // bookMany books a slot for each and tells which have come.
-func (s *Service) bookMany(
-	ctx context.Context, on *sqlx.DB, tasks []assignment,
-) ([]bool, error) {
+func (s *Service) bookMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]bool, error) {
 	var subscriptions, rates, uids, times arrayLiteral
 	for _, task := range tasks {
 		subscriptions.addUID(task.Subscription)

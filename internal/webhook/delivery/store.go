@@ -104,8 +104,7 @@ func (l *Log) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	err := l.DB.GetContext(ctx, &detail.Delivery,
 		`SELECT `+deliveryColumns+deliveryTables+` WHERE d.delivery_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
-		return Detail{}, lending.NewError(lending.CodeNotFound,
-			"no delivery has the id %s", uid)
+		return Detail{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
 	}
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading delivery %s: %w", uid, err)

@@ -81,8 +81,7 @@ func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Orde
 		VALUES (:fault_uid, :subscription_uid, :fault, :count, :remaining, :delay_seconds,
 		        :created_at, :expires_at)`, order)
 	if err != nil {
-		return Order{}, fmt.Errorf("inserting a fault of subscription %s: %w",
-			order.SubscriptionUID, err)
+		return Order{}, fmt.Errorf("inserting a fault of subscription %s: %w", order.SubscriptionUID, err)
 	}
 	return order, nil
 }

@@ -38,9 +38,7 @@ var systemResolver Resolver = &system{
 
 // LookupNetIP looks an absolute name up, which ends in a dot. The list of hosts has a name
 // without another dot as it is; asked for in this form, DNS would add the domains of the machine.
-func (s *system) LookupNetIP(
-	ctx context.Context, network, host string,
-) ([]netip.Addr, error) {
+func (s *system) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if name := strings.TrimSuffix(host, "."); !strings.Contains(name, ".") {
 		if ips, err := s.hosts.LookupNetIP(ctx, network, name); err == nil {
 			return ips, nil

@@ -90,8 +90,7 @@ func ParseHeader(line string) (Header, error) {
 func CheckHeaders(headers []Header) ([]Header, error) {
 	var errs lending.FieldErrors
 	if len(headers) > maxHeaders {
-		errs.Add("headers", "%d headers were given; at most %d are allowed",
-			len(headers), maxHeaders)
+		errs.Add("headers", "%d headers were given; at most %d are allowed", len(headers), maxHeaders)
 		return nil, errs.Err()
 	}
 	valid := make([]Header, len(headers))
@@ -163,9 +162,7 @@ func buildHeaders(r Request, userAgent, environment string) []Header {
 		set.plain(TraceHeader, *r.Traceparent)
 	}
 	for _, header := range r.Headers {
-		set.put(Header{
-			Name: strings.ToLower(header.Name), Value: header.Value, Plain: header.Plain,
-		})
+		set.put(Header{Name: strings.ToLower(header.Name), Value: header.Value, Plain: header.Plain})
 	}
 	for _, header := range r.Event.Headers() {
 		set.put(header)

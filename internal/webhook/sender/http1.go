@@ -43,9 +43,7 @@ func newOutgoing(u *url.URL, headers []Header, body []byte) outgoing {
 	if u.Scheme == "https" {
 		host = strings.TrimSuffix(host, ":443")
 	}
-	return outgoing{
-		method: http.MethodPost, url: u, host: host, headers: headers, body: body,
-	}
+	return outgoing{method: http.MethodPost, url: u, host: host, headers: headers, body: body}
 }
 
 // fields returns every header field in the order in which it is sent.
@@ -153,8 +151,7 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 		resp, err := http.ReadResponse(reader, &http.Request{Method: http.MethodPost})
 		switch {
 		case err != nil && status != 0 && errors.Is(err, io.ErrUnexpectedEOF):
-			f := newSendError(ClassProtocol, CauseBadStatus,
-				fmt.Errorf("%d, and no other followed", status))
+			f := newSendError(ClassProtocol, CauseBadStatus, fmt.Errorf("%d, and no other followed", status))
 			f.status = status
 			return nil, f
 		case err != nil:

@@ -93,8 +93,7 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		WroteHeaders:         func() { since(&written) },
 		GotFirstResponseByte: func() { since(&first) },
 	})
-	request, err := http.NewRequestWithContext(
-		ctx, out.method, out.url.String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, out.method, out.url.String(), http.NoBody)
 	if err != nil {
 		return answer{}, fmt.Errorf("building the request: %w", err)
 	}

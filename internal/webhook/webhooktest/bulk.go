@@ -17,9 +17,7 @@ func (h *Harness) Everything() bulk.Scope {
 }
 
 // Draft keeps a draft and returns it.
-func (h *Harness) Draft(
-	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
-) uuid.UUID {
+func (h *Harness) Draft(t testing.TB, scope bulk.Scope, change func(*bulk.Options)) uuid.UUID {
 	t.Helper()
 	options := bulk.Options{Pace: bulk.DefaultPace}
 	if change != nil {
@@ -49,9 +47,7 @@ func (h *Harness) Confirm(t testing.TB, uid uuid.UUID) int {
 }
 
 // Begin drafts and confirms.
-func (h *Harness) Begin(
-	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
-) uuid.UUID {
+func (h *Harness) Begin(t testing.TB, scope bulk.Scope, change func(*bulk.Options)) uuid.UUID {
 	t.Helper()
 	uid := h.Draft(t, scope, change)
 	h.Confirm(t, uid)
@@ -85,9 +81,7 @@ func (h *Harness) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
 }
 
 // Items lists the items of a bulk re-send.
-func (h *Harness) Items(
-	t testing.TB, uid uuid.UUID, state bulk.ItemState,
-) []bulk.Item {
+func (h *Harness) Items(t testing.TB, uid uuid.UUID, state bulk.ItemState) []bulk.Item {
 	t.Helper()
 	var all []bulk.Item
 	for after, first := 0, true; first || after != 0; first = false {

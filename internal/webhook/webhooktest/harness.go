@@ -70,9 +70,7 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 		FetchCooldown: 5 * time.Millisecond,
 	}))(t)
 	policy := sender.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	send := sender.New(sender.Config{
-		Policy: policy, RootCAs: receiverRoots(), Version: "test",
-	})
+	send := sender.New(sender.Config{Policy: policy, RootCAs: receiverRoots(), Version: "test"})
 	t.Cleanup(send.Close)
 	services := webhook.New(webhook.Config{
 		DB: db, Jobs: queue, Keys: OtherKeys(t), Policy: policy, Sender: send,
