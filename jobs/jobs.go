@@ -84,11 +84,6 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, &FollowBacklog{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, &SendEmail{MailSender: deps.MailSender, Observe: deps.ObserveMail})
-	var around []rivertype.Middleware
-	if deps.Working != nil {
-		around = append(around, &voucher{working: deps.Working})
-	}
-	around = append(around, &observer{observe: deps.Observe})
 	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: QueueLogger(),
@@ -100,8 +95,10 @@ func Config(deps Deps) *river.Config {
 			queueChores:               {MaxWorkers: choreWorkers},
 			queueHealth:               {MaxWorkers: healthWorkers},
 		},
-		Workers:       workers,
-		Middleware:    around,
+		Workers: workers,
+		Middleware: []rivertype.Middleware{
+			&observer{working: deps.Working, observe: deps.Observe},
+		},
 		FetchCooldown: fetchCooldown,
 		// Notifications announce new jobs; polling only covers a lost one.
 		FetchPollInterval:    time.Second,

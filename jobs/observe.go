@@ -53,11 +53,13 @@ type Run struct {
 	Took time.Duration
 }
 
-// observer tells a function of every run, and the log of those that fail.
+// observer keeps the roster of the jobs that this process works, and tells a function of every
+// run, and the log of those that fail.
 type observer struct {
 	river.MiddlewareDefaults
 
-	observe func(Run) // nil for nobody
+	working *processes.Roster // nil for none
+	observe func(Run)         // nil for nobody
 }
 
 // Work runs the job and reports it. It makes an error of a panic: the library would log one
@@ -65,6 +67,9 @@ type observer struct {
 func (o *observer) Work(
 	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
 ) (err error) {
+	if o.working != nil {
+		defer o.working.Work(job.ID)()
+	}
 	began := time.Now()
 	defer func() {
 		if value := recover(); value != nil {
@@ -118,19 +123,4 @@ func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
 		level = slog.LevelWarn // the process stops, and another one goes on with it
 	}
 	slog.LogAttrs(ctx, level, "job failed", attrs...)
-}
-
-// voucher keeps the roster of the jobs that this process works.
-type voucher struct {
-	river.MiddlewareDefaults
-
-	working *processes.Roster
-}
-
-// Work runs the job while it is on the roster.
-func (v *voucher) Work(
-	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
-) error {
-	defer v.working.Work(job.ID)()
-	return work(ctx)
 }

@@ -148,25 +148,22 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 	if mean == 0 {
 		slots = c.fresh
 	}
-	taken := func() func() {
-		free := sync.OnceFunc(func() { <-slots })
-		over := time.AfterFunc(sendLength, free)
-		return func() {
-			over.Stop()
-			free()
+	select {
+	case slots <- struct{}{}:
+	default:
+		defer c.Yield(ctx)
+		select {
+		case slots <- struct{}{}:
+		case <-time.After(quickPatience):
+			return func() {}
+		case <-ctx.Done():
+			return func() {}
 		}
 	}
-	select {
-	case slots <- struct{}{}:
-		return taken()
-	default:
+	free := sync.OnceFunc(func() { <-slots })
+	over := time.AfterFunc(sendLength, free)
+	return func() {
+		over.Stop()
+		free()
 	}
-	defer c.Yield(ctx)
-	select {
-	case slots <- struct{}{}:
-		return taken()
-	case <-time.After(quickPatience):
-	case <-ctx.Done():
-	}
-	return func() {}
 }

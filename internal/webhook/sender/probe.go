@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -104,14 +105,11 @@ func (p *Probe) noteChains(chains [][]*x509.Certificate) {
 		if len(chain) == 0 {
 			continue
 		}
-		ends := chain[0].NotAfter
-		for _, cert := range chain[1:] {
-			if cert.NotAfter.Before(ends) {
-				ends = cert.NotAfter
-			}
-		}
-		if ends.After(p.Expires) {
-			p.Expires = ends
+		first := slices.MinFunc(chain, func(a, b *x509.Certificate) int {
+			return a.NotAfter.Compare(b.NotAfter)
+		})
+		if first.NotAfter.After(p.Expires) {
+			p.Expires = first.NotAfter
 		}
 		p.Issuer = printable(chain[0].Issuer.String(), maxLocation)
 	}
