@@ -34,11 +34,7 @@ func (d *Deps) housekeep(ctx context.Context) error {
 	revived, backlogErr := d.Webhooks.Subscriptions.Backlogs.Revive(ctx)
 	var faultsErr error
 	if d.Faults != nil {
-		settings, err := d.Retention.Settings(ctx)
-		if faultsErr = err; err == nil {
-			// Those of deliveries that are kept no longer.
-			faultsErr = d.Faults.Purge(ctx, d.DB.Now().AddDate(0, -settings.Months, 0))
-		}
+		faultsErr = d.Faults.Purge(ctx)
 	}
 	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed+revived > 0), "housekeeping",
 		"request_days_dropped", days, "backlogs_revived", revived,

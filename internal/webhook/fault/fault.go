@@ -343,11 +343,14 @@ const isOvertaken = `subscription_uid = $2
 	 AND until > $4
 	 AND (created_at, delivery_uid) < ($3, $1)`
 
-// Purge forgets orders that have expired, and the faults of deliveries older than before.
-func (s *Service) Purge(ctx context.Context, before time.Time) error {
+// Purge forgets orders that have expired, and the faults of deliveries that are not kept any more.
+func (s *Service) Purge(ctx context.Context) error {
 	_, err := s.DB.ExecContext(ctx, `
 		WITH expired AS (DELETE FROM sandbox_faults WHERE expires_at < $1)
-		DELETE FROM sandbox_fault_uses WHERE created_at < $2`, s.DB.Now(), before)
+		DELETE FROM sandbox_fault_uses u
+		 WHERE NOT EXISTS (SELECT FROM deliveries d
+		                    WHERE d.delivery_uid = u.delivery_uid
+		                      AND d.created_at = u.created_at)`, s.DB.Now())
 	if err != nil {
 		return fmt.Errorf("forgetting faults: %w", err)
 	}

@@ -473,9 +473,20 @@ func TestOrdersEnd(t *testing.T) {
 	if got := b.bodies(); len(got) != 3 || got[2] != last {
 		t.Errorf("received %q", got)
 	}
-	if err := b.Purge(t.Context(), b.Clock.Now()); err != nil ||
-		b.Count(t, `SELECT count(*) FROM sandbox_faults`) != 0 {
-		t.Errorf("purged: %v", err)
+	left := func() (orders, uses int) {
+		t.Helper()
+		if err := b.Purge(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return b.Count(t, `SELECT count(*) FROM sandbox_faults`),
+			b.Count(t, `SELECT count(*) FROM sandbox_fault_uses`)
+	}
+	if orders, uses := left(); orders != 0 || uses != 1 {
+		t.Errorf("%d orders and %d faults of deliveries that are kept are left", orders, uses)
+	}
+	b.Exec(t, `DELETE FROM deliveries`)
+	if _, uses := left(); uses != 0 {
+		t.Errorf("%d faults of deliveries that are gone are left", uses)
 	}
 }
 
