@@ -173,12 +173,8 @@ func (s *Service) SetOverdueHours(
 	if err := errs.Err(); err != nil {
 		return before, after, err
 	}
-	err = tx.GetContext(ctx, &before, selectProducts+` WHERE product_uid = $1 FOR NO KEY UPDATE`, uid)
-	if postgres.IsNoRows(err) {
-		return before, after, errNoProduct(uid)
-	}
-	if err != nil {
-		return before, after, fmt.Errorf("loading product %s: %w", uid, err)
+	if before, err = load(ctx, tx, uid, ` FOR NO KEY UPDATE`); err != nil {
+		return before, after, err
 	}
 	after = before
 	after.OverdueHours = hours
@@ -214,25 +210,23 @@ func (s *Service) List(ctx context.Context) ([]Product, error) {
 func (s *Service) Newest(
 	ctx context.Context, page postgres.Paging,
 ) ([]Product, postgres.Cursor, error) {
-	var c postgres.Conditions
-	c.OlderThan(page.From, `created_at`, `product_uid`)
-	products := []Product{}
-	err := s.DB.SelectContext(ctx, &products, selectProducts+c.Where()+`
-		 ORDER BY created_at DESC, product_uid DESC
-		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing the newest products: %w", err)
-	}
-	products, next := postgres.Page(products, page.Limit, func(p Product) postgres.Cursor {
-		return postgres.Cursor{At: p.CreatedAt, UID: uuid.MustParse(p.UID)}
-	})
-	return products, next, nil
+	return postgres.List[Product]{
+		What: "the newest products", Select: selectProducts, At: `created_at`, UID: `product_uid`,
+		Place: func(p Product) postgres.Cursor {
+			return postgres.Cursor{At: p.CreatedAt, UID: uuid.MustParse(p.UID)}
+		},
+	}.Page(ctx, s.DB, postgres.Conditions{}, page)
 }
 
 // Product returns one product, active or not. Error: NOT_FOUND.
 func (s *Service) Product(ctx context.Context, uid uuid.UUID) (Product, error) {
+	return load(ctx, s.DB, uid, "")
+}
+
+// load returns a product, locked as the clause says. Error: NOT_FOUND.
+func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Product, error) {
 	var found Product
-	err := s.DB.GetContext(ctx, &found, selectProducts+` WHERE product_uid = $1`, uid)
+	err := db.GetContext(ctx, &found, selectProducts+` WHERE product_uid = $1`+lock, uid)
 	if postgres.IsNoRows(err) {
 		return Product{}, errNoProduct(uid)
 	}
