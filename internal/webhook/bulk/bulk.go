@@ -207,6 +207,9 @@ type Target struct {
 	State subscription.State `db:"state"`
 	// Rate is the subscription's own bound, in deliveries a second; nil for none.
 	Rate *int `db:"rate"`
+	// PacedAt is up to when the pace is used up, MovedAt when something became of an item last.
+	PacedAt time.Time `db:"paced_at"`
+	MovedAt time.Time `db:"moved_at"`
 	Counts
 }
 

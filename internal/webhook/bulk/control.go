@@ -88,7 +88,7 @@ func (s *Service) Confirm(
 		return 0, err
 	}
 	if consent.Agree != nil {
-		targets, err := targetsOf(ctx, tx, uid, `l.subscription_uid`)
+		targets, err := targetsOf(ctx, tx, uid, inOrder)
 		if err == nil {
 			err = consent.Agree(row.Options, targets)
 		}
@@ -97,14 +97,7 @@ func (s *Service) Confirm(
 		}
 	}
 	if counts.Total() == 0 {
-		_, err := tx.ExecContext(ctx, `
-			UPDATE bulk_resends
-			   SET state = 'finished', ended_at = $2
-			 WHERE bulk_uid = $1`, uid, tx.Now)
-		if err != nil {
-			return 0, fmt.Errorf("finishing bulk re-send %s: %w", uid, err)
-		}
-		return 0, nil
+		return 0, finish(ctx, tx, uid)
 	}
 	return counts.Total(), s.enqueue(ctx, tx, Args{BulkUID: uid, Run: 1})
 }

@@ -14,23 +14,24 @@ import (
 // Targets returns the subscriptions of a confirmed bulk re-send with what
 // became of their items, the largest share first.
 func (s *Service) Targets(ctx context.Context, uid uuid.UUID) ([]Target, error) {
-	return targetsOf(ctx, s.DB, uid,
-		`l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
-		 l.subscription_uid`)
+	return targetsOf(ctx, s.DB, uid, ` ORDER BY l.waiting + l.sent + l.delivered + l.failed +
+		l.cancelled + l.skipped DESC, l.subscription_uid`)
 }
 
+// inOrder sorts targets by their subscriptions.
+const inOrder = ` ORDER BY l.subscription_uid`
+
+// targetsOf loads targets; rest goes on behind the condition.
 func targetsOf(
-	ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, order string,
+	ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, rest string,
 ) ([]Target, error) {
 	var targets []Target
 	err := sqlx.SelectContext(ctx, db, &targets, `
-		SELECT l.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.rate, l.waiting,
-		       l.sent, l.delivered, l.failed,
-		       l.cancelled, l.skipped
+		SELECT l.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.rate, l.paced_at,
+		       l.moved_at, l.waiting, l.sent, l.delivered, l.failed, l.cancelled, l.skipped
 		  FROM bulk_resend_lanes l
 		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE l.bulk_uid = $1
-		 ORDER BY `+order, uid)
+		 WHERE l.bulk_uid = $1`+rest, uid)
 	if err != nil {
 		return nil, fmt.Errorf("loading the targets of bulk re-send %s: %w", uid, err)
 	}
@@ -59,9 +60,7 @@ func (s *Service) Items(
 	var c postgres.Conditions
 	c.Add(`i.bulk_uid = ?`, uid)
 	c.Add(`i.position > ?`, filter.After)
-	if filter.State != "" {
-		c.Add(`i.state = ?`, string(filter.State))
-	}
+	c.When(filter.State != "", `i.state = ?`, string(filter.State))
 	text := `
 		SELECT i.position, i.subscription_uid, ` + subscription.EndpointColumns + `, i.event_uid,
 		       i.event_at, i.event,

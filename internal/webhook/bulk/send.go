@@ -32,17 +32,6 @@ const (
 	settleCost = time.Millisecond
 )
 
-// targetRow is what sending needs to know of a target.
-type targetRow struct {
-	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
-	State           subscription.State `db:"state"`
-	Rate            *int               `db:"rate"`
-	PacedAt         time.Time          `db:"paced_at"`
-	MovedAt         time.Time          `db:"moved_at"`
-	Waiting         int                `db:"waiting"`
-	Sent            int                `db:"sent"`
-}
-
 // Advance moves a bulk re-send on: it sends what the pace allows now, writes
 // down how sent deliveries ended, and closes the re-send after the last one. It
 // returns when to call again; zero means never.
@@ -64,16 +53,9 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 				return err
 			}
 		}
-		var targets []targetRow // in which something waits or is under way
-		err = tx.SelectContext(ctx, &targets, `
-			SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
-			  FROM bulk_resend_lanes l
-			  JOIN subscriptions s USING (subscription_uid)
-			 WHERE l.bulk_uid = $1
-			   AND l.waiting + l.sent > 0
-			 ORDER BY l.subscription_uid`, bulk.UID)
+		targets, err := targetsOf(ctx, tx, bulk.UID, ` AND l.waiting + l.sent > 0`+inOrder)
 		if err != nil {
-			return fmt.Errorf("loading the targets: %w", err)
+			return err
 		}
 		if err := bulk.sendAll(ctx, tx, targets); err != nil {
 			return err
@@ -119,15 +101,14 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 
 // portion is what goes to one target now.
 type portion struct {
-	target *targetRow
-	pace   int
-	count  int
+	target      *Target
+	pace, count int
 	// pacedAt is the time up to which the pace is used up with it.
 	pacedAt time.Time
 }
 
 // sendAll sends to each target what may go to it now.
-func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []targetRow) error {
+func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []Target) error {
 	var portions []portion
 	for i := range targets {
 		target := &targets[i]
@@ -154,8 +135,8 @@ func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []targetRow) 
 }
 
 // portionOf is as much of what waits for a target as its pace and what is under way allow.
-func (r row) portionOf(target *targetRow, now time.Time) portion {
-	pace := Target{Rate: target.Rate}.PaceOf(r.Options.Pace)
+func (r row) portionOf(target *Target, now time.Time) portion {
+	pace := target.PaceOf(r.Options.Pace)
 	pacedAt := target.PacedAt
 	// Far in the past it stood still, far in the future it is of a clock that ran ahead.
 	if earliest := now.Add(-burst); pacedAt.Before(earliest) || pacedAt.After(now.Add(burst)) {
@@ -291,7 +272,7 @@ var sendItems = `
 	RETURNING i.state`
 
 // skipTarget gives up what waits for a subscription that was deleted.
-func (r row) skipTarget(ctx context.Context, tx *postgres.Tx, target *targetRow) error {
+func (r row) skipTarget(ctx context.Context, tx *postgres.Tx, target *Target) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH item AS (
 			UPDATE bulk_resend_items

@@ -53,7 +53,7 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 
 // rest says when to go on, or closes a bulk re-send that has nothing left.
 func (r row) rest(
-	ctx context.Context, tx *postgres.Tx, targets []targetRow,
+	ctx context.Context, tx *postgres.Tx, targets []Target,
 ) (time.Duration, error) {
 	waiting, sent, sending, moved := 0, 0, false, time.Time{}
 	for _, target := range targets {
@@ -66,17 +66,7 @@ func (r row) rest(
 	}
 	switch {
 	case waiting+sent == 0:
-		// A cancelled one has ended already.
-		_, err := tx.ExecContext(ctx, `
-			UPDATE bulk_resends
-			   SET state = 'finished',
-			       ended_at = $2
-			 WHERE bulk_uid = $1
-			   AND state IN ('running', 'paused')`, r.UID, tx.Now)
-		if err != nil {
-			return 0, fmt.Errorf("closing it: %w", err)
-		}
-		return 0, nil
+		return 0, finish(ctx, tx, r.UID)
 	case sending && r.State == StateRunning:
 		return beat, nil
 	case sent == 0 && r.State != StateRunning:
@@ -84,6 +74,19 @@ func (r row) rest(
 	}
 	// The longer nothing has happened, the longer it may take until something does.
 	return min(max(tx.Now.Sub(moved)/10, beat), longestRest), nil
+}
+
+// finish closes a bulk re-send that goes on; a cancelled one has ended already.
+func finish(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE bulk_resends
+		   SET state = 'finished', ended_at = $2
+		 WHERE bulk_uid = $1
+		   AND state IN ('running', 'paused')`, uid, tx.Now)
+	if err != nil {
+		return fmt.Errorf("finishing bulk re-send %s: %w", uid, err)
+	}
+	return nil
 }
 
 const (
@@ -105,9 +108,25 @@ func (s *Service) Revive(ctx context.Context) (int, error) {
 		if err != nil {
 			return fmt.Errorf("forgetting old drafts: %w", err)
 		}
-		lost, err := lost(ctx, tx)
+		var lost []uuid.UUID // which need a job and have none
+		err = tx.SelectContext(ctx, &lost, `
+			SELECT b.bulk_uid
+			  FROM bulk_resends b
+			 WHERE b.confirmed_at < $1
+			   AND EXISTS (SELECT 1 FROM bulk_resend_lanes l
+			                WHERE l.bulk_uid = b.bulk_uid
+			                  AND (l.sent > 0 OR l.waiting > 0 AND b.state = 'running'))
+			   AND NOT EXISTS (
+			           SELECT 1
+			             FROM river_job j
+			            WHERE j.kind = $2
+			              AND j.queue = $3
+			              AND j.args ->> 'bulk_uid' = b.bulk_uid::text
+			              AND j.args ->> 'run' = b.run::text
+			              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
+			   FOR NO KEY UPDATE OF b SKIP LOCKED`, tx.Now.Add(-patience), Args{}.Kind(), Queue)
 		if err != nil {
-			return err
+			return fmt.Errorf("looking for bulk re-sends without a job: %w", err)
 		}
 		var errs []error
 		for _, uid := range lost {
@@ -117,29 +136,4 @@ func (s *Service) Revive(ctx context.Context) (int, error) {
 		return errors.Join(errs...)
 	})
 	return count, err
-}
-
-// lost locks the bulk re-sends that need a job and have none.
-func lost(ctx context.Context, tx *postgres.Tx) ([]uuid.UUID, error) {
-	var lost []uuid.UUID
-	err := tx.SelectContext(ctx, &lost, `
-		SELECT b.bulk_uid
-		  FROM bulk_resends b
-		 WHERE b.confirmed_at < $1
-		   AND EXISTS (SELECT 1 FROM bulk_resend_lanes l
-		                WHERE l.bulk_uid = b.bulk_uid
-		                  AND (l.sent > 0 OR l.waiting > 0 AND b.state = 'running'))
-		   AND NOT EXISTS (
-		           SELECT 1
-		             FROM river_job j
-		            WHERE j.kind = $2
-		              AND j.queue = $3
-		              AND j.args ->> 'bulk_uid' = b.bulk_uid::text
-		              AND j.args ->> 'run' = b.run::text
-		              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
-		   FOR NO KEY UPDATE OF b SKIP LOCKED`, tx.Now.Add(-patience), Args{}.Kind(), Queue)
-	if err != nil {
-		return nil, fmt.Errorf("looking for bulk re-sends without a job: %w", err)
-	}
-	return lost, nil
 }

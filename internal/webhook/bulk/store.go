@@ -43,31 +43,25 @@ const selectRows = `
 	         FROM bulk_resend_lanes l
 	        WHERE l.bulk_uid = b.bulk_uid) AS c ON true`
 
-// fetch loads rows; rest goes on behind selectRows.
-func fetch(ctx context.Context, db sqlx.QueryerContext, rest string, args ...any) ([]row, error) {
-	var rows []row
-	if err := sqlx.SelectContext(ctx, db, &rows, selectRows+rest, args...); err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		r := &rows[i]
-		r.ConfirmedAt, r.EndedAt = postgres.OrZero(r.Confirmed), postgres.OrZero(r.Ended)
-		// The columns are what the database checks; the text only repeats them.
-		r.Scope.PartnerUID, r.Scope.Kind = r.PartnerUID, r.Kind
-	}
-	return rows, nil
+// complete fills in what the columns hold in another form.
+func (r *row) complete() {
+	r.ConfirmedAt, r.EndedAt = postgres.OrZero(r.Confirmed), postgres.OrZero(r.Ended)
+	// The columns are what the database checks; the text only repeats them.
+	r.Scope.PartnerUID, r.Scope.Kind = r.PartnerUID, r.Kind
 }
 
 // get loads one bulk re-send, or answers NOT_FOUND.
 func get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (row, error) {
-	rows, err := fetch(ctx, db, ` WHERE b.bulk_uid = $1`, uid)
+	var found row
+	err := sqlx.GetContext(ctx, db, &found, selectRows+` WHERE b.bulk_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return row{}, errNone(uid)
+	}
 	if err != nil {
 		return row{}, fmt.Errorf("loading bulk re-send %s: %w", uid, err)
 	}
-	if len(rows) == 0 {
-		return row{}, errNone(uid)
-	}
-	return rows[0], nil
+	found.complete()
+	return found, nil
 }
 
 // lock loads one bulk re-send and keeps everybody else from moving it on.
@@ -124,25 +118,16 @@ func (f Filter) conditions() postgres.Conditions {
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Resend, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	c := filter.conditions()
-	c.OlderThan(page.From, `b.created_at`, `b.bulk_uid`)
-	rest := c.Where() + ` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` +
-		c.Bind(page.Limit+1)
-	rows, err := fetch(ctx, s.DB, rest, c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(row row) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
-	})
+	rows, next, err := postgres.List[row]{
+		What: "bulk re-sends", Select: selectRows, At: `b.created_at`, UID: `b.bulk_uid`,
+		Place: func(r row) postgres.Cursor { return postgres.Cursor{At: r.CreatedAt, UID: r.UID} },
+	}.Page(ctx, s.DB, filter.conditions(), page)
 	bulks := make([]Resend, 0, len(rows))
 	for _, row := range rows {
+		row.complete()
 		bulks = append(bulks, row.Resend)
 	}
-	return bulks, next, nil
+	return bulks, next, err
 }
 
 // Count counts the bulk re-sends that match, at most limit of them.
