@@ -36,16 +36,11 @@ func (s *Service) watchOverdue(ctx context.Context) error {
 		return err
 	}
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if overdue.Count == 0 {
-			return settle(ctx, tx, KindOverdue, subjectQueue, "Nothing is overdue any more.")
-		}
-		_, err := raise(ctx, tx, finding{
+		return keep(ctx, tx, finding{
 			kind: KindOverdue, subject: subjectQueue, severity: Problem, count: overdue.Count,
-			total: true, since: tx.Now, seen: tx.Now,
 			detail: fmt.Sprintf("Due since %s and not sent. The workers are down, or there are too "+
-				"few of them for what comes in.", overdue.Oldest.UTC().Format("2006-01-02 15:04 UTC")),
-		})
-		return err
+				"few of them for what comes in.", minute(postgres.OrZero(overdue.Oldest))),
+		}, "Nothing is overdue any more.")
 	})
 }
 
@@ -61,8 +56,7 @@ func (s *Service) watchStopped(ctx context.Context) error {
 				return err // review closes the item
 			}
 			_, err = raise(ctx, tx, finding{
-				kind: KindUnopened, subject: uid.String(), of: uid, severity: Problem, count: 1,
-				total: true, since: tx.Now, seen: tx.Now, detail: found.Unopened,
+				kind: KindUnopened, of: uid, severity: Problem, count: 1, detail: found.Unopened,
 			})
 			return err
 		})
@@ -82,10 +76,8 @@ func (s *Service) watchSuccess(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		for _, one := range found {
 			_, err := raise(ctx, tx, finding{
-				kind: KindNeverSucceeded, subject: one.Subscription.String(), of: one.Subscription,
-				severity: Problem, count: one.Failures, total: true, since: tx.Now, seen: tx.Now,
-				detail: "Nothing has arrived since " + one.Since.UTC().Format("2006-01-02 15:04 UTC") +
-					". Is the endpoint still in use?",
+				kind: KindNeverSucceeded, of: one.Subscription, severity: Problem, count: one.Failures,
+				detail: "Nothing has arrived since " + minute(one.Since) + ". Is the endpoint still in use?",
 			})
 			if err != nil {
 				return err
@@ -111,51 +103,39 @@ func (s *Service) watchMails(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if count == 0 {
-			return settle(ctx, tx, KindMailFailed, subjectMails, "Every failed e-mail was re-sent.")
-		}
-		_, err = raise(ctx, tx, finding{
+		return keep(ctx, tx, finding{
 			kind: KindMailFailed, subject: subjectMails, severity: Problem, count: count,
-			total: true, since: last, seen: last,
+			since: last, seen: last,
 			detail: "E-mails could not be sent. Look at the server's answers, and re-send them.",
-		})
-		return err
+		}, "Every failed e-mail was re-sent.")
 	})
 }
 
 // watchMailServer looks whether the mail server refuses us, or some e-mails as it would us.
 func (s *Service) watchMailServer(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		found := finding{
-			kind: KindMailRefused, subject: subjectMailServer, severity: Problem, total: true, seen: tx.Now,
-		}
+		found := finding{kind: KindMailRefused, subject: subjectMailServer, severity: Problem}
 		stop, err := email.FindStop(ctx, tx)
 		if err != nil {
 			return err
 		}
 		if stop != nil {
-			found.count, found.since = stop.Waiting, stop.Since
+			found.count, found.since = max(stop.Waiting, 1), stop.Since
 			found.detail = "It refuses us, whatever the recipient, so all e-mails wait; none of them is " +
 				"lost, and they go by themselves once it takes one. Its answer: " + stop.Answer
-			_, err = raise(ctx, tx, found)
+		} else if refused, err := email.FindRefused(ctx, tx); err != nil {
 			return err
+		} else if refused != nil {
+			found.count, found.since = refused.Count, refused.Since
+			found.detail = "It refuses some e-mails as if it had something against us. They wait and are " +
+				"tried again by themselves, ever less often. Its last answer: " + refused.Answer
 		}
-		refused, err := email.FindRefused(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if refused == nil {
-			return settle(ctx, tx, KindMailRefused, subjectMailServer,
-				"The mail server takes e-mails again.")
-		}
-		found.count, found.since = refused.Count, refused.Since
-		found.detail = "It refuses some e-mails as if it had something against us. They wait and are " +
-			"tried again by themselves, ever less often. Its last answer: " +
-			refused.Answer
-		_, err = raise(ctx, tx, found)
-		return err
+		return keep(ctx, tx, found, "The mail server takes e-mails again.")
 	})
 }
+
+// minute writes a time in a sentence.
+func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
 // reviewTime bounds a review, so that what comes after it in a round has its time.
 const reviewTime = 10 * time.Second
@@ -257,45 +237,33 @@ const failuresToNote = 2
 // NoteProbe opens or closes the items that a probe speaks for or against.
 func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		if err := noteReach(ctx, tx, record); err != nil {
-			return err
+		if record.Class == "" || record.Failures >= failuresToNote {
+			err := keep(ctx, tx, finding{
+				kind: KindProbe, of: record.Subscription, severity: Problem, detail: record.Error,
+				count: record.Failures, since: record.At, seen: record.At,
+			}, "The endpoint can be reached again.")
+			if err != nil {
+				return err
+			}
 		}
 		if record.Expires.IsZero() {
 			return nil // nothing was seen of the certificate
 		}
-		subject := record.Subscription.String()
-		ends := record.Expires.UTC().Format("2006-01-02 15:04 UTC")
+		ends := minute(record.Expires)
 		one := finding{
-			kind: KindCertificate, subject: subject, of: record.Subscription, severity: Warning,
-			count: 1, total: true, since: record.At, seen: record.At,
+			kind: KindCertificate, of: record.Subscription, severity: Warning, count: 1,
+			since: record.At, seen: record.At,
 			detail: "The certificate ends on " + ends + ", in " +
 				strconv.Itoa(int(record.Expires.Sub(tx.Now)/(24*time.Hour))) + " days.",
 		}
 		switch sender.CertificateWarning(record.Expires, tx.Now) {
 		case 0:
-			return settle(ctx, tx, KindCertificate, subject, "The certificate was renewed.")
+			one.count = 0
 		case -1:
 			one.severity, one.detail = Problem, "The certificate expired on "+ends+"."
 		case 1:
 			one.severity, one.detail = Problem, "The certificate ends on "+ends+", within a day."
 		}
-		_, err := raise(ctx, tx, one)
-		return err
+		return keep(ctx, tx, one, "The certificate was renewed.")
 	})
-}
-
-func noteReach(ctx context.Context, tx *postgres.Tx, record health.ProbeRecord) error {
-	subject := record.Subscription.String()
-	if record.Class == "" {
-		return settle(ctx, tx, KindProbe, subject, "The endpoint can be reached again.")
-	}
-	if record.Failures < failuresToNote {
-		return nil
-	}
-	_, err := raise(ctx, tx, finding{
-		kind: KindProbe, subject: subject, of: record.Subscription, severity: Problem,
-		detail: record.Error, count: record.Failures, total: true,
-		since: record.At, seen: record.At,
-	})
-	return err
 }

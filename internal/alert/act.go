@@ -86,20 +86,6 @@ func (s *Service) Resolve(
 	return outcome, err
 }
 
-// Lock returns an item, and keeps others from changing it until tx ends. Error: NOT_FOUND.
-func (s *Service) Lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Item, error) {
-	var item Item
-	err := tx.GetContext(ctx, &item,
-		`SELECT `+itemColumns+itemTables+` WHERE i.item_uid = $1 FOR UPDATE OF i`, uid)
-	if postgres.IsNoRows(err) {
-		return Item{}, errNoItem(uid)
-	}
-	if err != nil {
-		return Item{}, fmt.Errorf("locking item %s: %w", uid, err)
-	}
-	return item, nil
-}
-
 // change applies an action, as the audit log names it, to an open item under its lock. The
 // outcome has the entry for the log, and none when nothing changed.
 func (s *Service) change(

@@ -233,7 +233,7 @@ func openDesk(
 			}
 			continue
 		}
-		one.kind, one.total, one.seen = kind, true, tx.Now
+		one.kind = kind
 		opened, err := raise(ctx, tx, one.finding)
 		if err != nil {
 			return nil, err

@@ -13,36 +13,59 @@ import (
 
 // finding is something that needs a human.
 type finding struct {
-	kind     Kind
+	kind Kind
+	// subject may be left out where it is a subscription.
 	subject  string
 	of       uuid.UUID // the subscription, zero for none
 	severity Severity
 	detail   string
-	// count is added to that of the open item, or replaces it with total.
+	// count replaces that of the open item, or with adds is added to it.
 	count int
-	total bool
-	// since is when it began, seen when it was last so.
+	adds  bool
+	// since is when it began, seen when it was last so; the zero time is now.
 	since, seen time.Time
+}
+
+// keep raises the finding while it counts something, and else settles it.
+func keep(ctx context.Context, tx *postgres.Tx, f finding, why string) error {
+	if f.count == 0 {
+		return settle(ctx, tx, f.kind, f.about(), why)
+	}
+	_, err := raise(ctx, tx, f)
+	return err
+}
+
+func (f finding) about() string {
+	if f.subject == "" {
+		return f.of.String()
+	}
+	return f.subject
 }
 
 // raise opens an item for the finding, or brings the open one up to date. It
 // tells whether the item is new.
 func raise(ctx context.Context, tx *postgres.Tx, f finding) (opened bool, err error) {
+	if f.since.IsZero() {
+		f.since = tx.Now
+	}
+	if f.seen.IsZero() {
+		f.seen = tx.Now
+	}
 	err = tx.GetContext(ctx, &opened, `
 		INSERT INTO attention_items AS i (item_uid, kind, subject, subscription_uid, severity,
 		                                  detail, count, opened_at, last_seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (kind, subject) WHERE closed_at IS NULL DO UPDATE
-		   SET count = CASE WHEN $10 THEN excluded.count ELSE i.count + excluded.count END,
+		   SET count = excluded.count + CASE WHEN $10 THEN i.count ELSE 0 END,
 		       severity = excluded.severity,
 		       detail = excluded.detail,
 		       last_seen_at = greatest(i.last_seen_at, excluded.last_seen_at)
 		RETURNING item_uid = $1`,
-		postgres.NewUID(tx.Now), string(f.kind), f.subject,
+		postgres.NewUID(tx.Now), string(f.kind), f.about(),
 		uuid.NullUUID{UUID: f.of, Valid: f.of != uuid.Nil}, string(f.severity), f.detail,
-		max(f.count, 1), f.since, f.seen, f.total)
+		max(f.count, 1), f.since, f.seen, f.adds)
 	if err != nil {
-		return false, fmt.Errorf("noting %s of %s: %w", f.kind, f.subject, err)
+		return false, fmt.Errorf("noting %s of %s: %w", f.kind, f.about(), err)
 	}
 	return opened, nil
 }
@@ -85,23 +108,9 @@ type Filter struct {
 }
 
 const itemColumns = `
-	i.item_uid,
-	i.kind,
-	i.subject,
-	i.subscription_uid,
-	coalesce(p.name, '') AS partner_name,
-	coalesce(s.name, '') AS subscription_name,
-	coalesce(s.url, '') AS url,
-	i.severity,
-	i.detail,
-	i.count,
-	i.opened_at,
-	i.last_seen_at,
-	i.owner,
-	i.snoozed_until,
-	i.closed_at,
-	i.closed_by,
-	i.note`
+	i.item_uid, i.kind, i.subject, i.subscription_uid, coalesce(p.name, '') AS partner_name,
+	coalesce(s.name, '') AS subscription_name, coalesce(s.url, '') AS url, i.severity, i.detail,
+	i.count, i.opened_at, i.last_seen_at, i.owner, i.snoozed_until, i.closed_at, i.closed_by, i.note`
 
 const itemTables = `
 	  FROM attention_items i
@@ -134,21 +143,11 @@ func (f Filter) conditions(now time.Time) postgres.Conditions {
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Item, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	c := filter.conditions(s.DB.Now().UTC())
-	c.OlderThan(page.From, `i.opened_at`, `i.item_uid`)
-	var items []Item
-	err := s.DB.SelectContext(ctx, &items, `SELECT `+itemColumns+itemTables+c.Where()+
-		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing alerts: %w", err)
-	}
-	items, next := postgres.Page(items, page.Limit, func(item Item) postgres.Cursor {
-		return postgres.Cursor{At: item.OpenedAt, UID: item.UID}
-	})
-	return items, next, nil
+	return postgres.List[Item]{
+		What: "alerts", Select: `SELECT ` + itemColumns + itemTables,
+		At: `i.opened_at`, UID: `i.item_uid`,
+		Place: func(i Item) postgres.Cursor { return postgres.Cursor{At: i.OpenedAt, UID: i.UID} },
+	}.Page(ctx, s.DB, filter.conditions(s.DB.Now().UTC()), page)
 }
 
 // Count counts the items that match, at most limit of them.
@@ -164,18 +163,23 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 
 // Get returns one item. Error: NOT_FOUND.
 func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Item, error) {
+	return load(ctx, s.DB, uid, "")
+}
+
+// Lock returns an item, and keeps others from changing it until tx ends. Error: NOT_FOUND.
+func (s *Service) Lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Item, error) {
+	return load(ctx, tx, uid, ` FOR UPDATE OF i`)
+}
+
+func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Item, error) {
 	var item Item
-	err := s.DB.GetContext(ctx, &item,
-		`SELECT `+itemColumns+itemTables+` WHERE i.item_uid = $1`, uid)
+	err := db.GetContext(ctx, &item,
+		`SELECT `+itemColumns+itemTables+` WHERE i.item_uid = $1`+lock, uid)
 	if postgres.IsNoRows(err) {
-		return Item{}, errNoItem(uid)
+		return Item{}, lending.NewError(lending.CodeNotFound, "There is no alert %s.", uid)
 	}
 	if err != nil {
 		return Item{}, fmt.Errorf("loading item %s: %w", uid, err)
 	}
 	return item, nil
-}
-
-func errNoItem(uid uuid.UUID) error {
-	return lending.NewError(lending.CodeNotFound, "There is no alert %s.", uid)
 }

@@ -48,7 +48,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 // note opens or counts up the items for what a tally found.
 func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trouble) error {
 	item := finding{
-		subject: trouble.Subscription.String(), of: trouble.Subscription, severity: Problem,
+		of: trouble.Subscription, severity: Problem, adds: true,
 		since: trouble.FirstSeen, seen: trouble.LastSeen,
 	}
 	if trouble.Unknown > 0 {
@@ -156,9 +156,8 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 			detail = "Every attempt had failed for a while, so it was paused as its settings ask."
 		}
 		_, err = raise(ctx, tx, finding{
-			kind: KindFailing, subject: uid.String(), of: uid, severity: Problem,
+			kind: KindFailing, of: uid, severity: Problem, count: change.Failures,
 			detail: detail + " Last error: " + change.LastError,
-			count:  change.Failures, total: true, since: tx.Now, seen: tx.Now,
 		})
 		return err
 	})
