@@ -213,7 +213,7 @@ func (p Draft) nothing() string {
 	return nothing
 }
 
-func (p Progress) cancelQuestion() string { return "Cancel what has not been sent?" }
+const cancelQuestion = "Cancel what has not been sent?"
 
 // cancelConsequence names what cancelling will do.
 func (p Progress) cancelConsequence() string {

@@ -154,19 +154,15 @@ func (f editor) readForm(
 		}
 		// Stored merchants that the form did not show stay as they are. A form that says nothing
 		// of what it showed had all of them.
-		if shown := parseUIDs(values["merchant_shown"]...); len(shown) > 0 {
-			seen := make(map[uuid.UUID]bool, len(shown))
-			for _, uid := range shown {
-				seen[uid] = true
-			}
+		if shown := parseUIDs(values["merchant_shown"]); len(shown) > 0 {
 			form.Unshown = slices.DeleteFunc(slices.Clone(stored),
-				func(uid uuid.UUID) bool { return seen[uid] })
+				func(uid uuid.UUID) bool { return slices.Contains(shown, uid) })
 		}
 	}
 	form.PartnerSought = strings.TrimSpace(values.Get("partner" + ui.SoughtSuffix))
 	form.MerchantSought = strings.TrimSpace(values.Get("merchant" + ui.SoughtSuffix))
 	err = f.addChoices(ctx.Request().Context(), &form, values["event"],
-		parseUIDs(values["merchant"]...), stored)
+		parseUIDs(values["merchant"]), stored)
 	return form, err
 }
 
@@ -186,7 +182,7 @@ func (f editor) merchantsSeen(
 }
 
 // parseUIDs are the ids among texts.
-func parseUIDs(texts ...string) []uuid.UUID {
+func parseUIDs(texts []string) []uuid.UUID {
 	var uids []uuid.UUID
 	for _, text := range texts {
 		if uid, err := uuid.Parse(text); err == nil {
@@ -306,8 +302,9 @@ func (f editor) addMerchants(
 			Label: strings.TrimSuffix(choice.Label, ", "+form.PartnerName),
 		})
 	}
+	// What is chosen stands before what could be.
 	slices.SortStableFunc(form.Merchants, func(a, b subscriptions.Choice) int {
-		return strings.Compare(rank(a), rank(b))
+		return strings.Compare(strconv.FormatBool(b.Checked), strconv.FormatBool(a.Checked))
 	})
 	if form.MerchantSought != "" || found.Total > len(found.Choices) {
 		form.MerchantPick = &ui.Picker{
@@ -315,14 +312,6 @@ func (f editor) addMerchants(
 		}
 	}
 	return nil
-}
-
-// rank sorts what is chosen before what could be.
-func rank(choice subscriptions.Choice) string {
-	if choice.Checked {
-		return "chosen"
-	}
-	return "offered"
 }
 
 // chosenEvents are the kinds of a form as settings have them.
