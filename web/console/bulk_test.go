@@ -312,6 +312,13 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	if got := b.get(b.begin(chosen)).text("h1"); got != "2 chosen deliveries" {
 		t.Errorf("of those of the other partner, %q", got)
 	}
+	// Whoever chose a partner of which nothing is left is not given another one's deliveries.
+	asking = b.post(paths.BulkNew, url.Values{
+		"partner": {uuid.NewString()}, "delivery": {deliveries[0].UID.String()},
+	}).wantStatus(t, http.StatusSeeOther).Location
+	if asked := b.get(asking).find("input[name=partner]").Length(); asked != 1 {
+		t.Errorf("%s asks for one of %d partners", asking, asked)
+	}
 }
 
 func TestBulkStartNamesWhatIsWrong(t *testing.T) {

@@ -216,18 +216,19 @@ func (f *Feature) askPartner(ctx echo.Context) error {
 		bulk.ChoosePartner(fields, chosen.partners))
 }
 
-// choosePartner returns the one partner that is meant, nil when it must be asked.
+// choosePartner returns the one partner that is meant, nil when it must be asked: whoever named one
+// of which nothing is left is not given the deliveries of another.
 func choosePartner(named string, shares []resend.PartnerShare) (uuid.UUID, error) {
 	for _, share := range shares {
 		if share.UID.String() == named {
 			return share.UID, nil
 		}
 	}
-	switch len(shares) {
-	case 0:
+	switch {
+	case len(shares) == 0:
 		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
 			"no delivery matches any more; go back to the list and choose again")
-	case 1:
+	case len(shares) == 1 && named == "":
 		return shares[0].UID, nil
 	}
 	return uuid.Nil, nil
