@@ -174,7 +174,7 @@ func (p Draft) question() string {
 
 // consequence names what confirming will do.
 func (p Draft) consequence() string {
-	return ui.Number(p.Total) + " new deliveries go to " +
+	return ui.Plural(p.Total, "new delivery goes", "new deliveries go") + " to " +
 		ui.Plural(len(p.Targets), "endpoint", "endpoints") +
 		" of " + ui.Visible(p.PartnerName) + ", at most " + ui.Number(p.Options.Pace) +
 		" a second to each: the same bytes, signed with the current secret, with up to three " +

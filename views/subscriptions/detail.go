@@ -84,7 +84,7 @@ func errorGroupTable(
 ) ui.TableProps[health.ErrorGroup] {
 	href := paths.Where(paths.Deliveries, "subscription", s.UID.String())
 	return ui.TableProps[health.ErrorGroup]{
-		Caption: "Failed attempts of the last 7 days, the most frequent first",
+		Caption: "Failed attempts of the last 7 days, the most recent first",
 		RowID: func(g health.ErrorGroup) string {
 			return "error-" + string(g.Class) + "-" + strconv.Itoa(g.Status)
 		},
