@@ -89,9 +89,17 @@ func parseKey(part string, needScheme bool) (key, error) {
 	if !found && (needScheme || strings.Contains(part, "://")) {
 		return key{}, fmt.Errorf("must begin with %s", keyScheme)
 	}
-	material, err := decodeKey(text)
+	// Both base64 alphabets will do, because openssl writes one and keeper URLs are documented
+	// with the other.
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	// The decoder's own error is left out: it says where the text is wrong.
+	material, err := base64.RawStdEncoding.Strict().DecodeString(text)
 	if err != nil {
-		return key{}, err
+		return key{}, errors.New("is not base64; make one: openssl rand -base64 32")
+	}
+	if len(material) != keyBytes {
+		return key{}, fmt.Errorf("has %d bytes and must have %d; make one: openssl rand -base64 32",
+			len(material), keyBytes)
 	}
 	block, err := aes.NewCipher(material)
 	if err != nil {
@@ -112,22 +120,6 @@ func parseKey(part string, needScheme bool) (key, error) {
 // guess: good enough to try things out, and for nothing else.
 func (r *Keyring) Trivial() bool {
 	return slices.ContainsFunc(r.keys, func(k key) bool { return k.trivial })
-}
-
-// decodeKey accepts both base64 alphabets, because openssl writes one and
-// keeper URLs are documented with the other.
-func decodeKey(text string) ([]byte, error) {
-	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
-	// The decoder's own error is left out: it says where the text is wrong.
-	material, err := base64.RawStdEncoding.Strict().DecodeString(text)
-	if err != nil {
-		return nil, errors.New("is not base64; make one: openssl rand -base64 32")
-	}
-	if len(material) != keyBytes {
-		return nil, fmt.Errorf("has %d bytes and must have %d; make one: openssl rand -base64 32",
-			len(material), keyBytes)
-	}
-	return material, nil
 }
 
 // Current returns the id of the key that seals.
