@@ -122,21 +122,17 @@ func (b Scope) errs() lending.FieldErrors {
 	return errs
 }
 
-// ownership finds which of the named things are a partner's: a query that takes
-// the partner and the uids.
-type ownership struct {
-	what  string
-	uids  []uuid.UUID
-	query string
-}
-
-// checkOwner refuses whatever is named and is not the partner's.
+// checkOwner answers NOT_FOUND for the first thing that is named and is not the partner's.
 func (b Scope) checkOwner(ctx context.Context, tx *postgres.Tx) error {
 	var events []uuid.UUID
 	if b.EventUID != uuid.Nil {
 		events = []uuid.UUID{b.EventUID}
 	}
-	for _, named := range []ownership{
+	for _, named := range []struct {
+		what  string
+		uids  []uuid.UUID
+		query string // takes the partner and the uids
+	}{
 		{"delivery", b.Deliveries, `
 			SELECT d.delivery_uid
 			  FROM deliveries d
@@ -154,26 +150,19 @@ func (b Scope) checkOwner(ctx context.Context, tx *postgres.Tx) error {
 			 WHERE partner_uid = $1
 			   AND event_uid = ANY ($2)`},
 	} {
-		if err := named.check(ctx, tx, b.PartnerUID); err != nil {
-			return err
+		if len(named.uids) == 0 {
+			continue
 		}
-	}
-	return nil
-}
-
-// check answers NOT_FOUND for the first that the partner does not have.
-func (o ownership) check(ctx context.Context, tx *postgres.Tx, partner uuid.UUID) error {
-	if len(o.uids) == 0 {
-		return nil
-	}
-	var owned []uuid.UUID
-	if err := tx.SelectContext(ctx, &owned, o.query, partner, pq.Array(o.uids)); err != nil {
-		return fmt.Errorf("checking whose each %s is: %w", o.what, err)
-	}
-	for _, uid := range o.uids {
-		if !slices.Contains(owned, uid) {
-			return lending.NewError(lending.CodeNotFound,
-				"the partner has no %s with the id %s", o.what, uid)
+		var owned []uuid.UUID
+		err := tx.SelectContext(ctx, &owned, named.query, b.PartnerUID, pq.Array(named.uids))
+		if err != nil {
+			return fmt.Errorf("checking whose each %s is: %w", named.what, err)
+		}
+		for _, uid := range named.uids {
+			if !slices.Contains(owned, uid) {
+				return lending.NewError(lending.CodeNotFound,
+					"the partner has no %s with the id %s", named.what, uid)
+			}
 		}
 	}
 	return nil
