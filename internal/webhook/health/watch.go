@@ -23,10 +23,13 @@ type Settings struct {
 
 // LoadSettings returns the settings in force.
 func (s *Service) LoadSettings(ctx context.Context) (Settings, error) {
+	return loadSettings(ctx, s.DB, "")
+}
+
+func loadSettings(ctx context.Context, db postgres.Querier, lock string) (Settings, error) {
 	var settings Settings
-	err := s.DB.GetContext(ctx, &settings, `
-		SELECT failing_minutes, failing_events
-		  FROM health_settings`)
+	err := db.GetContext(ctx, &settings,
+		`SELECT failing_minutes, failing_events FROM health_settings`+lock)
 	if err != nil {
 		return Settings{}, fmt.Errorf("loading the health settings: %w", err)
 	}
@@ -43,13 +46,9 @@ func (s *Service) SaveSettings(
 	if err := errs.Err(); err != nil {
 		return Settings{}, err
 	}
-	var before Settings
-	err := tx.GetContext(ctx, &before, `
-		SELECT failing_minutes, failing_events
-		  FROM health_settings
-		   FOR UPDATE`)
+	before, err := loadSettings(ctx, tx, ` FOR UPDATE`)
 	if err != nil {
-		return Settings{}, fmt.Errorf("locking the health settings: %w", err)
+		return Settings{}, err
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE health_settings
