@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,73 +70,6 @@ func OpenBucket(rawURL string) (Bucket, error) {
 	}
 	return nil, fmt.Errorf("bucket URL: scheme %q is not supported, use file:///folder or s3://bucket",
 		parsed.Scheme)
-}
-
-// localBucket is a bucket in whatever folder is at the path when an operation begins: one that is
-// restored, swapped or mounted later takes the place of the one before. While none is there,
-// operations fail; what they wrote into the folder that was moved away would be lost.
-type localBucket struct {
-	path string
-	// opened is the folder of the last operation. One that was replaced is closed when the
-	// operations in it have ended and nobody refers to it any more.
-	opened atomic.Pointer[folder]
-}
-
-// open returns the folder that is at the path now. Its error is never fs.ErrNotExist, which
-// would say that an object is absent.
-func (b *localBucket) open() (*folder, error) {
-	there, err := os.Stat(b.path)
-	if err != nil {
-		return nil, fmt.Errorf("opening bucket folder: %s", err) //nolint:errorlint // see above
-	}
-	if opened := b.opened.Load(); opened != nil {
-		if here, err := opened.root.Stat("."); err == nil && os.SameFile(here, there) {
-			return opened, nil
-		}
-	}
-	root, err := os.OpenRoot(b.path)
-	if err != nil {
-		return nil, fmt.Errorf("opening bucket folder: %s", err) //nolint:errorlint // see above
-	}
-	opened := &folder{root: root}
-	b.opened.Store(opened)
-	return opened, nil
-}
-
-// Put stores in the folder.
-func (b *localBucket) Put(ctx context.Context, key string, content *io.SectionReader) error {
-	opened, err := b.open()
-	if err != nil {
-		return err
-	}
-	return opened.Put(ctx, key, content)
-}
-
-// Get opens a file of the folder.
-func (b *localBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
-	opened, err := b.open()
-	if err != nil {
-		return nil, err
-	}
-	return opened.Get(ctx, key)
-}
-
-// Delete removes from the folder.
-func (b *localBucket) Delete(ctx context.Context, key string) error {
-	opened, err := b.open()
-	if err != nil {
-		return err
-	}
-	return opened.Delete(ctx, key)
-}
-
-// List reads the folder.
-func (b *localBucket) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
-	opened, err := b.open()
-	if err != nil {
-		return func(yield func(Object, error) bool) { yield(Object{}, err) }
-	}
-	return opened.List(ctx, prefix)
 }
 
 // CheckBucket tells whether OpenBucket would take the URL, and makes no folder.

@@ -9,9 +9,7 @@ import (
 
 // formDigest hashes a form's parts. Replies are stored under its hashes, so an
 // encoding that a release used stays, and a new one goes behind it in values.
-type formDigest struct {
-	entries []digestEntry
-}
+type formDigest []digestEntry
 
 // digestEntry is what is known of one part: fields are its kind and what follows.
 type digestEntry struct {
@@ -31,14 +29,14 @@ func (d *formDigest) part(name, filename string, content contentSum) {
 func (d *formDigest) note(name, reason string) { d.add(name, "note", reason) }
 
 func (d *formDigest) add(name string, fields ...string) {
-	d.entries = append(d.entries, digestEntry{name, fields})
+	*d = append(*d, digestEntry{name, fields})
 }
 
 // values are the form's hashes, by the oldest encoding first.
-func (d *formDigest) values() [][sha256.Size]byte {
+func (d formDigest) values() [][sha256.Size]byte {
 	// The encoding of release 0.1.0, in which the order of all parts counts.
 	inOrder := []string{"form 1"}
-	for _, entry := range d.entries {
+	for _, entry := range d {
 		inOrder = append(inOrder, entry.fields[0])
 		if entry.fields[0] == "part" {
 			inOrder = append(inOrder, entry.name)
@@ -47,7 +45,7 @@ func (d *formDigest) values() [][sha256.Size]byte {
 	}
 	// This one leaves out the order of parts with different names: a client that builds its
 	// form from a map repeats it in another one.
-	sorted := slices.Clone(d.entries)
+	sorted := slices.Clone(d)
 	slices.SortStableFunc(sorted, func(a, b digestEntry) int { return cmp.Compare(a.name, b.name) })
 	byName := []string{"form 2"}
 	for _, entry := range sorted {

@@ -9,9 +9,7 @@ import (
 )
 
 // formErrors collects what is wrong with a form, in the order of the request.
-type formErrors struct {
-	all []formError
-}
+type formErrors []formError
 
 type formError struct {
 	code lending.Code
@@ -19,7 +17,7 @@ type formError struct {
 }
 
 func (f *formErrors) add(code lending.Code, field, format string, args ...any) {
-	f.all = append(f.all, formError{
+	*f = append(*f, formError{
 		code, lending.FieldError{Field: field, Message: fmt.Sprintf(format, args...)},
 	})
 }
@@ -28,15 +26,15 @@ func (f *formErrors) add(code lending.Code, field, format string, args ...any) {
 // and the message of the answer, all are its details: the form and its amounts
 // come first, then the files, then the metadata. A form that was too large
 // before anything else was wrong says that first.
-func (f *formErrors) refusal() *lending.Error {
-	if len(f.all) == 0 {
+func (f formErrors) refusal() *lending.Error {
+	if len(f) == 0 {
 		return nil
 	}
-	if f.all[0].code != lending.CodePayloadTooLarge {
-		slices.SortStableFunc(f.all, func(a, b formError) int { return cmp.Compare(a.rank(), b.rank()) })
+	if f[0].code != lending.CodePayloadTooLarge {
+		slices.SortStableFunc(f, func(a, b formError) int { return cmp.Compare(a.rank(), b.rank()) })
 	}
-	refusal := &lending.Error{Code: f.all[0].code, Message: f.all[0].Message}
-	for _, one := range f.all {
+	refusal := &lending.Error{Code: f[0].code, Message: f[0].Message}
+	for _, one := range f {
 		refusal.Details = append(refusal.Details, one.FieldError)
 	}
 	return refusal

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,45 +11,73 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync/atomic"
 )
 
 // unfinished ends the name of a file that is still being written. Put removes
 // it, and Delete does when Put never came to it.
 const unfinished = ".part"
 
-// folder is a bucket in a local folder. All access goes through os.Root, so
-// that no key can lead outside of it.
-type folder struct {
-	root *os.Root
+// localBucket is a bucket in whatever folder is at the path when an operation begins: one that is
+// restored, swapped or mounted later takes the place of the one before. While none is there,
+// operations fail; what they wrote into the folder that was moved away would be lost. All access
+// goes through os.Root, so that no key can lead outside of it.
+type localBucket struct {
+	path string
+	// opened is the folder of the last operation. One that was replaced is closed when the
+	// operations in it have ended and nobody refers to it any more.
+	opened atomic.Pointer[os.Root]
+}
+
+// open returns the folder that is at the path now. Its error is never fs.ErrNotExist, which
+// would say that an object is absent.
+func (b *localBucket) open() (*os.Root, error) {
+	there, err := os.Stat(b.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening bucket folder: %s", err) //nolint:errorlint // see above
+	}
+	if opened := b.opened.Load(); opened != nil {
+		if here, err := opened.Stat("."); err == nil && os.SameFile(here, there) {
+			return opened, nil
+		}
+	}
+	root, err := os.OpenRoot(b.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening bucket folder: %s", err) //nolint:errorlint // see above
+	}
+	b.opened.Store(root)
+	return root, nil
 }
 
 // Put writes beside the final name, syncs, and renames: after a power cut the
 // object is whole or absent.
-func (f *folder) Put(ctx context.Context, key string, content *io.SectionReader) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("storing %s: %w", key, err)
+func (b *localBucket) Put(ctx context.Context, key string, content *io.SectionReader) error {
+	root, err := b.open()
+	if err != nil {
+		return err
 	}
-	if err := checkFreeSpace(f.root.Name(), content.Size()); err != nil {
-		return fmt.Errorf("storing %s: %w", key, err)
-	}
-	if err := f.root.MkdirAll(path.Dir(key), 0o700); err != nil {
-		return fmt.Errorf("storing %s: %w", key, err)
-	}
-	err := f.write(key+unfinished, content)
+	err = cmp.Or(ctx.Err(), checkFreeSpace(b.path, content.Size()))
 	if err == nil {
-		err = f.root.Rename(key+unfinished, key)
-	}
-	if err == nil {
-		err = f.sync(path.Dir(key))
+		err = root.MkdirAll(path.Dir(key), 0o700)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("storing %s: %w", key, err), f.remove(key+unfinished))
+		return fmt.Errorf("storing %s: %w", key, err)
+	}
+	err = write(root, key+unfinished, content)
+	if err == nil {
+		err = root.Rename(key+unfinished, key)
+	}
+	if err == nil {
+		err = syncFolder(root, path.Dir(key))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("storing %s: %w", key, err), remove(root, key+unfinished))
 	}
 	return nil
 }
 
-func (f *folder) write(name string, content io.Reader) error {
-	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func write(root *os.Root, name string, content io.Reader) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -59,9 +88,9 @@ func (f *folder) write(name string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// sync makes a rename in a folder durable.
-func (f *folder) sync(name string) error {
-	opened, err := f.root.Open(name)
+// syncFolder makes a rename in a folder durable.
+func syncFolder(root *os.Root, name string) error {
+	opened, err := root.Open(name)
 	if err != nil {
 		return err
 	}
@@ -69,8 +98,12 @@ func (f *folder) sync(name string) error {
 }
 
 // Get opens the file.
-func (f *folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
-	file, err := f.root.Open(key)
+func (b *localBucket) Get(_ context.Context, key string) (io.ReadCloser, error) {
+	root, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	file, err := root.Open(key)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", key, err)
 	}
@@ -78,15 +111,19 @@ func (f *folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
 }
 
 // Delete removes the file, finished or not.
-func (f *folder) Delete(_ context.Context, key string) error {
-	if err := errors.Join(f.remove(key+unfinished), f.remove(key)); err != nil {
+func (b *localBucket) Delete(_ context.Context, key string) error {
+	root, err := b.open()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(remove(root, key+unfinished), remove(root, key)); err != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
 	return nil
 }
 
-func (f *folder) remove(name string) error {
-	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func remove(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -94,9 +131,14 @@ func (f *folder) remove(name string) error {
 
 // List reads one folder. A file still being written is listed under the key
 // that it will have, so that what a crash left behind can be found.
-func (f *folder) List(_ context.Context, prefix string) iter.Seq2[Object, error] {
+func (b *localBucket) List(_ context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		entries, err := fs.ReadDir(f.root.FS(), path.Clean(prefix))
+		root, err := b.open()
+		if err != nil {
+			yield(Object{}, err)
+			return
+		}
+		entries, err := fs.ReadDir(root.FS(), path.Clean(prefix))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(Object{}, fmt.Errorf("listing %s: %w", prefix, err))
 			return

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"unicode"
@@ -65,7 +66,6 @@ func ContentDisposition(name string) string {
 	if plain == name {
 		return header
 	}
-	const hex = "0123456789ABCDEF"
 	var encoded strings.Builder
 	for i := range len(name) {
 		c := name[i]
@@ -74,9 +74,7 @@ func ContentDisposition(name string) string {
 			encoded.WriteByte(c)
 			continue
 		}
-		encoded.WriteByte('%')
-		encoded.WriteByte(hex[c>>4])
-		encoded.WriteByte(hex[c&0xF])
+		fmt.Fprintf(&encoded, "%%%02X", c)
 	}
 	return header + "; filename*=UTF-8''" + encoded.String()
 }

@@ -135,7 +135,7 @@ func (r *formReader) readFile(part *multipart.Part) error {
 	if r.spool.err != nil {
 		return fmt.Errorf("reading upload spool: %w", r.spool.err)
 	}
-	if len(r.errs.all) > 0 {
+	if len(r.errs) > 0 {
 		return nil
 	}
 	return r.store(File{

@@ -46,7 +46,11 @@ func (s *Service) compose(
 	for _, draw := range draws {
 		contents[draw.MerchantUID].enter(draw, on, references[draw.ApplicationUID])
 	}
-	var events []eventRow
+	var events []struct {
+		event
+		MerchantUID uuid.UUID `db:"merchant_uid"`
+		OccurredAt  time.Time `db:"occurred_at"`
+	}
 	// The index of events is by partner.
 	err = tx.SelectContext(ctx, &events, `
 		SELECT e.event_uid, e.merchant_uid, e.application_uid, e.sequence, e.kind, e.subject,
@@ -62,7 +66,8 @@ func (s *Service) compose(
 	}
 	for _, row := range events {
 		of := contents[row.MerchantUID]
-		of.Events = append(of.Events, row.event())
+		row.Timestamp, row.Deliveries = lending.FormatTimestamp(row.OccurredAt), []delivery{}
+		of.Events = append(of.Events, row.event)
 	}
 	return contents, addDeliveries(ctx, tx, on, contents)
 }
@@ -120,27 +125,6 @@ func referencesOf(
 	return references, nil
 }
 
-// eventRow is an event of the day.
-type eventRow struct {
-	UID            uuid.UUID         `db:"event_uid"`
-	MerchantUID    uuid.UUID         `db:"merchant_uid"`
-	ApplicationUID uuid.UUID         `db:"application_uid"`
-	Sequence       *int64            `db:"sequence"`
-	Kind           lending.EventKind `db:"kind"`
-	Subject        *string           `db:"subject"`
-	Reference      *string           `db:"reference"`
-	Status         string            `db:"status"`
-	OccurredAt     time.Time         `db:"occurred_at"`
-}
-
-func (r eventRow) event() event {
-	return event{
-		UID: r.UID, Sequence: r.Sequence, Kind: r.Kind, Subject: r.Subject,
-		ApplicationUID: r.ApplicationUID, ExternalReference: r.Reference, Status: r.Status,
-		Timestamp: lending.FormatTimestamp(r.OccurredAt), Deliveries: []delivery{},
-	}
-}
-
 // addDeliveries says of every event what became of it at each subscription.
 func addDeliveries(
 	ctx context.Context, tx *postgres.Tx, on day, contents map[uuid.UUID]*content,
@@ -157,10 +141,8 @@ func addDeliveries(
 		return nil
 	}
 	var rows []struct {
+		delivery
 		EventUID uuid.UUID  `db:"event_uid"`
-		SubUID   uuid.UUID  `db:"subscription_uid"`
-		First    uuid.UUID  `db:"delivery_uid"`
-		State    Outcome    `db:"outcome"`
 		Arrived  *time.Time `db:"delivered_at"`
 	}
 	err := tx.SelectContext(ctx, &rows, `
@@ -191,13 +173,11 @@ func addDeliveries(
 		return fmt.Errorf("listing the deliveries of %d events: %w", len(uids), err)
 	}
 	for _, row := range rows {
-		made := delivery{SubscriptionUID: row.SubUID, UID: row.First, Outcome: row.State}
 		if row.Arrived != nil {
-			at := formatTime(*row.Arrived)
-			made.DeliveredAt = &at
+			row.DeliveredAt = new(formatTime(*row.Arrived))
 		}
 		of := places[row.EventUID]
-		of.Deliveries = append(of.Deliveries, made)
+		of.Deliveries = append(of.Deliveries, row.delivery)
 	}
 	return nil
 }

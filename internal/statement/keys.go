@@ -43,15 +43,14 @@ func (r keyRow) key() (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("writing the public key %s: %w", r.ID, err)
 	}
-	until := r.Until
-	if until != nil {
-		utc := until.UTC()
-		until = &utc
-	}
-	return Key{
-		ID: r.ID, Algorithm: Algorithm, From: r.From.UTC(), Until: until,
+	made := Key{
+		ID: r.ID, Algorithm: Algorithm, From: r.From.UTC(),
 		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text})),
-	}, nil
+	}
+	if r.Until != nil {
+		made.Until = new(r.Until.UTC())
+	}
+	return made, nil
 }
 
 // PublicKeys lists every key there ever was, the one that signs first. It makes the first one,

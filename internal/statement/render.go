@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/sheet"
 )
 
@@ -50,8 +51,7 @@ func (c *content) json(e edition, keyID string) []byte {
 		State: Open, Replaces: e.replaces, KeyID: keyID, content: *c,
 	}
 	if e.version > 0 {
-		at := formatTime(e.at)
-		data.State, data.Version, data.FrozenAt = Frozen, &e.version, &at
+		data.State, data.Version, data.FrozenAt = Frozen, &e.version, new(formatTime(e.at))
 	}
 	return append(encode(envelope{
 		Timestamp: formatTime(e.at), StatusCode: http.StatusOK, Result: result{Data: &data},
@@ -86,9 +86,9 @@ type row map[string]string
 func (c *content) csv(e edition, keyID string) []byte {
 	var out bytes.Buffer
 	writer := csv.NewWriter(&out)
-	version := ""
+	version, state := "", Open
 	if e.version > 0 {
-		version = strconv.Itoa(e.version)
+		version, state = strconv.Itoa(e.version), Frozen
 	}
 	write := func(record string, cells row) {
 		line := make([]string, len(columns))
@@ -99,10 +99,6 @@ func (c *content) csv(e edition, keyID string) []byte {
 		_ = writer.Write(line) // a buffer takes every write
 	}
 	_ = writer.Write(columns)
-	state := Frozen
-	if e.version == 0 {
-		state = Open
-	}
 	head := row{"id": keyID, "status": string(state), "at": formatTime(e.at)}
 	if e.replaces != nil {
 		head["number"] = strconv.Itoa(e.replaces.Version)
@@ -112,7 +108,8 @@ func (c *content) csv(e edition, keyID string) []byte {
 		id := strconv.FormatInt(d.ID, 10)
 		cells := evidenceRow(d.Evidence)
 		cells["id"], cells["application_uid"] = id, d.ApplicationUID.String()
-		cells["external_reference"], cells["number"] = text(d.ExternalReference), strconv.Itoa(d.Number)
+		cells["external_reference"] = postgres.OrZero(d.ExternalReference)
+		cells["number"] = strconv.Itoa(d.Number)
 		cells["kind"], cells["status"] = string(d.Kind), string(d.Status)
 		cells["at"] = d.Changes[len(d.Changes)-1].At
 		cells["gross"], cells["fee"], cells["net"] = d.Gross.String(), d.Fee.String(), d.Net.String()
@@ -130,7 +127,7 @@ func (c *content) csv(e edition, keyID string) []byte {
 			write("delivery", row{
 				"id": cells["id"], "subscription_uid": made.SubscriptionUID.String(),
 				"delivery_uid": made.UID.String(), "outcome": string(made.Outcome),
-				"delivered_at": text(made.DeliveredAt),
+				"delivered_at": postgres.OrZero(made.DeliveredAt),
 			})
 		}
 	}
@@ -146,15 +143,15 @@ func (c *content) csv(e edition, keyID string) []byte {
 
 func evidenceRow(e lending.Evidence) row {
 	return row{
-		"reference": text(e.Reference), "method": text(e.Method),
-		"effective_date": text(e.EffectiveDate), "reason": text(e.Reason),
+		"reference": postgres.OrZero(e.Reference), "method": postgres.OrZero(e.Method),
+		"effective_date": postgres.OrZero(e.EffectiveDate), "reason": postgres.OrZero(e.Reason),
 	}
 }
 
 func (e event) row() row {
 	cells := row{
 		"id": e.UID.String(), "application_uid": e.ApplicationUID.String(),
-		"external_reference": text(e.ExternalReference), "kind": string(e.Kind),
+		"external_reference": postgres.OrZero(e.ExternalReference), "kind": string(e.Kind),
 		"status": e.Status, "at": e.Timestamp,
 	}
 	if e.Sequence != nil {
@@ -168,11 +165,4 @@ func (a amounts) row() row {
 		"count": strconv.Itoa(a.Count), "gross": a.Gross.String(), "fee": a.Fee.String(),
 		"net": a.Net.String(),
 	}
-}
-
-func text(value *string) string {
-	if value == nil {
-		return ""
-	}
-	return *value
 }

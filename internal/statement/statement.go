@@ -131,21 +131,21 @@ type disbursement struct {
 
 // delivery is what became of an event at one subscription.
 type delivery struct {
-	SubscriptionUID uuid.UUID `json:"subscription_uid"`
+	SubscriptionUID uuid.UUID `db:"subscription_uid" json:"subscription_uid"`
 	// UID is the first delivery that arrived, else the first one.
-	UID         uuid.UUID `json:"delivery_uid"`
+	UID         uuid.UUID `db:"delivery_uid" json:"delivery_uid"`
 	Outcome     Outcome   `json:"outcome"`
 	DeliveredAt *string   `json:"delivered_at"`
 }
 
 // event is one of the day, with its deliveries.
 type event struct {
-	UID               uuid.UUID         `json:"event_uid"`
+	UID               uuid.UUID         `db:"event_uid" json:"event_uid"`
 	Sequence          *int64            `json:"sequence"`
 	Kind              lending.EventKind `json:"event"`
 	Subject           *string           `json:"subject"`
-	ApplicationUID    uuid.UUID         `json:"thrive_application_uid"`
-	ExternalReference *string           `json:"external_reference"`
+	ApplicationUID    uuid.UUID         `db:"application_uid" json:"thrive_application_uid"`
+	ExternalReference *string           `db:"reference" json:"external_reference"`
 	Status            string            `json:"status"`
 	Timestamp         string            `json:"timestamp"`
 	Deliveries        []delivery        `json:"deliveries"`

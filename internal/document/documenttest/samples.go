@@ -9,8 +9,8 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -155,14 +155,9 @@ func link(kind, target string) string {
 
 // Zip returns an archive of the given entries, in alphabetical order.
 func Zip(entries map[string]string) []byte {
-	names := make([]string, 0, len(entries))
-	for name := range entries {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		header := &zip.FileHeader{Name: name, Method: zip.Deflate}
 		if entries[name] == "" {
 			header.Method = zip.Store
