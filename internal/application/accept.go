@@ -120,9 +120,5 @@ func checkProduct(
 	if app.Decided {
 		return lending.ProductNotFound()
 	}
-	active, err := isActiveProduct(ctx, tx, productUID)
-	if err == nil && !active {
-		return lending.ProductNotFound()
-	}
-	return err
+	return checkActive(ctx, tx, productUID)
 }

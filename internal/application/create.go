@@ -24,11 +24,7 @@ func (s *Service) Create(
 		return Application{}, err
 	}
 	if request.ProductUID != nil {
-		active, err := isActiveProduct(ctx, tx, *request.ProductUID)
-		if err == nil && !active {
-			err = lending.ProductNotFound()
-		}
-		if err != nil {
+		if err := checkActive(ctx, tx, *request.ProductUID); err != nil {
 			return Application{}, err
 		}
 	}

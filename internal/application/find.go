@@ -50,16 +50,9 @@ func (s *Service) Find(
 func pageOf(
 	ctx context.Context, tx *postgres.Tx, limit int, query string, args []any,
 ) ([]uuid.UUID, postgres.Cursor, error) {
-	var rows []struct {
-		UID uuid.UUID `db:"application_uid"`
-		At  time.Time `db:"at"`
-	}
-	if err := tx.SelectContext(ctx, &rows, query, args...); err != nil {
+	var places []postgres.Cursor
+	if err := tx.SelectContext(ctx, &places, query, args...); err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("finding applications: %w", err)
-	}
-	places := make([]postgres.Cursor, 0, len(rows))
-	for _, row := range rows {
-		places = append(places, postgres.Cursor{At: row.At, UID: row.UID})
 	}
 	places, next := postgres.Page(places, limit,
 		func(place postgres.Cursor) postgres.Cursor { return place })
@@ -104,7 +97,7 @@ func (w Wanted) query(page postgres.Paging) (string, []any) {
 	c.OlderThan(page.From, `a.created_at`, `a.application_uid`)
 	newest := ` ORDER BY created_at DESC, application_uid DESC LIMIT ` + c.Bind(page.Limit+1)
 	return `
-		SELECT newest.application_uid, newest.created_at AS at
+		SELECT newest.application_uid AS uid, newest.created_at AS at
 		  FROM unnest(` + merchants + `::uuid[]) AS m (merchant_uid)
 		 CROSS JOIN LATERAL (
 		       SELECT a.application_uid, a.created_at

@@ -180,15 +180,18 @@ func saveOffers(
 	return nil
 }
 
-// isActiveProduct tells whether the product exists and is offered.
-func isActiveProduct(ctx context.Context, db postgres.Querier, uid uuid.UUID) (bool, error) {
+// checkActive answers PRODUCT_NOT_FOUND for a product that does not exist or is not offered.
+func checkActive(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	var found bool
-	err := db.GetContext(ctx, &found,
+	err := tx.GetContext(ctx, &found,
 		`SELECT EXISTS (SELECT 1 FROM products WHERE product_uid = $1 AND active)`, uid)
 	if err != nil {
-		return false, fmt.Errorf("looking up product %s: %w", uid, err)
+		return fmt.Errorf("looking up product %s: %w", uid, err)
 	}
-	return found, nil
+	if !found {
+		return lending.ProductNotFound()
+	}
+	return nil
 }
 
 // change writes assignments to an application, with their arguments from $2 on. It does not

@@ -42,7 +42,7 @@ func (s *Service) Updated(
 	c.When(filter.MerchantUID != uuid.Nil, `merchant_uid = ?`, filter.MerchantUID)
 	c.When(!filter.Since.IsZero(), `updated_at >= ?`, filter.Since)
 	c.When(!page.From.IsZero(), `(updated_at, application_uid) > (?, ?)`, page.From.At, page.From.UID)
-	query := `SELECT application_uid, updated_at AS at FROM applications` + c.Where() +
+	query := `SELECT application_uid AS uid, updated_at AS at FROM applications` + c.Where() +
 		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(page.Limit+1)
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		var uids []uuid.UUID

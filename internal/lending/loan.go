@@ -27,15 +27,18 @@ func (k DrawKind) Completes() bool { return k == DrawFinal || k == DrawEarly }
 
 // Disbursement is a draw that was granted.
 type Disbursement struct {
-	ID int64
+	ID int64 `db:"merchant_disbursement_id"`
 	// Number is sequential within the loan, from 1; one of a cancelled draw is not reused.
-	Number int
+	Number int `db:"disbursement_number"`
 	// Stage is the number of the stage that it pays out.
-	Stage             int
-	Kind              DrawKind
-	Gross, Fee, Net   Money
-	Status            FundingStatus
-	UpdatedLoanAmount *Money // nil for a draw that did not revise the loan amount
+	Stage  int
+	Kind   DrawKind
+	Gross  Money `db:"gross_amount"`
+	Fee    Money `db:"fee_amount"`
+	Net    Money `db:"net_amount"`
+	Status FundingStatus
+	// UpdatedLoanAmount is nil for a draw that did not revise the loan amount.
+	UpdatedLoanAmount *Money `db:"updated_loan_amount"`
 }
 
 // Loan is an open loan with all that was drawn from it.

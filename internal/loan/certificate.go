@@ -20,11 +20,7 @@ import (
 func (s *Service) StoreCertificate(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (Certificate, error) {
-	app, err := lock(ctx, tx, caller, uid)
-	if err != nil {
-		return Certificate{}, err
-	}
-	loan, err := find(ctx, tx, app)
+	app, loan, err := load(ctx, tx, caller, uid, locked)
 	if err != nil {
 		return Certificate{}, err
 	}

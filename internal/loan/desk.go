@@ -48,7 +48,7 @@ type Waiting struct {
 
 // waitingRow is a draw on the desk as it is stored.
 type waitingRow struct {
-	ownedDraw
+	drawRow
 	FirstName    string `db:"borrower_first_name"`
 	LastName     string `db:"borrower_last_name"`
 	PartnerName  string `db:"partner_name"`
@@ -155,7 +155,7 @@ func (s *Service) deskConditions(
 
 func (s *Service) waiting(row waitingRow, now time.Time) Waiting {
 	w := Waiting{
-		Disbursement: row.disbursement(row.account), Application: row.account.Status,
+		Disbursement: row.disbursement(), Application: row.Application,
 		Borrower:    strings.TrimSpace(row.FirstName + " " + row.LastName),
 		PartnerName: row.PartnerName, MerchantName: row.MerchantName, ProductCode: row.ProductCode,
 	}
@@ -163,7 +163,7 @@ func (s *Service) waiting(row waitingRow, now time.Time) Waiting {
 		w.Since, w.NextStep = *cmp.Or(w.ReturnedAt, w.CancelledAt, w.SettledAt), "None."
 		return w
 	}
-	w.Since = *cmp.Or(row.Processing, row.RequestedAt)
+	w.Since = *cmp.Or(row.Processing, &row.RequestedAt)
 	w.Age = s.Calendar.Between(w.Since, now)
 	w.Due = s.Calendar.Add(w.Since, time.Duration(row.OverdueHours)*time.Hour)
 	w.Overdue = !w.Due.After(now)

@@ -20,12 +20,6 @@ type DrawFilter struct {
 	RequestedBefore time.Time
 }
 
-// ownedDraw is a disbursement with what it needs to know of its application.
-type ownedDraw struct {
-	account
-	drawRow
-}
-
 const selectDraws = `
 	SELECT d.stage,` + drawColumns + `
 	  FROM disbursements d
@@ -44,18 +38,14 @@ func (s *Service) Draws(
 	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
 	c.When(!filter.RequestedBefore.IsZero(), `d.requested_at < ?`, filter.RequestedBefore)
 	youngerThan(&c, page.From)
-	var rows []ownedDraw
+	var rows []drawRow
 	err := s.DB.SelectContext(ctx, &rows, selectDraws+c.Where()+`
 		 ORDER BY d.requested_at, d.merchant_disbursement_id
 		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing disbursements: %w", err)
 	}
-	draws := make([]Disbursement, 0, len(rows))
-	for _, row := range rows {
-		draws = append(draws, row.disbursement(row.account))
-	}
-	draws, next := postgres.Page(draws, page.Limit, Disbursement.place)
+	draws, next := postgres.Page(disbursements(rows), page.Limit, Disbursement.place)
 	return draws, next, nil
 }
 
@@ -74,7 +64,7 @@ func youngerThan(c *postgres.Conditions, place postgres.Cursor) {
 
 // Draw returns one disbursement. Error: NOT_FOUND.
 func (s *Service) Draw(ctx context.Context, id int64) (Disbursement, error) {
-	var row ownedDraw
+	var row drawRow
 	err := s.DB.GetContext(ctx, &row, selectDraws+` WHERE d.merchant_disbursement_id = $1`, id)
 	if postgres.IsNoRows(err) {
 		return Disbursement{}, errNoDisbursement(id)
@@ -82,7 +72,7 @@ func (s *Service) Draw(ctx context.Context, id int64) (Disbursement, error) {
 	if err != nil {
 		return Disbursement{}, fmt.Errorf("loading disbursement %d: %w", id, err)
 	}
-	return row.disbursement(row.account), nil
+	return row.disbursement(), nil
 }
 
 // Papers are the loan and the completion certificates of an application.

@@ -47,13 +47,15 @@ type DrawInput struct {
 // Disbursement is a draw that was granted (specification section 2.4).
 type Disbursement struct {
 	lending.Disbursement
-	ApplicationUID uuid.UUID
-	MerchantUID    uuid.UUID
-	RequestedAt    time.Time
+	ApplicationUID uuid.UUID `db:"application_uid"`
+	MerchantUID    uuid.UUID `db:"merchant_uid"`
+	RequestedAt    time.Time `db:"requested_at"`
 	// SettledAt stays when the money came back later.
-	SettledAt, CancelledAt, ReturnedAt *time.Time
+	SettledAt   *time.Time `db:"settled_at"`
+	CancelledAt *time.Time `db:"cancelled_at"`
+	ReturnedAt  *time.Time `db:"returned_at"`
 	// Changes are the steps of the money, oldest first.
-	Changes []Change
+	Changes []Change `db:"-"`
 }
 
 // Loan is a loan with its schedule and all its disbursements.

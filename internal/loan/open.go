@@ -40,7 +40,7 @@ func (s *Service) Open(
 func (s *Service) Find(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (*lending.Loan, error) {
-	loan, err := find(ctx, tx, account{UID: uid})
+	loan, err := find(ctx, tx, uid)
 	return loan.values(), err
 }
 

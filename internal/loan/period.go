@@ -28,7 +28,7 @@ func (s *Service) ChangedWithin(
 	}
 	// Two values stand in the text, where the planner sees what is less: the merchants'
 	// applications, or what changed since then.
-	var rows []ownedDraw
+	var rows []drawRow
 	err = tx.SelectContext(ctx, &rows, selectDraws+`
 		 WHERE a.merchant_uid = ANY (`+pq.QuoteLiteral(fmt.Sprint(of))+`)
 		   AND `+lastChange+` >= `+pq.QuoteLiteral(from.UTC().Format(time.RFC3339Nano))+`
@@ -41,11 +41,7 @@ func (s *Service) ChangedWithin(
 		return nil, fmt.Errorf("listing the disbursements that changed since %s: %w",
 			from.Format(time.RFC3339), err)
 	}
-	draws := make([]Disbursement, 0, len(rows))
-	for _, row := range rows {
-		draws = append(draws, row.disbursement(row.account))
-	}
-	return draws, nil
+	return disbursements(rows), nil
 }
 
 // CountChanges counts, by merchant, the changes of disbursements within a time.

@@ -21,11 +21,7 @@ import (
 func (s *Service) RequestDraw(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (Disbursement, error) {
-	app, err := lock(ctx, tx, caller, uid)
-	if err != nil {
-		return Disbursement{}, err
-	}
-	loan, err := find(ctx, tx, app)
+	app, loan, err := load(ctx, tx, caller, uid, locked)
 	if err != nil {
 		return Disbursement{}, err
 	}
@@ -52,11 +48,7 @@ func (s *Service) RequestDraw(
 func (s *Service) PreviewDraw(
 	ctx context.Context, caller Caller, uid uuid.UUID, request lending.DrawRequest,
 ) (Preview, error) {
-	app, err := load(ctx, s.DB, caller, uid, ``)
-	if err != nil {
-		return Preview{}, err
-	}
-	loan, err := find(ctx, s.DB, app)
+	app, loan, err := load(ctx, s.DB, caller, uid, ``)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -74,11 +66,7 @@ func (s *Service) PreviewDraw(
 // Get returns the loan of an application. Error: NOT_FOUND, also while the
 // application has no loan.
 func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Loan, error) {
-	app, err := load(ctx, s.DB, caller, uid, ``)
-	if err != nil {
-		return Loan{}, err
-	}
-	loan, err := find(ctx, s.DB, app)
+	_, loan, err := load(ctx, s.DB, caller, uid, ``)
 	if err != nil {
 		return Loan{}, err
 	}

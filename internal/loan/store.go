@@ -20,20 +20,16 @@ type account struct {
 	Status      lending.ApplicationStatus `db:"status"`
 }
 
-// lock locks the application's row and loads it. A merchant reaches only its
-// own; for any other the answer is NOT_FOUND. The loan is read afterwards, in
-// a statement of its own, so that it is as the lock's former holder left it.
-func lock(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
-) (account, error) {
-	return load(ctx, tx, caller, uid, `FOR NO KEY UPDATE`)
-}
+// locked makes load take the lock of the application.
+const locked = `FOR NO KEY UPDATE`
 
+// load loads an application with its loan, nil while it has none. A merchant reaches only its
+// own; for any other the answer is NOT_FOUND. The loan is read after the lock was taken, in
+// a statement of its own, so that it is as the lock's former holder left it.
 func load(
 	ctx context.Context, db postgres.Querier, caller Caller, uid uuid.UUID, locking string,
-) (account, error) {
-	var found account
-	err := db.GetContext(ctx, &found, `
+) (app account, loan *Loan, err error) {
+	err = db.GetContext(ctx, &app, `
 		SELECT application_uid,
 		       merchant_uid,
 		       status
@@ -42,21 +38,20 @@ func load(
 		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
 		`+locking, uid, caller.MerchantUID)
 	if postgres.IsNoRows(err) {
-		return account{}, lending.NewError(lending.CodeNotFound, "no loan has the id %s", uid)
+		return account{}, nil, lending.NewError(lending.CodeNotFound, "no loan has the id %s", uid)
 	}
 	if err != nil {
-		return account{}, fmt.Errorf("loading application %s: %w", uid, err)
+		return account{}, nil, fmt.Errorf("loading application %s: %w", uid, err)
 	}
-	return found, nil
+	loan, err = find(ctx, db, uid)
+	return app, loan, err
 }
 
 // loanRow is a stage beside its loan and one of its disbursements, if any. One
 // statement loads all three, so that what is read belongs together even where
 // no lock is held.
 type loanRow struct {
-	account
 	drawRow
-
 	ProductUID  uuid.UUID       `db:"product_uid"`
 	ProductCode string          `db:"code"`
 	Original    lending.Money   `db:"original_amount"`
@@ -65,40 +60,28 @@ type loanRow struct {
 	Scheduled   lending.Money   `db:"scheduled_amount"`
 }
 
-// drawRow is a disbursement; all but the stage is nil for a stage that nothing was drawn
-// for.
+// drawRow is a disbursement; its id is 0 for a stage that nothing was drawn for.
 type drawRow struct {
-	Stage       int                    `db:"stage"`
-	ID          *int64                 `db:"merchant_disbursement_id"`
-	Number      *int                   `db:"disbursement_number"`
-	Kind        *lending.DrawKind      `db:"kind"`
-	Status      *lending.FundingStatus `db:"draw_status"`
-	Gross       *lending.Money         `db:"gross_amount"`
-	Fee         *lending.Money         `db:"fee_amount"`
-	Net         *lending.Money         `db:"net_amount"`
-	Updated     *lending.Money         `db:"updated_loan_amount"`
-	RequestedAt *time.Time             `db:"requested_at"`
-	Processing  *time.Time             `db:"processing_at"`
-	SettledAt   *time.Time             `db:"settled_at"`
-	CancelledAt *time.Time             `db:"cancelled_at"`
-	ReturnedAt  *time.Time             `db:"returned_at"`
-	Changes     changeList             `db:"changes"`
+	Disbursement
+	Application lending.ApplicationStatus `db:"application_status"`
+	Processing  *time.Time                `db:"processing_at"`
+	Steps       changeList                `db:"changes"`
 }
 
 // drawColumns are those of a disbursement d of an application a, but for its stage.
 const drawColumns = `
 	a.application_uid,
 	a.merchant_uid,
-	a.status,
-	d.merchant_disbursement_id,
-	d.disbursement_number,
-	d.kind,
-	d.status AS draw_status,
-	d.gross_amount,
-	d.fee_amount,
-	d.net_amount,
+	a.status AS application_status,
+	coalesce(d.merchant_disbursement_id, 0) AS merchant_disbursement_id,
+	coalesce(d.disbursement_number, 0) AS disbursement_number,
+	coalesce(d.kind, '') AS kind,
+	coalesce(d.status, '') AS status,
+	coalesce(d.gross_amount, 0) AS gross_amount,
+	coalesce(d.fee_amount, 0) AS fee_amount,
+	coalesce(d.net_amount, 0) AS net_amount,
 	d.updated_loan_amount,
-	d.requested_at,
+	coalesce(d.requested_at, 'epoch') AS requested_at,
 	d.processing_at,
 	d.settled_at,
 	d.cancelled_at,
@@ -106,9 +89,9 @@ const drawColumns = `
 	` + selectChanges + ` AS changes`
 
 // find loads the loan of an application, nil while it has none.
-func find(ctx context.Context, db postgres.Querier, app account) (*Loan, error) {
-	loans, err := findAll(ctx, db, []uuid.UUID{app.UID})
-	return loans[app.UID], err
+func find(ctx context.Context, db postgres.Querier, uid uuid.UUID) (*Loan, error) {
+	loans, err := findAll(ctx, db, []uuid.UUID{uid})
+	return loans[uid], err
 }
 
 // findAll loads the loans of those applications that have one.
@@ -138,8 +121,8 @@ func findAll(
 	}
 	loans := make(map[uuid.UUID]*Loan, len(uids))
 	for len(rows) > 0 {
-		uid := rows[0].UID
-		count := slices.IndexFunc(rows, func(row loanRow) bool { return row.UID != uid })
+		uid := rows[0].ApplicationUID
+		count := slices.IndexFunc(rows, func(row loanRow) bool { return row.ApplicationUID != uid })
 		if count < 0 {
 			count = len(rows)
 		}
@@ -151,15 +134,14 @@ func findAll(
 // assemble makes a loan of its rows, which come by stage.
 func assemble(rows []loanRow) *Loan {
 	first := rows[0]
-	app := first.account
 	loan := &Loan{
 		Loan: lending.Loan{
 			OriginalAmount: first.Original,
 			FeePercent:     first.FeePercent,
 		},
-		ApplicationUID: app.UID,
-		MerchantUID:    app.MerchantUID,
-		Status:         app.Status,
+		ApplicationUID: first.ApplicationUID,
+		MerchantUID:    first.MerchantUID,
+		Status:         first.Application,
 		ProductUID:     first.ProductUID,
 		ProductCode:    first.ProductCode,
 	}
@@ -169,8 +151,8 @@ func assemble(rows []loanRow) *Loan {
 				Number: row.Stage, Percent: row.Percent, Scheduled: row.Scheduled,
 			})
 		}
-		if row.ID != nil {
-			loan.History = append(loan.History, row.disbursement(app))
+		if row.ID != 0 {
+			loan.History = append(loan.History, row.disbursement())
 		}
 	}
 	slices.SortFunc(loan.History, func(a, b Disbursement) int { return a.Number - b.Number })
@@ -180,23 +162,21 @@ func assemble(rows []loanRow) *Loan {
 	return loan
 }
 
-func (r drawRow) disbursement(app account) Disbursement {
-	return Disbursement{
-		Disbursement: lending.Disbursement{
-			ID: *r.ID, Number: *r.Number, Stage: r.Stage, Kind: *r.Kind, Gross: *r.Gross,
-			Fee: *r.Fee, Net: *r.Net, Status: *r.Status, UpdatedLoanAmount: r.Updated,
-		},
-		ApplicationUID: app.UID,
-		MerchantUID:    app.MerchantUID,
-		RequestedAt:    *r.RequestedAt,
-		SettledAt:      r.SettledAt,
-		CancelledAt:    r.CancelledAt,
-		ReturnedAt:     r.ReturnedAt,
-		Changes: r.Changes.with(lending.FundingProcessing, r.Processing).
-			with(lending.FundingSettled, r.SettledAt).
-			with(lending.FundingCancelled, r.CancelledAt).
-			with(lending.FundingReturned, r.ReturnedAt),
+func (r drawRow) disbursement() Disbursement {
+	r.Changes = r.Steps.with(lending.FundingProcessing, r.Processing).
+		with(lending.FundingSettled, r.SettledAt).
+		with(lending.FundingCancelled, r.CancelledAt).
+		with(lending.FundingReturned, r.ReturnedAt)
+	return r.Disbursement
+}
+
+// disbursements are those of the rows, in their order.
+func disbursements(rows []drawRow) []Disbursement {
+	draws := make([]Disbursement, 0, len(rows))
+	for _, row := range rows {
+		draws = append(draws, row.disbursement())
 	}
+	return draws
 }
 
 // grant is what insertDisbursement writes.
