@@ -128,7 +128,12 @@ func (c *compound) childrenOfRoot(directory []uint32) (found streams) {
 			continue
 		}
 		if entry[66] == entryStream && binary.LittleEndian.Uint32(entry[120:]) > 0 {
-			switch entryName(entry) {
+			length := min(int(binary.LittleEndian.Uint16(entry[64:])), maxEntryNameLen)
+			var name []uint16
+			for i := 0; i+1 < length-1; i += 2 { // the length counts a final zero
+				name = append(name, binary.LittleEndian.Uint16(entry[i:]))
+			}
+			switch string(utf16.Decode(name)) {
 			case "WordDocument":
 				found.word = true
 			case "Workbook", "Book":
@@ -153,13 +158,4 @@ func (c *compound) entry(directory []uint32, id uint32) []byte {
 		return nil
 	}
 	return entry
-}
-
-func entryName(entry []byte) string {
-	length := min(int(binary.LittleEndian.Uint16(entry[64:])), maxEntryNameLen)
-	var units []uint16
-	for i := 0; i+1 < length-1; i += 2 { // the length counts a final zero
-		units = append(units, binary.LittleEndian.Uint16(entry[i:]))
-	}
-	return string(utf16.Decode(units))
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -73,20 +74,10 @@ func (m Money) IsPositive() bool { return m.value.IsPositive() }
 func (m Money) IsNegative() bool { return m.value.IsNegative() }
 
 // MinMoney returns the lesser of two amounts.
-func MinMoney(a, b Money) Money {
-	if b.Less(a) {
-		return b
-	}
-	return a
-}
+func MinMoney(a, b Money) Money { return slices.MinFunc([]Money{a, b}, Money.Cmp) }
 
 // MaxMoney returns the greater of two amounts.
-func MaxMoney(a, b Money) Money {
-	if a.Less(b) {
-		return b
-	}
-	return a
-}
+func MaxMoney(a, b Money) Money { return slices.MaxFunc([]Money{a, b}, Money.Cmp) }
 
 // String returns the amount with two decimals, such as "1234.50".
 func (m Money) String() string { return m.value.StringFixed(moneyPlaces) }

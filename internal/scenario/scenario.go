@@ -159,11 +159,24 @@ func (p *play) step(format string, args ...any) {
 	p.outcome.Steps = append(p.outcome.Steps, fmt.Sprintf(format, args...))
 }
 
-// apply creates the application and runs the decision.
+// apply creates an application that gets an offer of the product, or none, and runs the decision.
 func (p *play) apply(ctx context.Context) error {
-	request, err := p.request()
+	amount, err := lending.ParseMoney(asked)
 	if err != nil {
 		return err
+	}
+	request := application.NewApplication{
+		Source: lending.SourcePartner, PartnerUID: p.wanted.PartnerUID,
+		MerchantUID:     p.wanted.By.MerchantUID,
+		RequestedAmount: lending.MaxMoney(lending.MinMoney(amount, p.product.Max), p.product.Min),
+		Borrower: application.Borrower{
+			FirstName: "Robin", LastName: "Sample", Email: "robin.sample@example.com",
+		},
+		Project: application.Project{Name: "Sandbox scenario: " + string(p.wanted.Name)},
+	}
+	if p.wanted.Name == Declined {
+		// Without any income the borrower may owe nothing, so that no product makes an offer.
+		request.Borrower.AnnualIncome = new(lending.Money)
 	}
 	app, err := p.Applications.Create(ctx, p.tx, request)
 	if err != nil {
@@ -176,31 +189,6 @@ func (p *play) apply(ctx context.Context) error {
 	}
 	p.step("Ran the decision: %s", app.Status)
 	return nil
-}
-
-// request is an application that gets an offer of the product, or none.
-func (p *play) request() (application.NewApplication, error) {
-	amount, err := lending.ParseMoney(asked)
-	if err != nil {
-		return application.NewApplication{}, err
-	}
-	amount = lending.MinMoney(amount, p.product.Max)
-	if amount.Less(p.product.Min) {
-		amount = p.product.Min
-	}
-	request := application.NewApplication{
-		Source: lending.SourcePartner, PartnerUID: p.wanted.PartnerUID,
-		MerchantUID: p.wanted.By.MerchantUID, RequestedAmount: amount,
-		Borrower: application.Borrower{
-			FirstName: "Robin", LastName: "Sample", Email: "robin.sample@example.com",
-		},
-		Project: application.Project{Name: "Sandbox scenario: " + string(p.wanted.Name)},
-	}
-	if p.wanted.Name == Declined {
-		// Without any income the borrower may owe nothing, so that no product makes an offer.
-		request.Borrower.AnnualIncome = new(lending.Money)
-	}
-	return request, nil
 }
 
 // draw requests the next draw and settles it; in the scenario of a return its money comes back.

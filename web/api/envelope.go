@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 )
 
 // timestampLayout is UTC with milliseconds.
@@ -111,12 +112,7 @@ func each[T, B any](things []T, body func(T) B) []B {
 func formatTime(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
 // formatOptional writes a time, nil for none.
-func formatOptional(t *time.Time) *string {
-	if t == nil {
-		return nil
-	}
-	return formatGiven(*t)
-}
+func formatOptional(t *time.Time) *string { return formatGiven(postgres.OrZero(t)) }
 
 // formatGiven is formatTime, null for the zero time.
 func formatGiven(t time.Time) *string {

@@ -95,16 +95,9 @@ func (l *lender) readBatch(body *object) []batchChange {
 					`{"merchantDisbursementId": 1042, "status": "FUNDING_SETTLED"}`)})
 			continue
 		}
-		var one batchChange
-		if body.required(disbursementField) {
-			var id int64
-			if json.Unmarshal(body.raw[disbursementField], &id) != nil || id < 1 {
-				body.errs.Add(disbursementField, "%q must be a whole number", disbursementField)
-			} else {
-				one.id = &id
-			}
+		one := batchChange{
+			id: postgres.OrNull(body.id(disbursementField)), change: l.fundingChange(body),
 		}
-		one.change = l.fundingChange(body)
 		one.problem = body.err()
 		changes = append(changes, one)
 	}

@@ -217,10 +217,10 @@ func (o *object) lines(field string) []statement.Line {
 		if len(*o.errs) >= maxMemberErrors {
 			break // the rest is not named
 		}
-		entry := &object{prefix: fmt.Sprintf("%s[%d].", field, i), errs: o.errs}
+		name := lending.EntryPath(field, i)
+		entry := &object{prefix: name + ".", errs: o.errs}
 		if err := json.Unmarshal(raw, &entry.raw); err != nil || entry.raw == nil {
-			o.errs.Add(strings.TrimSuffix(entry.prefix, "."), "%q must be an object",
-				strings.TrimSuffix(entry.prefix, "."))
+			o.errs.Add(name, "%q must be an object", name)
 			continue
 		}
 		line := statement.Line{ID: entry.id(disbursementField)}

@@ -32,10 +32,8 @@ func Compound(entries ...Entry) []byte {
 	w := &compoundWriter{}
 	w.add(Entry{Name: "Root Entry", Children: entries}, 5)
 	for len(w.directory)%(sectorSize/entryBytes) != 0 {
-		w.directory = append(w.directory, directoryEntry{
-			left: freeSector, right: freeSector,
-			child: freeSector,
-		})
+		w.directory = append(w.directory,
+			directoryEntry{left: freeSector, right: freeSector, child: freeSector})
 	}
 	return w.bytes()
 }
