@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -142,7 +143,7 @@ func (s *Service) Resend(
 	if actor == "" {
 		return uuid.Nil, lending.Required("actor")
 	}
-	if len(reason) > maxReason {
+	if utf8.RuneCountInString(reason) > maxReason {
 		return uuid.Nil, lending.Invalid("reason",
 			`"reason" must be at most %d characters`, maxReason)
 	}
@@ -182,7 +183,7 @@ func (s *Service) Resend(
 }
 
 const (
-	// maxReason is the longest reason for a re-send, in bytes.
+	// maxReason is the longest reason for a re-send, in characters.
 	maxReason = 500
 	// maxResend bounds one re-send of many, so that it stays one transaction.
 	maxResend = 10_000

@@ -220,6 +220,10 @@ func TestResendRefuses(t *testing.T) {
 		{"suppressed", uid[email.StateSuppressed], "ana", "", lending.CodeInvalidState},
 		{"nobody", uid[email.StateQueued], "", "", lending.CodeValidation},
 		{"long reason", uid[email.StateQueued], "ana", strings.Repeat("x", 501), lending.CodeValidation},
+		{
+			"500 characters", uid[email.StateQueued], "ana", strings.Repeat("ж", 500),
+			lending.CodeInvalidState,
+		},
 	} {
 		err := b.db.InTx(t.Context(), func(tx *postgres.Tx) error {
 			_, err := b.service.Resend(t.Context(), tx, test.uid, test.actor, test.reason)
@@ -406,6 +410,9 @@ func TestSettingsRefuse(t *testing.T) {
 		}
 	}
 	settings := validSettings()
+	if settings.LenderName = strings.Repeat("ж", 100); settings.Validate() != nil {
+		t.Errorf("a name of 100 characters: %v", settings.Validate())
+	}
 	settings.AlertTo = slices.Repeat([]string{"a@example.com"}, 21)
 	if settings.LenderName = ""; lending.ErrorCode(settings.Validate()) != lending.CodeValidation {
 		t.Error("an empty name and 21 alert addresses are taken")

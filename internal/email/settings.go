@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -34,7 +35,8 @@ var colorPattern = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 // Validate returns a VALIDATION_ERROR that names every wrong setting.
 func (s Settings) Validate() error {
 	var errs lending.FieldErrors
-	if name := cleanName(s.LenderName); name == "" || name != s.LenderName || len(name) > 100 {
+	if name := cleanName(s.LenderName); name == "" || name != s.LenderName ||
+		utf8.RuneCountInString(name) > 100 {
 		errs.Add("lender_name", `"lender_name" must be 1 to 100 characters in one line`)
 	}
 	for _, one := range []struct{ field, color string }{
