@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
 )
 
 // Kind names what a mail is about.
@@ -178,6 +180,28 @@ type Email struct {
 
 // Tries counts the attempts that the mail has used up.
 func (e Email) Tries() int { return e.AttemptCount - e.Refusals }
+
+// MayHaveArrived tells that nobody knows whether the recipient has got the mail.
+func (e Email) MayHaveArrived() bool {
+	return e.OutcomeUnknown || e.State == StateNotSent && e.Reason == reasonRestored
+}
+
+// CheckResend tells why a mail cannot be sent again. Error: INVALID_STATE.
+func (e Email) CheckResend() error {
+	switch {
+	case e.State == StateQueued:
+		return lending.NewError(lending.CodeInvalidState,
+			"This e-mail is still being sent; it can be re-sent once that has ended.")
+	case e.State == StateSuppressed:
+		return lending.NewError(lending.CodeInvalidState,
+			"This e-mail was suppressed (%s) and is never sent.", e.Reason)
+	case e.ContentRemovedAt != nil:
+		return lending.NewError(lending.CodeInvalidState,
+			"This e-mail cannot be re-sent: its text was removed on %s, as the retention settings say.",
+			e.ContentRemovedAt.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
 
 // Detail is a mail with everything that is known of it.
 type Detail struct {

@@ -149,18 +149,8 @@ func (s *Service) Resend(
 	}
 	// Nobody else re-sends it meanwhile, and its text stays.
 	original, err := load[Email](ctx, tx, columns, uid, ` FOR NO KEY UPDATE`)
-	switch {
-	case err != nil:
-	case original.State == StateQueued:
-		err = lending.NewError(lending.CodeInvalidState,
-			"This e-mail is still being sent; it can be re-sent once that has ended.")
-	case original.State == StateSuppressed:
-		err = lending.NewError(lending.CodeInvalidState,
-			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
-	case original.ContentRemovedAt != nil:
-		err = lending.NewError(lending.CodeInvalidState,
-			"This e-mail cannot be re-sent: its text was removed on %s, as the retention settings say.",
-			original.ContentRemovedAt.UTC().Format(time.DateOnly))
+	if err == nil {
+		err = original.CheckResend()
 	}
 	if err != nil {
 		return uuid.Nil, err

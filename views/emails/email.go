@@ -97,6 +97,9 @@ func explanation(detail email.Detail) ui.Diagnosis {
 			Next: "Nothing. A re-send is captured too.",
 		}
 	case email.StateNotSent:
+		if detail.MayHaveArrived() {
+			return failedExplanation(detail, last)
+		}
 		return ui.Diagnosis{
 			Tone: ui.Warn, Title: "Not sent: " + detail.Reason,
 			Text: "It was written and is kept here.",
@@ -108,7 +111,7 @@ func explanation(detail email.Detail) ui.Diagnosis {
 
 func failedExplanation(detail email.Detail, last email.Attempt) ui.Diagnosis {
 	switch {
-	case detail.OutcomeUnknown:
+	case detail.MayHaveArrived():
 		return ui.Diagnosis{
 			Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
 			Next: "Ask the recipient before you re-send it: they may get it twice.",

@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
 )
 
@@ -91,6 +92,27 @@ func TestEmailExplainsItsState(t *testing.T) {
 			".headline": "Task Unknown", "[aria-label=Diagnosis]": "It may or may not have arrived",
 			"#resend .risk": "it may have arrived already",
 		}},
+		{"restored", func(r *harness) uuid.UUID {
+			uid := r.mail(email.KindTask, nil)
+			r.must(r.DB.InTx(r.Context(), func(tx *postgres.Tx) error {
+				_, err := r.Emails.GiveUpQueued(r.Context(), tx, tx.Now)
+				return err
+			}))
+			return uid
+		}, map[string]string{
+			".headline": "Task Not sent", "#message": "It was never written",
+			"[aria-label=Diagnosis]": "It may or may not have arrived The database was restored",
+			"#resend .risk":          "may have been sent before the database was restored",
+		}},
+		{"text removed", func(r *harness) uuid.UUID {
+			uid := r.mail(email.KindWelcome, nil)
+			r.deliver(nil, "Welcome!")
+			_, err := r.DB.ExecContext(r.Context(), `
+				UPDATE emails SET html_body = '', text_body = '', source = '', params = '{}',
+				                  content_removed_at = now()`)
+			r.must(err)
+			return uid
+		}, map[string]string{"#message": "Its text was removed"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (f *Feature) detail(ctx echo.Context) error {
 		return err
 	}
 	var resend *ui.Confirmation
-	if mayResend(found.Email) {
+	if found.CheckResend() == nil {
 		form := resendForm(ctx.Request().Context(), found)
 		resend = &form
 	}

@@ -22,12 +22,6 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// mayResend tells whether support may re-send an e-mail: neither one that is still
-// being sent, nor one that must never be.
-func mayResend(e email.Email) bool {
-	return e.State != email.StateQueued && e.State != email.StateSuppressed
-}
-
 // resend adds a new e-mail with the same text.
 func (f *Feature) resend() action.Spec {
 	return action.Spec{
@@ -35,12 +29,11 @@ func (f *Feature) resend() action.Spec {
 		Role: operator.RoleSupport,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, err := f.named(ctx)
+			if err == nil {
+				err = found.CheckResend()
+			}
 			if err != nil {
 				return action.Form{}, err
-			}
-			if !mayResend(found.Email) {
-				return action.Form{}, lending.NewError(lending.CodeInvalidState,
-					"This e-mail is %s and cannot be re-sent.", found.State)
 			}
 			uid, user := found.EmailUID, page.User(ctx).Email
 			seen := cmp.Or(ctx.FormValue(action.SeenField), resentWords(len(found.Resends)))
@@ -98,6 +91,8 @@ func resendForm(ctx context.Context, e email.Detail) ui.Confirmation {
 		form.Risks = []string{"It was made good by a re-send already: the recipient gets it twice."}
 	case e.OutcomeUnknown:
 		form.Risks = []string{"The outcome of the last attempt is unknown: it may have arrived already."}
+	case e.MayHaveArrived():
+		form.Risks = []string{"It may have been sent before the database was restored from a backup."}
 	case e.State == email.StateSent:
 		form.Risks = []string{
 			"The mail server has accepted this e-mail already: the recipient gets it twice.",
@@ -306,7 +301,7 @@ func resendManyForm(matched string, chosen []email.Email) (ui.Confirmation, []uu
 	var uids []uuid.UUID
 	var sent, unknown, good int
 	for _, e := range chosen {
-		if !mayResend(e) || e.ContentRemovedAt != nil {
+		if e.CheckResend() != nil {
 			continue
 		}
 		uids = append(uids, e.EmailUID)
@@ -314,7 +309,7 @@ func resendManyForm(matched string, chosen []email.Email) (ui.Confirmation, []uu
 		switch {
 		case e.MadeGoodBy.Valid:
 			good++
-		case e.OutcomeUnknown:
+		case e.MayHaveArrived():
 			unknown++
 		case e.State == email.StateSent:
 			sent++
