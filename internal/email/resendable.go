@@ -24,14 +24,6 @@ const (
 	LeftOutRemoved    LeftOut = "removed"
 )
 
-// LeftOuts are all reasons.
-func LeftOuts() []LeftOut {
-	return []LeftOut{
-		LeftOutQueued, LeftOutSuppressed, LeftOutCaptured, LeftOutSent, LeftOutResent,
-		LeftOutUnknown, LeftOutRemoved,
-	}
-}
-
 // leftOut is the reason for which a mail is left out, empty for one that is re-sent; mails that
 // were sent, and those that may have been, are left out unless the filter asks for them.
 func (f Filter) leftOut(c *postgres.Conditions) string {

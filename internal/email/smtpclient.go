@@ -88,11 +88,8 @@ func (c *SMTPClient) Send(
 ) Receipt {
 	connection, err := c.acquire(ctx)
 	if err != nil {
-		receipt := Receipt{Server: c.server.Address()}
-		if failed, ok := errors.AsType[*stageError](err); ok {
-			return receipt.ended(failed.stage, err)
-		}
-		return receipt.ended(StageConnect, err)
+		stage, _ := FailedStage(err) // which dial tells
+		return Receipt{Server: c.server.Address()}.ended(stage, err)
 	}
 	receipt := connection.transact(ctx, envelope, handOver)
 	receipt.Server = c.server.Address()

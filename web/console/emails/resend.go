@@ -257,13 +257,18 @@ func (f *Feature) inWords(v *list.Values) string {
 // maxMatching bounds what is counted of the e-mails that match a filter.
 const maxMatching = 10_000
 
-// leftOutWords complete "3 ".
-var leftOutWords = map[email.LeftOut]string{
-	email.LeftOutQueued: "still being sent", email.LeftOutSuppressed: "held back",
-	email.LeftOutCaptured: "captured by a sandbox",
-	email.LeftOutSent:     "accepted by the mail server already",
-	email.LeftOutResent:   "re-sent already", email.LeftOutUnknown: "with an unknown outcome",
-	email.LeftOutRemoved: "without a text any more",
+// leftOutWords complete "3 ", in the order in which they are told.
+var leftOutWords = []struct {
+	why  email.LeftOut
+	word string
+}{
+	{email.LeftOutQueued, "still being sent"},
+	{email.LeftOutSuppressed, "held back"},
+	{email.LeftOutCaptured, "captured by a sandbox"},
+	{email.LeftOutSent, "accepted by the mail server already"},
+	{email.LeftOutResent, "re-sent already"},
+	{email.LeftOutUnknown, "with an unknown outcome"},
+	{email.LeftOutRemoved, "without a text any more"},
 }
 
 // matchedWords say how many e-mails match a filter, and why how many of them are left out.
@@ -276,10 +281,10 @@ func matchedWords(filter string, matching int, left map[email.LeftOut]int) strin
 		which = "Of the newest " + ui.Number(matching) + " e-mails that match " + filter
 	}
 	out, reasons := 0, []string{}
-	for _, why := range email.LeftOuts() {
-		if count := left[why]; count > 0 {
+	for _, one := range leftOutWords {
+		if count := left[one.why]; count > 0 {
 			out += count
-			reasons = append(reasons, ui.Number(count)+" "+leftOutWords[why])
+			reasons = append(reasons, ui.Number(count)+" "+one.word)
 		}
 	}
 	switch out {
