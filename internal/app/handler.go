@@ -11,6 +11,7 @@ import (
 	"drawbridge/internal/app/metrics"
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/scenario"
 	"drawbridge/migrations"
 	"drawbridge/web"
@@ -114,15 +115,8 @@ const (
 
 // watchReady keeps the metrics true where nobody probes, until ctx ends.
 func (s *Services) watchReady(ctx context.Context) {
-	ticker := time.NewTicker(readyEvery)
-	defer ticker.Stop()
-	for {
+	for going := true; going; going = postgres.Pause(ctx, readyEvery) {
 		s.ready(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/restore"
 )
 
@@ -91,29 +92,19 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	}
 	var said time.Time
 	s.follow(ctx, found, func(found standing) bool {
-		if found.rests() && time.Since(said) >= quarantineReminder {
-			found.warn(ctx)
-			said = time.Now()
+		if !found.rests() || time.Since(said) < quarantineReminder {
+			return !found.rests()
 		}
-		return !found.rests()
+		if said = time.Now(); found.other != nil {
+			slog.WarnContext(ctx, "nothing is sent: the database is not this process's",
+				"reason", found.other)
+		} else {
+			slog.WarnContext(ctx, "nothing is sent: everything is held; decide with drawbridge "+
+				"restore release", "held_at", found.QuarantinedAt, "reason", found.Reason)
+		}
+		return false
 	})
 	return nil
-}
-
-func (f standing) warn(ctx context.Context) {
-	if f.other != nil {
-		slog.WarnContext(ctx, "nothing is sent: the database is not this process's",
-			"reason", f.other)
-		return
-	}
-	slog.WarnContext(ctx, "nothing is sent: everything is held; decide with drawbridge restore "+
-		"release", "held_at", f.QuarantinedAt, "reason", f.Reason)
-}
-
-// awaitRest returns once somebody holds everything, or the database is that of another
-// environment; false when ctx ends before.
-func (s *Services) awaitRest(ctx context.Context) bool {
-	return s.follow(ctx, standing{}, standing.rests)
 }
 
 // follow asks again and again until what the database is found to be is the end; false when ctx
@@ -121,13 +112,9 @@ func (s *Services) awaitRest(ctx context.Context) bool {
 func (s *Services) follow(
 	ctx context.Context, found standing, isEnd func(standing) bool,
 ) bool {
-	ticker := time.NewTicker(quarantinePoll)
-	defer ticker.Stop()
 	for !isEnd(found) {
-		select {
-		case <-ctx.Done():
+		if !postgres.Pause(ctx, quarantinePoll) {
 			return false
-		case <-ticker.C:
 		}
 		now, err := s.look(ctx)
 		if err != nil { // the database is away for a moment; what it said last holds

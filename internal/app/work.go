@@ -75,11 +75,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
 	// It writes as it starts, too.
-	for {
-		err := startQueue(ctx, client)
-		if err == nil {
-			break
-		}
+	for err := startQueue(ctx, client); err != nil; err = startQueue(ctx, client) {
 		if !pausedAfter(ctx, err) {
 			return nil
 		}
@@ -95,7 +91,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	beside.Go(func() { s.Outbox.Run(working) })
 	beside.Go(func() { driver.LookBehind(working) })
 	beside.Go(func() {
-		if s.awaitRest(working) {
+		if s.follow(working, standing{}, standing.rests) {
 			s.publishing.Store(false)
 			hold()
 		}
@@ -150,15 +146,12 @@ func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 // closePool closes the connections of the queues. One that waits for a frozen database would take
 // until its time is up; the end of the process closes it.
 func closePool(pool *pgxpool.Pool) {
-	closed := make(chan struct{})
+	patience, closed := context.WithTimeout(context.Background(), closeTime)
 	go func() {
-		defer close(closed)
+		defer closed()
 		pool.Close()
 	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTime):
-	}
+	<-patience.Done()
 }
 
 // patiently takes a step of a worker's start, again and again while the database is away or
@@ -178,12 +171,7 @@ func patiently(ctx context.Context, step func(context.Context) error) error {
 // pausedAfter waits a moment after a failure; false once ctx has ended.
 func pausedAfter(ctx context.Context, err error) bool {
 	slog.ErrorContext(ctx, "starting the worker", "error", err)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(schemaPoll):
-		return true
-	}
+	return postgres.Pause(ctx, schemaPoll)
 }
 
 // QueueConfig is the configuration of a client that works every queue.
@@ -200,9 +188,7 @@ func (s *Services) QueueConfig() *river.Config {
 
 // waitForSchema lets a worker start before its migrations were run.
 func (s *Services) waitForSchema(ctx context.Context) {
-	ticker := time.NewTicker(schemaPoll)
-	defer ticker.Stop()
-	for {
+	for going := true; going; going = postgres.Pause(ctx, schemaPoll) {
 		missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 		if err == nil && len(missing) == 0 {
 			return
@@ -212,10 +198,5 @@ func (s *Services) waitForSchema(ctx context.Context) {
 			said = behind(missing)
 		}
 		slog.WarnContext(ctx, "waiting for the schema", "missing", said, "error", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
+	"drawbridge/internal/postgres"
 )
 
 const (
@@ -22,12 +23,8 @@ func examineReplica(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	patience, end := context.WithTimeout(ctx, min(most, replicaPatience))
 	defer end()
 	state := s.DB.LookAtReplica(ctx)
-	for patience.Err() == nil && !state.CaughtUp && state.Problem == "" {
-		select {
-		case <-patience.Done():
-		case <-time.After(replicaLooks):
-			state = s.DB.LookAtReplica(ctx)
-		}
+	for !state.CaughtUp && state.Problem == "" && postgres.Pause(patience, replicaLooks) {
+		state = s.DB.LookAtReplica(ctx)
 	}
 	found := Checkup{Name: "replica", Finding: OK, Detail: capital(state.String()) + "."}
 	if !state.CaughtUp {

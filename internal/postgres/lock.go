@@ -41,12 +41,8 @@ func (db *DB) AwaitLock(ctx context.Context, key int64) (*Lock, error) {
 		if !errors.Is(err, errHeld) {
 			return lock, err
 		}
-		pause := time.NewTimer(awaitPause)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !Pause(ctx, awaitPause) {
 			return nil, context.Cause(ctx)
-		case <-pause.C:
 		}
 	}
 }

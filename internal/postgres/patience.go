@@ -92,3 +92,13 @@ func (p *patience) end() {
 		p.left -= time.Since(p.since)
 	}
 }
+
+// Pause waits, and tells whether it did so to the end: not if ctx ends first.
+func Pause(ctx context.Context, length time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(length):
+		return true
+	}
+}

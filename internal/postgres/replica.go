@@ -110,19 +110,12 @@ func (r *replica) usable(state ReplicaState) bool {
 // WatchReplica looks at the replica, of which there must be one, until ctx ends. Without
 // that it is not used.
 func (db *DB) WatchReplica(ctx context.Context) {
-	ticker := time.NewTicker(replicaEvery)
-	defer ticker.Stop()
 	used := false
-	for {
+	for going := true; going; going = Pause(ctx, replicaEvery) {
 		state := db.LookAtReplica(ctx)
 		if now := db.replica.usable(state); now != used && ctx.Err() == nil {
 			used = now
 			slog.InfoContext(ctx, "reading from the replica", "used", used, "state", state.String())
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }

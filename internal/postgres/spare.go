@@ -111,9 +111,6 @@ func Sparingly(ctx context.Context, what string, look func(context.Context) erro
 		if err == nil {
 			rest = pace.Rest(rest)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(lookEvery, rest)):
-		}
+		Pause(ctx, max(lookEvery, rest))
 	}
 }

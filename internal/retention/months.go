@@ -127,7 +127,7 @@ func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err e
 		if !postgres.IsLockTimeout(err) {
 			return removed, err
 		}
-		if try == exchangeTries || !wait(ctx, exchangeRest) {
+		if try == exchangeTries || !postgres.Pause(ctx, exchangeRest) {
 			slog.WarnContext(ctx, "retention found no moment to remove a month", "month", m.String())
 			return false, nil // the next run tries again
 		}

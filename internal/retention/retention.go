@@ -122,19 +122,9 @@ func (s *Service) inBatches(ctx context.Context, what string, removed *int, next
 			return fmt.Errorf("removing %s: %w", what, err)
 		}
 		*removed += count
-		if !more || !wait(ctx, time.Since(began)) {
+		if !more || !postgres.Pause(ctx, time.Since(began)) {
 			return nil
 		}
-	}
-}
-
-// wait tells whether it was waited for to the end.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-time.After(pause):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

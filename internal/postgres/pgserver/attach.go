@@ -17,8 +17,13 @@ const portLine = 3
 // in dir, and false when none does. It is for commands beside a running
 // service; such a server ends with its own process.
 func Attach(dir string) (string, bool) {
-	if !isLocked(filepath.Join(dir, lockName)) {
+	lock, err := os.Open(filepath.Join(dir, lockName))
+	if err != nil {
 		return "", false
+	}
+	defer lock.Close()
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return "", false // nobody holds it
 	}
 	folder := dir
 	if recorded, err := os.ReadFile(filepath.Join(dir, locationName)); err == nil {
@@ -42,14 +47,4 @@ func Attach(dir string) (string, bool) {
 		return "", false
 	}
 	return serverURL(password, port, superuser), true
-}
-
-// isLocked tells whether a process holds the lock of lockFolder.
-func isLocked(path string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }

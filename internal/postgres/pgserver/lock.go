@@ -25,34 +25,24 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", dir, err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		process := "another process"
 		holder, _ := os.ReadFile(path) // best effort: it only improves the message
-		return nil, errors.Join(lockRefusal(dir, string(holder), err), file.Close())
+		if pid := strings.TrimSpace(string(holder)); pid != "" {
+			process = "process " + pid
+		}
+		return nil, errors.Join(fmt.Errorf("the Postgres folder %s is in use by %s: stop that one "+
+			"first, or set DATABASE_URL to use another database", dir, process), file.Close())
 	}
-	if err := recordHolder(file); err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%d\n", os.Getpid())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", dir, err), file.Close())
 	}
 	return file, nil
-}
-
-func lockRefusal(dir, holder string, err error) error {
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("locking %s: %w", dir, err)
-	}
-	process := "another process"
-	if pid := strings.TrimSpace(holder); pid != "" {
-		process = "process " + pid
-	}
-	return fmt.Errorf("the Postgres folder %s is in use by %s: stop that one first, "+
-		"or set DATABASE_URL to use another database", dir, process)
-}
-
-func recordHolder(file *os.File) error {
-	if err := file.Truncate(0); err != nil {
-		return fmt.Errorf("emptying %s: %w", file.Name(), err)
-	}
-	if _, err := fmt.Fprintf(file, "%d\n", os.Getpid()); err != nil {
-		return fmt.Errorf("writing %s: %w", file.Name(), err)
-	}
-	return nil
 }

@@ -89,10 +89,8 @@ func (p *process) stop(volatile bool) error {
 		signals = signals[1:]
 	}
 	for i, signal := range signals {
-		select {
-		case <-p.exited:
+		if p.done() {
 			return nil
-		default:
 		}
 		if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("stopping Postgres: %w", err)
@@ -120,9 +118,13 @@ func (p *process) done() bool {
 func (h home) launch(
 	ctx context.Context, programs programs, port int, options Options,
 ) (*process, error) {
-	log, err := h.openLog()
+	flags := os.O_CREATE | os.O_RDWR | os.O_APPEND
+	if info, err := os.Stat(h.logPath()); err == nil && info.Size() > maxLog {
+		flags |= os.O_TRUNC
+	}
+	log, err := os.OpenFile(h.logPath(), flags, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening the server's log: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the server has its own handle
 	offset, err := log.Seek(0, io.SeekEnd)
@@ -161,18 +163,6 @@ func (h home) arguments(port int, options Options) []string {
 	}
 	slices.Sort(arguments[2:])
 	return arguments
-}
-
-func (h home) openLog() (*os.File, error) {
-	flags := os.O_CREATE | os.O_RDWR | os.O_APPEND
-	if info, err := os.Stat(h.logPath()); err == nil && info.Size() > maxLog {
-		flags |= os.O_TRUNC
-	}
-	log, err := os.OpenFile(h.logPath(), flags, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the server's log: %w", err)
-	}
-	return log, nil
 }
 
 // ready reads the state that the server keeps in its process id file: the
