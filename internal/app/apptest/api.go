@@ -137,16 +137,9 @@ func (s *Server) NewAccount(name string) Account {
 		if err != nil {
 			return err
 		}
-		issued, err := s.Partners.CreateClient(s.T.Context(), tx,
-			partner.NewClient{PartnerUID: made.UID})
-		if err != nil {
-			return err
-		}
-		account = Account{
-			PartnerUID: made.UID, MerchantUID: merchant.UID,
-			ClientID: issued.ClientID, Secret: issued.Secret,
-		}
-		return s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
+		account, err = s.issue(tx, partner.NewClient{PartnerUID: made.UID})
+		account.MerchantUID = merchant.UID
+		return err
 	})
 	return account
 }

@@ -2,6 +2,8 @@ package apptest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 
 	"github.com/google/uuid"
@@ -80,18 +82,9 @@ func (h *Harness) Application(t testing.TB, options ...Option) application.Appli
 	for _, option := range options {
 		option(&draft)
 	}
-	var made application.Application
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Applications.Create(ctx, tx, draft.NewApplication)
-		return err
-	})
-	h.advance(t, made.UID, draft)
-	return h.Get(t, made.UID)
-}
-
-// advance leads a new application to where the draft wants it.
-func (h *Harness) advance(t testing.TB, uid uuid.UUID, draft Draft) {
-	t.Helper()
+	uid := do(t, h, func(ctx context.Context, tx *postgres.Tx) (application.Application, error) {
+		return h.Applications.Create(ctx, tx, draft.NewApplication)
+	}).UID
 	if draft.status != lending.StatusPendingReview {
 		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 			_, err := h.Applications.RunDecision(ctx, tx, Operator(), uid)
@@ -107,6 +100,7 @@ func (h *Harness) advance(t testing.TB, uid uuid.UUID, draft Draft) {
 			return err
 		})
 	}
+	return h.Get(t, uid)
 }
 
 // Loan makes an Approved application with an open loan over the requested amount
@@ -123,9 +117,7 @@ func (h *Harness) Loan(
 func (h *Harness) Get(t testing.TB, uid uuid.UUID) application.Application {
 	t.Helper()
 	app, err := h.Applications.Get(t.Context(), Operator(), uid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return app
 }
 
@@ -133,9 +125,7 @@ func (h *Harness) Get(t testing.TB, uid uuid.UUID) application.Application {
 func (h *Harness) GetLoan(t testing.TB, uid uuid.UUID) loan.Loan {
 	t.Helper()
 	found, err := h.Loans.Get(t.Context(), Operator(), uid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -175,12 +165,9 @@ func (h *Harness) Amid(
 // Draw requests a draw of the world's merchant.
 func (h *Harness) Draw(t testing.TB, uid uuid.UUID, input loan.DrawInput) loan.Disbursement {
 	t.Helper()
-	var made loan.Disbursement
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Loans.RequestDraw(ctx, tx, h.Caller(), uid, input)
-		return err
+	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (loan.Disbursement, error) {
+		return h.Loans.RequestDraw(ctx, tx, h.Caller(), uid, input)
 	})
-	return made
 }
 
 // Fund moves the money of a disbursement through the statuses.
@@ -213,10 +200,10 @@ func Documented(files ...document.File) loan.DrawInput {
 
 // File describes a stored PDF whose content is the text.
 func File(name, text string) document.File {
-	uid := uuid.New()
+	uid, sum := uuid.New(), sha256.Sum256([]byte(text))
 	return document.File{
 		UID: uid, Name: name, Size: int64(len(text)), ContentType: "application/pdf",
-		SHA256: hash(text), Key: "documents/" + uid.String(),
+		SHA256: hex.EncodeToString(sum[:]), Key: "documents/" + uid.String(),
 	}
 }
 

@@ -131,6 +131,18 @@ func (h *Harness) Try(t testing.TB, use func(ctx context.Context, tx *postgres.T
 	return h.DB.InTx(t.Context(), func(tx *postgres.Tx) error { return use(t.Context(), tx) })
 }
 
+// do runs one use case in a transaction and returns what came of it.
+func do[T any](
+	t testing.TB, h *Harness, use func(ctx context.Context, tx *postgres.Tx) (T, error),
+) (made T) {
+	t.Helper()
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, err = use(ctx, tx)
+		return err
+	})
+	return made
+}
+
 // Exec runs a statement.
 func (h *Harness) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()

@@ -1,8 +1,6 @@
 package apptest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"testing"
 	"time"
 
@@ -26,14 +24,11 @@ type Recorded struct {
 func (h *Harness) EventsOf(t testing.TB, uid uuid.UUID) []Recorded {
 	t.Helper()
 	var all []Recorded
-	err := h.DB.SelectContext(t.Context(), &all, `
+	must(t, h.DB.SelectContext(t.Context(), &all, `
 		SELECT kind, status, convert_from(body, 'UTF8') AS body, occurred_at
 		  FROM events
 		 WHERE application_uid = $1
-		 ORDER BY occurred_at`, uid)
-	if err != nil {
-		t.Fatal(err)
-	}
+		 ORDER BY occurred_at`, uid))
 	return all
 }
 
@@ -52,9 +47,7 @@ func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []delivery.Delivery 
 	t.Helper()
 	found, _, err := h.Webhooks.Deliveries.List(t.Context(),
 		delivery.Filter{ApplicationUID: uid}, postgres.Paging{Limit: postgres.MaxPage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -63,9 +56,7 @@ func (h *Harness) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	filter := email.Filter{ApplicationUID: uid}
 	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Paging{Limit: postgres.MaxPage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := make([]string, len(mails))
 	for i, mail := range mails {
 		lines[len(mails)-1-i] = string(mail.Kind) + ": " + string(mail.State)
@@ -77,9 +68,4 @@ func (h *Harness) MailsOf(t testing.TB, uid uuid.UUID) []string {
 func (h *Harness) Queued(t testing.TB, queue string) int {
 	t.Helper()
 	return h.Count(t, `SELECT count(*) FROM river_job WHERE queue = $1`, queue)
-}
-
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -1,6 +1,7 @@
 package apptest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
@@ -27,23 +28,17 @@ func Operator() loan.Caller { return loan.Caller{Name: "operator"} }
 // NewPartner adds a partner.
 func (h *Harness) NewPartner(t testing.TB, name string) uuid.UUID {
 	t.Helper()
-	var made partner.Partner
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Partners.CreatePartner(ctx, tx, name, "")
-		return err
-	})
-	return made.UID
+	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (partner.Partner, error) {
+		return h.Partners.CreatePartner(ctx, tx, name, "")
+	}).UID
 }
 
 // NewMerchant adds a merchant to a partner.
 func (h *Harness) NewMerchant(t testing.TB, partnerUID uuid.UUID, name string) uuid.UUID {
 	t.Helper()
-	var made partner.Merchant
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Partners.CreateMerchant(ctx, tx, partnerUID, name)
-		return err
-	})
-	return made.UID
+	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (partner.Merchant, error) {
+		return h.Partners.CreateMerchant(ctx, tx, partnerUID, name)
+	}).UID
 }
 
 // Subscribe adds a subscription of the world's partner that gets every event.
@@ -60,12 +55,10 @@ func (h *Harness) Subscribe(
 	if change != nil {
 		change(&settings)
 	}
-	var made subscription.Subscription
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, _, err = h.Webhooks.Subscriptions.Subscribe(ctx, tx, h.Partner, settings, "operator")
-		return err
+	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (subscription.Subscription, error) {
+		made, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, h.Partner, settings, "operator")
+		return made, err
 	})
-	return made
 }
 
 // NewProduct adds a product that lends from 1,000 to 100,000 and pays out by
@@ -78,24 +71,14 @@ func (h *Harness) NewProduct(t testing.TB, code, schedule string) lending.Produc
 // AddProduct adds a product; what is empty gets the values of NewProduct.
 func (h *Harness) AddProduct(t testing.TB, request catalog.NewProduct) lending.Product {
 	t.Helper()
-	fill := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	fill(&request.Name, "Product "+request.Code)
-	fill(&request.Term, "120")
-	fill(&request.Rate, "7.99")
-	fill(&request.Fee, "3.75")
-	fill(&request.Schedule, "40,40,20")
-	fill(&request.Min, "1000")
-	fill(&request.Max, "100000")
-	var made catalog.Product
-	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Catalog.Create(ctx, tx, request)
-		return err
-	})
-	return made.Product
+	request.Name = cmp.Or(request.Name, "Product "+request.Code)
+	request.Term, request.Rate = cmp.Or(request.Term, "120"), cmp.Or(request.Rate, "7.99")
+	request.Fee = cmp.Or(request.Fee, "3.75")
+	request.Schedule = cmp.Or(request.Schedule, "40,40,20")
+	request.Min, request.Max = cmp.Or(request.Min, "1000"), cmp.Or(request.Max, "100000")
+	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (catalog.Product, error) {
+		return h.Catalog.Create(ctx, tx, request)
+	}).Product
 }
 
 // NewUser adds a user of the console, who signs in with Password.
