@@ -32,17 +32,21 @@ func Lazily(body []byte) func() []byte {
 	return sync.OnceValue(func() []byte { return Gzip(body) })
 }
 
-// Accepted tells whether the client of a request takes gzip; a weight of 0 refuses it.
+// Accepted tells whether the client of a request takes gzip; a weight of 0 refuses it, and * stands
+// for what is not named.
 func Accepted(request *http.Request) bool {
+	others := false
 	for part := range strings.SplitSeq(request.Header.Get("Accept-Encoding"), ",") {
-		coding, params, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if coding = strings.TrimSpace(coding); coding != "gzip" && coding != "*" {
-			continue
-		}
+		coding, params, _ := strings.Cut(part, ";")
 		weight, found := strings.CutPrefix(strings.TrimSpace(params), "q=")
-		if q, err := strconv.ParseFloat(weight, 64); !found || err != nil || q > 0 {
-			return true
+		q, err := strconv.ParseFloat(weight, 64)
+		takes := !found || err != nil || q > 0
+		switch strings.TrimSpace(coding) {
+		case "gzip":
+			return takes
+		case "*":
+			others = takes
 		}
 	}
-	return false
+	return others
 }

@@ -18,6 +18,7 @@ func TestAccepted(t *testing.T) {
 	for accept, want := range map[string]bool{
 		"": false, "gzip": true, "gzip, deflate, br": true, "br;q=1.0, gzip;q=0.8": true,
 		"*": true, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "xgzip": false,
+		"gzip;q=0, *": false, "*, gzip;q=0": false, "*;q=0, gzip": true,
 	} {
 		request := &http.Request{Header: http.Header{"Accept-Encoding": {accept}}}
 		if got := compress.Accepted(request); got != want {
