@@ -3,7 +3,6 @@ package app
 import (
 	"strings"
 
-	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/secret"
 	"drawbridge/web/api"
@@ -13,10 +12,6 @@ import (
 
 // ConsoleOptions are what the console is made of.
 func (s *Services) ConsoleOptions() (console.Options, error) {
-	environment := ""
-	if s.Settings.Env != config.Production {
-		environment = string(s.Settings.Env)
-	}
 	snippets, err := docs.Snippets()
 	if err != nil {
 		return console.Options{}, err
@@ -63,7 +58,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Queues:        s.Queues(),
 		JobConsole:    board,
 		PublicURL:     s.Settings.PublicURL,
-		Environment:   environment,
+		Environment:   s.Settings.Env.HeaderValue(),
 		Version:       s.Version,
 		Status:        api.Status,
 	}, nil

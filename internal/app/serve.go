@@ -38,7 +38,12 @@ func (s *Services) Prepare(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		s.ensureEnvironment, s.noticeRestore, s.ensurePartitions,
+		s.ensureEnvironment,
+		func(ctx context.Context) error {
+			_, err := s.Restored.Check(ctx) // begins the quarantine of one that was restored
+			return err
+		},
+		s.ensurePartitions,
 	} {
 		if err := step(ctx); postgres.IsReadOnly(err) {
 			slog.WarnContext(ctx, "the database can only be read", "error", err)
@@ -49,12 +54,6 @@ func (s *Services) Prepare(ctx context.Context) error {
 	}
 	s.warnOfMissingKeys(ctx)
 	return nil
-}
-
-// noticeRestore begins the quarantine of a database that was restored.
-func (s *Services) noticeRestore(ctx context.Context) error {
-	_, err := s.Restored.Check(ctx)
-	return err
 }
 
 // DemoAccess says who is let in by published credentials, in words and with the remedy; both are

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
+	"maps"
 	"strings"
 	"sync"
 )
@@ -25,22 +25,18 @@ type scope struct{ name, test string }
 // tally counts results and keeps output until it is known to matter. Several streams may be
 // read at once.
 type tally struct {
-	writer                  io.Writer
-	mu                      sync.Mutex
-	passed, failed, skipped int
+	writer io.Writer
+	mu     sync.Mutex
 	// output is what each test wrote so far; what a package wrote outside of
 	// its tests is under an empty test name.
 	output map[scope]*strings.Builder
-	// passes and failures count the tests of each running package.
-	passes, failures map[string]int
+	// counts are those of tests by how they ended, and of each package's.
+	counts map[scope]int
 }
 
 func newTally(writer io.Writer) *tally {
 	return &tally{
-		writer:   writer,
-		output:   map[scope]*strings.Builder{},
-		passes:   map[string]int{},
-		failures: map[string]int{},
+		writer: writer, output: map[scope]*strings.Builder{}, counts: map[scope]int{},
 	}
 }
 
@@ -70,11 +66,6 @@ func (t *tally) take(line []byte) {
 		}
 		return
 	}
-	ended := slices.Contains([]string{"pass", "fail", "skip"}, e.Action)
-	if ended && e.Test == "" {
-		t.endPackage(e)
-		return
-	}
 	where := scope{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
@@ -84,17 +75,16 @@ func (t *tally) take(line []byte) {
 			t.output[where] = &strings.Builder{}
 		}
 		t.output[where].WriteString(e.Output)
-	case "pass":
-		t.passed++
-		t.passes[e.Package]++
-	case "skip":
-		t.skipped++
-	case "fail":
-		t.failed++
-		t.failures[e.Package]++
-		t.show(where)
-	}
-	if ended {
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.endPackage(e)
+			return
+		}
+		t.counts[scope{test: e.Action}]++
+		t.counts[scope{e.Package, e.Action}]++
+		if e.Action == "fail" {
+			t.show(where)
+		}
 		delete(t.output, where)
 	}
 }
@@ -103,8 +93,8 @@ func (t *tally) take(line []byte) {
 // its tests did could not be built, ended early, or has no tests that ran.
 func (t *tally) endPackage(e event) {
 	if e.Action == "fail" {
-		if t.failures[e.Package] == 0 {
-			t.failed++
+		if t.counts[scope{e.Package, "fail"}] == 0 {
+			t.counts[scope{test: "fail"}]++
 		}
 		// What is left: the output of tests which never ended, as after a panic or a timeout, and
 		// the package's own.
@@ -115,14 +105,12 @@ func (t *tally) endPackage(e event) {
 		}
 		t.show(scope{e.Package, ""})
 		t.printf("FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
-	} else if t.passes[e.Package] > 0 {
-		t.printf("ok   %s (%.1f s, %d tests)\n", e.Package, e.Elapsed, t.passes[e.Package])
+	} else if passes := t.counts[scope{e.Package, "pass"}]; passes > 0 {
+		t.printf("ok   %s (%.1f s, %d tests)\n", e.Package, e.Elapsed, passes)
 	}
-	for where := range t.output {
-		if where.name == e.Package {
-			delete(t.output, where)
-		}
-	}
+	maps.DeleteFunc(t.output, func(where scope, _ *strings.Builder) bool {
+		return where.name == e.Package
+	})
 }
 
 func (t *tally) show(where scope) {
@@ -133,7 +121,8 @@ func (t *tally) show(where scope) {
 
 // close prints the last line.
 func (t *tally) close() {
-	t.printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+	t.printf("%d passed, %d failed, %d skipped\n", t.counts[scope{test: "pass"}],
+		t.counts[scope{test: "fail"}], t.counts[scope{test: "skip"}])
 }
 
 func (t *tally) printf(format string, arguments ...any) {
