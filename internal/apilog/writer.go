@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -247,6 +248,19 @@ func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 	return nil
 }
 
+// dropDay drops a day, and makes it again with what of it is under a legal hold. Anyone who places
+// a hold meanwhile waits, and finds the day gone or kept.
+//
+//nolint:unqueryvet // every column, also those of later migrations
+const dropDay = `
+	SET LOCAL lock_timeout = '1s';
+	LOCK TABLE application_holds IN SHARE MODE;
+	CREATE TEMP TABLE held_requests ON COMMIT DROP AS
+		SELECT r.* FROM {day} r WHERE ` + underLegalHold + `;
+	DROP TABLE {day};
+	SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests;
+	INSERT INTO api_requests SELECT * FROM held_requests`
+
 // Drop removes the days that lie wholly before a time and returns how many. It
 // waits for no lock longer than a second: a day that is in use then is left for
 // the next run. A role that does not own the log removes nothing.
@@ -258,7 +272,10 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	errs := []error{err}
 	dropped := 0
 	for _, day := range days {
-		switch err := s.dropDay(ctx, day); {
+		switch err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			_, err := tx.ExecContext(ctx, strings.ReplaceAll(dropDay, "{day}", pq.QuoteIdentifier(day)))
+			return err
+		}); {
 		case err == nil:
 			dropped++
 		case postgres.IsLockTimeout(err): // what somebody reads is left for the next run
@@ -325,21 +342,4 @@ func (s *Service) CountDue(
 		return 0, 0, fmt.Errorf("counting API requests that are due: %w", err)
 	}
 	return len(due), requests, nil
-}
-
-// dropDay drops a day, and makes it again with what of it is under a legal hold. Anyone who places
-// a hold meanwhile waits, and finds the day gone or kept.
-func (s *Service) dropDay(ctx context.Context, day string) error {
-	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		//nolint:unqueryvet // every column, also those of later migrations
-		_, err := tx.ExecContext(ctx, `
-			SET LOCAL lock_timeout = '1s';
-			LOCK TABLE application_holds IN SHARE MODE;
-			CREATE TEMP TABLE held_requests ON COMMIT DROP AS
-			SELECT r.* FROM `+pq.QuoteIdentifier(day)+` r WHERE `+underLegalHold+`;
-			DROP TABLE `+pq.QuoteIdentifier(day)+`;
-			SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests;
-			INSERT INTO api_requests SELECT * FROM held_requests`)
-		return err
-	})
 }

@@ -39,8 +39,9 @@ type Answer struct {
 	Timestamp  string `json:"timestamp"`
 	StatusCode int    `json:"statusCode"`
 	Result     struct {
-		Data  json.RawMessage `json:"data"`
-		Error *struct {
+		Data json.RawMessage `json:"data"`
+		// Error is empty on success.
+		Error struct {
 			Message string `json:"message"`
 			Code    string `json:"code"`
 			Details []struct {
@@ -52,27 +53,14 @@ type Answer struct {
 }
 
 // Code is the error code, empty on success.
-func (a Answer) Code() string {
-	if a.Result.Error == nil {
-		return ""
-	}
-	return a.Result.Error.Code
-}
+func (a Answer) Code() string { return a.Result.Error.Code }
 
 // Message is the error message, empty on success.
-func (a Answer) Message() string {
-	if a.Result.Error == nil {
-		return ""
-	}
-	return a.Result.Error.Message
-}
+func (a Answer) Message() string { return a.Result.Error.Message }
 
 // Fields are the names of the wrong fields.
 func (a Answer) Fields() []string {
-	if a.Result.Error == nil {
-		return nil
-	}
-	fields := make([]string, 0, len(a.Result.Error.Details))
+	var fields []string
 	for _, detail := range a.Result.Error.Details {
 		fields = append(fields, detail.Field)
 	}

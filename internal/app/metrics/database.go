@@ -35,7 +35,7 @@ type databaseCollector struct {
 	kept  []prometheus.Metric
 }
 
-// databaseCount is a statement whose rows are labels, a count and the age of
+// databaseCount is a statement whose rows are labels, if any, a count and maybe the age of
 // the oldest in seconds.
 type databaseCount struct {
 	count, age *prometheus.Desc
@@ -55,7 +55,7 @@ var databaseCounts = []databaseCount{
 				"sent, and those that wait for a paused subscription or for a slot at their endpoint.",
 			"state"),
 		query: `
-			SELECT k.state AS label, '' AS sublabel, count(d.state) AS count,
+			SELECT k.state AS label, count(d.state) AS count,
 			       extract(epoch FROM now() - min(d.next_attempt_at)
 			           FILTER (WHERE NOT d.parked AND NOT d.held AND b.number IS NULL)) AS age
 			  FROM unnest(ARRAY['pending', 'retrying']) AS k (state)
@@ -71,7 +71,7 @@ var databaseCounts = []databaseCount{
 			"Events whose change has committed and which have no place in the feed and no deliveries yet."),
 		age: describe("outbox_oldest_seconds", "How long the oldest of them has waited."),
 		query: `
-			SELECT '' AS label, '' AS sublabel, count(*) AS count,
+			SELECT count(*) AS count,
 			       extract(epoch FROM now() - min(recorded_at)) AS age
 			  FROM outbox`,
 	},
@@ -91,7 +91,7 @@ var databaseCounts = []databaseCount{
 		age: describe("mails_overdue_seconds",
 			"How long the longest waiting e-mail has been due, those aside that wait for another reason."),
 		query: `
-			SELECT '' AS label, '' AS sublabel, count(*) AS count,
+			SELECT count(*) AS count,
 			       extract(epoch FROM now() - min(next_attempt_at)
 			           FILTER (WHERE waits_for = '')) AS age
 			  FROM emails
@@ -101,7 +101,7 @@ var databaseCounts = []databaseCount{
 		count: describe("mails_waiting",
 			"E-mails that wait for the mail server, which refuses us, or for the welcome e-mail.", "for"),
 		query: `
-			SELECT what AS label, '' AS sublabel, count(waits_for) AS count, NULL::float8 AS age
+			SELECT what AS label, count(waits_for) AS count
 			  FROM unnest(ARRAY['server', 'welcome']) AS what
 			  LEFT JOIN emails ON state = 'queued' AND waits_for = what
 			 GROUP BY what`,
@@ -111,7 +111,7 @@ var databaseCounts = []databaseCount{
 		age: describe("draw_oldest_seconds",
 			"How long the longest waiting draw has been in the state; weekends count, too.", "state"),
 		query: `
-			SELECT what AS label, '' AS sublabel, count(d.status) AS count,
+			SELECT what AS label, count(d.status) AS count,
 			       extract(epoch FROM now() - min(coalesce(d.processing_at, d.requested_at))) AS age
 			  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING']) AS what
 			  LEFT JOIN disbursements d ON d.status = what
@@ -123,7 +123,7 @@ var databaseCounts = []databaseCount{
 			"1 while a restored database holds everything back until somebody decides, else 0."),
 		age: describe("restore_held_seconds", "How long everything has been held back."),
 		query: `
-			SELECT '' AS label, '' AS sublabel, count(held_at) AS count,
+			SELECT count(held_at) AS count,
 			       extract(epoch FROM now() - min(held_at)) AS age
 			  FROM installation`,
 	},
@@ -132,7 +132,7 @@ var databaseCounts = []databaseCount{
 			"Webhook subscriptions, by state. Nothing is sent to stopped ones: no key opens their secret "+
 				"or headers, or those are damaged.", "state"),
 		query: `
-			SELECT state AS label, '' AS sublabel, count(known.state) AS count, NULL::float8 AS age
+			SELECT state AS label, count(known.state) AS count
 			  FROM unnest(ARRAY['active', 'failing', 'paused', 'stopped']) AS state
 			  LEFT JOIN (SELECT CASE WHEN stopped_at IS NOT NULL AND state IN ('active', 'failing')
 			                         THEN 'stopped' ELSE state END AS state
@@ -144,8 +144,7 @@ var databaseCounts = []databaseCount{
 			"Connections to the server, of all its databases, by state; other where that is not for us "+
 				"to see.", "state"),
 		query: `
-			SELECT coalesce(state, 'other') AS label, '' AS sublabel, count(*) AS count,
-			       NULL::float8 AS age
+			SELECT coalesce(state, 'other') AS label, count(*) AS count
 			  FROM pg_stat_activity
 			 WHERE datid IS NOT NULL
 			   AND coalesce(backend_type, 'client backend') = 'client backend'
@@ -156,8 +155,7 @@ var databaseCounts = []databaseCount{
 			"Connections to the server at which it refuses us another: as many as it allows, or fewer "+
 				"where the role or the database has a limit that is nearer."),
 		query: `
-			SELECT '' AS label, '' AS sublabel, NULL::float8 AS age,
-			       max(taken) FILTER (WHERE kind = 'server') + min(most - taken) AS count
+			SELECT max(taken) FILTER (WHERE kind = 'server') + min(most - taken) AS count
 			  FROM (` + postgres.ConnectionLimitsQuery + `) AS limits`,
 	},
 }

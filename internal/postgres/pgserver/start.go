@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -139,12 +140,8 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("finding a free port: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // nothing was sent on it
-	address := listener.Addr().String()
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, fmt.Errorf("reading the port of %s: %w", address, err)
-	}
-	return strconv.Atoi(port)
+	address, err := netip.ParseAddrPort(listener.Addr().String())
+	return int(address.Port()), err
 }
 
 // createDatabase makes our database on the first start, and proves on each

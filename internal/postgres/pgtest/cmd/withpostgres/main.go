@@ -46,19 +46,13 @@ func run(arguments []string) (status int, err error) {
 		}()
 		environment = append(environment, pgtest.Variable+"="+server.URL())
 	}
-	return execute(ctx, environment, arguments)
-}
-
-// execute runs the command to its end. When we are asked to stop, it is asked
-// too, and the server stays until it has.
-func execute(ctx context.Context, environment, arguments []string) (int, error) {
+	// When we are asked to stop, the command is asked too, and the server stays until it has.
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = environment
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := command.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+	err = command.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
 		return exit.ExitCode(), nil
 	}
 	if err != nil {
