@@ -80,21 +80,6 @@ func (s *Services) DemoAccess(ctx context.Context) (found, remedy string, err er
 	return strings.Join(says, " and "), strings.Join(remedies, "; "), err
 }
 
-// refuseDemo keeps a process from serving people and systems that know published credentials. Of a
-// database of another environment that is to be said first.
-func (s *Services) refuseDemo(ctx context.Context) error {
-	recorded, err := s.Restored.Environment(ctx, s.DB)
-	if err != nil || recorded != nil && *recorded != string(s.Settings.Env) {
-		return err
-	}
-	found, remedy, err := s.DemoAccess(ctx)
-	if err != nil || found == "" {
-		return err
-	}
-	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but %s; %s",
-		s.Settings.Env, found, remedy)}
-}
-
 // warnOfMissingKeys says in the log which keys stored values name that this process does not have:
 // what these encrypted opens nowhere, and subscriptions stop one by one as they meet that.
 func (s *Services) warnOfMissingKeys(ctx context.Context) {
@@ -126,11 +111,17 @@ func (s *Services) ensureEnvironment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found != nil && s.settled.Load() {
+	if found != nil && (s.settled.Load() || *found != string(s.Settings.Env)) {
 		return sameEnvironment(s.Settings.Env, *found)
 	}
-	if err := s.refuseDemo(ctx); err != nil {
+	who, remedy, err := s.DemoAccess(ctx)
+	if err != nil {
 		return err
+	}
+	if who != "" {
+		return config.Errors{
+			fmt.Sprintf("DRAWBRIDGE_ENV is %s, but %s; %s", s.Settings.Env, who, remedy),
+		}
 	}
 	recorded, err := s.Restored.RecordEnvironment(ctx, string(s.Settings.Env))
 	if err != nil {
