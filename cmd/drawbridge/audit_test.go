@@ -188,16 +188,19 @@ func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 		},
 		{
 			`UPDATE subscriptions SET rate = 3`, "subscription update --name North " + hook,
-			map[string]any{"rate": 3.0}, map[string]any{"rate": 3.0},
+			map[string]any{"rate": 3.0},
+			map[string]any{"rate": 3.0},
 		},
 		{
 			`UPDATE subscriptions SET rate = 4`, "subscription pause " + hook,
-			map[string]any{"rate": 4.0}, map[string]any{"rate": 4.0},
+			map[string]any{"rate": 4.0},
+			map[string]any{"rate": 4.0},
 		},
 		{
 			`UPDATE subscriptions SET version = version + 5`,
 			"subscription restore --version 1 " + hook,
-			map[string]any{"version": 8.0}, nil,
+			map[string]any{"version": 8.0},
+			nil,
 		},
 	} {
 		tx, err := db.BeginTxx(t.Context(), nil)
