@@ -79,12 +79,9 @@ func (e *endpoints) client(users int) *http.Client {
 type receivers struct {
 	*endpoints
 
-	// arrived is told what came and when its head had been read.
-	arrived func(at time.Time, body []byte)
+	scene scene
 	// count is how many came with the right signature, refused how many not.
 	count, refused atomic.Int64
-	// delay is how long answers take.
-	delay time.Duration
 }
 
 // scene says where deliveries go.
@@ -93,7 +90,7 @@ type scene struct {
 	endpoints int
 	// answer is how long the endpoints take, 0 for at once.
 	answer time.Duration
-	// arrived is told of each arrival; it may be nil.
+	// arrived is told what came and when its head had been read; it may be nil.
 	arrived func(at time.Time, body []byte)
 	// borrowers are prepared, each with an application whose events go to one of the
 	// endpoints in turn.
@@ -118,7 +115,7 @@ func schemeName(secured bool) string {
 
 // newReceivers opens the endpoints of a scene.
 func newReceivers(open *ends, s scene) *receivers {
-	r := &receivers{arrived: s.arrived, delay: s.answer}
+	r := &receivers{scene: s}
 	r.endpoints = listen(s.endpoints, s.secured, r)
 	open.add(r.close)
 	return r
@@ -137,13 +134,13 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "the signature does not match", http.StatusUnauthorized)
 		return
 	}
-	if r.arrived != nil {
-		r.arrived(at, body)
+	if r.scene.arrived != nil {
+		r.scene.arrived(at, body)
 	}
 	r.count.Add(1)
-	if r.delay > 0 {
+	if r.scene.answer > 0 {
 		select {
-		case <-time.After(r.delay):
+		case <-time.After(r.scene.answer):
 		case <-request.Context().Done():
 		}
 	}

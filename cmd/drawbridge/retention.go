@@ -93,7 +93,10 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 		var report removedJSON
 		report.Report, err = s.Retention.Run(env.ctx)
 		if err == nil && !report.Busy {
-			report.RequestDays, err = env.dropRequests(s)
+			var kept retention.Settings
+			if kept, err = s.Retention.Settings(env.ctx); err == nil {
+				report.RequestDays, err = s.Requests.Drop(env.ctx, kept.RequestCutoff(s.DB.Now()))
+			}
 		}
 		removed := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
 			report.RequestDays + len(report.Months)
@@ -113,15 +116,6 @@ type removedJSON struct {
 	retention.Report
 	// RequestDays counts days of the log of API requests.
 	RequestDays int `json:"api_request_days"`
-}
-
-// dropRequests removes the days of the request log that are due and counts them.
-func (env *environment) dropRequests(s *app.Services) (int, error) {
-	settings, err := s.Retention.Settings(env.ctx)
-	if err != nil {
-		return 0, err
-	}
-	return s.Requests.Drop(env.ctx, settings.RequestCutoff(s.DB.Now()))
 }
 
 func (report removedJSON) print(w io.Writer) {

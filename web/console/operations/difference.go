@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drawbridge/views/operations"
@@ -82,20 +83,19 @@ func spread(fields map[string]string, name string, value any, depth int) {
 
 // fieldText is a value as people read it: text without quotes, the rest as JSON.
 func fieldText(name string, value any) string {
-	last := name[strings.LastIndex(name, ".")+1:]
+	hidden := secretFields[name[strings.LastIndex(name, ".")+1:]]
 	switch value := value.(type) {
 	case nil:
 		return "none"
+	case bool:
+		return strconv.FormatBool(value)
 	case string:
-		if secretFields[last] && value != "" {
-			return hiddenValue
+		if !hidden || value == "" {
+			return value
 		}
-		return value
 	}
-	if secretFields[last] {
-		if _, isWord := value.(bool); !isWord {
-			return hiddenValue
-		}
+	if hidden {
+		return hiddenValue
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
