@@ -61,9 +61,7 @@ var operations = []operation{
 					uid, t.product),
 			}
 		},
-		inProcess: func(
-			h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string,
-		) error {
+		inProcess: func(h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string) error {
 			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				_, err := h.Applications.AcceptOffer(ctx, tx, t.caller(),
 					application.Acceptance{ApplicationUID: uid, ProductUID: t.product})
@@ -77,9 +75,7 @@ var operations = []operation{
 		request: func(_ tenant, uid uuid.UUID) call {
 			return call{method: http.MethodGet, path: "/v2/loan/" + uid.String()}
 		},
-		inProcess: func(
-			h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string,
-		) error {
+		inProcess: func(h *harness, ctx context.Context, t tenant, uid uuid.UUID, _ string) error {
 			_, err := h.Loans.Get(ctx, t.caller(), uid)
 			return err
 		},

@@ -54,8 +54,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	var open ends
 	defer open.run(&err)
 	b.say("a backlog of %d deliveries", waiting)
-	set, err := b.stage(ctx, &open,
-		scene{endpoints: b.sizes.endpoints, borrowers: backlogBorrowers})
+	set, err := b.stage(ctx, &open, scene{endpoints: b.sizes.endpoints, borrowers: backlogBorrowers})
 	if err != nil {
 		return drained{}, err
 	}

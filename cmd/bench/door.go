@@ -93,9 +93,7 @@ type doorway struct {
 }
 
 // openDoor starts the program beside one endpoint and prepares n applications for it.
-func (b *bench) openDoor(
-	ctx context.Context, open *ends, secured bool, n int,
-) (*doorway, error) {
+func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (*doorway, error) {
 	d := &doorway{cluster: b.cluster, arrivals: newMoments()}
 	set, err := b.stage(ctx, open,
 		scene{endpoints: 1, secured: secured, arrived: d.arrivals.noteArrival})

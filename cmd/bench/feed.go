@@ -171,9 +171,7 @@ func (h *harness) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (i
 }
 
 // follower connects a client of these merchants.
-func (a *apiRun) follower(
-	ctx context.Context, open *ends, merchants []uuid.UUID,
-) (*caller, error) {
+func (a *apiRun) follower(ctx context.Context, open *ends, merchants []uuid.UUID) (*caller, error) {
 	return a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
 		return a.harness.Partners.CreateClient(ctx, tx, partner.NewClient{
 			PartnerUID: a.owner.partner, MerchantUIDs: merchants, Group: len(merchants) > 1,

@@ -130,9 +130,7 @@ type slowPage struct {
 	Took    float64 `json:"took_ms"`
 }
 
-func newListFigure(
-	path string, took map[string][]time.Duration, bound time.Duration,
-) listFigure {
+func newListFigure(path string, took map[string][]time.Duration, bound time.Duration) listFigure {
 	f := listFigure{Path: path, Addresses: len(took), bound: bound}
 	var all []time.Duration
 	for address, times := range took {

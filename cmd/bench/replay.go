@@ -40,9 +40,7 @@ const cooldown = 5 * time.Millisecond
 
 // newScript makes a script of what was recorded when the operation ran for the
 // subject. Identifiers among known stay what they are.
-func newScript(
-	db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID,
-) (*script, error) {
+func newScript(db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID) (*script, error) {
 	if len(steps) == 0 {
 		return nil, errors.New("the operation sent nothing to the database")
 	}
@@ -256,9 +254,7 @@ type recordedConn struct {
 }
 
 // BeginTx begins a transaction.
-func (c *recordedConn) BeginTx(
-	ctx context.Context, options driver.TxOptions,
-) (driver.Tx, error) {
+func (c *recordedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	c.recorder.note(step{action: begins})
 	tx, err := c.conn.BeginTx(ctx, options)
 	return &recordedTx{Tx: tx, recorder: c.recorder}, err

@@ -110,8 +110,7 @@ func (r *report) print(out io.Writer) error {
 		if line.Section == last.Section && line.Name == last.Name {
 			name, value = "", ""
 		}
-		t.line(name, value, quantity(line.Floor, line.Unit), digits(line.Ratio), line.FloorName,
-			line.Aim)
+		t.line(name, value, quantity(line.Floor, line.Unit), digits(line.Ratio), line.FloorName, line.Aim)
 		last = line
 	}
 	return t.Flush()

@@ -147,8 +147,7 @@ func (cmd bulkListCmd) Run(env *environment) error {
 	case "", bulk.StateDraft, bulk.StateRunning, bulk.StatePaused, bulk.StateCancelled,
 		bulk.StateFinished:
 	default:
-		env.refusef("--state is %q; it must be draft, running, paused, cancelled or finished",
-			cmd.State)
+		env.refusef("--state is %q; it must be draft, running, paused, cancelled or finished", cmd.State)
 	}
 	return rowsOf("bulk_resends", newBulkJSON,
 		"BULK RE-SEND\tCREATED\tSTATE\tSCOPE\tDELIVERIES", printBulkLine).page(env, cmd.listFlags,
@@ -331,9 +330,7 @@ func (cmd bulkCreateCmd) scope(env *environment) bulk.Scope {
 }
 
 // ranged is the scope of a recovery or a replay.
-func (cmd bulkCreateCmd) ranged(
-	env *environment, filter delivery.Filter,
-) bulk.Scope {
+func (cmd bulkCreateCmd) ranged(env *environment, filter delivery.Filter) bulk.Scope {
 	switch {
 	case cmd.Recover && cmd.Replay:
 		env.refusef("choose --recover or --replay, not both")

@@ -234,9 +234,7 @@ func (env *environment) patiently(do func() error) error {
 }
 
 // services wires the services over an open database.
-func (env *environment) services(
-	settings config.Config, db *postgres.DB,
-) (*app.Services, error) {
+func (env *environment) services(settings config.Config, db *postgres.DB) (*app.Services, error) {
 	keys, err := keyring(settings)
 	if err != nil {
 		return nil, err

@@ -47,9 +47,7 @@ func (env *environment) print(asJSON bool, out output) error {
 }
 
 // show prints what is loaded from the services.
-func (env *environment) show(
-	asJSON bool, load func(s *app.Services) (output, error),
-) error {
+func (env *environment) show(asJSON bool, load func(s *app.Services) (output, error)) error {
 	return env.withServices(func(s *app.Services) error {
 		out, err := load(s)
 		if err != nil {

@@ -123,9 +123,7 @@ func (environmentCmd) Help() string {
 
 // withRecord opens the database of any environment, as it is. Nothing is migrated and no key is
 // made there: the settings may not be the database's.
-func (env *environment) withRecord(
-	do func(db *postgres.DB, record *restore.Service) error,
-) error {
+func (env *environment) withRecord(do func(db *postgres.DB, record *restore.Service) error) error {
 	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
 		return env.patiently(func() error { return do(db, &restore.Service{DB: db}) })
 	})

@@ -263,8 +263,7 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	) (done, error) {
 		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings,
 			cliActor)
-		return did(subscriptionEntry("create", "", nil, created),
-			subscriptionOutput(created, value)), err
+		return did(subscriptionEntry("create", "", nil, created), subscriptionOutput(created, value)), err
 	})
 }
 

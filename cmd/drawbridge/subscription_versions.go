@@ -140,8 +140,7 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		)
 		made.notes = rotationNotes(before, restored.Subscription, restored.Secret, tx.Now)
 		if restored.SecretKept {
-			made.notes = append(made.notes,
-				"the secret in force was kept: versions have none of their own")
+			made.notes = append(made.notes, "the secret in force was kept: versions have none of their own")
 		}
 		return made, err
 	})

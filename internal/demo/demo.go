@@ -205,8 +205,7 @@ func (d *demo) loadUsers(data *Data) error {
 		return err
 	}
 	for _, wanted := range Users {
-		data.Users = append(data.Users,
-			User{Email: wanted.Email, Role: wanted.Role, Password: Password})
+		data.Users = append(data.Users, User{Email: wanted.Email, Role: wanted.Role, Password: Password})
 		if slices.ContainsFunc(users, func(u operator.User) bool { return u.Email == wanted.Email }) {
 			works, err := d.Operators.Accepts(d.ctx, wanted.Email, Password)
 			if err != nil {

@@ -209,9 +209,7 @@ func (f *Feature) delivered(
 
 // figures are the three headlines of the time chosen, each against the week before.
 // Of what was delivered, the first count is of the time, the second of the week before.
-func figures(
-	steps, before []health.TrafficStep, chosen span, counts [2]int,
-) []operations.Figure {
+func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []operations.Figure {
 	sum, was := sumOf(steps), sumOf(before)
 	against := func(value string) string {
 		if value == "–" || value == "0" {

@@ -173,8 +173,7 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 	form.Change = action.Change{
 		Done: "Saved. The next run keeps things for that long.",
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			before, after, err := f.Retention.SaveSettings(
-				request, tx, wanted, page.User(ctx).Email)
+			before, after, err := f.Retention.SaveSettings(request, tx, wanted, page.User(ctx).Email)
 			if now := retentionWords(before); err == nil && seen != now {
 				err = action.Overtaken(seen, now)
 			}
@@ -246,8 +245,7 @@ func (f *Feature) healthSettings() action.Spec {
 						if err := errs.Err(); err != nil {
 							return operator.Outcome{}, err
 						}
-						before, err := f.Webhooks.Health.SaveSettings(
-							request, tx, wanted, page.User(ctx).Email)
+						before, err := f.Webhooks.Health.SaveSettings(request, tx, wanted, page.User(ctx).Email)
 						if is := healthWords(before); err == nil && seen != is {
 							err = action.Overtaken(seen, is)
 						}
