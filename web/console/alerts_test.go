@@ -233,6 +233,15 @@ func TestOverviewCountsWhatIsListed(t *testing.T) {
 			t.Errorf("%s: counts %q and leads to %s, want %s", query, got, listed, want)
 		}
 	}
+	_, err := r.DB.ExecContext(t.Context(), `
+		INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
+		                             last_seen_at)
+		SELECT gen_random_uuid(), 'mail_failed', 'mail/' || n, 'problem', 'refused', 1, now(), now()
+		  FROM generate_series(1, 1001) AS n`)
+	r.must(err)
+	if got := b.get(paths.Home).tile("Needs attention"); !strings.HasPrefix(got, "1,001") {
+		t.Errorf("1001 alerts are counted as %q", got)
+	}
 }
 
 // What failed is plotted by endpoint and by error on demand, under the time chosen.

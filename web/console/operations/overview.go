@@ -27,8 +27,6 @@ import (
 const (
 	// overviewAlerts is how many alerts the overview lists.
 	overviewAlerts = 6
-	// maxBadge is the highest number of alerts that it counts to.
-	maxBadge = 999
 	// overviewTimeout bounds what the overview may ask of the database.
 	overviewTimeout = 5 * time.Second
 	// overviewPause is how many looks for news a stream of the overview lets pass:
@@ -115,7 +113,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	waiting, err := f.Alerts.Count(ctx, open, maxBadge)
+	waiting, err := f.Alerts.Count(ctx, open, operations.MaxCount)
 	if err != nil {
 		return numbers, err
 	}
