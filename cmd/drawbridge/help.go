@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 )
 
 // examples of the commands that people ask about first, by the command's path.
@@ -215,6 +217,32 @@ func (env *environment) time(flag, text string) time.Time {
 	}
 	env.refusef("%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
 	return time.Time{}
+}
+
+// readSecret reads what is short from the standard input.
+func (env *environment) readSecret(what string) string {
+	if env.usageErr != nil {
+		return ""
+	}
+	const longest = 4096
+	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
+	if err != nil {
+		env.refuse(fmt.Errorf("reading the %s: %w", what, err))
+	}
+	return string(text)
+}
+
+// secretFlag is the secret that a flag gives, the zero value for none; - reads it
+// from the standard input, without its line end.
+func (env *environment) secretFlag(text string) secret.String {
+	if text != "-" {
+		return secret.New(text)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(env.readSecret("secret"), "\n"), "\r")
+	if line == "" {
+		env.refusef("--secret - needs a secret on the standard input")
+	}
+	return secret.New(line)
 }
 
 // webAddress checks an address that this machine shall call.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 )
@@ -76,5 +78,26 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 					printed.DurationMS, printed.Protocol, printed.TLSVersion)
 			}
 		}}, err
+	})
+}
+
+type subscriptionTestCmd struct {
+	UID   string `arg:"" help:"Subscription."`
+	Event string `default:"application.status.update" help:"Event kind of the sample." placeholder:"KIND"`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run sends a test event.
+func (cmd subscriptionTestCmd) Run(env *environment) error {
+	uid := env.uid("the subscription", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		delivery, err := s.Webhooks.Deliveries.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
+		return did(
+			entry("subscription.test", uid.String(), "",
+				map[string]any{"delivery_uid": delivery, "event": cmd.Event}),
+			output{map[string]any{"delivery_uid": delivery}, func(w io.Writer) {
+				fmt.Fprintf(w, "test delivery %s\n", delivery)
+			}},
+		), err
 	})
 }

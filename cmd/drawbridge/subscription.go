@@ -93,32 +93,6 @@ func (f subscriptionFlags) headers(env *environment) []sender.Header {
 	return headers
 }
 
-// readSecret reads what is short from the standard input.
-func (env *environment) readSecret(what string) string {
-	if env.usageErr != nil {
-		return ""
-	}
-	const longest = 4096
-	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
-	if err != nil {
-		env.refuse(fmt.Errorf("reading the %s: %w", what, err))
-	}
-	return string(text)
-}
-
-// secretFlag is the secret that a flag gives, the zero value for none; - reads it
-// from the standard input, without its line end.
-func (env *environment) secretFlag(text string) secret.String {
-	if text != "-" {
-		return secret.New(text)
-	}
-	line := strings.TrimSuffix(strings.TrimSuffix(env.readSecret("secret"), "\n"), "\r")
-	if line == "" {
-		env.refusef("--secret - needs a secret on the standard input")
-	}
-	return secret.New(line)
-}
-
 // headerJSON is a custom header as commands print it.
 type headerJSON struct {
 	Name string `json:"name"`
@@ -424,26 +398,5 @@ func (cmd subscriptionShowCmd) enter(env *environment, action string, to transit
 		changed, err := to(s.Webhooks.Subscriptions, env.ctx, tx, uid, cliActor)
 		return did(subscriptionEntry(action, "", &before, changed),
 			subscriptionOutput(changed, secret.String{})), err
-	})
-}
-
-type subscriptionTestCmd struct {
-	UID   string `arg:"" help:"Subscription."`
-	Event string `default:"application.status.update" help:"Event kind of the sample." placeholder:"KIND"`
-	JSON  bool   `name:"json" help:"Print one JSON document."`
-}
-
-// Run sends a test event.
-func (cmd subscriptionTestCmd) Run(env *environment) error {
-	uid := env.uid("the subscription", cmd.UID)
-	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		delivery, err := s.Webhooks.Deliveries.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
-		return did(
-			entry("subscription.test", uid.String(), "",
-				map[string]any{"delivery_uid": delivery, "event": cmd.Event}),
-			output{map[string]any{"delivery_uid": delivery}, func(w io.Writer) {
-				fmt.Fprintf(w, "test delivery %s\n", delivery)
-			}},
-		), err
 	})
 }
