@@ -140,6 +140,17 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 		}
 		d.wantAudited(t, change.action, change.before, change.after)
 	}
+	// However an id is typed, its entries are found by it.
+	for line, uid := range map[string]any{
+		"delivery resend":                   sent[1]["delivery_uid"],
+		"product update --overdue-hours 20": list(t, data, "products")[0]["product_uid"],
+	} {
+		d.text(t, append(strings.Fields(line), strings.ToUpper(fmt.Sprint(uid)))...)
+		found := d.document(t, "audit", "list", "--subject", fmt.Sprint(uid))
+		if len(list(t, found, "entries")) != 1 {
+			t.Errorf("%s of %s in capitals left %v", line, uid, found)
+		}
+	}
 }
 
 // TestTheAuditLogSaysOnlyWhatChanged: a command that is repeated does nothing, and nothing is said.

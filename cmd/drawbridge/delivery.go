@@ -208,8 +208,8 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 		var err error
 		if len(uids) > 0 {
 			resent, err = s.Webhooks.Deliveries.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
-			for _, uid := range cmd.UIDs {
-				entries = append(entries, entry("delivery.resend", uid, cmd.Reason,
+			for _, uid := range uids {
+				entries = append(entries, entry("delivery.resend", uid.String(), cmd.Reason,
 					map[string]any{"delivery_uids": resent}))
 			}
 		} else {

@@ -68,7 +68,7 @@ func (cmd productUpdateCmd) Run(env *environment) error {
 	uid := env.uid("the product", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, after, err := s.Catalog.SetOverdueHours(env.ctx, tx, uid, cmd.OverdueHours)
-		return did(changeEntry("product.overdue", cmd.UID, "",
+		return did(changeEntry("product.overdue", after.UID, "",
 			map[string]any{"overdue_hours": before.OverdueHours},
 			map[string]any{"overdue_hours": after.OverdueHours}),
 			output{after, aligned(func(w io.Writer) { printProduct(w, after) })}), byFlags(err)
