@@ -86,14 +86,7 @@ func TestStatementsAreMadeOnce(t *testing.T) {
 	setup.Exec(t, `UPDATE merchants SET created_at = created_at - interval '9 days'`)
 
 	// Nobody can store a statement, so that both have composed them when the first one is stored.
-	hold, err := db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = hold.Rollback() }() // it has been by then, unless the test failed
-	if _, err := hold.ExecContext(t.Context(), `LOCK TABLE statements IN SHARE MODE`); err != nil {
-		t.Fatal(err)
-	}
+	hold := pgtest.Begin(t, db, `LOCK TABLE statements IN SHARE MODE`)
 	first, second := newClerk(t, db, key), newClerk(t, other, key)
 	if _, err := second.client.Insert(t.Context(), jobs.FreezeStatementsArgs{}, nil); err != nil {
 		t.Fatal(err)

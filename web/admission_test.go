@@ -16,6 +16,7 @@ import (
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -313,15 +314,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 		"DRAWBRIDGE_ROLES", "api,console").Furnish()
 	uid, other := s.Create(), s.NewAccount("Other")
 	theirs := s.CreateAs(other)
-	tx, err := s.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(),
-		`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid); err != nil {
-		t.Fatal(err)
-	}
+	tx := pgtest.Begin(t, s.DB, `SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid)
 	decide := apptest.Call{
 		Method: http.MethodPost, Path: "/v2/application/create-run-decision",
 		JSON: map[string]any{"thrive_application_uid": uid},
@@ -420,15 +413,7 @@ func TestCallsForEventsTakeSlots(t *testing.T) {
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
 		"DRAWBRIDGE_ROLES", "api,console").Furnish()
 	uid := s.Create()
-	tx, err := s.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(),
-		`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid); err != nil {
-		t.Fatal(err)
-	}
+	tx := pgtest.Begin(t, s.DB, `SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid)
 	var calls sync.WaitGroup
 	begin := func(call apptest.Call) {
 		calls.Go(func() {

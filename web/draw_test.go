@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -472,14 +473,7 @@ func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
-	tx, err := s.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), `SELECT 1 FROM loans FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := pgtest.Begin(t, s.DB, `SELECT 1 FROM loans FOR UPDATE`)
 	inFlight := func(want int) {
 		t.Helper()
 		waittest.Until(t, fmt.Sprintf("%d calls are in flight", want), func() bool {

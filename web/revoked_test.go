@@ -168,15 +168,7 @@ func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
 	uid := s.Loan("P100")
 	reader, _ := s.NewSibling(s.Home)
-	tx, err := s.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(),
-		`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid); err != nil {
-		t.Fatal(err)
-	}
+	tx := pgtest.Begin(t, s.DB, `SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid)
 	answers := make(chan apptest.Answer, 1)
 	go func() {
 		answer, err := s.Try(apptest.Call{

@@ -87,15 +87,8 @@ func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
 	h.Subscribe(t, nil)
-	stranger, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stranger.Rollback() }()
-	if _, err := stranger.ExecContext(t.Context(),
-		`UPDATE partners SET name = name || ' Ltd' WHERE partner_uid = $1`, h.Partner); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Begin(t, h.DB,
+		`UPDATE partners SET name = name || ' Ltd' WHERE partner_uid = $1`, h.Partner)
 	var uids []uuid.UUID
 	want := map[uuid.UUID]int64{}
 	for range 10 {

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 func TestAuthenticate(t *testing.T) {
@@ -328,14 +329,7 @@ func TestNotingUseNeverWaits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	issued := h.plain(t)
-	lock, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lock.Rollback() }()
-	if _, err := lock.Exec(`UPDATE clients SET rate_per_second = 3`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Begin(t, h.DB, `UPDATE clients SET rate_per_second = 3`)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

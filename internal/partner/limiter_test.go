@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // limited makes a client with its own rate and returns it as a caller.
@@ -236,13 +237,7 @@ func TestTakeEndsWithTheRequest(t *testing.T) {
 	limiter := &partner.Limiter{DB: h.DB}
 	caller := h.limited(t, 1, 5)
 	take(t, limiter, caller, 1)
-	row, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := row.Exec(`UPDATE rate_buckets SET tokens = tokens`); err != nil {
-		t.Fatal(err)
-	}
+	row := pgtest.Begin(t, h.DB, `UPDATE rate_buckets SET tokens = tokens`)
 	ctx, cancel := context.WithCancel(t.Context())
 	results := make(chan error, 3)
 	for range cap(results) { // one waits for the row, the others for the one

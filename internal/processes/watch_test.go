@@ -216,13 +216,7 @@ func TestWatch(t *testing.T) {
 // dearLook looks once while the jobs that run cannot be read for a second and a half.
 func (w *watched) dearLook(t *testing.T) {
 	t.Helper()
-	blocked, err := w.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := blocked.ExecContext(t.Context(), `LOCK TABLE river_job`); err != nil {
-		t.Fatal(err)
-	}
+	blocked := pgtest.Begin(t, w.DB, `LOCK TABLE river_job`)
 	var looking sync.WaitGroup
 	looking.Go(func() { w.look(t, 1) })
 	pgtest.WaitForLock(t, w.DB)

@@ -179,17 +179,10 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 	s := newSafe(t, 1)
 	uid := s.uids[0]
 	fresh := ring(t, s.new).Seal([]byte("rotated"), "subscriptions", "secret_sealed", uid.String())
-	tx, err := s.db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), `
+	tx := pgtest.Begin(t, s.db, `
 		UPDATE subscriptions
 		   SET secret_sealed = $2
-		 WHERE subscription_uid = $1`, uid, fresh); err != nil {
-		t.Fatal(err)
-	}
+		 WHERE subscription_uid = $1`, uid, fresh)
 	reports := make(chan reencrypt.Report, 1)
 	go func() {
 		report, err := s.service(t, s.new, s.old).Rotate(context.Background())
@@ -206,7 +199,7 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 		t.Errorf("report %+v", report)
 	}
 	var stored string
-	err = s.db.GetContext(t.Context(), &stored, `SELECT secret_sealed FROM subscriptions`)
+	err := s.db.GetContext(t.Context(), &stored, `SELECT secret_sealed FROM subscriptions`)
 	if err != nil || stored != fresh {
 		t.Errorf("the service's value was replaced: %v", err)
 	}

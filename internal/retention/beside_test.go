@@ -145,14 +145,7 @@ func TestFailuresAreMadeGoodBesideAnExchange(t *testing.T) {
 	event := a.record(held, old, "failed")
 	a.deliver(event, held, old, today, "retrying")
 	a.record(a.application(), old, "failed") // for which the month is worth removing
-	reader, err := a.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = reader.Rollback() }()
-	if _, err := reader.ExecContext(t.Context(), `SELECT count(*) FROM events`); err != nil {
-		t.Fatal(err)
-	}
+	reader := pgtest.Begin(t, a.DB, `SELECT count(*) FROM events`)
 	var running sync.WaitGroup
 	running.Go(func() {
 		if _, err := a.Run(t.Context()); err != nil {
@@ -186,14 +179,7 @@ func TestALongReadDelaysRetentionOnly(t *testing.T) {
 	a := newArchive(t)
 	application := a.application()
 	gone := a.record(application, today.AddDate(0, -16, 0), "failed")
-	reader, err := a.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = reader.Rollback() }()
-	if _, err := reader.ExecContext(t.Context(), `SELECT count(*) FROM events`); err != nil {
-		t.Fatal(err)
-	}
+	reader := pgtest.Begin(t, a.DB, `SELECT count(*) FROM events`)
 	reports := make(chan retention.Report, 1)
 	go func() {
 		report, err := a.Run(t.Context())
@@ -234,16 +220,9 @@ func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	for _, matter := range []string{"events", "attempts"} {
 		a.exec(`INSERT INTO retention_progress VALUES ($1, $2)`, matter, today.AddDate(0, -3, 0))
 	}
-	blocker, err := a.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = blocker.Rollback() }()
-	if _, err := blocker.ExecContext(t.Context(), `
+	blocker := pgtest.Begin(t, a.DB, `
 		INSERT INTO application_holds (application_uid, reason, placed_by, placed_at)
-		VALUES ($1, 'case 7', 'legal@lender.example', $2)`, application, today); err != nil {
-		t.Fatal(err)
-	}
+		VALUES ($1, 'case 7', 'legal@lender.example', $2)`, application, today)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

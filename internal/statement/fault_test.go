@@ -131,12 +131,7 @@ func TestFrozenWhileItIsRead(t *testing.T) {
 			w.due(0)
 			w.freeze()
 			w.due(1)
-			freezing, err := w.DB.BeginTxx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = freezing.Rollback() }()
-			freezing.MustExecContext(t.Context(), `LOCK TABLE statement_days`)
+			freezing := pgtest.Begin(t, w.DB, `LOCK TABLE statement_days`)
 			states := make(chan string)
 			go func() {
 				state, err := way.ask(w, statement.Query{

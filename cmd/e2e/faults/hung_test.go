@@ -23,6 +23,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
@@ -289,14 +290,7 @@ func TestLockedDatabase(t *testing.T) {
 			db := w.Open(t)
 			s := w.Serve("--roles", "api,console")
 			a := &asker{t, data, visit(t, s.URL)}
-			holding, err := db.BeginTxx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = holding.Rollback() }()
-			if _, err := holding.ExecContext(t.Context(), c.statement); err != nil {
-				t.Fatal(err)
-			}
+			holding := pgtest.Begin(t, db, c.statement)
 			a.refused(a.questions()[1])
 			if c.page {
 				a.refused(page)

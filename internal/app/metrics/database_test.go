@@ -133,21 +133,14 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 	want("backup_age_seconds", 0, 0)
 	want("wal_archive_failing", 0, 0)
 	want("xid_age", 1, 2e8)
-	open, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = open.Rollback() }()
-	if _, err := open.ExecContext(t.Context(), `SELECT pg_sleep(0.05)`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Begin(t, h.DB, `SELECT pg_sleep(0.05)`)
 	want("oldest_transaction_seconds", 0.05, 120)
 	worker := (&processes.Service{DB: h.DB}).New([]string{"worker"}, "dev")
 	if err := h.Processes.Beat(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
 	want("workers", 1, 1)
-	err = h.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
+	err := h.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
 		_, _, err := h.Restored.RecordBackup(t.Context(), tx)
 		return err
 	})
@@ -172,15 +165,7 @@ func exec(t *testing.T, db *postgres.DB, statement string, args ...any) {
 func TestScrapeBesideALockedTable(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	locking, err := db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = locking.Rollback() }() // the test's end, which nothing follows
-	if _, err := locking.ExecContext(t.Context(),
-		`LOCK TABLE emails IN ACCESS EXCLUSIVE MODE`); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Begin(t, db, `LOCK TABLE emails IN ACCESS EXCLUSIVE MODE`)
 	other := apptest.On(t, db)
 	answer := httptest.NewRecorder()
 	other.Metrics.Handler().ServeHTTP(

@@ -13,14 +13,7 @@ import (
 // is not removed.
 func Hold(t testing.TB, db *postgres.DB) {
 	t.Helper()
-	open, err := db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = open.Rollback() }) // the end of the context may have been first
-	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
-		t.Fatal(err)
-	}
+	Begin(t, db, `SELECT pg_current_xact_id()`)
 }
 
 // Blocks is how many blocks of the tables and their indexes a function reads that works over

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/webhooktest"
@@ -85,15 +86,8 @@ func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 	}
 	h.Publish(t)
 	jobs := h.Jobs(t)
-	tx, err := h.DB.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = tx.ExecContext(t.Context(),
+	tx := pgtest.Begin(t, h.DB,
 		`SELECT 1 FROM deliveries WHERE delivery_uid = $1 FOR UPDATE`, jobs[0].DeliveryUID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	done := make(chan error, len(jobs))
 	for _, job := range jobs {
 		go func() {
