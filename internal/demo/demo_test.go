@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"drawbridge/internal/demo"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -33,7 +32,7 @@ func TestHistory(t *testing.T) {
 		"failures that were made good": `SELECT count(*) FROM deliveries WHERE made_good_by IS NOT NULL`,
 		"tallies":                      `SELECT count(*) FROM subscription_hours`,
 	} {
-		if got := count(t, db, query); got == 0 {
+		if got := pgtest.Count(t, db, query); got == 0 {
 			t.Errorf("there is not %s", what)
 		}
 	}
@@ -60,25 +59,17 @@ func TestHistory(t *testing.T) {
 			SELECT count(*) FROM deliveries d JOIN deliveries o ON o.delivery_uid = d.resend_of
 			 WHERE o.made_good_by IS DISTINCT FROM d.delivery_uid`,
 	} {
-		if got := count(t, db, query); got != 0 {
+		if got := pgtest.Count(t, db, query); got != 0 {
 			t.Errorf("there is %s: %d", what, got)
 		}
 	}
 	const all = `SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM partners) +
 		(SELECT count(*) FROM attention_items) + (SELECT count(*) FROM bulk_resends)`
-	before := count(t, db, all)
+	before := pgtest.Count(t, db, all)
 	if err := demo.History(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if got := count(t, db, all); got != before {
+	if got := pgtest.Count(t, db, all); got != before {
 		t.Errorf("a second start made %d rows more", got-before)
 	}
-}
-
-func count(t *testing.T, db *postgres.DB, query string) (found int) {
-	t.Helper()
-	if err := db.GetContext(t.Context(), &found, query); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return found
 }

@@ -52,9 +52,7 @@ func (b *bench) newApplication(t testing.TB) uuid.UUID {
 
 func (b *bench) exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
-	if _, err := b.db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, b.db, statement, args...)
 }
 
 func (b *bench) inTx(t testing.TB, use func(tx *postgres.Tx) error) {

@@ -51,20 +51,14 @@ func newDesk(t testing.TB) *desk {
 
 func (d *desk) exec(t testing.TB, query string, args ...any) {
 	t.Helper()
-	if _, err := d.DB.Exec(query, args...); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, d.DB, query, args...)
 }
 
 func (d *desk) advance(by time.Duration) { d.micros.Add(by.Microseconds()) }
 
 func (d *desk) count(t testing.TB, table string) int {
 	t.Helper()
-	var count int
-	if err := d.DB.Get(&count, `SELECT count(*) FROM `+table); err != nil {
-		t.Fatal(err)
-	}
-	return count
+	return pgtest.Count(t, d.DB, `SELECT count(*) FROM `+table)
 }
 
 // request is keyed; what is asked for is told apart by content.

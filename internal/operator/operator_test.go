@@ -67,11 +67,7 @@ func (o *office) do(use func(ctx context.Context, tx *postgres.Tx) error) {
 
 func (o *office) count(query string) int {
 	o.Helper()
-	var count int
-	if err := o.DB.GetContext(o.Context(), &count, query); err != nil {
-		o.Fatal(err)
-	}
-	return count
+	return pgtest.Count(o, o.DB, query)
 }
 
 func TestRolesNest(t *testing.T) {

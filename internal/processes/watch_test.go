@@ -86,9 +86,7 @@ func (w *watched) look(t *testing.T, looks int) (rescued int64) {
 
 func (w *watched) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := w.DB.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, w.DB, statement, args...)
 }
 
 // job is the state of the only job, and how many runs it has had.

@@ -54,9 +54,7 @@ func (f *fetching) add(t *testing.T, count, priority int, ago time.Duration) {
 
 func (f *fetching) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := f.db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Exec(t, f.db, statement, args...)
 }
 
 // fetch takes up to so many jobs.

@@ -29,7 +29,7 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 	s := &safe{db: pgtest.New(t), old: secret.GenerateKey(), new: secret.GenerateKey()}
 	keys := ring(t, s.old)
 	partner, now := uuid.New(), time.Now()
-	exec(t, s.db, `INSERT INTO partners VALUES ($1, 'P', $2)`, partner, now)
+	pgtest.Exec(t, s.db, `INSERT INTO partners VALUES ($1, 'P', $2)`, partner, now)
 	for n := range subscriptions {
 		uid := uuid.New()
 		s.uids = append(s.uids, uid)
@@ -37,7 +37,7 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 			return keys.Seal([]byte(text), "subscriptions", column, uid.String())
 		}
 		headers := seal("headers_sealed", fmt.Sprint("headers ", n))
-		exec(t, s.db, `
+		pgtest.Exec(t, s.db, `
 			INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
 			                           previous_sealed, previous_until, headers_sealed, events,
 			                           all_merchants, state, created_at, updated_at)
@@ -45,7 +45,7 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 			uid, partner, seal("secret_sealed", fmt.Sprint("current ", n)),
 			seal("secret_sealed", fmt.Sprint("previous ", n)), headers, now)
 		for version := range 2 {
-			exec(t, s.db, `
+			pgtest.Exec(t, s.db, `
 				INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
 				                                   events, merchant_uids, change, changed_by, changed_at)
 				VALUES ($1, $2, 'https://x.example/', 'hmac', $3, '{all}', '{}', 'created', 'x', $4)`,
@@ -54,17 +54,17 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 	}
 	user := uuid.New()
 	s.user = user
-	exec(t, s.db, `INSERT INTO users (user_uid, email, name, role, password_hash, created_at)
+	pgtest.Exec(t, s.db, `INSERT INTO users (user_uid, email, name, role, password_hash, created_at)
 		VALUES ($1, 'a@b.example', 'A', 'admin', 'x', $2)`, user, now)
-	exec(t, s.db, `
+	pgtest.Exec(t, s.db, `
 		INSERT INTO second_factors (user_uid, secret_sealed, created_at)
 		VALUES ($1, $2, $3)`,
 		user, keys.Seal([]byte("factor"), "second_factors", "secret_sealed", user.String()), now)
-	exec(t, s.db, `
+	pgtest.Exec(t, s.db, `
 		INSERT INTO statement_keys (key_id, public_key, private_sealed, valid_from)
 		VALUES ('k', decode(repeat('00', 32), 'hex'), $1, $2)`,
 		keys.Seal([]byte("seed"), "statement_keys", "private_sealed", "k"), now)
-	exec(t, s.db, `
+	pgtest.Exec(t, s.db, `
 		INSERT INTO tls_certificates (name, data_sealed, updated_at) VALUES ('a.b', $1, $2)`,
 		keys.Seal([]byte("certificate"), "tls_certificates", "data_sealed", "a.b"), now)
 	return s
@@ -77,13 +77,6 @@ func ring(t *testing.T, keys ...string) *secret.Keyring {
 		t.Fatal(err)
 	}
 	return parsed
-}
-
-func exec(t *testing.T, db *postgres.DB, query string, args ...any) {
-	t.Helper()
-	if _, err := db.ExecContext(context.Background(), query, args...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *safe) service(t *testing.T, keys ...string) *reencrypt.Service {
@@ -154,9 +147,9 @@ func TestRotateNamesWhatItCannotOpen(t *testing.T) {
 	s := newSafe(t, 3)
 	third := secret.GenerateKey()
 	moved := ring(t, s.old).Seal([]byte("x"), "subscriptions", "secret_sealed", s.uids[1].String())
-	exec(t, s.db, `UPDATE subscriptions SET secret_sealed = $2 WHERE subscription_uid = $1`,
+	pgtest.Exec(t, s.db, `UPDATE subscriptions SET secret_sealed = $2 WHERE subscription_uid = $1`,
 		s.uids[0], moved)
-	exec(t, s.db, `UPDATE subscriptions SET headers_sealed = $2 WHERE subscription_uid = $1`,
+	pgtest.Exec(t, s.db, `UPDATE subscriptions SET headers_sealed = $2 WHERE subscription_uid = $1`,
 		s.uids[2],
 		ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
 	report := s.rotate(t, s.new, s.old)

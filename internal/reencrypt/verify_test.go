@@ -3,6 +3,8 @@ package reencrypt_test
 import (
 	"maps"
 	"testing"
+
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // TestVerifyOpensEverything has values under two keys, one that was moved to
@@ -13,7 +15,7 @@ func TestVerifyOpensEverything(t *testing.T) {
 	s := newSafe(t, subscriptions)
 	all := 5*subscriptions + 3
 	old, fresh := ring(t, s.old), ring(t, s.new)
-	exec(t, s.db, `UPDATE second_factors SET secret_sealed = $1`, fresh.Seal(
+	pgtest.Exec(t, s.db, `UPDATE second_factors SET secret_sealed = $1`, fresh.Seal(
 		[]byte("factor"), "second_factors", "secret_sealed", s.user.String()))
 	found, err := s.service(t, s.new, s.old).Verify(t.Context())
 	if err != nil || found.BrokenCount != 0 || len(found.Unknown) != 0 || !maps.Equal(found.Opened,
@@ -25,11 +27,11 @@ func TestVerifyOpensEverything(t *testing.T) {
 		!maps.Equal(found.Unknown, map[string]int{old.Current(): all - 1}) {
 		t.Errorf("with the new key alone: %+v, %v", found, err)
 	}
-	exec(t, s.db, `
+	pgtest.Exec(t, s.db, `
 		UPDATE subscriptions SET secret_sealed = (SELECT secret_sealed FROM subscriptions
 		                                           WHERE subscription_uid = $1)
 		 WHERE subscription_uid = $2`, s.uids[0], s.uids[1])
-	exec(t, s.db, `UPDATE tls_certificates SET data_sealed = 'plain'`)
+	pgtest.Exec(t, s.db, `UPDATE tls_certificates SET data_sealed = 'plain'`)
 	found, err = s.service(t, s.new, s.old).Verify(t.Context())
 	if err != nil || found.BrokenCount != 2 || len(found.Broken) != 2 ||
 		found.Broken[0] != "subscriptions.secret_sealed of "+s.uids[1].String() ||

@@ -50,18 +50,12 @@ func newArchive(t *testing.T) *archive {
 
 func (a *archive) exec(query string, args ...any) {
 	a.t.Helper()
-	if _, err := a.DB.ExecContext(context.Background(), query, args...); err != nil {
-		a.t.Fatal(err)
-	}
+	pgtest.Exec(a.t, a.DB, query, args...)
 }
 
 func (a *archive) count(query string, args ...any) int {
 	a.t.Helper()
-	var count int
-	if err := a.DB.GetContext(context.Background(), &count, query, args...); err != nil {
-		a.t.Fatal(err)
-	}
-	return count
+	return pgtest.Count(a.t, a.DB, query, args...)
 }
 
 func (a *archive) application() uuid.UUID {

@@ -11,6 +11,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -48,7 +49,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 	const inFlight = 40 // at most so many does a process send to one endpoint at a time
 	const heldOnes = `SELECT count(*) FROM deliveries WHERE held`
 	waittest.Within(t, time.Minute, "deliveries are held back", func() bool {
-		return int64(e2etest.Count(t, db, heldOnes)) >= added.Load()-inFlight
+		return int64(pgtest.Count(t, db, heldOnes)) >= added.Load()-inFlight
 	})
 	s.Kill()
 	var held []string
@@ -67,7 +68,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 	r.linger(0)
 	w.Serve()
 	waittest.Within(t, time.Minute, "what was held is delivered", func() bool {
-		return e2etest.Count(t, db, delivered+` AND delivery_uid = ANY ($1)`, pq.Array(held)) == len(held)
+		return pgtest.Count(t, db, delivered+` AND delivery_uid = ANY ($1)`, pq.Array(held)) == len(held)
 	})
 	for _, uid := range held {
 		if came := len(r.of(uid)) - before[uid]; came != 1 {
@@ -75,7 +76,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 		}
 	}
 	// Of what was under way nobody can know; of what was held back everything is known.
-	unknown := e2etest.Count(t, db, `
+	unknown := pgtest.Count(t, db, `
 		SELECT count(*)
 		  FROM attempts
 		 WHERE error_class = 'unknown'

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -42,11 +43,11 @@ func TestFaultBulkUnderKills(t *testing.T) {
 	}
 	db := w.Open(t)
 	waittest.Within(t, 20*time.Minute, "the re-send is finished", func() bool {
-		return e2etest.Count(t, db, `SELECT count(*) FROM bulk_resends WHERE state = 'finished'`) == 1
+		return pgtest.Count(t, db, `SELECT count(*) FROM bulk_resends WHERE state = 'finished'`) == 1
 	})
 	took := time.Since(began)
 	w.JSON(&bulk, "bulk", "show", bulk.UID.String())
-	if again := e2etest.Count(t, db, `
+	if again := pgtest.Count(t, db, `
 		SELECT count(DISTINCT resend_of) FROM deliveries WHERE resend_of IS NOT NULL`); again != total {
 		t.Errorf("%d of %d deliveries were sent again", again, total)
 	}

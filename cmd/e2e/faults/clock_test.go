@@ -19,6 +19,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -215,7 +216,7 @@ func checkTimes(t *testing.T, w *e2etest.Harness, began time.Time) {
 		"events": "occurred_at", "deliveries": "created_at", "attempts": "started_at",
 		"emails": "created_at", "tasks": "created_at", "audit_log": "at", "user_sessions": "started_at",
 	} {
-		off := e2etest.Count(t, db, fmt.Sprintf(`
+		off := pgtest.Count(t, db, fmt.Sprintf(`
 			SELECT count(*) FROM %s WHERE %s < $1 OR %s > $2`, table, column, column),
 			began.Add(-5*time.Minute), time.Now().Add(5*time.Minute))
 		if off > 0 {

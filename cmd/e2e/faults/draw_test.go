@@ -20,6 +20,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
@@ -281,7 +282,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	db := w.Open(t)
 	checkLoans(t, db, loans)
 	waitUntilSettled(t, db, 2*time.Minute)
-	drawEvents := e2etest.Count(t, db, `
+	drawEvents := pgtest.Count(t, db, `
 		SELECT count(*)
 		  FROM deliveries d JOIN events e ON e.event_uid = d.event_uid
 		  JOIN applications a ON a.application_uid = e.application_uid
@@ -354,7 +355,7 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 // tellsOf reads what the API and the console say of one of the loans.
 func (b *borrowers) tellsOf(w *e2etest.Harness, db *postgres.DB) {
 	b.t.Helper()
-	uid := e2etest.Value[string](b.t, db, `
+	uid := pgtest.Value[string](b.t, db, `
 		SELECT application_uid FROM applications WHERE external_reference LIKE 'draws-%' LIMIT 1`)
 	var loan struct {
 		Amount        string            `json:"loan_amount"`

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -76,7 +76,7 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 			}
 			numbers[one.number] = true
 		}
-		if e2etest.Count(t, db, `SELECT count(*) FROM deliveries WHERE delivery_uid = $1`, uid) == 0 {
+		if pgtest.Count(t, db, `SELECT count(*) FROM deliveries WHERE delivery_uid = $1`, uid) == 0 {
 			unknown++
 		}
 	}
@@ -85,7 +85,7 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 		"%d deliveries came that are not known", len(titles), len(titles)-len(kept),
 		u.gone.Sub(oldest).Round(time.Millisecond), u.gone.Sub(cut).Round(time.Millisecond),
 		again, unknown)
-	if missing := e2etest.Count(t, db, `
+	if missing := pgtest.Count(t, db, `
 		SELECT count(*) FROM tasks t
 		 WHERE NOT EXISTS (SELECT 1 FROM events e
 		                    WHERE e.kind = 'task.created'

@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -139,7 +140,7 @@ func (u *underLoad) nothingLost() *postgres.DB {
 	}
 	checkLoans(t, db, loans)
 	u.repeatAll()
-	ended := e2etest.Count(t, db, `
+	ended := pgtest.Count(t, db, `
 		SELECT count(*)
 		  FROM deliveries d JOIN applications a USING (application_uid)
 		 WHERE a.external_reference LIKE 'draws-%'
@@ -187,7 +188,7 @@ func TestFaultSwitchover(t *testing.T) {
 	promoted := u.nothingLost()
 	const attempts = `SELECT count(*) FROM attempts`
 	waittest.Within(t, time.Minute, "the old primary has what the new one has", func() bool {
-		return e2etest.Count(t, demoted, attempts) == e2etest.Count(t, promoted, attempts)
+		return pgtest.Count(t, demoted, attempts) == pgtest.Count(t, promoted, attempts)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -119,13 +120,13 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	l.use(api)
 	db := w.Open(t)
 	waittest.Within(t, time.Minute, "the demo's events are in the feed", func() bool {
-		return e2etest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
+		return pgtest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
 	start, err := l.read(t.Context(), "after=latest")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := e2etest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
+	before := pgtest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
 
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -148,9 +149,9 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	loading.Wait()
 	waitUntilSettled(t, db, 5*time.Minute)
 	waittest.Within(t, time.Minute, "the events are in the feed", func() bool {
-		return e2etest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
+		return pgtest.Count(t, db, `SELECT count(*) FROM outbox`) == 0
 	})
-	all := e2etest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
+	all := pgtest.Count(t, db, `SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
 	waittest.Within(t, time.Minute, "anyone who follows the feed has them", func() bool {
 		return fed.size() >= all
 	})

@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -41,15 +42,15 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	l.createTasks(20)
 	const alerts = `SELECT count(*) FROM attention_items WHERE kind = 'mail_refused' AND closed_at `
 	waittest.Within(t, e2etest.MailPatience, "every mail waits, and there is one alert", func() bool {
-		return e2etest.Count(t, db, `SELECT count(*) FROM emails
+		return pgtest.Count(t, db, `SELECT count(*) FROM emails
 		                      WHERE state = 'queued' AND waits_for = ''`) == 0 &&
-			e2etest.Count(t, db, alerts+`IS NULL`) == 1
+			pgtest.Count(t, db, alerts+`IS NULL`) == 1
 	})
-	if got := e2etest.Count(t, db, `SELECT count(*) FROM emails
+	if got := pgtest.Count(t, db, `SELECT count(*) FROM emails
 		WHERE state NOT IN ('queued', 'suppressed') OR attempt_count > refusals`); got != 0 {
 		t.Errorf("%d mails ended or used up a try", got)
 	}
-	waiting := e2etest.Count(t, db, `SELECT count(*) FROM emails WHERE state = 'queued'`)
+	waiting := pgtest.Count(t, db, `SELECT count(*) FROM emails WHERE state = 'queued'`)
 	if got := int(asked.Load()); got >= waiting+10 {
 		t.Errorf("%d mails waited, and the relay was asked %d times", waiting, got)
 	}
@@ -60,13 +61,13 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Within(t, e2etest.MailPatience, "every mail is sent, the alert closed", func() bool {
-		return e2etest.Count(t, db, `SELECT count(*) FROM emails WHERE state = 'sent'`) == waiting &&
-			e2etest.Count(t, db, alerts+`IS NULL`) == 0
+		return pgtest.Count(t, db, `SELECT count(*) FROM emails WHERE state = 'sent'`) == waiting &&
+			pgtest.Count(t, db, alerts+`IS NULL`) == 0
 	})
 	if sent, failed := checkMails(t, db, relay); sent != waiting || failed != 0 {
 		t.Errorf("%d were sent and %d failed, of %d", sent, failed, waiting)
 	}
-	if got := e2etest.Count(t, db, alerts+`IS NOT NULL`); got != 1 {
+	if got := pgtest.Count(t, db, alerts+`IS NOT NULL`); got != 1 {
 		t.Errorf("%d alerts", got)
 	}
 }
@@ -112,7 +113,7 @@ func TestWelcomeComesFirst(t *testing.T) {
 	subjects := map[string][]string{}
 	const queued = `SELECT count(*) FROM emails WHERE state = 'queued'`
 	waittest.Within(t, e2etest.MailPatience, "every mail is sent", func() bool {
-		return e2etest.Count(t, db, queued) == 0
+		return pgtest.Count(t, db, queued) == 0
 	})
 	for _, message := range relay.Messages() {
 		subjects[message.To] = append(subjects[message.To],

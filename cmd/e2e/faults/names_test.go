@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
@@ -199,7 +200,7 @@ func TestFaultSlowNames(t *testing.T) {
 	if got := receivers["slow"].deliveries(); got != events {
 		t.Errorf("%d of %d deliveries came by the slow name", got, events)
 	}
-	uid := e2etest.Value[string](t, db,
+	uid := pgtest.Value[string](t, db,
 		`SELECT delivery_uid FROM deliveries WHERE state = 'failed' LIMIT 1`)
 	visit(t, s.URL).says(at(paths.Delivery, uid), "3 attempts of at most 3",
 		"ime ran out while the name was looked up")

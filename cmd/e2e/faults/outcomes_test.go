@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/processes"
 	"drawbridge/internal/waittest"
 )
@@ -127,7 +128,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	stopper := w.Open(t)
 	var tx *sqlx.Tx
 	waittest.Within(t, time.Minute, "much is taken and little sent", func() bool {
-		if e2etest.Count(t, db, running) < taken {
+		if pgtest.Count(t, db, running) < taken {
 			return false
 		}
 		// From here on it begins what it can, and can give none of the others back.
@@ -138,7 +139,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e2etest.Count(t, db, running) >= taken {
+		if pgtest.Count(t, db, running) >= taken {
 			return true
 		}
 		if err := tx.Rollback(); err != nil {
@@ -158,18 +159,18 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Within(t, time.Minute, "what it asked the database for is done", func() bool {
-		return e2etest.Count(t, db, `
+		return pgtest.Count(t, db, `
 			SELECT count(*)
 			  FROM pg_stat_activity
 			 WHERE datname = current_database()
 			   AND pid <> pg_backend_pid()`) == 0
 	})
-	dead := e2etest.Value[string](t, db, `
+	dead := pgtest.Value[string](t, db, `
 		SELECT DISTINCT attempted_by[array_upper(attempted_by, 1)]
 		  FROM river_job
 		 WHERE state = 'running' AND queue = 'webhook'`)
-	begun := e2etest.Count(t, db, begunOnes)
-	if left := e2etest.Count(t, db, running); begun == 0 || begun >= left {
+	begun := pgtest.Count(t, db, begunOnes)
+	if left := pgtest.Count(t, db, running); begun == 0 || begun >= left {
 		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
 	}
 	release()
@@ -179,7 +180,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	sent := time.Since(heir)
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
 	waittest.Within(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
-		return e2etest.Count(t, db, `
+		return pgtest.Count(t, db, `
 			SELECT count(*)
 			  FROM river_job
 			 WHERE attempted_by[array_upper(attempted_by, 1)] = $1
@@ -201,12 +202,12 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if found.unknown == 0 || found.unknown > begun {
 		t.Errorf("%d attempts were begun and %d are unknown", begun, found.unknown)
 	}
-	late := e2etest.Count(t, db, `
+	late := pgtest.Count(t, db, `
 		SELECT count(*) FROM attempts WHERE error_class = 'unknown' AND started_at > $1`, killed)
 	if late > 0 {
 		t.Errorf("%d unknown attempts show when they were found", late)
 	}
-	if left := e2etest.Count(t, db, begunOnes); left > 0 {
+	if left := pgtest.Count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
 	t.Logf("%d begun; %+v, sent %s and taken over %s after the next start, settled %s after the kill",
@@ -226,7 +227,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 	l.use(w.Serve("--roles", "api"))
 	l.getKnown(db, w.Serve("--roles", "worker"), w.Serve("--roles", "worker"))
 	release, before := r.hold(), r.deliveries()
-	ended := e2etest.Count(t, db, `SELECT count(*) FROM attempts`)
+	ended := pgtest.Count(t, db, `SELECT count(*) FROM attempts`)
 	l.createTasks(tasks)
 	waittest.Within(t, time.Minute, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
@@ -245,7 +246,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 		case <-over:
 			watching = false
 		case <-time.After(100 * time.Millisecond):
-			if gone := e2etest.Count(t, db, `SELECT count(*) FROM attempts`) - ended; gone > 0 {
+			if gone := pgtest.Count(t, db, `SELECT count(*) FROM attempts`) - ended; gone > 0 {
 				t.Fatalf("%d attempts ended while their requests are answered", gone)
 			}
 		}

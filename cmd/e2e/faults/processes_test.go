@@ -9,6 +9,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -25,7 +26,7 @@ func committed(t *testing.T, db *postgres.DB, titles []string) []string {
 	t.Helper()
 	var found []string
 	for _, title := range titles {
-		if e2etest.Count(t, db, `SELECT count(*) FROM tasks WHERE title = $1`, title) > 0 {
+		if pgtest.Count(t, db, `SELECT count(*) FROM tasks WHERE title = $1`, title) > 0 {
 			found = append(found, title)
 		}
 	}

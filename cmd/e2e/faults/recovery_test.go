@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/waittest"
 )
@@ -62,13 +63,13 @@ func TestPointInTimeRecovery(t *testing.T) {
 	draw(t, api, data, "middle") // which waits at the moment that is recovered
 	api.Stop()
 	db := w.Open(t)
-	moment := e2etest.Value[string](t, db, `SELECT clock_timestamp()::text`)
+	moment := pgtest.Value[string](t, db, `SELECT clock_timestamp()::text`)
 	worker := w.Serve("--roles", "worker")
 	waited, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(waited, "delivered")
 	worker.Stop()
 	w.JSON(new(any), "partner", "create", "--name", "Made By Mistake")
-	segment := e2etest.Value[string](t, db, `SELECT pg_walfile_name(pg_switch_wal())`)
+	segment := pgtest.Value[string](t, db, `SELECT pg_walfile_name(pg_switch_wal())`)
 	waittest.Within(t, time.Minute, "the log is archived", func() bool {
 		_, err := os.Stat(filepath.Join(archive, segment))
 		return err == nil

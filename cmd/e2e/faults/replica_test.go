@@ -13,6 +13,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
@@ -78,7 +79,7 @@ func (r *replicated) freeze() {
 	r.T.Helper()
 	r.tell(`SELECT pg_wal_replay_pause()`)
 	waittest.Within(r.T, time.Minute, "the standby stands still", func() bool {
-		return e2etest.Count(r.T, r.standby,
+		return pgtest.Count(r.T, r.standby,
 			`SELECT CASE pg_get_wal_replay_pause_state() WHEN 'paused' THEN 1 ELSE 0 END`) == 1
 	})
 }
@@ -100,8 +101,8 @@ func (r *replicated) published() {
 	r.T.Helper()
 	const head = `SELECT position FROM feed_head`
 	waittest.Within(r.T, time.Minute, "the events are in both feeds", func() bool {
-		return e2etest.Count(r.T, r.primary, `SELECT count(*) FROM outbox`) == 0 &&
-			e2etest.Count(r.T, r.primary, head) == e2etest.Count(r.T, r.standby, head)
+		return pgtest.Count(r.T, r.primary, `SELECT count(*) FROM outbox`) == 0 &&
+			pgtest.Count(r.T, r.primary, head) == pgtest.Count(r.T, r.standby, head)
 	})
 }
 
@@ -222,7 +223,7 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	l := newLoad(r.Harness, newRecordingReceiver(t, 1))
 	l.use(r.serve())
 	r.published()
-	before := e2etest.Count(t, r.primary, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
+	before := pgtest.Count(t, r.primary, `SELECT count(*) FROM feed WHERE kind = 'task.created'`)
 	start, err := l.read(t.Context(), "after=latest")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,7 @@ func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	}
 	loading.Wait()
 	r.published()
-	all := e2etest.Count(t, r.primary,
+	all := pgtest.Count(t, r.primary,
 		`SELECT count(*) FROM feed WHERE kind = 'task.created'`) - before
 	waittest.Within(t, time.Minute, "both who follow the feed have them", func() bool {
 		return asked.size() >= all && waited.size() >= all

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -150,7 +151,7 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	total := e2etest.Count(t, db, `
+	total := pgtest.Count(t, db, `
 		SELECT count(*)
 		  FROM events
 		 WHERE merchant_uid = (SELECT merchant_uid FROM applications WHERE application_uid = $1)`,

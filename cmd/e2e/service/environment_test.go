@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 	"drawbridge/migrations"
 )
@@ -81,7 +82,7 @@ func TestAShellWithoutSettingsLeavesProductionAlone(t *testing.T) {
 	if err != nil || len(missing) != 1 || missing[0] != newest {
 		t.Errorf("the schema lacks %q, want %s (%v)", missing, newest, err)
 	}
-	rows := e2etest.Count(t, db, `
+	rows := pgtest.Count(t, db, `
 		SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM clients) +
 		       (SELECT count(*) FROM audit_log)`)
 	if rows != 0 {

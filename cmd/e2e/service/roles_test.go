@@ -70,7 +70,7 @@ func TestServiceOwnsNothing(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if e2etest.Count(t, db, `SELECT count(*) FROM pg_class WHERE relname = $1`, partition) != 1 {
+	if pgtest.Count(t, db, `SELECT count(*) FROM pg_class WHERE relname = $1`, partition) != 1 {
 		t.Error("the missing partition was not made")
 	}
 	if s.Stop() != 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
 
@@ -29,7 +30,7 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 	command := regexp.MustCompile(`(?m)^ *curl (?:.*\\\n)*.*$`).FindString(server.Logged())
 	const settled = `SELECT count(*) FROM deliveries
 		WHERE event = 'disbursement.funding.settled' AND state = 'delivered'`
-	before := e2etest.Count(t, db, settled)
+	before := pgtest.Count(t, db, settled)
 	for range 2 {
 		answer, err := exec.CommandContext(t.Context(), "bash", "-c", command+" --silent --fail").Output()
 		if err != nil || !strings.Contains(string(answer), `"statusCode":201`) {

@@ -146,16 +146,13 @@ func do[T any](
 // Exec runs a statement.
 func (h *Harness) Exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
-	_, err := h.DB.ExecContext(t.Context(), statement, args...)
-	must(t, err)
+	pgtest.Exec(t, h.DB, statement, args...)
 }
 
 // Count runs a query for one number.
 func (h *Harness) Count(t testing.TB, query string, args ...any) int {
 	t.Helper()
-	var count int
-	must(t, h.DB.GetContext(t.Context(), &count, query, args...))
-	return count
+	return pgtest.Count(t, h.DB, query, args...)
 }
 
 // Work makes the attempts that are in the queue, as the workers would.

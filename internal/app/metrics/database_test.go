@@ -49,7 +49,7 @@ func gauge(t *testing.T, db *postgres.DB, name string) float64 {
 func TestOverdueLeavesOutWhatWaitsOnPurpose(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
-	exec(t, h.DB, `
+	pgtest.Exec(t, h.DB, `
 		INSERT INTO deliveries (delivery_uid, event_uid, subscription_uid, event, status, state, event_at,
 		                        next_attempt_at, created_at, queued)
 		VALUES ($1, $1, $1, 'task.created', 'Pending', 'pending', now(), now() - interval '1 hour',
@@ -72,7 +72,7 @@ func TestOverdueLeavesOutWhatWaitsOnPurpose(t *testing.T) {
 		{"paused", `UPDATE deliveries SET held = false, parked = true`, false},
 	} {
 		if one.change != "" {
-			exec(t, h.DB, one.change)
+			pgtest.Exec(t, h.DB, one.change)
 		}
 		age := gauge(t, h.DB, `drawbridge_deliveries_overdue_seconds{state="pending"}`) +
 			gauge(t, h.DB, `drawbridge_deliveries_overdue_seconds{state="retrying"}`)
@@ -98,7 +98,7 @@ func TestScrapeTellsTheOldestDraw(t *testing.T) {
 		}
 	}
 	want("at first", "FUNDING_REQUESTED", 2, 0)
-	exec(t, h.DB, `
+	pgtest.Exec(t, h.DB, `
 		UPDATE disbursements SET requested_at = now() - interval '3 hours'
 		 WHERE merchant_disbursement_id = $1`, older.ID)
 	want("with an old one", "FUNDING_REQUESTED", 2, 3)
@@ -106,7 +106,7 @@ func TestScrapeTellsTheOldestDraw(t *testing.T) {
 	h.Fund(t, older.ID, lending.FundingProcessing)
 	want("once it is sent", "FUNDING_REQUESTED", 1, 0)
 	want("once it is sent", "FUNDING_PROCESSING", 1, 0)
-	exec(t, h.DB, `
+	pgtest.Exec(t, h.DB, `
 		UPDATE disbursements SET processing_at = now() - interval '2 hours'
 		 WHERE merchant_disbursement_id = $1`, older.ID)
 	want("sent long ago", "FUNDING_PROCESSING", 1, 2)
@@ -147,18 +147,11 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(t, h.DB, `UPDATE installation SET backed_up_at = now() - interval '30 hours'`)
+	pgtest.Exec(t, h.DB, `UPDATE installation SET backed_up_at = now() - interval '30 hours'`)
 	want("backup_age_seconds", 108_000, 108_200)
 	month := time.Now().UTC().AddDate(0, 0, 1-time.Now().UTC().Day()).AddDate(0, 1, 0)
-	exec(t, h.DB, fmt.Sprintf(`DROP TABLE attempts_y%04dm%02d`, month.Year(), month.Month()))
+	pgtest.Exec(t, h.DB, fmt.Sprintf(`DROP TABLE attempts_y%04dm%02d`, month.Year(), month.Month()))
 	want("partitions_ahead_months", 0, 0)
-}
-
-func exec(t *testing.T, db *postgres.DB, statement string, args ...any) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestScrapeBesideALockedTable: the others can be told, and the database is up.
