@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,12 +119,8 @@ func (o operation) takesKey() bool {
 
 // jsonBody writes a value as JSON, on one line when it is short.
 func jsonBody(value *yaml.Node) (string, error) {
-	var compact bytes.Buffer
-	if err := writeJSON(&compact, value); err != nil {
-		return "", err
-	}
-	if compact.Len() < 70 {
-		return compact.String(), nil
+	if compact, err := compactJSON(value); err != nil || len(compact) < 70 {
+		return compact, err
 	}
 	text, err := toJSON(value)
 	return string(text), err

@@ -85,6 +85,8 @@ type section struct {
 	page, title, href, text string
 	// lower is title and text in lower case.
 	lower string
+	// rank is how well a search found it.
+	rank int
 }
 
 // sectionsOf cuts a page at its headings that can be linked.
@@ -155,32 +157,26 @@ func (l *library) search(query string, of []pageSpec) []docsview.Hit {
 	for i, word := range words {
 		words[i] = cmp.Or(synonyms[word], word)
 	}
-	type ranked struct {
-		section
-
-		rank int
-	}
-	var matching []ranked
+	var matching []section
 	for _, one := range l.sections {
-		rank := 0
 		if !slices.ContainsFunc(of, func(page pageSpec) bool { return page.title == one.page }) {
 			continue
 		}
 		for _, word := range words {
 			if !strings.Contains(one.lower, word) {
-				rank = -1
+				one.rank = 0
 				break
 			}
-			rank += min(strings.Count(one.lower, word), 5)
+			one.rank += min(strings.Count(one.lower, word), 5)
 			if strings.Contains(strings.ToLower(one.title), word) {
-				rank += 10
+				one.rank += 10
 			}
 		}
-		if rank > 0 {
-			matching = append(matching, ranked{one, rank})
+		if one.rank > 0 {
+			matching = append(matching, one)
 		}
 	}
-	slices.SortStableFunc(matching, func(a, b ranked) int { return cmp.Compare(b.rank, a.rank) })
+	slices.SortStableFunc(matching, func(a, b section) int { return cmp.Compare(b.rank, a.rank) })
 	hits := make([]docsview.Hit, 0, maxHits)
 	for _, one := range matching[:min(len(matching), maxHits)] {
 		hits = append(hits, docsview.Hit{

@@ -134,71 +134,67 @@ func text(value string) *yaml.Node {
 
 // toJSON writes a tree as JSON in the order of its source, indented by two.
 func toJSON(node *yaml.Node) ([]byte, error) {
-	var compact, indented bytes.Buffer
-	if err := writeJSON(&compact, node); err != nil {
+	compact, err := compactJSON(node)
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Indent(&indented, compact.Bytes(), "", "  "); err != nil {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(compact), "", "  "); err != nil {
 		return nil, fmt.Errorf("indenting JSON: %w", err)
 	}
 	return indented.Bytes(), nil
 }
 
-func writeJSON(out *bytes.Buffer, node *yaml.Node) error {
+func compactJSON(node *yaml.Node) (string, error) {
+	var parts []string
 	switch node.Kind {
 	case yaml.AliasNode:
-		return writeJSON(out, node.Alias)
+		return compactJSON(node.Alias)
 	case yaml.MappingNode:
-		out.WriteByte('{')
-		separator := ""
 		for key, value := range pairs(node) {
 			if key == component {
 				continue
 			}
-			out.WriteString(separator)
-			if err := writeValue(out, key); err != nil {
-				return err
+			name, err := valueJSON(key)
+			if err != nil {
+				return "", err
 			}
-			out.WriteByte(':')
-			if err := writeJSON(out, value); err != nil {
-				return err
+			part, err := compactJSON(value)
+			if err != nil {
+				return "", err
 			}
-			separator = ","
+			parts = append(parts, name+":"+part)
 		}
-		out.WriteByte('}')
-		return nil
+		return "{" + strings.Join(parts, ",") + "}", nil
 	case yaml.SequenceNode:
-		out.WriteByte('[')
-		for i, item := range node.Content {
-			if i > 0 {
-				out.WriteByte(',')
+		for _, item := range node.Content {
+			part, err := compactJSON(item)
+			if err != nil {
+				return "", err
 			}
-			if err := writeJSON(out, item); err != nil {
-				return err
-			}
+			parts = append(parts, part)
 		}
-		out.WriteByte(']')
-		return nil
+		return "[" + strings.Join(parts, ",") + "]", nil
 	case yaml.DocumentNode, yaml.ScalarNode:
 	}
 	if node.Tag == "!!str" || node.Tag == "!!timestamp" {
-		return writeValue(out, node.Value)
+		return valueJSON(node.Value)
 	}
 	var value any
 	if err := node.Decode(&value); err != nil {
-		return fmt.Errorf("reading line %d: %w", node.Line, err)
+		return "", fmt.Errorf("reading line %d: %w", node.Line, err)
 	}
-	return writeValue(out, value)
+	return valueJSON(value)
 }
 
-// writeValue keeps <, > and & as they are: this is JSON in a file or in escaped
+// valueJSON keeps <, > and & as they are: this is JSON in a file or in escaped
 // HTML, never JSON in a script.
-func writeValue(out *bytes.Buffer, value any) error {
-	encoder := json.NewEncoder(out)
+func valueJSON(value any) (string, error) {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
+		return "", fmt.Errorf("writing JSON: %w", err)
 	}
-	out.Truncate(out.Len() - 1) // the encoder ends with a line break
-	return nil
+	return strings.TrimSuffix(out.String(), "\n"), nil
 }
