@@ -1,8 +1,11 @@
 package partners
 
 import (
+	"context"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/internal/apilog"
 	"drawbridge/views/paths"
@@ -49,10 +52,14 @@ func shortPath(r apilog.Request) string {
 	return strings.Join(parts, "/")
 }
 
-// clientHref leads to the client, unless it was only claimed.
-func clientHref(r apilog.Request) string {
-	if !r.Authenticated {
-		return ""
+// clientHref leads to the client, unless it was only claimed, or is one of the lender's systems
+// that the reader may not see.
+func clientHref(ctx context.Context, r apilog.Request) string {
+	switch {
+	case r.Authenticated && r.PartnerUID != uuid.Nil:
+		return paths.To(paths.Client, r.ClientID)
+	case r.Authenticated && ui.May(ctx, paths.LenderClient):
+		return paths.To(paths.LenderClient, r.ClientID)
 	}
-	return paths.To(paths.Client, r.ClientID)
+	return ""
 }

@@ -197,3 +197,25 @@ func TestRequestsCSV(t *testing.T) {
 	b.post(paths.RequestsCSV, url.Values{"filter": {"outcome=maybe"}}).
 		wantStatus(t, http.StatusBadRequest)
 }
+
+// A call of one of the lender's systems leads those who may see it to the system, and nobody to a
+// page that does not exist.
+func TestARequestLeadsToTheSystemThatSentIt(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	issued := r.issueLender()
+	sent := r.called(func(e *apilog.Entry) {
+		e.ClientID, e.PartnerUID, e.MerchantUID = issued.ClientID, uuid.Nil, uuid.Nil
+	})
+	path := paths.To(paths.Request, sent.UID.String())
+	admin := r.admin()
+	href := admin.get(path).find("dl.facts a:contains('"+issued.ClientID+"')").AttrOr("href", "")
+	if admin.get(href).wantStatus(t, http.StatusOK).text("h1") != issued.ClientID {
+		t.Errorf("the request leads to %q", href)
+	}
+	page := r.signedIn().get(path).wantStatus(t, http.StatusOK)
+	if page.find("dl.facts a:contains('"+issued.ClientID+"')").Length() != 0 ||
+		!strings.Contains(page.text("dl.facts"), issued.ClientID) {
+		t.Error("support is led to a page for admins, or not told which client it was")
+	}
+}
