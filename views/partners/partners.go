@@ -145,6 +145,7 @@ type ClientDetail struct {
 	Owner          partner.Partner
 	Traffic        []Traffic
 	MerchantsPager ui.PagerProps
+	Acts           ClientActs
 }
 
 // merchants are those that the client acts for.
@@ -264,16 +265,8 @@ func texts[T any](values []T) []string {
 	return written
 }
 
-// clientActs are the patterns of a client's changes.
-type clientActs struct{ rotate, rate, revoke string }
-
-// acts are the client's changes. Who may make one of them may make all.
-func (c ClientDetail) acts() clientActs {
-	if c.IsLender() {
-		return clientActs{paths.LenderRotate, paths.LenderRate, paths.LenderRevoke}
-	}
-	return clientActs{paths.ClientRotate, paths.ClientRate, paths.ClientRevoke}
-}
+// ClientActs are the patterns of a client's changes. Who may make one of them may make all.
+type ClientActs struct{ Rotate, Rate, Revoke string }
 
 func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscription.Subscription] {
 	return ui.TableProps[subscription.Subscription]{
@@ -292,10 +285,6 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 				func(s subscription.Subscription) string { return ui.EventsWord(s.Events) }),
 		},
 	}
-}
-
-func subscriptionPath(s subscription.Subscription) string {
-	return paths.To(paths.Subscription, s.UID.String())
 }
 
 func path(pattern string, uid uuid.UUID) string { return paths.To(pattern, uid.String()) }

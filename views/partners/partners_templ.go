@@ -819,8 +819,8 @@ func ClientPage(p ClientDetail) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if ui.May(ctx, p.acts().rotate) && p.RevokedAt == nil {
-			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().rotate, p.ID), "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
+		if ui.May(ctx, p.Acts.Rotate) && p.RevokedAt == nil {
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.Acts.Rotate, p.ID), "refresh-cw", "Rotate secret").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -828,7 +828,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().rate, p.ID), "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.Acts.Rate, p.ID), "zap", "Rate limit").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -836,7 +836,7 @@ func ClientPage(p ClientDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.acts().revoke, p.ID), "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ConfirmationLink(paths.To(p.Acts.Revoke, p.ID), "ban", "Revoke").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1693,9 +1693,9 @@ func endpointCell(s subscription.Subscription) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var72 templ.SafeURL
-		templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinURLErrs(subscriptionPath(s))
+		templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinURLErrs(path(paths.Subscription, s.UID))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 314, Col: 43}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 314, Col: 55}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var72))
 		if templ_7745c5c3_Err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-
 	"drawbridge/internal/lending"
 )
 

@@ -85,22 +85,16 @@ func Seen(description string) ui.HiddenField {
 // Overtaken refuses a form that showed what is no longer so, and tells what differs.
 // Error: INVALID_STATE.
 func Overtaken(seen, now string) error {
-	was, is := difference(seen, now)
-	return lending.NewError(lending.CodeInvalidState,
-		"This changed while you were looking: it was %s and is %s now. "+
-			"Look at it again before you decide", was, is)
-}
-
-// difference names the parts of two descriptions, divided by semicolons, that only one has.
-func difference(was, is string) (before, after string) {
-	parts, others := strings.Split(was, "; "), strings.Split(is, "; ")
+	was, is := strings.Split(seen, "; "), strings.Split(now, "; ")
 	without := func(parts, others []string) string {
 		only := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
 			return slices.Contains(others, part)
 		})
 		return cmp.Or(strings.Join(only, "; "), "nothing")
 	}
-	return without(parts, others), without(others, parts)
+	return lending.NewError(lending.CodeInvalidState,
+		"This changed while you were looking: it was %s and is %s now. "+
+			"Look at it again before you decide", without(was, is), without(is, was))
 }
 
 // labels are the fields of a form by their names, as a sentence mentions them.
@@ -125,13 +119,12 @@ func Renamed(err error, from, to string) error {
 		return err
 	}
 	copied := *refusal
-	copied.Details = nil
-	for _, detail := range refusal.Details {
+	copied.Details = slices.Clone(refusal.Details)
+	for i, detail := range copied.Details {
 		if detail.Field == from {
-			detail.Field = to
-			detail.Message = strings.ReplaceAll(detail.Message, `"`+from+`"`, `"`+to+`"`)
+			copied.Details[i].Field = to
+			copied.Details[i].Message = strings.ReplaceAll(detail.Message, `"`+from+`"`, `"`+to+`"`)
 		}
-		copied.Details = append(copied.Details, detail)
 	}
 	return &copied
 }

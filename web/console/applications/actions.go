@@ -3,7 +3,6 @@ package applications
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 
 	"drawbridge/internal/application"
@@ -28,52 +27,43 @@ func (f *Feature) actions(
 	if err != nil {
 		return nil, err
 	}
-	add := func(group *applications.ActionGroup, name string, query url.Values) {
+	add := func(title, name string, query url.Values) {
 		action, addErr := c.action(name, query)
-		if addErr != nil {
+		switch last := len(possible) - 1; {
+		case addErr != nil:
 			err = addErr
-		} else if action.Label != "" {
-			group.Actions = append(group.Actions, action)
+		case action.Label == "":
+		case last >= 0 && possible[last].Title == title:
+			possible[last].Actions = append(possible[last].Actions, action)
+		default:
+			possible = append(possible, applications.ActionGroup{
+				Title: title, Actions: []applications.Action{action},
+			})
 		}
 	}
-	var moves, offer, documents, tasks applications.ActionGroup
-	var draws []applications.ActionGroup
-	moves.Title, offer.Title, documents.Title = "Move to", "Decision and offer", "Loan documents"
 	for _, to := range app.Status.Next() {
-		add(&moves, "status", url.Values{"to": {string(to)}})
-		moves.Actions[len(moves.Actions)-1].Move = string(to)
+		add("Move to", "status", url.Values{"to": {string(to)}})
 	}
 	for _, name := range []string{"decision", "accept", "amount", "terms"} {
-		add(&offer, name, nil)
+		add("Decision and offer", name, nil)
 	}
 	if shown.Loan != nil {
 		c.now.Loan = &shown.Loan.Loan
 		for _, draw := range shown.Loan.History {
-			id := fmt.Sprint(draw.ID)
-			moved := applications.ActionGroup{Title: "Draw #" + id}
+			id := drawKey(draw)
 			for _, to := range draw.Status.Next() {
-				add(&moved, "funding", url.Values{"draw": {id}, "to": {string(to)}})
+				add("Draw #"+id, "funding", url.Values{"draw": {id}, "to": {string(to)}})
 			}
-			draws = append(draws, moved)
 		}
 	}
 	for _, to := range app.Document.Next() {
-		add(&documents, "document", url.Values{"to": {string(to)}})
+		add("Loan documents", "document", url.Values{"to": {string(to)}})
 	}
-	tasks.Title = "Tasks"
-	add(&tasks, "task", nil)
+	add("Tasks", "task", nil)
 	for _, task := range shown.Tasks {
 		c.now.Task = task.Task
 		for _, to := range task.Status.Next() {
-			add(&tasks, "task-status", url.Values{
-				"task": {task.UID.String()}, "to": {string(to)},
-			})
-		}
-	}
-	groups := append([]applications.ActionGroup{moves, offer}, draws...)
-	for _, group := range append(groups, documents, tasks) {
-		if len(group.Actions) > 0 {
-			possible = append(possible, group)
+			add("Tasks", "task-status", url.Values{"task": {task.UID.String()}, "to": {string(to)}})
 		}
 	}
 	return possible, err
@@ -90,7 +80,11 @@ func (c changing) action(name string, query url.Values) (applications.Action, er
 		return applications.Action{}, err
 	}
 	path := paths.To(paths.ApplicationChange, c.uid.String(), name)
-	return applications.Action{
+	possible := applications.Action{
 		Label: confirmation.button, Note: confirmation.note, Href: paths.With(path, query),
-	}, nil
+	}
+	if name == "status" {
+		possible.Move = query.Get("to")
+	}
+	return possible, nil
 }

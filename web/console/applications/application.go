@@ -24,14 +24,11 @@ import (
 
 // application shows one application with its loan and its timeline.
 func (f *Feature) application(ctx echo.Context) error {
-	uid, err := page.UID(ctx)
+	summary, err := page.Named(ctx, f.Applications.Summary)
 	if err != nil {
 		return err
 	}
-	request, shown := ctx.Request().Context(), applications.Page{}
-	if shown.Summary, err = f.Applications.Summary(request, uid); err != nil {
-		return err
-	}
+	request, uid, shown := ctx.Request().Context(), summary.UID, applications.Page{Summary: summary}
 	shown.Application, err = f.Applications.Get(request, application.Caller{}, uid)
 	if err != nil {
 		return err
@@ -64,7 +61,7 @@ func (f *Feature) application(ctx echo.Context) error {
 	if shown.Undelivered, err = f.undelivered(request, uid); err != nil {
 		return err
 	}
-	return f.Show(ctx, http.StatusOK, placeOf(shown.Summary), applications.Detail(shown))
+	return f.Show(ctx, http.StatusOK, placeOf(summary), applications.Detail(shown))
 }
 
 // showParts puts those draws and certificates on the page that stand at its address: draws are

@@ -273,8 +273,7 @@ func notNow(format string, args ...any) error {
 
 // soAlready ends the asking for what is so already: the person is led back.
 func (c changing) soAlready(format string, args ...any) error {
-	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)),
-		c.back)
+	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)), c.back)
 }
 
 // chooseOne refuses an address that names no choice of a form, in the form's words.

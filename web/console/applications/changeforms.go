@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/views/applications"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
 
@@ -36,7 +37,15 @@ func (c changing) confirmStatus() (changeForm, error) {
 	}
 	var risks []string
 	if to.IsFinal() {
-		risks = append([]string{string(to) + " is final: nothing follows it."}, c.underWay()...)
+		risks = append(risks, string(to)+" is final: nothing follows it.")
+	}
+	if c.now.Loan != nil && to.IsFinal() { // whose money goes on whatever becomes of it
+		for _, draw := range c.now.Loan.Disbursements {
+			if draw.Status.IsPending() {
+				risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and goes on.",
+					draw.ID, ui.InCurrency(c.Currency, draw.Gross), drawWord(draw.Status)))
+			}
+		}
 	}
 	return changeForm{
 		button: string(to), note: strings.Join(effects, " "),
@@ -54,19 +63,9 @@ func (c changing) confirmStatus() (changeForm, error) {
 	}, nil
 }
 
-// underWay tells of the draw whose money goes on whatever becomes of the application.
-func (c changing) underWay() (risks []string) {
-	if c.now.Loan == nil {
-		return nil
-	}
-	for _, draw := range c.now.Loan.Disbursements {
-		if draw.Status.IsPending() {
-			state := strings.ToLower(applications.DrawWord(draw.Status))
-			risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and goes on.",
-				draw.ID, ui.InCurrency(c.Currency, draw.Gross), state))
-		}
-	}
-	return risks
+// drawWord is what the state of a draw is called within a sentence.
+func drawWord(state lending.FundingStatus) string {
+	return strings.ToLower(applications.DrawWord(state))
 }
 
 // opening writes which loan a move opens, empty for none.
@@ -286,8 +285,7 @@ func (c changing) confirmFunding() (changeForm, error) {
 			return changeForm{}, err
 		}
 		if overtaken == nil {
-			return changeForm{}, c.soAlready("Draw #%d is %s already", id,
-				strings.ToLower(applications.DrawWord(to)))
+			return changeForm{}, c.soAlready("Draw #%d is %s already", id, drawWord(to))
 		}
 	}
 	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"
@@ -304,8 +302,7 @@ func (c changing) confirmFunding() (changeForm, error) {
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
 			},
 		},
-		after: after,
-		done:  fmt.Sprintf("Draw #%d is %s.", id, strings.ToLower(applications.DrawWord(to))),
+		after: after, done: fmt.Sprintf("Draw #%d is %s.", id, drawWord(to)),
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			change, err := lending.ParseFundingChange(to, fields, tx.Now)
 			if err != nil {
@@ -343,8 +340,7 @@ func (c changing) fundedOtherwise(
 		with = "with the reference " + *made.Reference
 	}
 	return notNow("Draw #%d is %s already: %s recorded that at %s, %s. What you typed here was not "+
-		"recorded", id, strings.ToLower(applications.DrawWord(to)), cmp.Or(made.By, "somebody"),
-		c.clock(made.At), with), nil
+		"recorded", id, drawWord(to), cmp.Or(made.By, "somebody"), c.clock(made.At), with), nil
 }
 
 // evidenceControls ask for what is kept of a change: where money moved its payment, and
@@ -360,17 +356,14 @@ func evidenceControls(to lending.FundingStatus) []ui.Control {
 	if to == lending.FundingCancelled {
 		return controls
 	}
-	methods := []ui.Option{{Label: "Not given"}}
-	for _, method := range lending.FundingMethods() {
-		methods = append(methods, ui.Option{Value: method, Label: method})
-	}
 	return append(controls,
 		ui.Control{
 			Name: lending.FieldReference, Label: "Reference", MaxLength: lending.MaxReference,
 			Hint: "The payment's number at the bank. Optional.", Autocomplete: "off",
 		},
 		ui.Control{
-			Kind: ui.ControlSelect, Name: lending.FieldMethod, Label: "Method", Options: methods,
+			Kind: ui.ControlSelect, Name: lending.FieldMethod, Label: "Method",
+			Options: list.Options("Not given", lending.FundingMethods(), nil),
 		},
 		ui.Control{
 			Name: lending.FieldEffectiveDate, Label: "Effective date", Type: "date",

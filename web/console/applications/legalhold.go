@@ -37,14 +37,11 @@ func (f *Feature) legalHold() action.Spec {
 		Path: paths.LegalHold, Shown: "console.application.hold",
 		Sent: "console.application.hold.submit", Role: operator.RoleAdmin,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
-			uid, err := page.UID(ctx)
+			summary, err := page.Named(ctx, f.Applications.Summary)
 			if err != nil {
 				return action.Form{}, err
 			}
-			summary, err := f.Applications.Summary(ctx.Request().Context(), uid)
-			if err != nil {
-				return action.Form{}, err
-			}
+			uid := summary.UID
 			held, err := f.legalHoldInForce(ctx.Request().Context(), uid)
 			if err != nil {
 				return action.Form{}, err

@@ -35,7 +35,7 @@ func (t total) in(one, many string) string {
 }
 
 // counting is a count under way. It ends by itself, also when nobody asks for it.
-type counting struct{ answer <-chan countAnswer }
+type counting <-chan countAnswer
 
 type countAnswer struct {
 	count int
@@ -49,7 +49,7 @@ func (e *Engine) startCount(
 ) counting {
 	answer := make(chan countAnswer, 1)
 	if count == nil {
-		return counting{answer}
+		return answer
 	}
 	go func() {
 		count, err := e.countSoon(ctx, func(ctx context.Context) (int, error) {
@@ -57,7 +57,7 @@ func (e *Engine) startCount(
 		})
 		answer <- countAnswer{count, err}
 	}()
-	return counting{answer}
+	return answer
 }
 
 // countSoon counts for as long as a list waits for its count. Error: errSlowCount.
@@ -96,7 +96,7 @@ func (c counting) with(shown int, all bool) (total, error) {
 	if all {
 		return total{count: shown}, nil
 	}
-	got := <-c.answer
+	got := <-c
 	switch {
 	case errors.Is(got.err, errSlowCount):
 		return total{count: shown, more: true}, nil

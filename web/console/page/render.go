@@ -52,7 +52,9 @@ func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Compon
 	if err != nil {
 		return err
 	}
-	frame.Notice = s.TakeNotice(ctx)
+	if text := s.Sessions.PopString(ctx.Request().Context(), sessionNotice); text != "" {
+		frame.Notice = &ui.Notice{Tone: ui.Good, Title: text}
+	}
 	return Render(ctx, status, ui.Framed(frame, body))
 }
 

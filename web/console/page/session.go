@@ -10,7 +10,6 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views/ui"
 )
 
 // What a session holds. The list of sessions in the database says whose it is.
@@ -74,7 +73,7 @@ func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 		return operator.Signed{}, false, nil
 	}
 	look := s.Operators.Resume
-	if isStream(ctx.Request()) || isPoll(ctx.Request()) {
+	if isStream(ctx.Request()) || !IsSent(ctx) && ctx.Request().Header.Get("X-Poll") != "" {
 		look = s.Operators.Look
 	}
 	signed, ok, err := look(request,
@@ -97,15 +96,6 @@ func (s *Site) StillSignedIn(ctx echo.Context) (bool, error) {
 // LeaveNotice keeps a message for the next page that is shown.
 func (s *Site) LeaveNotice(ctx echo.Context, text string) {
 	s.Sessions.Put(ctx.Request().Context(), sessionNotice, text)
-}
-
-// TakeNotice returns the message that the last change left, nil without one.
-func (s *Site) TakeNotice(ctx echo.Context) *ui.Notice {
-	text := s.Sessions.PopString(ctx.Request().Context(), sessionNotice)
-	if text == "" {
-		return nil
-	}
-	return &ui.Notice{Tone: ui.Good, Title: text}
 }
 
 // changedCookie tells that a change was made in this browser which the replica of the

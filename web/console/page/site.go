@@ -154,11 +154,6 @@ func IsFragment(ctx echo.Context) bool {
 // streams on every other request, so the path decides.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
 
-// isPoll tells whether a live page asks by itself, where its stream does not get through.
-func isPoll(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("X-Poll") != ""
-}
-
 // UID is the identifier in the request's path. Error: NOT_FOUND.
 func UID(ctx echo.Context) (uuid.UUID, error) {
 	text := ctx.Param("uid")

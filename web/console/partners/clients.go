@@ -37,34 +37,37 @@ var overlaps = []ui.Option{
 
 // kind is a kind of clients: those of partners, or those of the lender's own systems.
 type kind struct {
-	// rotate, rate and revoke are the paths of the changes; route begins the names of the
-	// routes, and role is the least that may make changes.
-	rotate, rate, revoke, route string
-	role                        operator.Role
-	lender                      bool
+	view.ClientActs
+
+	// route begins the names of the routes, and role is the least that may make changes.
+	route  string
+	role   operator.Role
+	lender bool
 }
 
 var (
 	ofPartners = kind{
-		rotate: paths.ClientRotate, rate: paths.ClientRate, revoke: paths.ClientRevoke,
+		ClientActs: view.ClientActs{
+			Rotate: paths.ClientRotate, Rate: paths.ClientRate, Revoke: paths.ClientRevoke,
+		},
 		route: "console.client.", role: clerk,
 	}
 	ofLender = kind{
-		rotate: paths.LenderRotate, rate: paths.LenderRate, revoke: paths.LenderRevoke,
+		ClientActs: view.ClientActs{
+			Rotate: paths.LenderRotate, Rate: paths.LenderRate, Revoke: paths.LenderRevoke,
+		},
 		route: "console.lender.", role: admin, lender: true,
 	}
 )
 
 // client shows one client.
-func (f *Feature) client(ctx echo.Context) error { return f.showClient(ctx, ofPartners) }
-
-func (f *Feature) showClient(ctx echo.Context, k kind) error {
+func (f *Feature) client(ctx echo.Context, k kind) error {
 	request := ctx.Request().Context()
 	found, owner, err := f.ownedClient(ctx, k)
 	if err != nil {
 		return err
 	}
-	detail := view.ClientDetail{Owner: owner}
+	detail := view.ClientDetail{Owner: owner, Acts: k.ClientActs}
 	newest, shown := slices.Clone(found.MerchantUIDs), found
 	slices.Reverse(newest)
 	shown.MerchantUIDs, detail.MerchantsPager = page.Part(ctx.Request().URL, "merchant",
@@ -271,7 +274,7 @@ func secretsOf(client partner.Client) string {
 // rotateClient gives a client a new secret and shows it, this once.
 func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.rotate, Shown: k.route + "rotation", Sent: k.route + "rotate",
+		Path: k.Rotate, Shown: k.route + "rotation", Sent: k.route + "rotate",
 		Role: k.role,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -296,7 +299,7 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 			}
 			chosen, seen := ctx.FormValue("overlap"), ctx.FormValue(action.SeenField)
 			var rotated partner.Rotated
-			return clientForm(found, owner, k.rotate, action.Form{
+			return clientForm(found, owner, k.Rotate, action.Form{
 				Fields: fields,
 				Change: action.Change{
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -337,7 +340,7 @@ func rateOf(client partner.Client) string {
 // limitClient sets how often a client may ask.
 func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.rate, Shown: k.route + "limit", Sent: k.route + "limit.save",
+		Path: k.Rate, Shown: k.route + "limit", Sent: k.route + "limit.save",
 		Role: k.role,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -348,7 +351,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 			perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 			burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
 			seen := ctx.FormValue(action.SeenField)
-			return clientForm(found, owner, k.rate, action.Form{
+			return clientForm(found, owner, k.Rate, action.Form{
 				Fields: ui.Confirmation{
 					Title: "Rate limit", Submit: "Save",
 					Effects: []string{
@@ -398,7 +401,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 // revokeClient ends a client for good.
 func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
-		Path: k.revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",
+		Path: k.Revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",
 		Role: k.role,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			found, owner, err := f.ownedClient(ctx, k)
@@ -417,7 +420,7 @@ func (f *Feature) revokeClient(k kind) action.Spec {
 					"It was used within the last 24 hours: " + userOf(found, owner) + " still needs it.",
 				}
 			}
-			return clientForm(found, owner, k.revoke, action.Form{
+			return clientForm(found, owner, k.Revoke, action.Form{
 				Fields: fields,
 				Change: action.Change{
 					Done: "Revoked. Requests with this client are refused from now on.",

@@ -41,8 +41,7 @@ const (
 	// maxName bounds the beginning of a name that is searched for, in bytes.
 	maxName = 800
 
-	day   = 24 * time.Hour
-	month = 30 * day
+	day = 24 * time.Hour
 )
 
 // Feature serves the pages.
@@ -71,8 +70,10 @@ func (f *Feature) Routes() []page.Route {
 		page.Get(paths.Merchant, "console.merchant", support, f.merchant),
 		page.Get(paths.Statement, "console.statement", support, f.statement),
 		page.Get(paths.StatementFile, "console.statement.file", support, f.statementFile),
-		page.Get(paths.Client, "console.client", support, f.client),
-		page.Get(paths.LenderClient, "console.lenderClient", admin, f.system),
+		page.Get(paths.Client, "console.client", support,
+			func(ctx echo.Context) error { return f.client(ctx, ofPartners) }),
+		page.Get(paths.LenderClient, "console.lenderClient", admin,
+			func(ctx echo.Context) error { return f.client(ctx, ofLender) }),
 		page.Get(paths.Request, "console.request", support, f.request),
 	)
 	return append(routes, f.Actions(
@@ -197,7 +198,7 @@ func (f *Feature) traffic(ctx context.Context, scope apilog.Scope) ([]view.Traff
 	if err != nil {
 		return nil, err
 	}
-	lastMonth, err := f.Requests.Traffic(ctx, scope, f.DB.Now().Add(-month))
+	lastMonth, err := f.Requests.Traffic(ctx, scope, f.DB.Now().Add(-30*day))
 	return []view.Traffic{
 		{Traffic: lastDay, Span: "last 24 hours"}, {Traffic: lastMonth, Span: "last 30 days"},
 	}, err

@@ -42,9 +42,6 @@ func (f *Feature) systems() list.Spec[partner.Client] {
 	}
 }
 
-// system shows one of the lender's systems.
-func (f *Feature) system(ctx echo.Context) error { return f.showClient(ctx, ofLender) }
-
 // scopeLabels say what each scope allows.
 var scopeLabels = map[partner.Scope]string{
 	partner.ScopeRead:         "see applications and disbursements",
