@@ -56,7 +56,7 @@ func shares(p catalog.Product) string {
 	return strings.ReplaceAll(p.Schedule.String(), ",", " / ") + "\u00a0%"
 }
 
-// lends are the amounts that a product lends.
+// offerLabel is what puts a product on offer, or takes it off.
 func offerLabel(p catalog.Product) string {
 	if p.Active {
 		return "Stop offering"

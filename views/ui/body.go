@@ -3,7 +3,6 @@ package ui
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -16,34 +15,24 @@ type BodyProps struct {
 	What string
 }
 
-// pretty returns the formatted body where it is JSON that is shown whole.
-func (p BodyProps) pretty() ([]token, bool) {
+// shownBody is a body as a page shows it.
+type shownBody struct {
+	// text is what the copy button takes: the same that is shown, without the marks that make
+	// hidden characters visible.
+	text, note, what string
+	// tokens are the body formatted, where it is JSON that is shown whole.
+	tokens []token
+}
+
+func (p BodyProps) shown() shownBody {
 	text, clipped := clip(p.Body)
+	body := shownBody{text: text, note: ByteSize(len(p.Body)), what: p.What}
 	if clipped {
-		return nil, false
+		body.note += ", of which the first " + ByteSize(maxVisible) + " are shown"
+	} else {
+		body.tokens, _ = prettyJSON(Visible(text))
 	}
-	return prettyJSON(Visible(text))
-}
-
-// shown is the body as text in which nothing hides.
-func (p BodyProps) shown() string {
-	text, _ := clip(p.Body)
-	return Visible(text)
-}
-
-// copyText is what the copy button takes: the same text that is shown, without
-// the marks that make hidden characters visible.
-func (p BodyProps) copyText() string {
-	text, _ := clip(p.Body)
-	return text
-}
-
-func (p BodyProps) note() string {
-	if _, clipped := clip(p.Body); clipped {
-		return fmt.Sprintf("%s, of which the first %s are shown",
-			ByteSize(len(p.Body)), ByteSize(maxVisible))
-	}
-	return ByteSize(len(p.Body))
+	return body
 }
 
 // token is a piece of JSON text; class names its colour, empty for none.

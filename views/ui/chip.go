@@ -83,11 +83,10 @@ func DeliveryChipOf(d delivery.Delivery) ChipProps {
 // StatusWord is the status that an event tells as people say it: codes of the
 // API become words, the rest are words already.
 func StatusWord(status string) string {
+	if chip, known := fundingChips[lending.FundingStatus(status)]; known {
+		return chip.Word
+	}
 	switch status {
-	case string(lending.FundingRequested), string(lending.FundingProcessing),
-		string(lending.FundingSettled), string(lending.FundingCancelled),
-		string(lending.FundingReturned):
-		return FundingChip(status).Word
 	case "FUNDING_CANCELLED":
 		return FundingChip(string(lending.FundingCancelled)).Word
 	case "FUNDING_RETURNED":

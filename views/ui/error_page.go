@@ -1,9 +1,6 @@
 package ui
 
-import (
-	"net/http"
-	"slices"
-)
+import "slices"
 
 // ErrorPageProps are a page that says what went wrong.
 type ErrorPageProps struct {
@@ -49,6 +46,3 @@ type AgainField struct {
 func (f AgainForm) asksSecrets() bool {
 	return slices.ContainsFunc(f.Fields, func(field AgainField) bool { return field.Label != "" })
 }
-
-// Unavailable tells that the page will be there once the server's parts are.
-func (f ErrorPageProps) Unavailable() bool { return f.Status == http.StatusServiceUnavailable }

@@ -22,14 +22,6 @@ type Bar struct {
 	Values []int
 }
 
-func (b Bar) total() int {
-	total := 0
-	for _, value := range b.Values {
-		total += value
-	}
-	return total
-}
-
 // BarPlotProps is a plot of counts over time, stacked by series. The first
 // series stands at the bottom, where a bar of one is seen first.
 type BarPlotProps struct {
@@ -82,13 +74,11 @@ const (
 
 func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
 
-// stack lays stacked bars into the plot. What is there is at least visible.
-// The value top reaches the top of the plot.
-func stack(bars []Bar, classes []string, top int) []plotBar {
-	highest := float64(top)
-	step := plotWidth / float64(max(len(bars), 1))
+// parts are the bars, laid into the plot. What is there is at least visible.
+func (p BarPlotProps) parts() []plotBar {
+	highest, step := float64(p.axis()), plotWidth/float64(max(len(p.Bars), 1))
 	var parts []plotBar
-	for i, bar := range bars {
+	for i, bar := range p.Bars {
 		floor := plotHeight
 		for s, value := range bar.Values {
 			if value <= 0 {
@@ -97,29 +87,12 @@ func stack(bars []Bar, classes []string, top int) []plotBar {
 			tall := max(float64(value)*(plotHeight-2)/highest, 1.5)
 			floor -= tall
 			parts = append(parts, plotBar{
-				class: classes[s], x: units(float64(i)*step + step/8), y: units(max(floor, 0)),
-				width: units(step * 3 / 4), height: units(tall),
+				class: "plot-" + string(p.Series[s].Tone), width: units(step * 3 / 4),
+				x: units(float64(i)*step + step/8), y: units(max(floor, 0)), height: units(tall),
 			})
 		}
 	}
 	return parts
-}
-
-// busiest is the highest bar's total, the plot's top; at least 1.
-func busiest(bars []Bar) int {
-	highest := 1
-	for _, bar := range bars {
-		highest = max(highest, bar.total())
-	}
-	return highest
-}
-
-func (p BarPlotProps) parts() []plotBar {
-	var classes []string
-	for _, one := range p.Series {
-		classes = append(classes, "plot-"+string(one.Tone))
-	}
-	return stack(p.Bars, classes, p.axis())
 }
 
 // summary says the plot in one sentence.
@@ -165,8 +138,18 @@ func (p SparklineProps) areas() (all, bad string) {
 		outline(func(s SparkPoint) int { return s.Bad })
 }
 
-// axis is the value at the top of the upright axis.
-func (p BarPlotProps) axis() int { return roundUp(busiest(p.Bars)) }
+// axis is the value at the top of the upright axis, not below any bar's total.
+func (p BarPlotProps) axis() int {
+	highest := 1
+	for _, bar := range p.Bars {
+		total := 0
+		for _, value := range bar.Values {
+			total += value
+		}
+		highest = max(highest, total)
+	}
+	return roundUp(highest)
+}
 
 // ticks are what stands along the upright axis, from the top; none for an empty plot.
 func (p BarPlotProps) ticks() []string {
@@ -197,15 +180,6 @@ func tickWords(top int, word func(int) string) []string {
 		return []string{word(1), "0"}
 	}
 	return []string{word(top), word(top / 2), "0"}
-}
-
-// gridLines are where the lines of a plot's grid run, from the top.
-func gridLines() []string {
-	var lines []string
-	for quarter := range 4 {
-		lines = append(lines, units(0.5+float64(quarter)*plotHeight/4))
-	}
-	return lines
 }
 
 // tallest is the highest value of any line; at least 1.
@@ -286,8 +260,6 @@ func (p LinePlotProps) inMilliseconds() []Series {
 func axisTime(ctx context.Context, at time.Time) string {
 	return at.In(ZoneOf(ctx)).Format("Jan 2, 15:04")
 }
-
-func lineClass(tone Tone) string { return "plot-line line-" + string(tone) }
 
 // plotTable is a plot for those who do not see it.
 func plotTable(id, title, step string, series []Series, bars []Bar) TableProps[Bar] {

@@ -115,7 +115,7 @@ func TestBarsStayInTheirBox(t *testing.T) {
 				want += min(value, 1)
 			}
 		}
-		parts := stack(bars, []string{"a", "b"}, busiest(bars))
+		parts := BarPlotProps{Series: make([]Series, 2), Bars: bars}.parts()
 		if len(parts) != want {
 			t.Fatalf("%d parts, want %d", len(parts), want)
 		}

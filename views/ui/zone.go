@@ -43,10 +43,10 @@ func absoluteExact(ctx context.Context, t time.Time) string {
 // universal writes a time in UTC, as the API and the logs do.
 func universal(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
-// machine is the datetime attribute of a time, to the microsecond.
 // machineSecond is machine to the second, which is as exact as what is shown.
 func machineSecond(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// machine is the datetime attribute of a time, to the microsecond.
 func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
 // zones are those to choose from, west to east.

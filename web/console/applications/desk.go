@@ -40,11 +40,8 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 		One: "draw", Many: "draws", Order: "Oldest request first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
-			{
-				Name: "overdue", Label: "Overdue", Kind: list.Choice,
-				Options: []ui.Option{{Label: "Overdue or not"}, {Value: "yes", Label: "Overdue"}},
-			},
-			{Name: "age", Label: "In its state for", Kind: list.Choice, Options: ages},
+			list.Only("overdue", "Overdue", "Overdue or not", "Overdue"),
+			list.Choose("age", "In its state for", ages),
 			list.Partner, list.Merchant, list.Product, list.Since.Called("Requested from "),
 			list.Until.Called("Requested before "),
 		},

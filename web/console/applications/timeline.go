@@ -77,7 +77,8 @@ func (f *Feature) timeline(
 	}
 	for _, found := range found.Entries {
 		one := entry(ctx, found)
-		if outcome, sent := outcomes[found.ID]; sent {
+		uid, _ := uuid.Parse(found.ID) // of the others, such as draws, nothing came
+		if outcome, sent := outcomes[uid]; sent {
 			one.Outcome = &outcome
 		}
 		shown.Entries = append(shown.Entries, one)
@@ -88,7 +89,7 @@ func (f *Feature) timeline(
 // outcomes reads what became of the events among entries, by the events' ids.
 func (f *Feature) outcomes(
 	ctx context.Context, entries []application.TimelineEntry,
-) (map[string]delivery.EventOutcome, error) {
+) (map[uuid.UUID]delivery.EventOutcome, error) {
 	var events []uuid.UUID
 	var oldest time.Time
 	for _, found := range entries {
@@ -96,12 +97,7 @@ func (f *Feature) outcomes(
 			events, oldest = append(events, uid), found.At // newest first
 		}
 	}
-	found, err := f.Webhooks.Deliveries.EventOutcomes(ctx, events, oldest)
-	outcomes := make(map[string]delivery.EventOutcome, len(found))
-	for uid, outcome := range found {
-		outcomes[uid.String()] = outcome
-	}
-	return outcomes, err
+	return f.Webhooks.Deliveries.EventOutcomes(ctx, events, oldest)
 }
 
 // entryMarks are how a kind of entry is called and marked.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/a-h/templ"
@@ -17,6 +16,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/search"
+	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
@@ -222,7 +222,7 @@ func (l lister[R]) around(
 	case l.File == nil:
 	case l.File.ByLink:
 		props.Buttons = ui.ButtonsWith(
-			ui.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
+			ui.DownloadLink(paths.With(l.File.Path, v.Query())), l.Buttons)
 	default:
 		props.Buttons = ui.ButtonsWith(
 			ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
@@ -318,12 +318,4 @@ func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
 		none.Href, none.Action = l.Path, "Clear all filters"
 	}
 	return none, nil
-}
-
-// withQuery is a path under a filter.
-func withQuery(path string, query url.Values) string {
-	if len(query) == 0 {
-		return path
-	}
-	return path + "?" + query.Encode()
 }

@@ -7,6 +7,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
@@ -77,7 +78,7 @@ func (l lister[R]) live(
 			query.Set("news", "1")
 		}
 	}
-	live.StreamURL, live.PollURL = withQuery(l.Live.Path, query), withQuery(l.Path, query)
+	live.StreamURL, live.PollURL = paths.With(l.Live.Path, query), paths.With(l.Path, query)
 	return live, nil
 }
 

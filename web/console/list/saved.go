@@ -29,7 +29,7 @@ func (e *Engine) SaveRoute() page.Route {
 			return action.Change{}, errUnreadable()
 		}
 		user, views := page.User(ctx), operator.SavedViews{DB: e.Operators.DB}
-		outcome := operator.Outcome{Target: withQuery(path, query)}
+		outcome := operator.Outcome{Target: paths.With(path, query)}
 		return action.Change{
 			Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				remove := ctx.FormValue("remove")

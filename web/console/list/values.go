@@ -14,6 +14,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/search"
+	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
@@ -213,7 +214,7 @@ func (v *Values) href(name, value string) string {
 	if value != "" {
 		query.Set(name, value)
 	}
-	return withQuery(v.path, query)
+	return paths.With(v.path, query)
 }
 
 // Local writes a time of the filter as a control of the reader's zone has it, and as

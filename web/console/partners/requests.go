@@ -49,9 +49,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 			list.Partner,
 			{Name: "merchant", Label: "Merchant id", Chip: "Merchant ", Max: 255},
 			{Name: "code", Label: "Error", Kind: list.Choice, Options: codes, Thing: "error"},
-			{Name: "method", Label: "Method", Kind: list.Choice, Options: methods},
-			{Name: "since", Label: "From", Kind: list.Time},
-			{Name: "until", Label: "To", Kind: list.Time},
+			list.Choose("method", "Method", methods), list.Since, list.Until,
 			{Name: "route", Label: "Operation", Kind: list.Hidden},
 		},
 		Read: func(v *list.Values) list.Source[apilog.Request] {
