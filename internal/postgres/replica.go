@@ -173,7 +173,8 @@ func (r *replica) note(now mark) {
 		for i := 0; i < last; i += 2 {
 			kept = append(kept, r.marks[i])
 		}
-		r.marks = append(kept, now)
+		kept = append(kept, now)
+		r.marks = kept
 	}
 }
 

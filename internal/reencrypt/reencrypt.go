@@ -50,7 +50,8 @@ func Columns() []Column {
 		{"subscriptions", "headers_sealed", subscription, "subscriptions", "headers_sealed"},
 		{
 			"subscription_versions", "headers_sealed",
-			[]string{"subscription_uid", "version"}, "subscriptions", "headers_sealed",
+			[]string{"subscription_uid", "version"},
+			"subscriptions", "headers_sealed",
 		},
 		{"second_factors", "secret_sealed", []string{"user_uid"}, "second_factors", "secret_sealed"},
 		{"tls_certificates", "data_sealed", []string{"name"}, "tls_certificates", "data_sealed"},
