@@ -1,7 +1,6 @@
 package partners
 
 import (
-	"encoding/base64"
 	"strconv"
 	"time"
 
@@ -29,21 +28,6 @@ func (d StatementDetail) file(format statement.Format, signature bool) string {
 	}
 	return paths.Where(
 		paths.To(paths.StatementFile, d.MerchantUID.String(), d.Date()), pairs...)
-}
-
-// forms are the two, by name.
-func (d StatementDetail) forms() []statementForm {
-	return []statementForm{{statement.JSON, "JSON", d.JSON}, {statement.CSV, "CSV", d.CSV}}
-}
-
-type statementForm struct {
-	format statement.Format
-	name   string
-	file   statement.File
-}
-
-func (f statementForm) signature() string {
-	return base64.StdEncoding.EncodeToString(f.file.Signature)
 }
 
 func statementHref(s statement.Summary) string {
