@@ -19,11 +19,18 @@ func TestPhaseBar(t *testing.T) {
 	}{
 		{
 			"all phases",
-			delivery.Attempt{DNS: 10 * ms, Connect: 20 * ms, TLS: 30 * ms, FirstByte: 30 * ms, Duration: 100 * ms},
+			delivery.Attempt{
+				DNS: 10 * ms, Connect: 20 * ms, TLS: 30 * ms, FirstByte: 30 * ms, Duration: 100 * ms,
+			},
 			100 * ms,
 			"DNS 0+100, Connect 100+200, TLS 300+300, Wait 600+300, Body 900+100",
 		},
-		{"reused connection", delivery.Attempt{FirstByte: 50 * ms, Duration: 50 * ms}, 100 * ms, "Wait 0+500"},
+		{
+			"reused connection",
+			delivery.Attempt{FirstByte: 50 * ms, Duration: 50 * ms},
+			100 * ms,
+			"Wait 0+500",
+		},
 		{
 			"timed out",
 			delivery.Attempt{Connect: 10 * ms, Duration: 100 * ms},

@@ -51,7 +51,11 @@ func TestPips(t *testing.T) {
 			State: delivery.StateRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
 			NextAttemptAt: &due,
 		}, " bad1 calm2"},
-		{"second succeeded", delivery.Delivery{State: delivery.StateDelivered, AttemptCount: 2}, " bad1 good2"},
+		{
+			"second succeeded",
+			delivery.Delivery{State: delivery.StateDelivered, AttemptCount: 2},
+			" bad1 good2",
+		},
 		{"used up", delivery.Delivery{
 			State: delivery.StateFailed, AttemptCount: 3, LastErrorClass: new("http_5xx"),
 		}, " bad1 bad2 bad3"},
