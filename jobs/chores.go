@@ -105,14 +105,10 @@ func addChores(config *river.Config, deps *Deps) {
 	// Everything that has come in is added up, also after a long break.
 	add(config, tallyEvery, health, &chore[TallyOutcomesArgs]{work: uncounted(deps.Alerts.Tally)})
 	add(config, watchEvery, health, &chore[WatchHealthArgs]{work: deps.Alerts.Watch})
-	// Endpoints are looked at between events.
 	add(config, probeEvery, health, &chore[ProbeEndpointsArgs]{
-		timeout: probeFor, work: counted("probed endpoints", deps.Alerts.Probe),
+		timeout: probeFor, work: deps.probeEndpoints,
 	})
-	// One of the e-mails that waited tries a server that refuses us.
-	add(config, resumeEvery, health, &chore[ResumeMailArgs]{
-		work: counted("resumed mail", deps.MailSender.Resume),
-	})
+	add(config, resumeEvery, health, &chore[ResumeMailArgs]{work: deps.resumeMail})
 }
 
 func add[A river.JobArgs](
@@ -170,13 +166,20 @@ func uncounted[T any](work func(context.Context) (T, error)) func(context.Contex
 	}
 }
 
-// counted is the work of a chore that says how much it did, if anything.
-func counted(what string, work func(context.Context) (int, error)) func(context.Context) error {
-	return func(ctx context.Context) error {
-		count, err := work(ctx)
-		if count > 0 {
-			slog.InfoContext(ctx, what, "count", count)
-		}
-		return err
+// probeEndpoints looks at endpoints between events.
+func (d *Deps) probeEndpoints(ctx context.Context) error {
+	count, err := d.Alerts.Probe(ctx)
+	if count > 0 {
+		slog.InfoContext(ctx, "probed endpoints", "count", count)
 	}
+	return err
+}
+
+// resumeMail queues e-mails that waited, and lets one try a server that refuses us.
+func (d *Deps) resumeMail(ctx context.Context) error {
+	count, err := d.MailSender.Resume(ctx)
+	if count > 0 {
+		slog.InfoContext(ctx, "resumed mail", "count", count)
+	}
+	return err
 }

@@ -318,7 +318,8 @@ func (l *Log) EventOutcomes(
 		found[uid] = EventOutcome{Open: count}
 	}
 	for _, row := range rows {
-		row.Of.Deliveries = append(found[row.EventUID].Deliveries, Tried{row.Delivery, attempts[row.UID]})
+		row.Of.Deliveries = found[row.EventUID].Deliveries
+		row.Of.Deliveries = append(row.Of.Deliveries, Tried{row.Delivery, attempts[row.UID]})
 		found[row.EventUID] = row.Of
 	}
 	return found, nil
