@@ -104,6 +104,9 @@ func TestCreateNamesEveryWrongField(t *testing.T) {
 	}{
 		{"right", func(*operator.NewUser) {}, ""},
 		{"no address", func(u *operator.NewUser) { u.Email = "bo" }, "email"},
+		{"an endless address", func(u *operator.NewUser) {
+			u.Email = strings.Repeat("b", 255) + "@x.example"
+		}, "email"},
 		{"a name in the address", func(u *operator.NewUser) { u.Email = "Bo <bo@x.example>" }, "email"},
 		{"taken", func(u *operator.NewUser) { u.Email = " ADA@lender.example " }, "email"},
 		{"no name", func(u *operator.NewUser) { u.Name = "  " }, "name"},

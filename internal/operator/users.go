@@ -39,7 +39,8 @@ const userColumns = `
 func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) (User, error) {
 	var errs lending.FieldErrors
 	email := normalEmail(request.Email)
-	if parsed, err := mail.ParseAddress(email); err != nil || parsed.Address != email {
+	parsed, err := mail.ParseAddress(email)
+	if err != nil || parsed.Address != email || len(email) > maxEmail {
 		errs.Add("email", `"email" must be an address such as ada@lender.example`)
 	}
 	name := errs.Name("name", request.Name, maxUserName)
