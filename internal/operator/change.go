@@ -119,15 +119,14 @@ func claim(
 	ctx context.Context, tx *postgres.Tx, change Change,
 ) (target string, first bool, err error) {
 	// A simultaneous arrival waits here for the first one's end.
-	result, err := tx.ExecContext(ctx, `
+	err = tx.GetContext(ctx, &first, `
 		INSERT INTO console_submissions (token, at, actor) VALUES ($1, $2, $3)
-		ON CONFLICT (token) DO NOTHING`, change.Token, tx.Now, change.Actor)
-	if err != nil {
+		ON CONFLICT (token) DO NOTHING
+		RETURNING true`, change.Token, tx.Now, change.Actor)
+	if err != nil && !postgres.IsNoRows(err) {
 		return "", false, fmt.Errorf("recording a form: %w", err)
 	}
-	if count, err := result.RowsAffected(); err != nil {
-		return "", false, fmt.Errorf("counting recorded forms: %w", err)
-	} else if count == 1 {
+	if first {
 		return "", true, nil
 	}
 	var earlier struct{ Actor, Target string }

@@ -40,29 +40,24 @@ func Parse(t testing.TB, source string) Parsed {
 		if err != nil {
 			t.Fatalf("reading the parts: %v", err)
 		}
-		parsed.add(t, part)
-	}
-}
-
-func (p *Parsed) add(t testing.TB, part *multipart.Part) {
-	t.Helper()
-	kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
-	if err != nil || !strings.EqualFold(params["charset"], "utf-8") {
-		t.Fatalf("a part is %q: %v", part.Header.Get("Content-Type"), err)
-	}
-	if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
-		t.Fatalf("a part is encoded as %q", encoding)
-	}
-	body, err := io.ReadAll(quotedprintable.NewReader(part))
-	if err != nil {
-		t.Fatalf("decoding a part: %v", err)
-	}
-	p.Types = append(p.Types, kind)
-	switch kind {
-	case "text/plain":
-		p.Text = string(body)
-	case "text/html":
-		p.HTML = string(body)
+		kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		if err != nil || !strings.EqualFold(params["charset"], "utf-8") {
+			t.Fatalf("a part is %q: %v", part.Header.Get("Content-Type"), err)
+		}
+		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
+			t.Fatalf("a part is encoded as %q", encoding)
+		}
+		body, err := io.ReadAll(quotedprintable.NewReader(part))
+		if err != nil {
+			t.Fatalf("decoding a part: %v", err)
+		}
+		parsed.Types = append(parsed.Types, kind)
+		switch kind {
+		case "text/plain":
+			parsed.Text = string(body)
+		case "text/html":
+			parsed.HTML = string(body)
+		}
 	}
 }
 
