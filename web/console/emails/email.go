@@ -62,12 +62,12 @@ func (f *Feature) source(ctx echo.Context) error {
 	return ctx.Blob(http.StatusOK, "message/rfc822", []byte(found.Source))
 }
 
-// written loads the e-mail in the path, which must have been written.
+// written loads the e-mail in the path, which must have a text.
 func (f *Feature) written(ctx echo.Context) (email.Detail, error) {
 	found, err := f.named(ctx)
 	if err == nil && (found.HTML == "" || found.Source == "") {
-		err = lending.NewError(lending.CodeNotFound, "the e-mail %s is not written yet",
-			found.EmailUID)
+		err = lending.NewError(lending.CodeNotFound,
+			"the e-mail %s has no text: it is not written yet, or its text was removed", found.EmailUID)
 	}
 	return found, err
 }
