@@ -410,6 +410,7 @@ func TestSettingsRefuse(t *testing.T) {
 		}
 	}
 	settings := validSettings()
+	settings.AccentColor = "#abcdef" // as it is saved
 	if settings.LenderName = strings.Repeat("ж", 100); settings.Validate() != nil {
 		t.Errorf("a name of 100 characters: %v", settings.Validate())
 	}
