@@ -48,6 +48,7 @@ type wording struct{ subject, title, lead, next, button string }
 func (a Alert) wording() wording {
 	endpoint := endpointOf(a.Name, a.URL)
 	switch a.Kind {
+	case AlertFailing: // below
 	case AlertRecovered:
 		return wording{
 			subject: "Webhooks recovered: " + endpoint,
@@ -121,6 +122,7 @@ func (a Alert) facts() []Fact {
 		since = "Had failed since"
 	case AlertUndecided:
 		day, count = "Notice due on", "Applications"
+	case AlertFailing, AlertAttemptsUsedUp, AlertDrawsOverdue:
 	}
 	return []Fact{
 		{"Partner", a.PartnerName},

@@ -32,6 +32,7 @@ func (s Stipulation) demand(lender Lender) demand {
 	case lending.StatusPendClearance:
 		asked.need = "Documents or answers that confirm what your application says"
 		asked.next = "As soon as they have arrived and been checked, your application goes on by itself."
+	default: // whatever waits is asked for in general
 	}
 	return asked
 }

@@ -33,7 +33,7 @@ func (w Welcome) write(d *document) {
 		Fact{"Interest rate", with(w.InterestRate, "% a year")})
 	d.section("What happens next", "We will write to this address whenever we need something from "+
 		"you, such as an authorization or a document. Until then there is nothing to do.")
-	d.facts("Your application", w.Borrower.facts()...)
+	d.facts("Your application", w.facts()...)
 	d.note("Please keep this e-mail: with the reference we find your application at once.")
 	d.note(w.contact(d.Lender))
 }

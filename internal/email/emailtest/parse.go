@@ -1,6 +1,7 @@
 package emailtest
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -34,7 +35,7 @@ func Parse(t testing.TB, source string) Parsed {
 	parts := multipart.NewReader(message.Body, params["boundary"])
 	for {
 		part, err := parts.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return parsed
 		}
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/url"
 	"slices"
@@ -82,7 +82,8 @@ func (s *Server) Start(t testing.TB) {
 	listener := listen(t, s.address)
 	server := smtp.NewServer(smtp.BackendFunc(s.session))
 	server.Domain = "localhost"
-	server.ErrorLog = log.New(io.Discard, "", 0) // hang-ups, which tests cause on purpose
+	// Its lines are about hang-ups, which tests cause on purpose.
+	server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if s.options.TLS != nil {
 		server.TLSConfig = &tls.Config{
 			Certificates: []tls.Certificate{*s.options.TLS}, MinVersion: tls.VersionTLS12,
