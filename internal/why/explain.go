@@ -109,43 +109,36 @@ func of(count, all int) string {
 
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
+// passedOver words the verdicts on endpoints that an event did not go to.
+var passedOver = map[delivery.Verdict]struct {
+	outcome  Outcome
+	sentence string
+}{
+	delivery.VerdictEvent:      {NotChosen, "The subscription had not chosen events of this kind"},
+	delivery.VerdictMerchant:   {NotCovered, "The subscription did not cover the merchant"},
+	delivery.VerdictDeleted:    {Deleted, "The subscription had been deleted before"},
+	delivery.VerdictLater:      {TooLate, "The subscription was created after it"},
+	delivery.VerdictUnrecorded: {NotRecorded, "No reason was kept when it was recorded"},
+}
+
 // lineOf words one endpoint's verdict and what became of its delivery.
 func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 	line := Line{SubscriptionUID: verdict.SubscriptionUID, Endpoint: verdict.Endpoint}
-	var made *delivery.Delivery
-	for i := range deliveries {
-		if verdict.DeliveryUID != nil && deliveries[i].UID == *verdict.DeliveryUID {
-			made = &deliveries[i]
-			break
-		}
-	}
-	switch verdict.Verdict {
-	case delivery.VerdictSent, delivery.VerdictWaiting:
-		if made != nil {
-			line.tell(*made, verdict.Verdict == delivery.VerdictWaiting)
-			return line
-		}
+	at := slices.IndexFunc(deliveries, func(d delivery.Delivery) bool {
+		return verdict.DeliveryUID != nil && d.UID == *verdict.DeliveryUID
+	})
+	passed, silent := passedOver[verdict.Verdict]
+	switch {
+	case !silent && at < 0:
 		line.Outcome, line.Sentence = Waiting, "Its delivery is being prepared"
-	case delivery.VerdictEvent:
-		line.Outcome, line.Sentence = NotChosen, "The subscription had not chosen events of this kind"
-	case delivery.VerdictMerchant:
-		line.Outcome, line.Sentence = NotCovered, "The subscription did not cover the merchant"
-	case delivery.VerdictDeleted:
-		line.Outcome, line.Sentence = Deleted, "The subscription had been deleted before"
-	case delivery.VerdictLater:
-		line.Outcome, line.Sentence = TooLate, "The subscription was created after it"
-	case delivery.VerdictUnrecorded:
-		line.Outcome, line.Sentence = NotRecorded, "No reason was kept when it was recorded"
-	default:
-		line.Outcome, line.Sentence = Waiting, "Its delivery is being prepared"
+	case !silent:
+		line.tell(deliveries[at], verdict.Verdict == delivery.VerdictWaiting)
+	case at < 0:
+		line.Outcome, line.Sentence = passed.outcome, passed.sentence
+	default: // it has a delivery only because somebody replayed the event to it
+		line.tell(deliveries[at], verdict.State == "paused" && !deliveries[at].State.IsFinal())
+		line.Sentence += "; it was replayed by hand, since " + lowerFirst(passed.sentence)
 	}
-	if made == nil {
-		return line
-	}
-	// What was passed over has a delivery only because somebody replayed the event to it.
-	passedOver := lowerFirst(line.Sentence)
-	line.tell(*made, verdict.State == "paused" && !made.State.IsFinal())
-	line.Sentence += "; it was replayed by hand, since " + passedOver
 	return line
 }
 
@@ -188,24 +181,18 @@ func attempts(count int) string {
 	return fmt.Sprintf("all %d attempts", count)
 }
 
+// results word how an attempt ended without a status.
+var results = map[sender.ErrorClass]string{
+	sender.ClassDNS:      "a name that does not resolve",
+	sender.ClassConnect:  "no connection",
+	sender.ClassTLS:      "a failed TLS handshake",
+	sender.ClassTimeout:  "no answer in time",
+	sender.ClassBlocked:  "an address that must not be called",
+	sender.ClassProtocol: "a broken answer",
+	sender.ClassUnknown:  "an outcome that is not known",
+}
+
 // Result words how an attempt ended.
 func Result(status int, class sender.ErrorClass) string {
-	switch class {
-	case sender.ClassDNS:
-		return "a name that does not resolve"
-	case sender.ClassConnect:
-		return "no connection"
-	case sender.ClassTLS:
-		return "a failed TLS handshake"
-	case sender.ClassTimeout:
-		return "no answer in time"
-	case sender.ClassBlocked:
-		return "an address that must not be called"
-	case sender.ClassProtocol:
-		return "a broken answer"
-	case sender.ClassUnknown:
-		return "an outcome that is not known"
-	case sender.ClassHTTP3xx, sender.ClassHTTP4xx, sender.ClassHTTP5xx:
-	}
-	return fmt.Sprintf("HTTP %d", status)
+	return cmp.Or(results[class], fmt.Sprintf("HTTP %d", status))
 }
