@@ -22,6 +22,8 @@ type LateDraw struct {
 	Due time.Time
 }
 
+func (d LateDraw) byDue(other LateDraw) int { return d.Due.Compare(other.Due) }
+
 // listedDraws is how many draws an alert names.
 const listedDraws = 10
 
@@ -44,25 +46,18 @@ func (s *Service) watchDraws(ctx context.Context) error {
 	}
 	var found []desked
 	for day, draws := range days {
-		first, last, names := draws[0].Due, draws[0].Due, make([]string, 0, listedDraws)
-		for _, draw := range draws {
-			if draw.Due.Before(first) {
-				first = draw.Due
-			}
-			if draw.Due.After(last) {
-				last = draw.Due
-			}
-			if len(names) < listedDraws {
-				names = append(names, "#"+strconv.FormatInt(draw.ID, 10))
-			}
+		var names []string
+		for _, draw := range draws[:min(len(draws), listedDraws)] {
+			names = append(names, "#"+strconv.FormatInt(draw.ID, 10))
 		}
 		found = append(found, desked{
 			finding: finding{
-				subject: day.String(), severity: Problem, count: len(draws), since: first,
+				subject: day.String(), severity: Problem, count: len(draws),
+				since: slices.MinFunc(draws, LateDraw.byDue).Due,
 				detail: "In one state for longer than their products allow: " +
 					listed(names, len(draws)) + ". The draw desk says what to do about each.",
 			},
-			newest: last, day: day.String(), names: names,
+			newest: slices.MaxFunc(draws, LateDraw.byDue).Due, day: day.String(), names: names,
 		})
 	}
 	// Every process and every round in one order, since two may open the same ones.

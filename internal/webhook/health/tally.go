@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -115,17 +116,14 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 
 // troubleIn sums up what went wrong for each subscription, in a fixed order.
 func troubleIn(rows []outcomeRow) []Trouble {
-	found := make(map[uuid.UUID]*Trouble)
+	found := make(map[uuid.UUID]Trouble)
 	for _, row := range rows {
 		unknown := row.Class == sender.ClassUnknown && row.Attempts > 0
 		if row.Failed <= 0 && !unknown || row.MadeGood {
 			continue
 		}
 		one := found[row.Subscription]
-		if one == nil {
-			one = &Trouble{Subscription: row.Subscription}
-			found[row.Subscription] = one
-		}
+		one.Subscription = row.Subscription
 		if unknown {
 			one.Unknown++
 		}
@@ -139,13 +137,9 @@ func troubleIn(rows []outcomeRow) []Trouble {
 		if row.EndedAt.After(one.LastSeen) {
 			one.LastSeen = row.EndedAt
 		}
+		found[row.Subscription] = one
 	}
-	sorted := make([]Trouble, 0, len(found))
-	for _, one := range found {
-		sorted = append(sorted, *one)
-	}
-	slices.SortFunc(sorted, func(a, b Trouble) int {
+	return slices.SortedFunc(maps.Values(found), func(a, b Trouble) int {
 		return slices.Compare(a.Subscription[:], b.Subscription[:])
 	})
-	return sorted
 }

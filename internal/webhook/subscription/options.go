@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"net/url"
@@ -93,18 +94,15 @@ func (d Delays) Value() (driver.Value, error) { return d.String(), nil }
 
 // Scan reads the column.
 func (d *Delays) Scan(column any) error {
-	text, ok := column.(string)
-	if bytes, isBytes := column.([]byte); isBytes {
-		text, ok = string(bytes), true
-	}
-	if !ok {
-		return fmt.Errorf("reading delays: %T is no text", column)
+	var text sql.NullString
+	if err := text.Scan(column); err != nil {
+		return fmt.Errorf("reading delays: %w", err)
 	}
 	*d = Delays{}
-	if text == "" {
+	if text.String == "" {
 		return nil
 	}
-	read, err := ParseDelays(text)
+	read, err := ParseDelays(text.String)
 	if err != nil {
 		return fmt.Errorf("reading delays: %w", err)
 	}

@@ -73,7 +73,7 @@ func (s *Service) versions(
 	err := from.SelectContext(ctx, &rows, `
 		SELECT version, changed_by, changed_at, change, reason, url, auth, events, merchant_uids,
 		       headers_sealed, coalesce(rate, 0) AS rate, health_rules, coalesce(state, '') AS state,
-		       name, coalesce(retry, '') AS retry, coalesce(standard, false) AS standard
+		       name, retry, coalesce(standard, false) AS standard
 		  FROM subscription_versions
 		 WHERE subscription_uid = $1
 		 ORDER BY version DESC`, uid)
