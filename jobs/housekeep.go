@@ -29,7 +29,6 @@ func (d *Deps) housekeep(ctx context.Context) error {
 	}
 	forgetErr := d.Operators.Purge(ctx)
 	swept, sweepErr := d.Documents.Sweep(ctx, d.DB.Now().Add(-sweepAge), d.Loans.IsReferenced)
-	formsErr := d.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := d.keepRequests(ctx)
 	revived, backlogErr := d.Webhooks.Subscriptions.Backlogs.Revive(ctx)
 	var faultsErr error
@@ -40,8 +39,7 @@ func (d *Deps) housekeep(ctx context.Context) error {
 		"request_days_dropped", days, "backlogs_revived", revived,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr, faultsErr,
-		backlogErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, faultsErr, backlogErr)
 }
 
 // keepRequests makes the days ahead of the request log and drops those that are

@@ -142,16 +142,6 @@ func claim(
 	return earlier.Target, false, nil
 }
 
-// PurgeSubmissions forgets forms that were sent a day ago or earlier.
-func (s *Service) PurgeSubmissions(ctx context.Context) error {
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM console_submissions WHERE at < $1`,
-		s.DB.Now().UTC().Add(-submissionsKept))
-	if err != nil {
-		return fmt.Errorf("forgetting old forms: %w", err)
-	}
-	return nil
-}
-
 // Submitted tells where the result of a form is to be seen, and false for a form
 // that this person has not sent, or that did nothing.
 func (s *Service) Submitted(

@@ -84,7 +84,7 @@ func TestOldFormsAreForgotten(t *testing.T) {
 		}
 		o.ahead.Add(int64(25 * time.Hour))
 	}
-	if err := o.PurgeSubmissions(t.Context()); err != nil {
+	if err := o.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := o.count(`SELECT count(*) FROM console_submissions`); left != 0 {

@@ -317,19 +317,24 @@ func (s *Service) Prove(ctx context.Context, session uuid.UUID) error {
 	return nil
 }
 
-// Purge deletes sessions that have ended and wrong passwords that no longer
-// count.
+// Purge deletes sessions that have ended, wrong passwords that no longer count, and forms that
+// were sent a day ago or earlier.
 func (s *Service) Purge(ctx context.Context) error {
-	now := s.DB.Now()
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM sessions WHERE expiry < $1`, now)
-	if err != nil {
-		return fmt.Errorf("purging sessions: %w", err)
+	now := s.DB.Now().UTC()
+	var errs []error
+	for _, old := range []struct {
+		rows  string
+		since time.Time
+	}{
+		{`sessions WHERE expiry < $1`, now},
+		{`user_sessions WHERE seen_at < $1`, now.Add(-SessionIdle)},
+		{`user_sessions WHERE started_at < $1`, now.Add(-SessionLifetime)},
+		{`sign_in_failures WHERE failed_at < $1`, now.Add(-failureWindow)},
+		{`console_submissions WHERE at < $1`, now.Add(-submissionsKept)},
+	} {
+		if _, err := s.DB.ExecContext(ctx, `DELETE FROM `+old.rows, old.since); err != nil {
+			errs = append(errs, fmt.Errorf("purging %s: %w", old.rows, err))
+		}
 	}
-	_, err = s.DB.ExecContext(ctx,
-		`DELETE FROM user_sessions WHERE seen_at < $1 OR started_at < $2`,
-		now.Add(-SessionIdle), now.Add(-SessionLifetime))
-	if err != nil {
-		return fmt.Errorf("purging the lists of sessions: %w", err)
-	}
-	return s.PurgeFailures(ctx)
+	return errors.Join(errs...)
 }

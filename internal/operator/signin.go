@@ -176,13 +176,3 @@ func (s *Service) takeBack(ctx context.Context, try int64) error {
 	}
 	return nil
 }
-
-// PurgeFailures deletes wrong passwords that no longer count.
-func (s *Service) PurgeFailures(ctx context.Context) error {
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failed_at < $1`,
-		s.DB.Now().Add(-failureWindow))
-	if err != nil {
-		return fmt.Errorf("purging wrong passwords: %w", err)
-	}
-	return nil
-}
