@@ -80,9 +80,11 @@ func newApplicationBody(app application.Application) applicationBody {
 		Borrower:          app.Borrower,
 		Project:           app.Project,
 		Offers:            append([]lending.Offer{}, app.Offers...),
-		Variables:         variablesBody{OfferSelected: app.SelectedProductUID != nil},
-		CreatedAt:         formatTime(app.CreatedAt),
-		UpdatedAt:         formatTime(app.UpdatedAt),
+		Variables: variablesBody{
+			app.SelectedProductUID != nil, postgres.OrNull(app.SelectedProductCode),
+		},
+		CreatedAt: formatTime(app.CreatedAt),
+		UpdatedAt: formatTime(app.UpdatedAt),
 	}
 }
 
