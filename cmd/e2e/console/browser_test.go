@@ -14,7 +14,9 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"drawbridge/cmd/e2e/e2etest"
 )
@@ -174,8 +176,35 @@ func typeInto(selector, text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
 		chromedp.WaitVisible(chromedp.CSS(selector)),
 		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).focus()`, selector)),
-		chromedp.KeyEvent(text),
+		keyed(text),
 	)
+}
+
+// keyed presses keys as a keyboard does: the character of a key comes as it goes down. By itself
+// it could come after the key has done its work, such as Enter on a link, to what has the focus
+// then, on the next page too.
+func keyed(keys string, options ...chromedp.KeyOption) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		for _, key := range keys {
+			events := kb.Encode(key)
+			down, up := events[0], events[len(events)-1]
+			for _, option := range options {
+				option(down)
+				option(up)
+			}
+			if len(events) > 2 && down.Modifiers&^int64(chromedp.ModifierShift) == 0 {
+				down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+			} else {
+				down.Type = kb.KeyRawDown
+			}
+			for _, event := range []*input.DispatchKeyEventParams{down, up} {
+				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, *event); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // withoutScript turns JavaScript off for every page to come.

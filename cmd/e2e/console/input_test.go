@@ -33,7 +33,7 @@ func (h *userInput) key(key string) {
 // types writes a text key by key, which counts as no act of its own.
 func (h *userInput) types(text string) {
 	h.Helper()
-	do(h.T, h.browser, chromedp.KeyEvent(text, func(event *input.DispatchKeyEventParams) {
+	do(h.T, h.browser, keyed(text, func(event *input.DispatchKeyEventParams) {
 		if event.Type == kb.KeyDown {
 			event.Type = kb.KeyRawDown
 		}

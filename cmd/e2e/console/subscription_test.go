@@ -75,7 +75,7 @@ func tabTo(t *testing.T, browser context.Context, selector string) {
 		if evaluate(t, browser, script) == "true" {
 			return
 		}
-		do(t, browser, chromedp.KeyEvent(kb.Tab))
+		do(t, browser, keyed(kb.Tab))
 	}
 	t.Fatalf("the Tab key does not lead to %s", selector)
 }
@@ -86,41 +86,41 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	signInOperator(t, browser, s.URL)
 	// The sample receiver, and one click less than with the mouse: g x.
 	tabTo(t, browser, `a[href="/console/dev/receiver"]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(`form[action$="/subscribe"]`)))
 	address := evaluate(t, browser, `document.querySelector(".secret-line code").textContent`)
 	tabTo(t, browser, `#secret`)
-	do(t, browser, chromedp.KeyEvent("agreed-by-keyboard"), chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed("agreed-by-keyboard"), keyed(kb.Enter),
 		seen(`//*[contains(., "knows the secret now")]`))
 	// The form, from its list.
 	tabTo(t, browser, `a[href="/console/subscriptions"]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(`main a[href="/console/subscriptions/new"]`)))
 	tabTo(t, browser, `main a[href="/console/subscriptions/new"]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#url`)))
+	do(t, browser, keyed(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#url`)))
 	tabTo(t, browser, `#url`)
-	do(t, browser, chromedp.KeyEvent(address), chromedp.KeyEvent(kb.Tab),
+	do(t, browser, keyed(address), keyed(kb.Tab),
 		seen(`//*[@id="url-check"]//*[contains(., "accepts connections")]`))
 	tabTo(t, browser, `#partner`)
-	do(t, browser, chromedp.KeyEvent("Sun"))
+	do(t, browser, keyed("Sun"))
 	tabTo(t, browser, `[name=secret_mode]`)
-	do(t, browser, chromedp.KeyEvent(kb.ArrowDown))
+	do(t, browser, keyed(kb.ArrowDown))
 	tabTo(t, browser, `#secret`)
-	do(t, browser, chromedp.KeyEvent("agreed-by-keyboard"))
+	do(t, browser, keyed("agreed-by-keyboard"))
 	// A test before saving, then the real thing.
 	tabTo(t, browser, `button[value=try]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		seen(`//*[@id="trial-result"][contains(., "confirmed the test")]`))
 	tabTo(t, browser, `.dialog-acts button[value=save]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(`#new-secret`)))
 	tabTo(t, browser, `main a[href$="/test"]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#event`)))
+	do(t, browser, keyed(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#event`)))
 	tabTo(t, browser, `form[action$="/test"] button`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		seen(`//*[contains(., "The endpoint confirmed the test event")]`))
 	tabTo(t, browser, `a[href="/console/dev/receiver"]`)
-	do(t, browser, chromedp.KeyEvent(kb.Enter),
+	do(t, browser, keyed(kb.Enter),
 		seen(`//ol/li[2][contains(., "Verified: the signature belongs")]`))
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -109,16 +108,7 @@ func (w *walker) stand(control string) stop {
 // key presses keys as they are on a keyboard.
 func (w *walker) key(keys string, options ...chromedp.KeyOption) {
 	w.Helper()
-	do(w.T, w.browser, chromedp.KeyEvent(keys, append(options, raw)...))
-}
-
-// raw makes a key go down as a keyboard's does. Otherwise the browser would give
-// the character of a key that has done its work, such as Enter on a link that
-// opened a dialog, to whatever has the focus then.
-func raw(event *input.DispatchKeyEventParams) {
-	if event.Type == kb.KeyDown {
-		event.Type = kb.KeyRawDown
-	}
+	do(w.T, w.browser, keyed(keys, options...))
 }
 
 // reach moves the focus to a control. A walker with script gets there by the Tab
