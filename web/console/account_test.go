@@ -102,7 +102,8 @@ func TestSecondFactorByThePages(t *testing.T) {
 	replay.post(paths.SignInCode, url.Values{"code": {recovery[0]}}).
 		wantStatus(t, http.StatusSeeOther)
 	got := replay.get(paths.Account).text("main")
-	if !strings.Contains(got, "9 recovery codes") || !strings.Contains(got, "You used a recovery code") {
+	if !strings.Contains(got, "9 recovery codes") ||
+		!strings.Contains(got, "You used a recovery code") {
 		t.Errorf("the account page says %q", got)
 	}
 }

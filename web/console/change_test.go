@@ -83,7 +83,8 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 	b := r.asOperator()
 	r.subscribe(r.receiver().URL)
 	for _, status := range lending.AllApplicationStatuses() {
-		r.exec(`UPDATE applications SET status = $2 WHERE application_uid = $1`, r.application, string(status))
+		r.exec(`UPDATE applications SET status = $2 WHERE application_uid = $1`,
+			r.application, string(status))
 		page := b.get(paths.To(paths.Application, r.application.String())).wantStatus(t, http.StatusOK)
 		var want []string
 		for _, to := range status.Next() {
