@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // userInput is somebody with a keyboard and a mouse. What it does reaches the page as
@@ -22,8 +21,7 @@ type userInput struct {
 	acts int
 }
 
-// key presses one key as it is on a keyboard: the character of a key whose work
-// is done does not go to whatever has the focus then.
+// key presses one key.
 func (h *userInput) key(key string) {
 	h.Helper()
 	h.acts++
@@ -33,11 +31,7 @@ func (h *userInput) key(key string) {
 // types writes a text key by key, which counts as no act of its own.
 func (h *userInput) types(text string) {
 	h.Helper()
-	do(h.T, h.browser, keyed(text, func(event *input.DispatchKeyEventParams) {
-		if event.Type == kb.KeyDown {
-			event.Type = kb.KeyRawDown
-		}
-	}))
+	do(h.T, h.browser, keyed(text))
 }
 
 // paste inserts a text where the focus is, as the clipboard's.
