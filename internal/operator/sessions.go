@@ -172,10 +172,10 @@ func (s *Service) Begin(
 		visit.ProvedAt = tx.Now
 	}
 	visit.Device = clip(visit.Device, maxDevice)
-	_, err := tx.NamedExecContext(ctx, `
+	_, err := tx.ExecContext(ctx, `
 		INSERT INTO user_sessions (user_uid, `+sessionColumns+`)
-		VALUES ('`+user.UID.String()+`', :session_uid, :method, :address, :device, :started_at,
-		        :seen_at, :proved_at)`, visit)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, user.UID, visit.UID, visit.Method, visit.Address,
+		visit.Device, visit.StartedAt, visit.SeenAt, visit.ProvedAt)
 	if err != nil {
 		return Session{}, fmt.Errorf("beginning a session of %s: %w", user.Email, err)
 	}
