@@ -128,7 +128,7 @@ func TestBodyPane(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			pane := render(t, ui.BodyPane(ui.BodyProps{ID: "b", Body: []byte(test.body), What: "body"}))
+			pane := render(t, ui.BodyPane(ui.BodyProps{Body: []byte(test.body), What: "body"}))
 			if formatted := pane.Find("[data-tab=Formatted]").Length() == 1; formatted != test.formatted {
 				t.Errorf("formatted = %v, want %v", formatted, test.formatted)
 			}

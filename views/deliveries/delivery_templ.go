@@ -1156,7 +1156,7 @@ func bodySent(p Page) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Delivery.BodyRemovedAt == nil {
-			templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: "sent", Body: p.Delivery.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: p.Delivery.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

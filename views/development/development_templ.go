@@ -649,7 +649,7 @@ func receivedRequest(r receiver.Received) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: id, Body: r.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: r.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -478,7 +478,7 @@ func Detail(e Page) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if e.BodyRemovedAt == nil {
-				templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: "event", Body: e.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: e.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -937,7 +937,7 @@ func TestRegion(result delivery.Detail, state subscription.State) templ.Componen
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: "sent", Body: result.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: result.Body, What: "body"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

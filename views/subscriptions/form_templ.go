@@ -1505,7 +1505,7 @@ func eventBox(event EventChoice) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: "sample-" + string(event.Kind), Body: event.Sample, What: "sample of " + string(event.Kind)}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: event.Sample, What: "sample of " + string(event.Kind)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -2501,7 +2501,7 @@ func trialResult(t Trial) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{ID: "trial", Body: t.Body, What: "body of the test"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.BodyPane(ui.BodyProps{Body: t.Body, What: "body of the test"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

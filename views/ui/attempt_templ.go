@@ -716,7 +716,7 @@ func responsePane(a AttemptView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = BodyPane(BodyProps{ID: a.ElementID(), Body: a.ResponseBody, What: "response body"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = BodyPane(BodyProps{Body: a.ResponseBody, What: "response body"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -8,8 +8,6 @@ import (
 
 // BodyProps is a request's or a response's body.
 type BodyProps struct {
-	// ID is unique among the bodies of a page.
-	ID   string
 	Body []byte
 	// What names the body: "body", "response body".
 	What string

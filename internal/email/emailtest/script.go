@@ -49,13 +49,6 @@ func play(t testing.TB, listener net.Listener, scene func(*Talk)) *Script {
 // Address is the host:port of the server.
 func (s *Script) Address() string { return s.listener.Addr().String() }
 
-// Connections counts the connections so far.
-func (s *Script) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
-}
-
 func (s *Script) serve() {
 	for {
 		conn, err := s.listener.Accept()
