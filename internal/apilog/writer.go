@@ -258,7 +258,7 @@ const dropDay = `
 	CREATE TEMP TABLE held_requests ON COMMIT DROP AS
 		SELECT r.* FROM {day} r WHERE ` + underLegalHold + `;
 	DROP TABLE {day};
-	SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests;
+	SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests HAVING count(*) > 0;
 	INSERT INTO api_requests SELECT * FROM held_requests`
 
 // Drop removes the days that lie wholly before a time and returns how many. It
