@@ -81,7 +81,8 @@ func Distinct(uids []uuid.UUID) []uuid.UUID {
 
 // ResendMatching re-sends every delivery that matches the filter, oldest first.
 // Unless the filter names a subscription, those of deleted ones are left out; of
-// those that failed, what was made good is, so that a repetition sends nothing twice.
+// those that failed, what was made good is, and what [sentAgain] tells, so that a repetition
+// sends nothing twice.
 //
 // Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
@@ -103,6 +104,7 @@ func (s *Service) ResendMatching(
 	}
 	filter.Open = filter.Open || filter.State == StateFailed
 	c := filter.conditions()
+	c.When(filter.Open, sentAgain, postgres.OrNull(filter.Until))
 	c.Add(`s.state <> 'deleted'`)
 	text := `SELECT d.delivery_uid` + deliveryTables + c.Where() +
 		` ORDER BY d.created_at, d.delivery_uid LIMIT ` + c.Bind(maxResend+1)
@@ -113,6 +115,16 @@ func (s *Service) ResendMatching(
 	}
 	return s.Resend(ctx, tx, uids, by, reason)
 }
+
+// sentAgain leaves out a delivery d of whose event another one to its subscription is still to be
+// sent, or has failed, too, and is chosen instead: the newest is. The index is that of the event.
+const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
+		                  OR o.state = 'failed'
+		                     AND (o.created_at, o.delivery_uid) > (d.created_at, d.delivery_uid)
+		                     AND o.created_at < coalesce(?::timestamptz, 'infinity'))
+		          FILTER (WHERE o.subscription_uid = d.subscription_uid)
+		  FROM deliveries o
+		 WHERE o.event_uid = d.event_uid) IS NOT TRUE`
 
 // checkResend locks the subscriptions against deletion, and the events against
 // the removal of their bodies, while re-sends are added.

@@ -295,6 +295,39 @@ func TestResendMatchingLeavesOutWhatWasMadeGood(t *testing.T) {
 	}
 }
 
+// Asking again while what was sent again waits sends nothing twice, nor does it once that has
+// failed, too: an event goes to its subscription once, by whichever delivery the filter chooses.
+func TestResendMatchingSendsAnEventOnce(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	spend(t, h)
+	h.Clock.Move(time.Hour)
+	original := h.Clock.Now()
+	match := func(what string, until time.Time, want int) {
+		t.Helper()
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			made, err := h.Deliveries.ResendMatching(ctx, tx,
+				delivery.Filter{State: delivery.StateFailed, Until: until}, "support", "")
+			if len(made) != want {
+				t.Errorf("%s: re-sent %d, want %d", what, len(made), want)
+			}
+			return err
+		})
+	}
+	match("both failed", time.Time{}, 2)
+	match("both wait", time.Time{}, 0)
+	h.Work(t)
+	match("both are tried again", time.Time{}, 0)
+	spend(t, h)
+	match("both failed again", time.Time{}, 2)
+	spend(t, h)
+	match("the first time", original, 2)
+}
+
 // A re-send and the deletion of its subscription at once: the one that comes second
 // waits, and nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
