@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,8 @@ type stuck struct {
 	from  int64
 	again time.Time
 }
+
+func noneStuck() stuck { return stuck{applications: []uuid.UUID{}, from: math.MaxInt64} }
 
 // New returns a publisher of a database.
 func New(db *postgres.DB) *Publisher {
@@ -157,7 +160,7 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 		// Some places back, as somebody may be about to commit.
 		from := mark{first - recent, first - recent, time.Now()}
 		p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
-		p.stuck.applications = []uuid.UUID{}
+		p.stuck = noneStuck()
 	}
 	for {
 		now, err := p.publish(ctx)
@@ -200,7 +203,7 @@ func (p *Publisher) Drain(ctx context.Context) error {
 func (p *Publisher) publish(ctx context.Context) (round, error) {
 	if len(p.stuck.applications) > 0 && time.Now().After(p.stuck.again) {
 		p.end.from = min(p.end.from, p.stuck.from)
-		p.stuck.applications = []uuid.UUID{}
+		p.stuck = noneStuck()
 	}
 	now, err := take(ctx, p.DB.Engine(), p.end.from, eventsTogether, p.stuck.applications)
 	if postgres.IsUnique(err, feedKey) || postgres.IsLockTimeout(err) {
@@ -221,13 +224,15 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 	return now, nil
 }
 
-// oneByOne publishes what waits by a transaction each, after one for several failed: an event
-// that cannot be published holds up those of its application, and nobody else's. Nor does one
-// that is overtaken, for which a look beside the rounds finds the event before.
+// oneByOne publishes as many events as go together by a transaction each, after one for all of
+// them failed: an event that cannot be published holds up those of its application, and nobody
+// else's. Nor does one that is overtaken, for which a look beside the rounds finds the event before.
 func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
-	p.stuck = stuck{[]uuid.UUID{}, math.MaxInt64, time.Now().Add(stuckFor)}
-	but := []uuid.UUID{}
-	for {
+	if len(p.stuck.applications) == 0 { // else what was found before would never be tried again
+		defer func() { p.stuck.again = time.Now().Add(stuckFor) }()
+	}
+	but := slices.Clone(p.stuck.applications)
+	for all < eventsTogether {
 		var now round
 		err := p.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 			now, err = take(ctx, tx, p.end.from, 1, but)
@@ -271,4 +276,5 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 		p.stuck.applications = append(p.stuck.applications, next.Application)
 		p.stuck.from = min(p.stuck.from, next.Place)
 	}
+	return all, errs
 }

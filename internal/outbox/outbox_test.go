@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/feed"
@@ -529,6 +530,56 @@ func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
 	if count := h.Count(t, `SELECT count(*) FROM deliveries`); count != 4 {
 		t.Errorf("%d deliveries, want 4", count)
 	}
+}
+
+// Events that cannot be published cost the others no more than one round of transactions of their
+// own each: the rest goes together, also beside what is found later, and what was found waits on.
+func TestAnEventThatCannotBePublishedSlowsDownNobodyElse(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	h.Webhooks.Deliveries.Recorded = nil
+	first, last, sound := h.Application(t).UID, h.Application(t).UID, h.Application(t).UID
+	h.Subscribe(t, nil)
+	publish(t, h)
+	const events = 1000
+	h.Do(t, record(h, first))
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		for range events {
+			if err := record(h, sound)(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return record(h, last)(ctx, tx)
+	})
+	const spoil = `UPDATE outbox SET recorded_at = $2 WHERE application_uid = ANY ($1)`
+	broken := pq.Array([]uuid.UUID{first, last})
+	h.Exec(t, spoil, broken, "2001-01-01") // there are no deliveries of that month
+
+	named := map[uuid.UUID]int{}
+	for left := 3; left > 2; left = h.Count(t, `SELECT count(*) FROM outbox`) {
+		_, err := h.Outbox.PublishAll(t.Context())
+		for _, uid := range []uuid.UUID{first, last} {
+			if strings.Contains(fmt.Sprint(err), uid.String()) {
+				named[uid]++
+			}
+		}
+	}
+	if named[first] == 0 || named[last] == 0 {
+		t.Errorf("the errors name the applications so often: %v", named)
+	}
+	const transactions = `
+		SELECT count(DISTINCT xmin::text) FROM feed WHERE application_uid = $1`
+	if count := h.Count(t, transactions, sound); count > events*3/4 {
+		t.Errorf("%d events were published by %d transactions", events, count)
+	}
+
+	h.Exec(t, spoil, broken, h.DB.Now())
+	publish(t, h)
+	want := map[uuid.UUID]int64{}
+	for _, uid := range []uuid.UUID{first, last, sound} {
+		want[uid] = int64(len(h.EventsOf(t, uid)))
+	}
+	checkWalk(t, after(t, h, 0), want)
 }
 
 // Beside an event that cannot be published, one that is overtaken waits alone, too: the others
