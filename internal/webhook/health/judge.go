@@ -188,6 +188,8 @@ type caseFile struct {
 	AlertEmail  string     `db:"alert_email"`
 	PartnerName string     `db:"partner_name"`
 	ResumedAt   *time.Time `db:"resumed_at"`
+	// MovedAt is when it got its URL, zero where it never had another one.
+	MovedAt time.Time `db:"-"`
 }
 
 func loadCaseFile(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (caseFile, error) {
@@ -212,16 +214,21 @@ func loadCaseFile(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (caseFile
 	if err != nil {
 		return caseFile{}, fmt.Errorf("loading the health of subscription %s: %w", uid, err)
 	}
-	return file, nil
+	moves, err := subscription.Moves(ctx, tx, uid)
+	file.MovedAt = moves[uid].At
+	return file, err
 }
 
-// since is when the run of failures began, or when the subscription was last
-// resumed if that came later.
+// since is when the run of failures began, or when the subscription was last resumed or got
+// another URL if that came later.
 func (f caseFile) since() *time.Time {
-	if f.Since != nil && f.ResumedAt != nil && f.ResumedAt.After(*f.Since) {
-		return f.ResumedAt
+	since := f.Since
+	for _, again := range []time.Time{postgres.OrZero(f.ResumedAt), f.MovedAt} {
+		if since != nil && again.After(*since) {
+			since = &again
+		}
 	}
-	return f.Since
+	return since
 }
 
 func (f caseFile) rule() rule {
@@ -235,7 +242,7 @@ func (f caseFile) change(row subscription.Row, to subscription.State) StateChang
 	change := StateChange{
 		Subscription: row.UID, PartnerName: f.PartnerName,
 		Endpoint: row.Endpoint(), From: row.State, To: to,
-		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
+		Since: postgres.OrZero(f.Since), Failures: f.Failures, LastError: f.LastError,
 		AlertEmail: f.AlertEmail,
 	}
 	if to == subscription.StateActive {

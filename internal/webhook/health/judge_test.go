@@ -138,3 +138,44 @@ func TestBacklogBehindAPauseMakesFailing(t *testing.T) {
 		}
 	}
 }
+
+// What failed at the former URL does not count against the one that took its place: that has the
+// whole time to fail in, whether the subscription would be told of or pause itself.
+func TestAnotherURLBeginsAgain(t *testing.T) {
+	t.Parallel()
+	for _, pauses := range []bool{false, true} {
+		h := webhooktest.New(t)
+		endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+		made, _ := h.Subscribe(t, endpoint.URL, func(s *subscription.Settings) {
+			s.Watch.Pause = pauses
+		})
+		fail := func() {
+			t.Helper()
+			for range 10 {
+				h.Clock.Move(time.Second)
+				h.Publish(t)
+			}
+			h.Work(t)
+		}
+		fail()
+		h.Clock.Move(day - time.Hour)
+		h.Amend(t, made.UID, subscription.Patch{URL: new(endpoint.URL + "/moved")})
+		h.Clock.Move(time.Hour)
+		if got := judged(t, h, made.UID); got != subscription.StateActive {
+			t.Errorf("before anything was sent to its new URL the subscription is %s", got)
+		}
+		fail()
+		h.Clock.Move(day - 2*time.Hour)
+		if got := judged(t, h, made.UID); got != subscription.StateActive {
+			t.Errorf("22 hours after it got its new URL the subscription is %s", got)
+		}
+		want := subscription.StateFailing
+		if pauses {
+			want = subscription.StatePaused
+		}
+		h.Clock.Move(2 * time.Hour)
+		if got := judged(t, h, made.UID); got != want {
+			t.Errorf("a day after it got its new URL the subscription is %s, want %s", got, want)
+		}
+	}
+}
