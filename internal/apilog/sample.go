@@ -28,7 +28,9 @@ type sample struct {
 func (s *sample) takes(address string, at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if minute := at.UTC().Truncate(time.Minute); !minute.Equal(s.minute) {
+	// One that began a minute before the newest counts with that; an older time is another clock's.
+	minute := at.UTC().Truncate(time.Minute)
+	if minute.After(s.minute) || minute.Before(s.minute.Add(-time.Minute)) {
 		s.minute, s.taken = minute, make(map[string]int)
 	}
 	from := network.Of(address)
