@@ -264,6 +264,6 @@ func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) erro
 		case 1:
 			one.severity, one.detail = Problem, "The certificate ends on "+ends+", within a day."
 		}
-		return keep(ctx, tx, one, "The certificate was renewed.")
+		return keep(ctx, tx, one, "The endpoint has a certificate that lasts.")
 	})
 }

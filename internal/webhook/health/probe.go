@@ -174,7 +174,8 @@ func saveProbe(ctx context.Context, tx *postgres.Tx, r *ProbeRecord) error {
 		       certificate_expires = excluded.certificate_expires, dns_us = excluded.dns_us,
 		       connect_us = excluded.connect_us, tls_us = excluded.tls_us,
 		       first_byte_us = excluded.first_byte_us, total_us = excluded.total_us,
-		       failures = CASE WHEN excluded.failures = 0 THEN 0 ELSE p.failures + 1 END
+		       failures = excluded.failures
+		           * CASE WHEN excluded.url = p.url THEN p.failures + 1 ELSE 1 END
 		RETURNING failures`,
 		r.Subscription, r.NextAt, r.URL, r.At, postgres.OrNull(string(r.Class)), r.Error, address,
 		postgres.OrNull(r.Status), r.Location, r.Protocol, r.TLSVersion, r.Issuer,

@@ -120,6 +120,13 @@ func TestProbesAreMadeWhenDueAndKept(t *testing.T) {
 	if asked := end.Requests(); len(asked) != 3 {
 		t.Errorf("%d requests, want a probe each and none of the paused subscription", len(asked))
 	}
+	// Another URL is probed soon, and has not failed before.
+	h.Amend(t, made.UID, subscription.Patch{URL: new(end.URL + "/moved")})
+	h.Clock.Move(6 * time.Minute)
+	if failed = due(); len(failed) != 1 || failed[0].Failures != 1 ||
+		failed[0].URL != end.URL+"/moved" {
+		t.Errorf("at another URL: %+v", failed)
+	}
 }
 
 func TestProbeNow(t *testing.T) {
