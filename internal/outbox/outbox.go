@@ -226,7 +226,8 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 
 // oneByOne publishes as many events as go together by a transaction each, after one for all of
 // them failed: an event that cannot be published holds up those of its application, and nobody
-// else's. Nor does one that is overtaken, for which a look beside the rounds finds the event before.
+// else's. Nor does one that is overtaken, for which a look beside the rounds finds the event
+// before.
 func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 	if len(p.stuck.applications) == 0 { // else what was found before would never be tried again
 		defer func() { p.stuck.again = time.Now().Add(stuckFor) }()

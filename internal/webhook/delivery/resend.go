@@ -117,14 +117,16 @@ func (s *Service) ResendMatching(
 }
 
 // sentAgain leaves out a delivery d of whose event another one to its subscription is still to be
-// sent, or has failed, too, and is chosen instead: the newest is. The index is that of the event.
+// sent, or has failed, too, and is chosen instead: the newest is. The index is that of the event,
+// which is a day later than its deliveries at most.
 const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
 		                  OR o.state = 'failed'
 		                     AND (o.created_at, o.delivery_uid) > (d.created_at, d.delivery_uid)
 		                     AND o.created_at < coalesce(?::timestamptz, 'infinity'))
 		          FILTER (WHERE o.subscription_uid = d.subscription_uid)
 		  FROM deliveries o
-		 WHERE o.event_uid = d.event_uid) IS NOT TRUE`
+		 WHERE o.event_uid = d.event_uid
+		   AND o.created_at >= d.event_at - interval '1 day') IS NOT TRUE`
 
 // checkResend locks the subscriptions against deletion, and the events against
 // the removal of their bodies, while re-sends are added.
