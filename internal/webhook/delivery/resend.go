@@ -106,10 +106,15 @@ func (s *Service) ResendMatching(
 	c := filter.conditions()
 	c.When(filter.Open, sentAgain, postgres.OrNull(filter.Until))
 	c.Add(`s.state <> 'deleted'`)
+	// Two at once take turns, so that the second sees what the first sends again.
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('drawbridge_resend'))`)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for others who re-send: %w", err)
+	}
 	text := `SELECT d.delivery_uid` + deliveryTables + c.Where() +
 		` ORDER BY d.created_at, d.delivery_uid LIMIT ` + c.Bind(maxResend+1)
 	var uids []uuid.UUID
-	err := tx.SelectContext(ctx, &uids, text, c.Args...)
+	err = tx.SelectContext(ctx, &uids, text, c.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("choosing deliveries to re-send: %w", err)
 	}

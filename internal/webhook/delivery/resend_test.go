@@ -328,6 +328,38 @@ func TestResendMatchingSendsAnEventOnce(t *testing.T) {
 	match("the first time", original, 2)
 }
 
+// Two who ask for the same deliveries at the same moment get each once.
+func TestResendMatchingTogether(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	spend(t, h)
+	match := func(ctx context.Context, tx *postgres.Tx) ([]uuid.UUID, error) {
+		return h.Deliveries.ResendMatching(ctx, tx,
+			delivery.Filter{State: delivery.StateFailed}, "support", "")
+	}
+	done := make(chan error, 1)
+	var first, second []uuid.UUID
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		if first, err = match(ctx, tx); err != nil {
+			return err
+		}
+		go func() {
+			done <- h.Try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+				second, err = match(ctx, tx)
+				return err
+			})
+		}()
+		pgtest.WaitForLock(t, h.DB)
+		return nil
+	})
+	if err := <-done; err != nil || len(first) != 1 || len(second) != 0 {
+		t.Errorf("re-sent %d and %d, want 1 and none (%v)", len(first), len(second), err)
+	}
+}
+
 // A re-send and the deletion of its subscription at once: the one that comes second
 // waits, and nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
