@@ -25,7 +25,8 @@ const (
 )
 
 // leftOut is the reason for which a mail is left out, empty for one that is re-sent; mails that
-// were sent, and those that may have been, are left out unless the filter asks for them.
+// were sent, and those that may have been, are left out unless the filter asks for them, and what
+// a restore gave up always.
 func (f Filter) leftOut(c *postgres.Conditions) string {
 	return `
 		CASE WHEN state IN ('queued', 'suppressed', 'captured') THEN state
@@ -33,7 +34,8 @@ func (f Filter) leftOut(c *postgres.Conditions) string {
 		     WHEN EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)
 		          OR ` + madeGoodBy + ` IS NOT NULL
 		     THEN 'resent'
-		     WHEN outcome_unknown AND NOT ` + c.Bind(f.OutcomeUnknown) + ` THEN 'unknown'
+		     WHEN outcome_unknown AND NOT ` + c.Bind(f.OutcomeUnknown) + `
+		          OR state = 'not_sent' AND reason = ` + c.Bind(reasonRestored) + ` THEN 'unknown'
 		     WHEN content_removed_at IS NOT NULL THEN 'removed'
 		     ELSE '' END`
 }

@@ -238,6 +238,35 @@ func TestResendRefuses(t *testing.T) {
 	}
 }
 
+// TestResendMatchingLeavesOutWhatABackupGaveUp: a restore gives up what may have been sent before,
+// so that nobody gets it twice unless somebody names it.
+func TestResendMatchingLeavesOutWhatABackupGaveUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.schedule(t, b.welcome())
+	b.inTx(t, func(tx *postgres.Tx) error {
+		_, err := b.service.GiveUpQueued(t.Context(), tx, tx.Now)
+		return err
+	})
+	for _, filter := range []email.Filter{{}, {State: email.StateNotSent}} {
+		_, left, err := email.CountLeftOut(t.Context(), b.db, filter, 100)
+		if err != nil || left[email.LeftOutUnknown] != 1 {
+			t.Errorf("left out of %+v: %v, %v", filter, left, err)
+		}
+		b.inTx(t, func(tx *postgres.Tx) error {
+			resent, err := b.service.ResendMatching(t.Context(), tx, filter, "ana", "the server is back")
+			if len(resent) != 0 {
+				t.Errorf("%+v re-sends %v", filter, resent)
+			}
+			return err
+		})
+	}
+	b.inTx(t, func(tx *postgres.Tx) error {
+		_, err := b.service.Resend(t.Context(), tx, b.only(t).EmailUID, "ana", "they asked for it")
+		return err
+	})
+}
+
 // TestResendBesideRetention: a mail whose text is being removed is not sent again without it.
 func TestResendBesideRetention(t *testing.T) {
 	t.Parallel()
