@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/waittest"
 )
@@ -378,6 +380,51 @@ func TestRefusedUploadLeavesNoFile(t *testing.T) {
 	})
 	if files := storedFiles(t, s); granted.Status != http.StatusOK || len(files) != 1 {
 		t.Errorf("a granted draw answered %s and stored %v", granted.Raw, files)
+	}
+}
+
+// TestUploadThatWasStoredMeanwhileLeavesNoFile: the database takes an upload back when all but its
+// reply is done, and until it is tried again another request has stored one under the same key.
+func TestUploadThatWasStoredMeanwhileLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	call := apptest.Call{
+		Method: http.MethodPost,
+		Path:   "/v2/loan/" + s.Loan("P100").String() + "/completion-cert-upload",
+		Files:  map[string][]byte{"certificate.pdf": apptest.PDF()},
+		Header: map[string]string{"Idempotency-Key": "upload"},
+	}
+	first := s.Do(call)
+	s.Exec(t, `UPDATE idempotency_keys SET expires_at = created_at + interval '1 microsecond'`)
+	s.Exec(t, `
+		CREATE SEQUENCE tries;
+		CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF nextval('tries') = 1 THEN
+				PERFORM pg_advisory_xact_lock(1);
+				RAISE serialization_failure;
+			END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER fail_once BEFORE INSERT ON idempotency_keys
+			FOR EACH ROW EXECUTE FUNCTION fail_once()`)
+	answers := make(chan apptest.Answer, 1)
+	s.InTx(func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
+		go func() {
+			answer, _ := s.Try(call) // an error leaves it empty
+			answers <- answer
+		}()
+		pgtest.WaitForLock(t, s.DB)
+		s.Exec(t, `UPDATE idempotency_keys SET expires_at = created_at + interval '1 day'`)
+		return err
+	})
+	second := <-answers
+	if second.Header.Get("Idempotency-Replayed") == "" || !bytes.Equal(second.Raw, first.Raw) {
+		t.Errorf("answered %s, want what was stored: %s", second.Raw, first.Raw)
+	}
+	if files := storedFiles(t, s); len(files) != 1 {
+		t.Errorf("stored %v, want the first one's file", files)
 	}
 }
 

@@ -294,8 +294,10 @@ func (l *loans) upload(
 		return status, data, tellIgnored(err, form.Ignored)
 	})
 	_, refused := errors.AsType[*lending.Error](err) // before the commit
+	// What succeeded in a try that the database took back is another request's now.
+	replayed := c.Response().Header().Get(replayedHeader) != ""
 	switch {
-	case !succeeded || refused:
+	case !succeeded || refused || replayed:
 		return errors.Join(err, form.Discard(ctx))
 	case err != nil:
 		return err
