@@ -96,7 +96,7 @@ func (s *Service) SetPassword(
 
 // Accepts tells whether a user may sign in with a password. It counts as nobody's try.
 func (s *Service) Accepts(ctx context.Context, email, password string) (bool, error) {
-	user, hash, err := s.find(ctx, normalEmail(email))
+	user, hash, err := find(ctx, s.DB, normalEmail(email))
 	if err != nil || user.Email == "" || user.DisabledAt != nil {
 		return false, err
 	}
@@ -120,7 +120,7 @@ func (s *Service) ChangePassword(
 	if err := errs.Err(); err != nil {
 		return User{}, err
 	}
-	_, hash, err := s.find(ctx, normalEmail(user.Email))
+	_, hash, err := find(ctx, tx, normalEmail(user.Email))
 	if err != nil {
 		return User{}, err
 	}

@@ -66,7 +66,7 @@ func (s *Service) SignIn(
 	if err != nil {
 		return User{}, err
 	}
-	user, hash, err := s.find(ctx, email)
+	user, hash, err := find(ctx, s.DB, email)
 	if err != nil {
 		return User{}, err
 	}
@@ -115,12 +115,12 @@ func (s *Service) forgive(ctx context.Context, account string) error {
 
 // find returns a user and the hash of their password, for an unknown address
 // the zero user and no hash.
-func (s *Service) find(ctx context.Context, email string) (User, string, error) {
+func find(ctx context.Context, db postgres.Querier, email string) (User, string, error) {
 	var row struct {
 		User
 		Hash string `db:"password_hash"`
 	}
-	err := s.DB.GetContext(ctx, &row,
+	err := db.GetContext(ctx, &row,
 		`SELECT `+userColumns+`, password_hash FROM users WHERE lower(email) = $1`, email)
 	if postgres.IsNoRows(err) {
 		return User{}, "", nil

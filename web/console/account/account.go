@@ -149,14 +149,16 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 			"again": "The two new passwords are not the same; type them again.",
 		})
 	}
+	// Before the transaction, since it needs connections of its own.
+	wrong := f.Operators.CheckPassword(
+		ctx.Request().Context(), signed, ctx.FormValue("current"))
 	var changed operator.User
 	var session operator.Session
 	var refusedBy error
 	change := own(ctx, "user.password_change", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
 			// In here, since a second arrival of the form would find the new password.
-			refusedBy = f.Operators.CheckPassword(request, signed, ctx.FormValue("current"))
-			if refusedBy != nil {
+			if refusedBy = wrong; refusedBy != nil {
 				return refusedBy
 			}
 			if err := f.Operators.HoldSession(request, tx, signed); err != nil {
