@@ -279,18 +279,12 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		return keys, nil
 	}
 	path := filepath.Join(app.DataDir, "secrets.key")
-	if err := os.MkdirAll(app.DataDir, 0o750); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, writeErr := file.WriteString(secret.GenerateKey() + "\n")
-		err = errors.Join(writeErr, file.Close())
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("keeping a new secrets key: %w", err)
-	}
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeKey(path); err == nil {
+			text, err = os.ReadFile(path)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the secrets key: %w", err)
 	}
@@ -299,4 +293,24 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return keys, nil
+}
+
+// makeKey makes a file with a new key, unless another process has. It appears whole or not at all.
+func makeKey(path string) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(folder, filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(secret.GenerateKey() + "\n")
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		if err = os.Link(file.Name(), path); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, os.Remove(file.Name()))
 }
