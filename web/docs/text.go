@@ -195,7 +195,7 @@ func excerpt(text, word string) string {
 	}
 	to := min(from+excerptLength, len(text))
 	if from > 0 {
-		from += 1 + strings.IndexByte(text[from:], ' ')
+		from += 1 + strings.IndexByte(text[from:to], ' ')
 	}
 	if end := strings.LastIndexByte(text[from:to], ' '); to < len(text) && end > 0 {
 		to = from + end

@@ -1,0 +1,19 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestExcerptOfLongWords shows a part also where no blank is near.
+func TestExcerptOfLongWords(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", excerptLength)
+	for _, text := range []string{"word " + long, long + " word", long + "word" + long + " end"} {
+		shown := excerpt(text, "word")
+		if !utf8.ValidString(shown) || !strings.Contains(shown, "word") {
+			t.Errorf("%q shows no word", shown)
+		}
+	}
+}
