@@ -230,9 +230,11 @@ func (s *Service) Admit(
 			Password: secret.NewToken("").Reveal(), // which nobody knows
 		})
 		if lending.ErrorCode(err) == lending.CodeValidation {
-			// The address belongs to somebody with another account there.
-			return User{}, false, lending.NewError(lending.CodeUnauthorized,
-				"This address belongs to another account. Ask an admin.").WithCause(err)
+			text := "Your account there has an e-mail address that cannot be used here. Ask an admin."
+			if lending.IsTaken(err) { // by somebody with another account there
+				text = "This address belongs to another account. Ask an admin."
+			}
+			return User{}, false, lending.NewError(lending.CodeUnauthorized, "%s", text).WithCause(err)
 		}
 		if err == nil {
 			user, err = LockUser(ctx, tx, identity.Email)

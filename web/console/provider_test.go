@@ -130,6 +130,11 @@ func TestTheProviderAloneLetsNobodyIn(t *testing.T) {
 		}
 		b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	}
+	long := person("g", strings.Repeat("x", 250)+"@welcome.example", true)
+	refused := p.signIn(p.stranger(), long).wantStatus(t, http.StatusUnauthorized)
+	if said := refused.text("[role=alert]"); !strings.Contains(said, "cannot be used here") {
+		t.Errorf("with an address that is too long: %q", said)
+	}
 	b := p.stranger()
 	p.signIn(b, person("f", "new@Welcome.example", true)).wantStatus(t, http.StatusSeeOther)
 	b.get(paths.Home).wantStatus(t, http.StatusOK)
