@@ -272,6 +272,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 		{g.whole, uid, http.StatusNotFound}, // it is gone
 		{g.whole, other, http.StatusOK},
 	} {
+		s.DB.SetMaxOpenConns(1) // calls that wait for one and hold one would wait for each other
 		answer := call(s, test.as, http.MethodDelete, "/v2/sandbox/faults/"+test.uid, nil)
 		if answer.Status != test.want {
 			t.Errorf("withdrawal %d answered %s, want %d", i, answer.Raw, test.want)

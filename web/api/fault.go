@@ -122,11 +122,11 @@ func (f *faults) covered(c echo.Context) ([]uuid.UUID, error) {
 
 func (f *faults) withdrawFault(c echo.Context) error {
 	uid, pathErr := pathUID(c, faultField)
+	covered, err := f.covered(c)
+	if err != nil {
+		return err
+	}
 	return f.pathEffect(c, pathErr, func(tx *postgres.Tx) (int, any, error) {
-		covered, err := f.covered(c)
-		if err != nil {
-			return 0, nil, err
-		}
 		order, err := f.service.Withdraw(c.Request().Context(), tx, uid, covered)
 		return http.StatusOK, newFaultBody(order), err
 	})
