@@ -1,9 +1,11 @@
 package demo_test
 
 import (
+	"context"
 	"testing"
 
 	"drawbridge/internal/demo"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -12,6 +14,7 @@ import (
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+	interrupt(t, db)
 	if err := demo.History(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -71,5 +74,27 @@ func TestHistory(t *testing.T) {
 	}
 	if got := pgtest.Count(t, db, all); got != before {
 		t.Errorf("a second start made %d rows more", got-before)
+	}
+}
+
+// interrupt ends a first start while it makes what comes last but for the figures.
+func interrupt(t *testing.T, db *postgres.DB) {
+	t.Helper()
+	start, end := context.WithCancel(t.Context())
+	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(t.Context(), `LOCK TABLE audit_log`); err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- demo.History(start, db) }()
+		pgtest.WaitForLock(t, db)
+		end()
+		if err := <-ended; err == nil {
+			t.Error("the start was not interrupted")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -57,7 +57,8 @@ type Plan struct {
 	Days int
 	// Ended leaves out deliveries that wait for another attempt, which would be due in
 	// years so that nothing is sent. Almost every application is a loan then, and what
-	// needs somebody follows from the traffic alone: it is to be looked at, not measured.
+	// needs somebody follows from the traffic alone: it is to be looked at, not measured. It is
+	// made wholly or not at all, and bears none of the marks of the seed.
 	Ended bool
 	// Progress is told how many deliveries there are; nil tells nobody.
 	Progress func(deliveries int)
@@ -76,8 +77,7 @@ type Totals struct {
 	AuditEntries  int `db:"audit_entries" json:"audit_entries"`
 }
 
-// Fill makes what the plan says, batch by batch, each committed on its own, and
-// lets the planner know about it.
+// Fill makes what the plan says, and lets the planner know about it.
 func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	now := db.Now().UTC()
 	since := now.AddDate(0, 0, -cmp.Or(plan.Days, usualDays))
@@ -85,37 +85,53 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	if err != nil {
 		return Totals{}, fmt.Errorf("making partitions: %w", err)
 	}
-	if err := db.InTx(ctx, func(tx *postgres.Tx) error {
-		return plan.ground(ctx, tx, since)
-	}); err != nil {
-		return Totals{}, err
-	}
 	defer func() { _, _ = db.ExecContext(context.WithoutCancel(ctx), dropScaffold) }()
-	for made := 0; made < plan.Deliveries; {
-		count := min(batch, plan.Deliveries-made)
-		if err := plan.deliver(ctx, db, since, made, count); err != nil {
+	for _, part := range plan.parts(since) {
+		err := db.InTx(ctx, func(tx *postgres.Tx) error { return part(ctx, tx) })
+		if err != nil {
 			return Totals{}, err
 		}
-		if made += count; plan.Progress != nil {
-			plan.Progress(made)
-		}
-	}
-	if err := plan.beside(ctx, db, since); err != nil {
-		return Totals{}, err
-	}
-	if err := db.InTx(ctx, func(tx *postgres.Tx) error {
-		if err := tally(ctx, tx); err != nil {
-			return err
-		}
-		return run(ctx, tx, step{"alarms", makeAlarms, []any{tx.Now}})
-	}); err != nil {
-		return Totals{}, err
 	}
 	// The visibility map that it also makes is what months of running would have.
 	if _, err := db.ExecContext(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return Totals{}, fmt.Errorf("analysing: %w", err)
 	}
 	return count(ctx, db)
+}
+
+// part is what one transaction makes.
+type part func(ctx context.Context, tx *postgres.Tx) error
+
+// parts are what the plan makes, in order: one of all where it is to be looked at, so that it is
+// never found half made, else batch by batch.
+func (p Plan) parts(since time.Time) []part {
+	parts := []part{func(ctx context.Context, tx *postgres.Tx) error {
+		return p.ground(ctx, tx, since)
+	}}
+	for made := 0; made < p.Deliveries; made += batch {
+		parts = append(parts, func(ctx context.Context, tx *postgres.Tx) error {
+			return p.deliver(ctx, tx, since, made)
+		})
+	}
+	parts = append(parts,
+		func(ctx context.Context, tx *postgres.Tx) error { return p.beside(ctx, tx, since) },
+		func(ctx context.Context, tx *postgres.Tx) error {
+			if err := tally(ctx, tx); err != nil {
+				return err
+			}
+			return run(ctx, tx, step{"alarms", makeAlarms, []any{tx.Now}})
+		})
+	if !p.Ended {
+		return parts
+	}
+	return []part{func(ctx context.Context, tx *postgres.Tx) error {
+		for _, part := range parts {
+			if err := part(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return run(ctx, tx, unmark...)
+	}}
 }
 
 // chance makes the random numbers of a transaction the same every time, from 0 to
@@ -171,58 +187,65 @@ func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 }
 
 // beside makes what the console lists besides deliveries, in proportion to them.
-func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) error {
-	return db.InTx(ctx, func(tx *postgres.Tx) error {
-		share := func(per int) int { return max(p.Deliveries/per, 1) }
-		return run(ctx, tx, []step{
-			{"chance", chance, []any{1}},
-			{"days of requests", makeRequestDays, []any{requestDays, tx.Now}},
-			{"requests", makeRequests, []any{
-				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
-			}},
-			{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
-			{"alerts", makeAlerts, []any{share(perAlert), since, tx.Now, p.Ended}},
-			{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
-		}...)
-	})
+func (p Plan) beside(ctx context.Context, tx *postgres.Tx, since time.Time) error {
+	share := func(per int) int { return max(p.Deliveries/per, 1) }
+	return run(ctx, tx, []step{
+		{"chance", chance, []any{1}},
+		{"days of requests", makeRequestDays, []any{requestDays, tx.Now}},
+		{"requests", makeRequests, []any{
+			share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
+		}},
+		{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
+		{"alerts", makeAlerts, []any{share(perAlert), since, tx.Now, p.Ended}},
+		{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
+	}...)
 }
 
 // deliver makes one batch of events, deliveries and attempts, after those made.
 func (p Plan) deliver(
-	ctx context.Context, db *postgres.DB, since time.Time, made, count int,
+	ctx context.Context, tx *postgres.Tx, since time.Time, made int,
 ) error {
 	// A share of the deliveries uses up three attempts, another needs two.
 	more := float64(p.Attempts)/float64(p.Deliveries) - 1
 	failed := min(0.10, more/3)
 	again := more - 2*failed
-	return db.InTx(ctx, func(tx *postgres.Tx) error {
-		// Every key is made by the statement itself: checking each again would
-		// take most of the time. Only a superuser may leave that out.
-		err := tx.Savepoint(ctx, func() error {
-			_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
-			return err
-		})
-		if err != nil && !postgres.IsForbidden(err) {
-			return fmt.Errorf("leaving out checks: %w", err)
-		}
-		// Since when endpoints lose everything that do: for some days of half a year, where
-		// there is little traffic in a day, and for some hours of what is looked at.
-		failing := tx.Now.Sub(since) / 40
-		if p.Ended {
-			failing = tx.Now.Sub(since) / 100
-		}
-		resends := count / perResend
-		return run(ctx, tx,
-			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
-			step{"places in the feed", lockFeed, nil},
-			step{"deliveries", makeDeliveries, []any{
-				made - made/perResend, count - resends, tx.Now, failed, again, p.Ended,
-				tx.Now.Add(-failing),
-			}},
-			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
-		)
+	// Every key is made by the statement itself: checking each again would
+	// take most of the time. Only a superuser may leave that out.
+	err := tx.Savepoint(ctx, func() error {
+		_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
+		return err
 	})
+	if err != nil && !postgres.IsForbidden(err) {
+		return fmt.Errorf("leaving out checks: %w", err)
+	}
+	// Since when endpoints lose everything that do: for some days of half a year, where
+	// there is little traffic in a day, and for some hours of what is looked at.
+	failing := tx.Now.Sub(since) / 40
+	if p.Ended {
+		failing = tx.Now.Sub(since) / 100
+	}
+	count := min(batch, p.Deliveries-made)
+	resends := count / perResend
+	err = run(ctx, tx,
+		step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
+		step{"places in the feed", lockFeed, nil},
+		step{"deliveries", makeDeliveries, []any{
+			made - made/perResend, count - resends, tx.Now, failed, again, p.Ended,
+			tx.Now.Add(-failing),
+		}},
+		step{"re-sends", makeResends, []any{resends, since, tx.Now}},
+		step{"checks", withChecks, nil},
+	)
+	if err == nil && p.Progress != nil {
+		p.Progress(made + count)
+	}
+	return err
 }
+
+// withChecks ends leaving out checks, if they are left out, for the rest of a transaction.
+const withChecks = `
+	SELECT set_config('session_replication_role', 'origin', true)
+	 WHERE current_setting('session_replication_role') = 'replica'`
 
 func count(ctx context.Context, db *postgres.DB) (Totals, error) {
 	var totals Totals

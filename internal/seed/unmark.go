@@ -1,22 +1,11 @@
 package seed
 
-import (
-	"context"
-
-	"drawbridge/internal/postgres"
-)
-
-// Unmark takes the marks of the seed off what people read: names, references, codes and
-// addresses. What is made later belongs to others.
-func Unmark(ctx context.Context, db *postgres.DB) error {
-	return db.InTx(ctx, func(tx *postgres.Tx) error { return run(ctx, tx, unmark...) })
-}
-
 // addressOf is where the borrower of an application a reads mail.
 const addressOf = `lower(a.borrower_first_name || '.' || a.borrower_last_name) || '@mail.example'`
 
-// unmark gives applications references as a merchant's own system has them, before events
-// take them over.
+// unmark takes the marks of the seed off what people read: names, references, codes and addresses.
+// What is made later belongs to others. It gives applications references as a merchant's own
+// system has them, before events take them over.
 var unmark = []step{
 	{"partners", `
 		UPDATE partners SET name = split_part(name, ' (seed ', 1) WHERE name LIKE '%(seed %'`, nil},
