@@ -269,7 +269,8 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 			}
 			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, covered
 			entry := operator.Entry{
-				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create", SubjectKind: "bulk",
+				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create",
+				SubjectKind: "bulk_resend",
 			}
 			if err := operator.CheckLimit(ctx, tx, entry, recoveriesInADay, 24*time.Hour); err != nil {
 				return 0, nil, err
