@@ -17,6 +17,10 @@ import (
 // KindWord is a kind of subject as people say it.
 func KindWord(kind string) string {
 	switch kind {
+	case "api_request":
+		return "API request"
+	case "attention_item":
+		return "alert"
 	case "bulk_resend":
 		return "bulk re-send"
 	case "email":

@@ -146,6 +146,9 @@ func TestAuditLogPages(t *testing.T) {
 			t.Errorf("%q lists %d entries, want %d", filter, got, want)
 		}
 	}
+	if b.get(paths.Audit).find("select[name=kind] option[value=bulk_resend]").Length() != 1 {
+		t.Error("what was done to bulk re-sends cannot be chosen")
+	}
 	for _, wrong := range []string{"?since=yesterday", "?cursor=x", "?cursor=-1"} {
 		b.get(paths.Audit+wrong).wantStatus(t, http.StatusBadRequest)
 	}

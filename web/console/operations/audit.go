@@ -22,8 +22,9 @@ var auditPlace = page.Place{Section: ui.SectionAudit, Title: "Audit log"}
 // audit lists who did what.
 func (f *Feature) audit() list.Spec[operator.Record] {
 	kinds := list.Options("Any kind", []string{
-		"application", "client", "delivery", "email", "mail_settings", "merchant", "partner",
-		"product", "queue", "job", "settings", "subscription", "user",
+		"api_request", "application", "attention_item", "audit_log", "bulk_resend", "client",
+		"delivery", "draw", "email", "event", "loan", "mail_settings", "merchant", "partner",
+		"product", "queue", "job", "secrets_key", "settings", "statement_key", "subscription", "user",
 	}, operations.KindWord)
 	return list.Spec[operator.Record]{
 		Name: "console.audit", Path: paths.Audit, Role: operator.RoleSupport, Place: auditPlace,
