@@ -117,8 +117,11 @@ type Draft struct {
 	// Confirming shows the confirmation on the page, without a dialog.
 	Confirming bool
 	// Seen is how the confirmation says what it shows.
-	Seen   ui.HiddenField
-	Count  string
+	Seen  ui.HiddenField
+	Count string
+	// Typed are the options that the form shows, with the pace as it was typed.
+	Typed  bulk.Options
+	Pace   string
 	Errors map[string]string
 	// Error is what keeps the whole from being confirmed.
 	Error string

@@ -596,7 +596,7 @@ func optionPanel(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Options.SkipNewer {
+		if p.Typed.SkipNewer {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " checked")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -606,7 +606,7 @@ func optionPanel(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.Options.SkipDelivered {
+		if p.Typed.SkipDelivered {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, " checked")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -621,7 +621,7 @@ func optionPanel(p Draft) templ.Component {
 				ID: "pace", Label: "Pace, deliveries a second to one endpoint", Error: p.Errors["pace"],
 				Hint: "From 1 to " + ui.Number(bulk.MaxPace) + "; a slower limit set on the subscription still applies.",
 			},
-			Name: "pace", Value: ui.Number(p.Options.Pace), Type: "number", Required: true,
+			Name: "pace", Value: p.Pace, Type: "number", Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -134,10 +134,14 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	if got := b.get(page).text("h1"); got != "Failed deliveries" {
 		t.Errorf("titled %q", got)
 	}
-	wrong := b.post(page+"/options", url.Values{"pace": {"much"}})
+	wrong := b.post(page+"/options", url.Values{"pace": {"5000"}, "skip_newer": {"1"}})
 	if got := wrong.wantStatus(t, http.StatusBadRequest).text(".field-fault"); !strings.Contains(
 		got, "from 1 to 500") {
 		t.Errorf("a wrong pace: %q", got)
+	}
+	if wrong.find("#pace[value='5000']").Length() != 1 ||
+		wrong.find("input[name=skip_newer]:checked").Length() != 1 {
+		t.Error("what was typed is gone")
 	}
 	b.post(page+"/options", url.Values{"pace": {"5"}, "skip_newer": {"1"}}).
 		wantStatus(t, http.StatusSeeOther)

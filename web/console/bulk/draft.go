@@ -28,8 +28,11 @@ import (
 type draftForm struct {
 	Status        int
 	Reason, Count string
-	Errors        map[string]string
-	Error         string
+	// Options are those that were refused, with the pace as it was typed; nil for the draft's.
+	Options *resend.Options
+	Pace    string
+	Errors  map[string]string
+	Error   string
 }
 
 // showDraft shows what confirming a draft would do now.
@@ -43,6 +46,10 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 		Resend: of, Plan: plan, Count: form.Count, Errors: form.Errors, Error: form.Error,
 		Seen:       action.Seen(described(of.Options, targetsOf(plan))),
 		Confirming: ctx.QueryParam("confirm") != "" || len(form.Errors) > 0 && form.Errors["pace"] == "",
+		Typed:      of.Options, Pace: ui.Number(of.Options.Pace),
+	}
+	if form.Options != nil {
+		shown.Typed, shown.Pace = *form.Options, form.Pace
 	}
 	return f.Show(ctx, form.Status, place.Under(paths.Bulks, bulk.Title(of.Scope)), bulk.PlanOf(shown))
 }
@@ -54,7 +61,8 @@ func (f *Feature) amend(ctx echo.Context) error {
 		return err
 	}
 	// What is no number is none, which the service refuses.
-	pace, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("pace")))
+	typed := strings.TrimSpace(ctx.FormValue("pace"))
+	pace, _ := strconv.Atoi(typed)
 	options := resend.Options{
 		Pace: pace, SkipNewer: ctx.FormValue("skip_newer") != "",
 		SkipDelivered: ctx.FormValue("skip_delivered") != "",
@@ -65,7 +73,7 @@ func (f *Feature) amend(ctx echo.Context) error {
 			return f.Webhooks.Bulk.Amend(request, tx, uid, options)
 		}))
 	if err != nil {
-		return f.refuseDraft(ctx, uid, err, draftForm{})
+		return f.refuseDraft(ctx, uid, err, draftForm{Options: &options, Pace: typed})
 	}
 	return page.LeadTo(ctx, outcome.Target)
 }
