@@ -47,6 +47,24 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	}
 }
 
+// A list's address gets the zone that its times lack, and keeps all else.
+func TestAnAddressGetsAZone(t *testing.T) {
+	t.Parallel()
+	b := newHarness(t).signedIn()
+	b.post(paths.Preferences, url.Values{"zone": {"Asia/Kolkata"}})
+	blank := paths.Deliveries + "?since=2020-01-01T09:00&state=failed&until=+"
+	if led := b.get(b.get(blank).Location); led.Status != http.StatusOK {
+		t.Errorf("with a blank end it leads on to %s", led.Location)
+	}
+	asked := "?event=document.sent&since=2020-01-01T09:00&state=failed&tail=1"
+	led := b.get(paths.Deliveries + asked).wantStatus(t, http.StatusSeeOther).Location
+	want := strings.Replace(asked, "09:00", "09%3A00%3A00%2B05%3A30", 1)
+	if led != paths.Deliveries+want {
+		t.Errorf("led to %s, want %s", led, want)
+	}
+	b.get(led).wantStatus(t, http.StatusOK)
+}
+
 // Times are meant as the form said when it was shown, whatever was chosen in another tab since, and
 // the form that is shown again says the same.
 func TestAFormIsReadInTheZoneThatItStates(t *testing.T) {

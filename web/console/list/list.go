@@ -7,7 +7,9 @@ package list
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -180,7 +182,16 @@ func (l lister[R]) show(ctx echo.Context) error {
 	// A time without a zone means another moment to somebody else: the filter has given it one.
 	zoned := v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"]
 	if l.Live != nil && !page.IsFragment(ctx) && len(v.Wrong) == 0 && zoned {
-		return ctx.Redirect(http.StatusSeeOther, v.href("cursor", ctx.QueryParam("cursor")))
+		query := maps.Clone(v.asked)
+		maps.DeleteFunc(query, func(name string, _ []string) bool {
+			return strings.TrimSpace(v.asked.Get(name)) == ""
+		})
+		for _, name := range []string{"since", "until"} {
+			if query.Has(name) {
+				query.Set(name, v.texts[name])
+			}
+		}
+		return ctx.Redirect(http.StatusSeeOther, paths.With(l.Path, query))
 	}
 	status := http.StatusOK
 	region, err := l.region(ctx.Request().Context(), v)
