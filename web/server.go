@@ -5,6 +5,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -290,8 +291,12 @@ func endless(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recoverPanics turns a panic into an error, which the error handler logs.
+// recoverPanics turns a panic into an error with its stack, which the error handler logs.
 var recoverPanics = middleware.RecoverWithConfig(middleware.RecoverConfig{
-	DisablePrintStack:   true,
+	StackSize:           16 << 10,
+	DisableStackAll:     true,
 	DisableErrorHandler: true,
+	LogErrorFunc: func(_ echo.Context, err error, stack []byte) error {
+		return fmt.Errorf("panic: %w\n%s", err, stack)
+	},
 })
