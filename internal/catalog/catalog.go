@@ -70,7 +70,7 @@ func (s *Service) Create(
 	}
 	uid := postgres.NewUID(tx.Now)
 	product.UID = uid.String()
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO products (product_uid, code, name, term, interest_rate,
 		                      merchant_fee_percentage, schedule, min_amount, max_amount,
 		                      created_at, overdue_hours)
@@ -78,13 +78,11 @@ func (s *Service) Create(
 		ON CONFLICT (code) DO NOTHING`,
 		uid, product.Code, product.Name, product.Term, product.InterestRate,
 		product.MerchantFeePercentage, product.Schedule, product.Min, product.Max, tx.Now,
-		hours)
+		hours))
 	if err != nil {
 		return Product{}, fmt.Errorf("inserting product %s: %w", product.Code, err)
 	}
-	if count, err := result.RowsAffected(); err != nil {
-		return Product{}, fmt.Errorf("counting inserted products: %w", err)
-	} else if count == 0 {
+	if count == 0 {
 		return Product{}, lending.Taken("code",
 			`"code" %s is taken by another product`, product.Code)
 	}
@@ -152,12 +150,12 @@ func schedule(errs *lending.FieldErrors, text string) lending.Schedule {
 func (s *Service) SetActive(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, active bool,
 ) error {
-	result, err := tx.ExecContext(ctx,
-		`UPDATE products SET active = $2 WHERE product_uid = $1`, uid, active)
+	count, err := postgres.Affected(tx.ExecContext(ctx,
+		`UPDATE products SET active = $2 WHERE product_uid = $1`, uid, active))
 	if err != nil {
 		return fmt.Errorf("changing product %s: %w", uid, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return errNoProduct(uid)
 	}
 	return nil

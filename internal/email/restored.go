@@ -42,17 +42,16 @@ func (s *Service) GiveUpQueued(
 	if err != nil {
 		return 0, fmt.Errorf("ending attempts to send e-mails: %w", err)
 	}
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		UPDATE emails
 		   SET state           = 'not_sent',
 		       reason          = $1,
 		       next_attempt_at = NULL,
 		       finished_at     = $2
 		 WHERE state = 'queued'
-		   AND created_at <= $3`, reasonRestored, tx.Now, until)
+		   AND created_at <= $3`, reasonRestored, tx.Now, until))
 	if err != nil {
 		return 0, fmt.Errorf("giving up waiting e-mails: %w", err)
 	}
-	count, err := result.RowsAffected()
-	return int(count), err
+	return count, nil
 }

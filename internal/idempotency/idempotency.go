@@ -164,7 +164,7 @@ func runKeyed(
 // A result below limit means that none is left.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 	// Rows that a request is just about to store again are skipped, not awaited.
-	result, err := s.DB.ExecContext(ctx, `
+	count, err := postgres.Affected(s.DB.ExecContext(ctx, `
 		DELETE FROM idempotency_keys
 		 WHERE ctid = ANY (ARRAY(
 		        SELECT ctid
@@ -172,13 +172,9 @@ func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 		         WHERE expires_at <= $1
 		         ORDER BY expires_at
 		         LIMIT $2
-		           FOR UPDATE SKIP LOCKED))`, s.DB.Now().UTC(), limit)
+		           FOR UPDATE SKIP LOCKED))`, s.DB.Now().UTC(), limit))
 	if err != nil {
 		return 0, fmt.Errorf("purging idempotency keys: %w", err)
 	}
-	count, err := result.RowsAffected()
-	if err != nil {
-		return 0, fmt.Errorf("counting purged idempotency keys: %w", err)
-	}
-	return int(count), nil
+	return count, nil
 }

@@ -183,7 +183,7 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 		reasons = append(reasons, step.Reason)
 		times = append(times, step.At)
 	}
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		WITH step AS (
 			SELECT id, status, reference, method, effective_date, reason, at, place
 			  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::date[], $6::text[],
@@ -214,12 +214,8 @@ func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 		  FROM moved
 		  JOIN step ON id = merchant_disbursement_id
 		 ORDER BY place`, ids, statuses, pq.Array(references), pq.Array(methods), pq.Array(days),
-		pq.Array(reasons), pq.Array(times), steps[0].By)
-	if err != nil {
-		return fmt.Errorf("moving %d disbursements: %w", len(steps), err)
-	}
-	count, err := result.RowsAffected()
-	if err == nil && count != int64(len(steps)) {
+		pq.Array(reasons), pq.Array(times), steps[0].By))
+	if err == nil && count != len(steps) {
 		err = fmt.Errorf("met %d disbursements", count)
 	}
 	if err != nil {

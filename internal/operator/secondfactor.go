@@ -153,18 +153,18 @@ func (f SecondFactors) Confirm(
 			`"code" is not the one that the app shows now; check that the device's clock is right`)
 	}
 	user := signed.User
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO second_factors (user_uid, secret_sealed, confirmed_at, last_step, created_at)
 		VALUES ($1, $2, $3, $4, $3)
 		ON CONFLICT (user_uid) DO UPDATE
 		   SET secret_sealed = excluded.secret_sealed, confirmed_at = excluded.confirmed_at,
 		       last_step = excluded.last_step, created_at = excluded.created_at
 		 WHERE second_factors.confirmed_at IS NULL`, user.UID,
-		f.users.Keys.Seal([]byte(text), sealTable, sealColumn, user.UID.String()), tx.Now, step)
+		f.users.Keys.Seal([]byte(text), sealTable, sealColumn, user.UID.String()), tx.Now, step))
 	if err != nil {
 		return nil, fmt.Errorf("confirming the second factor of %s: %w", user.Email, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return nil, errEnrolled()
 	}
 	return f.NewRecoveryCodes(ctx, tx, user)
@@ -279,11 +279,7 @@ func (f SecondFactors) useCode(ctx context.Context, user User, code string) (boo
 
 // spend runs an update that only one caller can make.
 func (f SecondFactors) spend(ctx context.Context, statement string, args ...any) (bool, error) {
-	result, err := f.users.DB.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return false, fmt.Errorf("using a code: %w", err)
-	}
-	count, err := result.RowsAffected()
+	count, err := postgres.Affected(f.users.DB.ExecContext(ctx, statement, args...))
 	if err != nil {
 		return false, fmt.Errorf("using a code: %w", err)
 	}

@@ -282,12 +282,12 @@ func holdSession(ctx context.Context, tx *postgres.Tx, session uuid.UUID) error 
 func (s *Service) EndSession(
 	ctx context.Context, tx *postgres.Tx, user, session uuid.UUID,
 ) error {
-	result, err := tx.ExecContext(ctx,
-		`DELETE FROM user_sessions WHERE user_uid = $1 AND session_uid = $2`, user, session)
+	count, err := postgres.Affected(tx.ExecContext(ctx,
+		`DELETE FROM user_sessions WHERE user_uid = $1 AND session_uid = $2`, user, session))
 	if err != nil {
 		return fmt.Errorf("ending session %s: %w", session, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return lending.NewError(lending.CodeNotFound, "this session has ended already")
 	}
 	return nil

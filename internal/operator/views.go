@@ -60,20 +60,20 @@ func (SavedViews) Save(
 	if len(view.Query) > 2000 {
 		return lending.Invalid("filter", `"filter" is too long to be saved`)
 	}
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
 		SELECT $1, $2, $3, $4, $5, $6
 		 WHERE (SELECT count(*)
 		          FROM saved_views
 		         WHERE user_uid = $2 AND path = $4 AND name <> $3) < $7
 		    ON CONFLICT (user_uid, path, name) DO UPDATE SET query = excluded.query`,
-		postgres.NewUID(tx.Now), user, view.Name, view.Path, view.Query, tx.Now, maxViews)
+		postgres.NewUID(tx.Now), user, view.Name, view.Path, view.Query, tx.Now, maxViews))
 	if err != nil {
 		return fmt.Errorf("saving the view %q: %w", view.Name, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return lending.Invalid("name", "%d views are saved for this list; delete one first",
-			maxViews).WithCause(err)
+			maxViews)
 	}
 	return nil
 }
@@ -82,14 +82,14 @@ func (SavedViews) Save(
 func (SavedViews) Delete(
 	ctx context.Context, tx *postgres.Tx, user, view uuid.UUID,
 ) error {
-	result, err := tx.ExecContext(ctx,
-		`DELETE FROM saved_views WHERE view_uid = $1 AND user_uid = $2`, view, user)
+	count, err := postgres.Affected(tx.ExecContext(ctx,
+		`DELETE FROM saved_views WHERE view_uid = $1 AND user_uid = $2`, view, user))
 	if err != nil {
 		return fmt.Errorf("deleting the saved view %s: %w", view, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return lending.NewError(lending.CodeNotFound, "no saved view of yours has the id %s",
-			view).WithCause(err)
+			view)
 	}
 	return nil
 }

@@ -163,17 +163,17 @@ func (s *Service) RotateClient(
 // RevokeClient ends a client for good, from the moment the transaction commits;
 // revoking it again changes nothing. Error: NOT_FOUND.
 func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) error {
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		UPDATE clients
 		   SET revoked_at = coalesce(revoked_at, $2),
 		       previous_secret_hash = NULL,
 		       previous_secret_hint = NULL,
 		       previous_valid_until = NULL
-		 WHERE client_id = $1`, lookupID(id), tx.Now)
+		 WHERE client_id = $1`, lookupID(id), tx.Now))
 	if err != nil {
 		return fmt.Errorf("revoking client %s: %w", id, err)
 	}
-	if count, err := result.RowsAffected(); err != nil || count == 0 {
+	if count == 0 {
 		return errNoClient(id)
 	}
 	takeHold(tx)

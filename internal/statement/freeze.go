@@ -376,7 +376,7 @@ func insert(
 	ctx context.Context, tx *postgres.Tx, e edition, c *content, by signer,
 ) (int, error) {
 	json, csv := c.json(e, by.id), c.csv(e, by.id)
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO statements (merchant_uid, day, version, frozen_at, key_id, json, json_signature,
 		                        csv, csv_signature, content, disbursements, changes, events,
 		                        gross, fee, net, unresolved)
@@ -384,11 +384,10 @@ func insert(
 		ON CONFLICT DO NOTHING`,
 		e.merchant, e.Day, e.version, e.at, by.id, json, by.sign(json), csv, by.sign(csv),
 		c.digest(), len(c.Disbursements), c.changes(), len(c.Events),
-		c.Totals.Gross, c.Totals.Fee, c.Totals.Net, c.unresolved())
+		c.Totals.Gross, c.Totals.Fee, c.Totals.Net, c.unresolved()))
 	if err != nil {
 		return 0, fmt.Errorf("storing the statement of %s for merchant %s: %w",
 			e.date(), e.merchant, err)
 	}
-	count, err := result.RowsAffected()
-	return int(count), err
+	return count, nil
 }

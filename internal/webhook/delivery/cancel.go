@@ -140,7 +140,7 @@ func (s *Service) CancelOpen(ctx context.Context, tx *postgres.Tx, until time.Ti
 	if err != nil {
 		return 0, err
 	}
-	result, err := tx.ExecContext(ctx, `
+	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		WITH owed AS MATERIALIZED (
 			SELECT o.event_uid, o.occurred_at, o.recorded_at, o.kind, o.status, o.application_uid,
 			       s.subscription_uid, s.delivery_uid
@@ -165,7 +165,7 @@ func (s *Service) CancelOpen(ctx context.Context, tx *postgres.Tx, until time.Ti
 			  FROM owed
 			RETURNING delivery_uid
 		)
-		SELECT delivery_uid FROM stopped UNION ALL SELECT delivery_uid FROM made`, until, tx.Now)
+		SELECT delivery_uid FROM stopped UNION ALL SELECT delivery_uid FROM made`, until, tx.Now))
 	if err != nil {
 		return 0, fmt.Errorf("cancelling open deliveries: %w", err)
 	}
@@ -176,6 +176,5 @@ func (s *Service) CancelOpen(ctx context.Context, tx *postgres.Tx, until time.Ti
 		`UPDATE bulk_resends SET state = 'paused' WHERE state = 'running'`); err != nil {
 		return 0, fmt.Errorf("pausing bulk re-sends: %w", err)
 	}
-	count, err := result.RowsAffected()
-	return int(count), err
+	return count, nil
 }

@@ -238,18 +238,14 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 // they are given again or the key is back, see [Service.Reopen]. The configuration may
 // have changed since the task was loaded: then nothing is stopped, and why returned.
 func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
-	result, err := db.ExecContext(ctx, `
+	count, err := postgres.Affected(db.ExecContext(ctx, `
 		UPDATE subscriptions
 		   SET stopped_at = $3
 		 WHERE subscription_uid = $1
 		   AND version = $2
-		   AND stopped_at IS NULL`, task.Subscription, task.Version, db.Now().UTC())
+		   AND stopped_at IS NULL`, task.Subscription, task.Version, db.Now().UTC()))
 	if err != nil {
 		return fmt.Errorf("stopping subscription %s: %w", task.Subscription, err)
-	}
-	count, err := result.RowsAffected()
-	if err != nil {
-		return err
 	}
 	if count > 0 {
 		slog.ErrorContext(ctx, "a subscription cannot be sent to",
@@ -265,7 +261,7 @@ func stop(ctx context.Context, db *postgres.DB, task assignment, why error) erro
 // The share lock on the subscription makes a simultaneous resumption either come
 // first, and then nothing is parked, or wait and find the delivery parked.
 func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
-	result, err := db.ExecContext(ctx, `
+	count, err := postgres.Affected(db.ExecContext(ctx, `
 		WITH paused AS (
 			SELECT subscription_uid
 			  FROM subscriptions
@@ -279,12 +275,11 @@ func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
 		 WHERE delivery_uid = $1
 		   AND created_at = $2
 		   AND `+isOpen+`
-		   AND EXISTS (SELECT 1 FROM paused)`, task.UID, task.CreatedAt, task.Subscription)
+		   AND EXISTS (SELECT 1 FROM paused)`, task.UID, task.CreatedAt, task.Subscription))
 	if err != nil {
 		return false, fmt.Errorf("parking delivery %s: %w", task.UID, err)
 	}
-	count, err := result.RowsAffected()
-	return count > 0, err
+	return count > 0, nil
 }
 
 // cancelTask ends a delivery that was added while its subscription was deleted.

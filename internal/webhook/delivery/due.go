@@ -103,8 +103,8 @@ const (
 // queue gave their job up, somebody deleted it, or a backup was restored without
 // it. Only one process looks at a time: two could both find a delivery whose
 // new job neither sees yet.
-func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int64, error) {
-	var count int64
+func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int, error) {
+	var count int
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var alone bool
 		err := tx.GetContext(ctx, &alone, `SELECT pg_try_advisory_xact_lock($1)`, orphanLock)
@@ -116,7 +116,7 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int6
 		// over each for each of the other.
 		// Asking for queued in a CASE, as the record of an attempt does for the state,
 		// takes a quarter of the time to plan.
-		result, err := tx.ExecContext(ctx, `
+		count, err = postgres.Affected(tx.ExecContext(ctx, `
 			WITH overdue AS MATERIALIZED (
 				SELECT delivery_uid::text AS uid, created_at
 				  FROM deliveries
@@ -145,11 +145,7 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int6
 			 WHERE d.delivery_uid = o.delivery_uid
 			   AND d.created_at = o.created_at
 			   AND CASE WHEN d.queued THEN true ELSE false END`,
-			tx.Now.Add(-patience), orphanBatch, Args{}.Kind(), Queue)
-		if err != nil {
-			return err
-		}
-		count, err = result.RowsAffected()
+			tx.Now.Add(-patience), orphanBatch, Args{}.Kind(), Queue))
 		return err
 	})
 	if err != nil {

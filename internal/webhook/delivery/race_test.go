@@ -245,7 +245,7 @@ func TestOrphansAreEnqueuedAgain(t *testing.T) {
 		h.Publish(t)
 		h.Exec(t, change)
 	}
-	orphans := func() int64 {
+	orphans := func() int {
 		count, err := h.Deliveries.MarkOrphans(t.Context(), patience)
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +281,7 @@ func TestOneProcessLooksForOrphansAtATime(t *testing.T) {
 	h.Publish(t)
 	h.Exec(t, `DELETE FROM river_job`)
 	h.Clock.Move(time.Hour)
-	var first, second int64
+	var first, second int
 	var all sync.WaitGroup
 	all.Go(func() { first, _ = h.Deliveries.MarkOrphans(context.Background(), 0) })
 	all.Go(func() { second, _ = h.Deliveries.MarkOrphans(context.Background(), 0) })

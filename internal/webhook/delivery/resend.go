@@ -42,7 +42,7 @@ func (s *Service) Resend(
 	}
 	// Many at once are left to EnqueueDue, so that they do not delay new events.
 	queued := len(jobs) <= DueBatch
-	result, err := tx.ExecContext(ctx, `
+	made, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state, next_attempt_at,
 		                        queued, resend_of, resent_by, resend_reason)
@@ -51,15 +51,11 @@ func (s *Service) Resend(
 		       $4, d.delivery_uid, $5, $6
 		  FROM unnest($1::uuid[], $2::uuid[]) AS pair (old_uid, new_uid)
 		  JOIN deliveries d ON d.delivery_uid = pair.old_uid`,
-		pq.Array(uids), pq.Array(resent), tx.Now, queued, by, reason)
+		pq.Array(uids), pq.Array(resent), tx.Now, queued, by, reason))
 	if err != nil {
 		return nil, fmt.Errorf("inserting %d re-sends: %w", len(uids), err)
 	}
-	made, err := result.RowsAffected()
-	if err != nil {
-		return nil, fmt.Errorf("counting %d re-sends: %w", len(uids), err)
-	}
-	if int(made) < len(uids) { // retention, for which the check waited
+	if made < len(uids) { // retention, for which the check waited
 		return nil, lending.NewError(lending.CodeNotFound,
 			"a delivery to be re-sent was removed meanwhile, as the retention settings say")
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
 )
 
 // Fault is what goes wrong on purpose with a first attempt, in a sandbox (decisions section
@@ -54,7 +56,7 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	}
 	// The lock makes the one that ends the wait come before, and then nothing is put off, or
 	// after, and then it finds the delivery put off.
-	result, err := s.DB.ExecContext(ctx, `
+	count, err := postgres.Affected(s.DB.ExecContext(ctx, `
 		UPDATE deliveries d
 		   SET next_attempt_at = waiting.until,
 		       queued = false
@@ -66,12 +68,11 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 		 WHERE d.delivery_uid = $1
 		   AND d.created_at = $2
 		   AND d.state = 'pending'
-		   AND d.queued`, task.UID, task.CreatedAt, s.DB.Now())
+		   AND d.queued`, task.UID, task.CreatedAt, s.DB.Now()))
 	if err != nil {
 		return "", false, fmt.Errorf("putting delivery %s off: %w", task.UID, err)
 	}
-	count, err := result.RowsAffected()
-	return suffered.Fault, count == 0, err
+	return suffered.Fault, count == 0, nil
 }
 
 // passed lets deliveries go that wait to be overtaken. What fails here comes when their time
