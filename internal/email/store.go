@@ -72,22 +72,17 @@ func (f Filter) conditions() postgres.Conditions {
 }
 
 // List returns one page of mails, newest first, and the cursor of the next
-// page. db is a pool or a transaction.
+// page. db is a pool or a transaction. Error: VALIDATION_ERROR for the limit.
 func List(
-	ctx context.Context, db sqlx.QueryerContext, filter Filter, page postgres.Paging,
+	ctx context.Context, db postgres.Querier, filter Filter, page postgres.Paging,
 ) ([]Email, postgres.Cursor, error) {
-	c := filter.conditions()
-	c.OlderThan(page.From, `created_at`, `email_uid`)
-	var rows []Email
-	err := sqlx.SelectContext(ctx, db, &rows, `SELECT `+shown+` FROM emails`+c.Where()+
-		` ORDER BY created_at DESC, email_uid DESC LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing e-mails: %w", err)
-	}
-	rows, next := postgres.Page(rows, page.Limit, func(row Email) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
-	})
-	return rows, next, nil
+	return postgres.List[Email]{
+		What: "e-mails", Select: `SELECT ` + shown + ` FROM emails`,
+		At: `created_at`, UID: `email_uid`,
+		Place: func(m Email) postgres.Cursor {
+			return postgres.Cursor{At: m.CreatedAt, UID: m.EmailUID}
+		},
+	}.Page(ctx, db, filter.conditions(), page)
 }
 
 // Count counts the mails that match, at most limit of them. It reads them in the order of the

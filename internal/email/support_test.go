@@ -96,7 +96,7 @@ func (b *bench) schedule(t testing.TB, messages ...email.Message) {
 // all lists every mail, newest first.
 func (b *bench) all(t testing.TB) []email.Email {
 	t.Helper()
-	rows, _, err := email.List(t.Context(), b.db, email.Filter{}, postgres.Paging{Limit: 10_000})
+	rows, _, err := email.List(t.Context(), b.db, email.Filter{}, postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

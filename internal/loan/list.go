@@ -88,58 +88,51 @@ const (
 	isCompleted = `l.drawn_amount >= l.loan_amount`
 )
 
+const selectLoans = `
+	SELECT l.application_uid, a.status, a.borrower_first_name, a.borrower_last_name,
+	       p.name AS partner_name, m.name AS merchant_name, product.code, l.loan_amount,
+	       l.drawn_amount, l.opened_at,
+	       pending.merchant_disbursement_id AS pending_id,
+	       pending.gross_amount AS pending_amount,
+	       next.stage AS next_stage, next.scheduled_amount AS next_amount,
+	       coalesce(next.is_last, false) AS next_is_last
+	  FROM loans l
+	  JOIN applications a USING (application_uid)
+	  JOIN partners p ON p.partner_uid = a.partner_uid
+	  JOIN merchants m ON m.merchant_uid = a.merchant_uid
+	  JOIN products product ON product.product_uid = l.product_uid
+	  LEFT JOIN disbursements pending
+	         ON pending.application_uid = l.application_uid
+	        AND pending.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')
+	  LEFT JOIN LATERAL (
+	       SELECT s.stage, s.scheduled_amount, s.stage = s.last AS is_last
+	         FROM (SELECT stage, scheduled_amount, max(stage) OVER () AS last
+	                 FROM loan_stages
+	                WHERE application_uid = l.application_uid) AS s
+	        WHERE l.drawn_amount < l.loan_amount
+	          AND (s.scheduled_amount > 0 OR s.stage = s.last)
+	          AND NOT EXISTS (SELECT 1 FROM disbursements d
+	                           WHERE d.application_uid = l.application_uid
+	                             AND d.stage = s.stage
+	                             AND d.status NOT IN ('CANCELLED', 'RETURNED'))
+	        ORDER BY s.stage
+	        LIMIT 1) AS next ON true`
+
 // List returns one page of the loans that match, the newest opened first, and
 // the cursor of the next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
 	ctx context.Context, filter ListFilter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
-	if err := page.Check(); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	c := filter.conditions()
-	c.OlderThan(page.From, `l.opened_at`, `l.application_uid`)
-	var rows []Summary
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT l.application_uid, a.status, a.borrower_first_name, a.borrower_last_name,
-		       p.name AS partner_name, m.name AS merchant_name, product.code, l.loan_amount,
-		       l.drawn_amount, l.opened_at,
-		       pending.merchant_disbursement_id AS pending_id,
-		       pending.gross_amount AS pending_amount,
-		       next.stage AS next_stage, next.scheduled_amount AS next_amount,
-		       coalesce(next.is_last, false) AS next_is_last
-		  FROM loans l
-		  JOIN applications a USING (application_uid)
-		  JOIN partners p ON p.partner_uid = a.partner_uid
-		  JOIN merchants m ON m.merchant_uid = a.merchant_uid
-		  JOIN products product ON product.product_uid = l.product_uid
-		  LEFT JOIN disbursements pending
-		         ON pending.application_uid = l.application_uid
-		        AND pending.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')
-		  LEFT JOIN LATERAL (
-		       SELECT s.stage, s.scheduled_amount, s.stage = s.last AS is_last
-		         FROM (SELECT stage, scheduled_amount, max(stage) OVER () AS last
-		                 FROM loan_stages
-		                WHERE application_uid = l.application_uid) AS s
-		        WHERE l.drawn_amount < l.loan_amount
-		          AND (s.scheduled_amount > 0 OR s.stage = s.last)
-		          AND NOT EXISTS (SELECT 1 FROM disbursements d
-		                           WHERE d.application_uid = l.application_uid
-		                             AND d.stage = s.stage
-		                             AND d.status NOT IN ('CANCELLED', 'RETURNED'))
-		        ORDER BY s.stage
-		        LIMIT 1) AS next ON true`+c.Where()+`
-		 ORDER BY l.opened_at DESC, l.application_uid DESC
-		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing loans: %w", err)
-	}
+	rows, next, err := postgres.List[Summary]{
+		What: "loans", Select: selectLoans, At: `l.opened_at`, UID: `l.application_uid`,
+		Place: func(l Summary) postgres.Cursor {
+			return postgres.Cursor{At: l.OpenedAt, UID: l.UID}
+		},
+	}.Page(ctx, s.DB, filter.conditions(), page)
 	for i := range rows {
 		rows[i].weighNext()
 	}
-	rows, next := postgres.Page(rows, page.Limit, func(row Summary) postgres.Cursor {
-		return postgres.Cursor{At: row.OpenedAt, UID: row.UID}
-	})
-	return rows, next, nil
+	return rows, next, err
 }
 
 // Count counts the loans that match, at most limit of them.

@@ -59,23 +59,15 @@ func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, e
 }
 
 // NewestUsers returns a page of all users, newest first, and the cursor of the next page.
+// Error: VALIDATION_ERROR for the limit.
 func (s *Service) NewestUsers(
 	ctx context.Context, page postgres.Paging,
 ) ([]User, postgres.Cursor, error) {
-	var c postgres.Conditions
-	c.OlderThan(page.From, `created_at`, `user_uid`)
-	users := []User{}
-	err := s.DB.SelectContext(ctx, &users, `SELECT `+userColumns+`
-		  FROM users`+c.Where()+`
-		 ORDER BY created_at DESC, user_uid DESC
-		 LIMIT `+c.Bind(page.Limit+1), c.Args...)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing the newest users: %w", err)
-	}
-	users, next := postgres.Page(users, page.Limit, func(u User) postgres.Cursor {
-		return postgres.Cursor{At: u.CreatedAt, UID: u.UID}
-	})
-	return users, next, nil
+	return postgres.List[User]{
+		What: "the newest users", Select: `SELECT ` + userColumns + ` FROM users`,
+		At: `created_at`, UID: `user_uid`,
+		Place: func(u User) postgres.Cursor { return postgres.Cursor{At: u.CreatedAt, UID: u.UID} },
+	}.Page(ctx, s.DB, postgres.Conditions{}, page)
 }
 
 // CountUsers counts the users that a filter selects on all pages.
