@@ -17,29 +17,23 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 		RowID:   func(w loan.Waiting) string { return fmt.Sprintf("draw-%d", w.ID) },
 		Rows:    rows,
 		Columns: []ui.Column[loan.Waiting]{
-			{
-				Title: "State", Class: "w-state w-status",
-				Chip: func(w loan.Waiting) ui.ChipProps {
-					chip := ui.FundingChip(string(w.Status))
-					if w.Overdue {
-						chip.Icon, chip.Word, chip.Tone = "triangle-alert", chip.Word+", overdue", ui.Bad
-					}
-					return chip
-				},
-			},
+			ui.Chips("State", "w-state w-status", func(w loan.Waiting) ui.ChipProps {
+				chip := ui.FundingChip(string(w.Status))
+				if w.Overdue {
+					chip.Icon, chip.Word, chip.Tone = "triangle-alert", chip.Word+", overdue", ui.Bad
+				}
+				return chip
+			}),
 			{Title: "Borrower", Header: true, Class: "w-sixth", Cell: deskNameCell},
 			{Title: "Next step", Class: "col-a wrap", Cell: deskStepCell},
 			ui.Amounts("Net", "col-b w-amount end",
 				func(w loan.Waiting) *lending.Money { return &w.Net }).Titled(),
-			{
-				Title: "Business hours", Class: "col-b w-amount end", Named: true,
-				Text: func(w loan.Waiting) string {
-					if !w.Status.IsPending() {
-						return ""
-					}
-					return fmt.Sprintf("%.1f", w.Age.Hours())
-				},
-			},
+			ui.Texts("Business hours", "col-b w-amount end", func(w loan.Waiting) string {
+				if !w.Status.IsPending() {
+					return ""
+				}
+				return fmt.Sprintf("%.1f", w.Age.Hours())
+			}).Titled(),
 			ui.Times("In state since", "w-time end",
 				func(w loan.Waiting) time.Time { return w.Since }).Titled(),
 		},

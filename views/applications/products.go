@@ -18,15 +18,12 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 		RowID:   func(p catalog.Product) string { return "product-" + p.UID },
 		Rows:    rows,
 		Columns: []ui.Column[catalog.Product]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(p catalog.Product) ui.ChipProps {
-					if p.Active {
-						return ui.ChipProps{Icon: "circle-check", Word: "On offer", Tone: ui.Good}
-					}
-					return ui.ChipProps{Icon: "pause", Word: "Not offered", Tone: ui.Mute}
-				},
-			},
+			ui.Chips("State", "w-state", func(p catalog.Product) ui.ChipProps {
+				if p.Active {
+					return ui.ChipProps{Icon: "circle-check", Word: "On offer", Tone: ui.Good}
+				}
+				return ui.ChipProps{Icon: "pause", Word: "Not offered", Tone: ui.Mute}
+			}),
 			{Title: "Product", Header: true, Class: "wrap", Cell: productNameCell},
 			{Title: "Schedule", Class: "col-a w-range", Named: true, Text: shares},
 			{

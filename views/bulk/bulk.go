@@ -59,24 +59,12 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 		RowID:   func(b bulk.Resend) string { return "b-" + b.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.Resend]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(b bulk.Resend) ui.ChipProps { return Chip(b.State) },
-			},
+			ui.Chips("State", "w-state", func(b bulk.Resend) ui.ChipProps { return Chip(b.State) }),
 			{Title: "What", Header: true, Cell: whatCell},
-			{
-				Title: "Partner", Class: "col-b w-fifth",
-				Text: func(b bulk.Resend) string { return b.PartnerName },
-			},
+			ui.Texts("Partner", "col-b w-fifth", func(b bulk.Resend) string { return b.PartnerName }),
 			{Title: "Progress", Class: "col-a w-result", Cell: progressCell},
-			{
-				Title: "By", Class: "col-c w-fifth",
-				Text: func(b bulk.Resend) string { return b.CreatedBy },
-			},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(b bulk.Resend) time.Time { return b.CreatedAt },
-			},
+			ui.Texts("By", "col-c w-fifth", func(b bulk.Resend) string { return b.CreatedBy }),
+			ui.Times("Created", "w-time end", func(b bulk.Resend) time.Time { return b.CreatedAt }),
 		},
 	}
 }
@@ -164,20 +152,16 @@ func draftTargetTable(rows []bulk.PlanTarget) ui.TableProps[bulk.PlanTarget] {
 		RowID:   func(l bulk.PlanTarget) string { return "target-" + l.SubscriptionUID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.PlanTarget]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(l bulk.PlanTarget) ui.ChipProps { return ui.SubscriptionChip(l.State) },
-			},
+			ui.Chips("State", "w-state",
+				func(l bulk.PlanTarget) ui.ChipProps { return ui.SubscriptionChip(l.State) }),
 			{
 				Title: "Endpoint", Header: true, Cell: func(l bulk.PlanTarget) templ.Component {
 					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
 				},
 			},
 			{Title: "Events", Class: "col-a w-third", Cell: targetEventsCell},
-			{
-				Title: "Deliveries", Class: "w-rate end",
-				Text: func(l bulk.PlanTarget) string { return ui.Number(l.Total) },
-			},
+			ui.Texts("Deliveries", "w-rate end",
+				func(l bulk.PlanTarget) string { return ui.Number(l.Total) }),
 		},
 	}
 }
@@ -188,20 +172,16 @@ func targetTable(rows []bulk.Target) ui.TableProps[bulk.Target] {
 		RowID:   func(l bulk.Target) string { return "target-" + l.SubscriptionUID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.Target]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(l bulk.Target) ui.ChipProps { return ui.SubscriptionChip(l.State) },
-			},
+			ui.Chips("State", "w-state",
+				func(l bulk.Target) ui.ChipProps { return ui.SubscriptionChip(l.State) }),
 			{
 				Title: "Endpoint", Header: true, Cell: func(l bulk.Target) templ.Component {
 					return laneEndpoint(l.SubscriptionUID, l.Endpoint)
 				},
 			},
 			{Title: "Progress", Class: "w-third", Cell: targetProgressCell},
-			{
-				Title: "Delivered", Class: "col-a w-rate end", Named: true,
-				Text: func(l bulk.Target) string { return ui.Number(l.Delivered) },
-			},
+			ui.Texts("Delivered", "col-a w-rate end",
+				func(l bulk.Target) string { return ui.Number(l.Delivered) }).Titled(),
 			{Title: "Failed", Class: "col-a w-rate end", Named: true, Cell: targetFailedCell},
 		},
 	}

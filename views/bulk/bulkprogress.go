@@ -95,10 +95,7 @@ func itemTable(rows []bulk.Item) ui.TableProps[bulk.Item] {
 		RowID:   func(i bulk.Item) string { return "item-" + ui.Number(i.Position) },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.Item]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(i bulk.Item) ui.ChipProps { return ItemChip(i.State) },
-			},
+			ui.Chips("State", "w-state", func(i bulk.Item) ui.ChipProps { return ItemChip(i.State) }),
 			{Title: "Event", Header: true, Cell: itemEventCell},
 			{Title: "Application", Class: "col-b w-id mono", Cell: itemApplicationCell},
 			{
@@ -107,10 +104,7 @@ func itemTable(rows []bulk.Item) ui.TableProps[bulk.Item] {
 			},
 			{Title: "Result", Class: "col-a w-result", Cell: itemResultCell},
 			{Title: "New delivery", Class: "col-b w-id mono", Cell: itemNewCell},
-			{
-				Title: "Occurred", Class: "w-time end",
-				Time: func(i bulk.Item) time.Time { return i.EventAt },
-			},
+			ui.Times("Occurred", "w-time end", func(i bulk.Item) time.Time { return i.EventAt }),
 		},
 	}
 }

@@ -196,10 +196,7 @@ func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 			{Title: "Delivery", Header: true, Cell: resendLinkCell},
 			{Title: "By", Class: "col-b w-third", Cell: resendByCell},
 			{Title: "Reason", Class: "col-a w-third", Cell: resendReasonCell},
-			{
-				Title: "Created", Class: "w-time end",
-				Time: func(d delivery.Delivery) time.Time { return d.CreatedAt },
-			},
+			ui.Times("Created", "w-time end", func(d delivery.Delivery) time.Time { return d.CreatedAt }),
 		},
 	}
 }

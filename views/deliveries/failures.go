@@ -147,18 +147,12 @@ func groupTable(p Failures) ui.TableProps[delivery.FailureGroup] {
 			{Title: "How it ended", Header: true, Cell: func(g delivery.FailureGroup) templ.Component {
 				return groupCell(p, g)
 			}},
-			{
-				Title: "Deliveries", Class: "w-short end", Named: true,
-				Text: func(g delivery.FailureGroup) string { return countWord(g.Count) },
-			},
-			{
-				Title: "First", Class: "col-b w-time end", Named: true,
-				Time: func(g delivery.FailureGroup) time.Time { return g.First },
-			},
-			{
-				Title: "Last", Class: "w-time end", Named: true,
-				Time: func(g delivery.FailureGroup) time.Time { return g.Last },
-			},
+			ui.Texts("Deliveries", "w-short end",
+				func(g delivery.FailureGroup) string { return countWord(g.Count) }).Titled(),
+			ui.Times("First", "col-b w-time end",
+				func(g delivery.FailureGroup) time.Time { return g.First }).Titled(),
+			ui.Times("Last", "w-time end",
+				func(g delivery.FailureGroup) time.Time { return g.Last }).Titled(),
 		},
 	}
 }

@@ -79,14 +79,8 @@ func mailTable(rows []email.Email, open uuid.UUID) ui.TableProps[email.Email] {
 		Here:  func(m email.Email) bool { return m.EmailUID == open },
 		Columns: []ui.Column[email.Email]{
 			{Title: "To", Header: true, Cell: mailToCell},
-			{
-				Title: "Kind", Class: "col-a w-result",
-				Text: func(m email.Email) string { return ui.EmailKind(m.Kind) },
-			},
-			{
-				Title: "Written", Class: "w-time end",
-				Time: func(m email.Email) time.Time { return m.CreatedAt },
-			},
+			ui.Texts("Kind", "col-a w-result", func(m email.Email) string { return ui.EmailKind(m.Kind) }),
+			ui.Times("Written", "w-time end", func(m email.Email) time.Time { return m.CreatedAt }),
 		},
 	}
 }

@@ -61,9 +61,8 @@ func Table(rows []email.Email) ui.TableProps[email.Email] {
 		{Title: "E-mail", Header: true, Cell: subjectCell},
 		{Title: "To", Class: "col-b w-fifth", Cell: toCell},
 		{Title: "Result", Class: "col-b w-third", Cell: resultCell},
-		{Title: "Attempts", Class: "col-c w-short end", Text: func(e email.Email) string {
-			return ui.Number(e.Tries())
-		}},
+		ui.Texts("Attempts", "col-c w-short end",
+			func(e email.Email) string { return ui.Number(e.Tries()) }),
 		table.Columns[0],
 	}
 	return table
@@ -76,9 +75,7 @@ func resendTable(rows []email.Email) ui.TableProps[email.Email] {
 		{Title: "State", Class: "w-state", Chip: chip},
 		{Title: "E-mail", Header: true, Cell: resendCell},
 		{Title: "By", Class: "col-b w-third", Text: func(e email.Email) string { return e.ResentBy }},
-		{Title: "Reason", Class: "col-a w-third", Text: func(e email.Email) string {
-			return e.ResendReason
-		}},
+		ui.Texts("Reason", "col-a w-third", func(e email.Email) string { return e.ResendReason }),
 		table.Columns[0],
 	}
 	return table
@@ -88,9 +85,8 @@ func table(caption, id string, rows []email.Email) ui.TableProps[email.Email] {
 	return ui.TableProps[email.Email]{
 		Caption: caption, Rows: rows,
 		RowID: func(e email.Email) string { return id + e.EmailUID.String() },
-		Columns: []ui.Column[email.Email]{{
-			Title: "Created", Class: "w-time end",
-			Time: func(e email.Email) time.Time { return e.CreatedAt },
-		}},
+		Columns: []ui.Column[email.Email]{
+			ui.Times("Created", "w-time end", func(e email.Email) time.Time { return e.CreatedAt }),
+		},
 	}
 }

@@ -52,10 +52,8 @@ func Table(rows []delivery.EventRecord) ui.TableProps[delivery.EventRecord] {
 			{Title: "Application", Class: "col-b w-id mono", Cell: applicationCell},
 			{Title: "Partner", Class: "col-b w-fifth", Cell: partnerCell},
 			{Title: "What became of it", Class: "col-a w-fate", Cell: fateCell},
-			{
-				Title: "Occurred", Class: "w-time end",
-				Time: func(e delivery.EventRecord) time.Time { return e.OccurredAt },
-			},
+			ui.Times("Occurred", "w-time end",
+				func(e delivery.EventRecord) time.Time { return e.OccurredAt }),
 		},
 	}
 }

@@ -24,28 +24,15 @@ func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
 		RowID:   func(i alert.Item) string { return "item-" + i.UID.String() },
 		Rows:    items,
 		Columns: []ui.Column[alert.Item]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(i alert.Item) ui.ChipProps { return ui.AlertChip(i, now) },
-			},
+			ui.Chips("State", "w-state", func(i alert.Item) ui.ChipProps { return ui.AlertChip(i, now) }),
 			{Title: "What", Header: true, Class: "w-what", Cell: alertTitleCell},
 			{Title: "Where", Class: "col-b", Text: ui.AlertAbout},
-			{
-				Title: "Count", Class: "end col-b w-short", Named: true,
-				Text: func(i alert.Item) string { return ui.Number(i.Count) },
-			},
-			{
-				Title: "Owner", Class: "col-a w-id", Named: true,
-				Text: func(i alert.Item) string { return i.Owner },
-			},
-			{
-				Title: "Since", Class: "col-c w-time",
-				Time: func(i alert.Item) time.Time { return i.OpenedAt },
-			},
-			{
-				Title: "Last seen", Class: "w-time end", Named: true,
-				Time: func(i alert.Item) time.Time { return i.LastSeenAt },
-			},
+			ui.Texts("Count", "end col-b w-short",
+				func(i alert.Item) string { return ui.Number(i.Count) }).Titled(),
+			ui.Texts("Owner", "col-a w-id", func(i alert.Item) string { return i.Owner }).Titled(),
+			ui.Times("Since", "col-c w-time", func(i alert.Item) time.Time { return i.OpenedAt }),
+			ui.Times("Last seen", "w-time end",
+				func(i alert.Item) time.Time { return i.LastSeenAt }).Titled(),
 		},
 	}
 }

@@ -75,10 +75,7 @@ func (b Begun) table() ui.TableProps[processes.StateCount] {
 					return countStateCell(b.List(r.State), b.Word(r.State))
 				},
 			},
-			{
-				Title: "Count", Class: "end",
-				Text: func(r processes.StateCount) string { return UpTo(r.Count) },
-			},
+			ui.Texts("Count", "end", func(r processes.StateCount) string { return UpTo(r.Count) }),
 		},
 	}
 }

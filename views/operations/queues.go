@@ -45,10 +45,7 @@ func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 		Caption: "Queues by name", Rows: rows,
 		RowID: func(q queue.Queue) string { return "queue-" + q.Name },
 		Columns: []ui.Column[queue.Queue]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(q queue.Queue) ui.ChipProps { return queueChip(q, now) },
-			},
+			ui.Chips("State", "w-state", func(q queue.Queue) ui.ChipProps { return queueChip(q, now) }),
 			{Title: "Queue", Header: true, Cell: func(q queue.Queue) templ.Component {
 				return queueNameCell(q, queueChip(q, now))
 			}},
@@ -57,10 +54,8 @@ func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 			count("Retrying", "col-a w-rate end", queue.StateRetryable),
 			count("Later", "col-c w-rate end", queue.StateScheduled),
 			count("Given up", "col-a w-rate end", queue.StateDiscarded),
-			{
-				Title: "Oldest due", Class: "col-b w-time end", Named: true,
-				Time: func(q queue.Queue) time.Time { return ui.TimeOf(q.Oldest) },
-			},
+			ui.Times("Oldest due", "col-b w-time end",
+				func(q queue.Queue) time.Time { return ui.TimeOf(q.Oldest) }).Titled(),
 			{Title: "Action", Class: "w-act end", Cell: queueActCell},
 		},
 	}

@@ -13,10 +13,7 @@ func configTable(rows []config.Setting) ui.TableProps[config.Setting] {
 		Columns: []ui.Column[config.Setting]{
 			{Title: "Variable", Class: "wrap", Header: true, Cell: configNameCell},
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
-			{
-				Title: "From", Class: "col-c w-id wrap",
-				Text: func(r config.Setting) string { return string(r.Source) },
-			},
+			ui.Texts("From", "col-c w-id wrap", func(r config.Setting) string { return string(r.Source) }),
 		},
 	}
 }

@@ -86,24 +86,17 @@ func processTable(report processes.Report) ui.TableProps[processes.Process] {
 			{Title: "Host and process", Header: true, Cell: func(p processes.Process) templ.Component {
 				return processHostCell(p, p.UID.String() == report.Leader)
 			}},
-			{
-				Title: "Version", Class: "col-b", Named: true,
-				Text: func(p processes.Process) string { return p.Version },
-			},
+			ui.Texts("Version", "col-b", func(p processes.Process) string { return p.Version }).Titled(),
 			{Title: "Clock ahead", Class: "end col-b", Named: true, Text: func(p processes.Process) string {
 				if skew := p.Skew(); skew < 0 {
 					return "-" + ui.Duration(-skew)
 				}
 				return ui.Duration(p.Skew())
 			}},
-			{
-				Title: "Started", Class: "col-a end", Named: true,
-				Time: func(p processes.Process) time.Time { return p.StartedAt },
-			},
-			{
-				Title: "Last sign of life", Class: "end", Named: true,
-				Time: func(p processes.Process) time.Time { return p.LastBeatAt },
-			},
+			ui.Times("Started", "col-a end",
+				func(p processes.Process) time.Time { return p.StartedAt }).Titled(),
+			ui.Times("Last sign of life", "end",
+				func(p processes.Process) time.Time { return p.LastBeatAt }).Titled(),
 		},
 	}
 }
@@ -118,29 +111,21 @@ func partitionTable(rows []processes.Partition) ui.TableProps[processes.Partitio
 				Cell: func(p processes.Partition) templ.Component { return ui.Breaking(p.Name) },
 			},
 			{Title: "Of", Class: "col-b", Text: func(p processes.Partition) string { return p.Table }},
-			{
-				Title: "Size", Class: "end w-rate",
-				Text: func(p processes.Partition) string { return size(p.Bytes) },
-			},
-			{
-				Title: "Rows, about", Class: "end w-rate", Named: true,
-				Text: func(p processes.Partition) string {
-					if p.Rows < 0 {
-						return "not counted yet"
-					}
-					return ui.Number(int(p.Rows))
-				},
-			},
+			ui.Texts("Size", "end w-rate", func(p processes.Partition) string { return size(p.Bytes) }),
+			ui.Texts("Rows, about", "end w-rate", func(p processes.Partition) string {
+				if p.Rows < 0 {
+					return "not counted yet"
+				}
+				return ui.Number(int(p.Rows))
+			}).Titled(),
 		},
 	}
 }
 
 func workTable(report processes.Report) ui.TableProps[processes.Queue] {
 	count := func(title string, of func(q processes.Queue) int) ui.Column[processes.Queue] {
-		return ui.Column[processes.Queue]{
-			Title: title, Class: "end col-b", Named: true,
-			Text: func(q processes.Queue) string { return ui.Number(of(q)) },
-		}
+		return ui.Texts(title, "end col-b",
+			func(q processes.Queue) string { return ui.Number(of(q)) }).Titled()
 	}
 	return ui.TableProps[processes.Queue]{
 		Caption: "Job queues", Rows: report.Queues,
@@ -181,18 +166,12 @@ func choreTable(rows []processes.Chore) ui.TableProps[processes.Chore] {
 		RowID: func(c processes.Chore) string { return "chore-" + c.Kind },
 		Columns: []ui.Column[processes.Chore]{
 			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
-			{
-				Title: "Last done", Class: "w-time", Named: true,
-				Time: func(c processes.Chore) time.Time { return ui.TimeOf(c.LastDone) },
-			},
-			{
-				Title: "Last failed", Class: "col-b w-time", Named: true,
-				Time: func(c processes.Chore) time.Time { return ui.TimeOf(c.LastFailed) },
-			},
-			{
-				Title: "Waiting or running", Class: "end col-b w-result", Named: true,
-				Text: func(c processes.Chore) string { return ui.Number(c.Open) },
-			},
+			ui.Times("Last done", "w-time",
+				func(c processes.Chore) time.Time { return ui.TimeOf(c.LastDone) }).Titled(),
+			ui.Times("Last failed", "col-b w-time",
+				func(c processes.Chore) time.Time { return ui.TimeOf(c.LastFailed) }).Titled(),
+			ui.Texts("Waiting or running", "end col-b w-result",
+				func(c processes.Chore) string { return ui.Number(c.Open) }).Titled(),
 		},
 	}
 }

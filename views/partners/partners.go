@@ -209,15 +209,12 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 			{Title: "State", Class: "w-state", Chip: Client.chip},
 			{Title: "Client id", Header: true, Cell: clientIDCell},
 			{Title: "Secret", Class: "col-b w-place", Cell: clientSecretCell},
-			{
-				Title: "Acts for", Class: "col-b w-place",
-				Text: func(c Client) string {
-					if len(c.Names) == 1 {
-						return c.Names[0]
-					}
-					return ui.Plural(len(c.Names), "merchant", "merchants")
-				},
-			},
+			ui.Texts("Acts for", "col-b w-place", func(c Client) string {
+				if len(c.Names) == 1 {
+					return c.Names[0]
+				}
+				return ui.Plural(len(c.Names), "merchant", "merchants")
+			}),
 			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: clientUsedCell},
 			ui.Times("Created", "w-time end", func(c Client) time.Time { return c.CreatedAt }),
 		},
@@ -231,12 +228,9 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 		RowID:   func(c partner.Client) string { return "c-" + c.ID },
 		Rows:    rows,
 		Columns: []ui.Column[partner.Client]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(c partner.Client) ui.ChipProps {
-					return Client{Client: c, Rotating: c.IsRotating(now)}.chip()
-				},
-			},
+			ui.Chips("State", "w-state", func(c partner.Client) ui.ChipProps {
+				return Client{Client: c, Rotating: c.IsRotating(now)}.chip()
+			}),
 			{Title: "Name", Header: true, Cell: systemNameCell},
 			{Title: "Scopes", Class: "w-place", Text: scopesOf},
 			{Title: "Calls from", Class: "col-b w-place", Named: true, Text: networksOf},
@@ -274,12 +268,8 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 		RowID:   func(s subscription.Subscription) string { return "s-" + s.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[subscription.Subscription]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(s subscription.Subscription) ui.ChipProps {
-					return ui.SubscriptionChip(s.State)
-				},
-			},
+			ui.Chips("State", "w-state",
+				func(s subscription.Subscription) ui.ChipProps { return ui.SubscriptionChip(s.State) }),
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			ui.Texts("Events", "col-a w-third",
 				func(s subscription.Subscription) string { return ui.EventsWord(s.Events) }),

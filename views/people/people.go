@@ -27,14 +27,11 @@ func Table(rows []operator.User) ui.TableProps[operator.User] {
 		Columns: []ui.Column[operator.User]{
 			{Title: "Access", Class: "w-state", Chip: chip},
 			{Title: "Person", Header: true, Cell: nameCell},
-			{Title: "Role", Class: "col-a w-rate", Text: func(u operator.User) string {
-				return ui.RoleWord(string(u.Role))
-			}},
+			ui.Texts("Role", "col-a w-rate",
+				func(u operator.User) string { return ui.RoleWord(string(u.Role)) }),
 			{Title: "Second factor", Class: "col-b w-state", Named: true, Cell: factorCell},
-			{
-				Title: "Last sign-in", Class: "w-time end", Named: true,
-				Time: func(u operator.User) time.Time { return ui.Value(u.LastSignInAt) },
-			},
+			ui.Times("Last sign-in", "w-time end",
+				func(u operator.User) time.Time { return ui.Value(u.LastSignInAt) }).Titled(),
 		},
 	}
 }

@@ -95,18 +95,12 @@ func errorGroupTable(
 					return lead(href, ui.OutcomeWord(g.Status, g.Class))
 				},
 			},
-			{
-				Title: "Attempts", Class: "w-short end", Named: true,
-				Text: func(g health.ErrorGroup) string { return ui.Number(g.Count) },
-			},
-			{
-				Title: "First seen", Class: "col-a w-time end", Named: true,
-				Time: func(g health.ErrorGroup) time.Time { return g.First },
-			},
-			{
-				Title: "Last seen", Class: "w-time end", Named: true,
-				Time: func(g health.ErrorGroup) time.Time { return g.Last },
-			},
+			ui.Texts("Attempts", "w-short end",
+				func(g health.ErrorGroup) string { return ui.Number(g.Count) }).Titled(),
+			ui.Times("First seen", "col-a w-time end",
+				func(g health.ErrorGroup) time.Time { return g.First }).Titled(),
+			ui.Times("Last seen", "w-time end",
+				func(g health.ErrorGroup) time.Time { return g.Last }).Titled(),
 		},
 	}
 }
@@ -126,14 +120,9 @@ func versionTable(
 				},
 			},
 			{Title: "What", Cell: versionChangeCell},
-			{
-				Title: "Who", Class: "col-a w-third",
-				Text: func(v subscription.Version) string { return v.ChangedBy },
-			},
-			{
-				Title: "When", Class: "col-a w-time end",
-				Time: func(v subscription.Version) time.Time { return v.ChangedAt },
-			},
+			ui.Texts("Who", "col-a w-third", func(v subscription.Version) string { return v.ChangedBy }),
+			ui.Times("When", "col-a w-time end",
+				func(v subscription.Version) time.Time { return v.ChangedAt }),
 			{
 				Title: "Action", Class: "w-id end",
 				Cell: func(v subscription.Version) templ.Component {

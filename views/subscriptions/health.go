@@ -94,10 +94,7 @@ func probeTable(changes []health.ProbeChange) ui.TableProps[health.ProbeChange] 
 		Rows:    changes,
 		Columns: []ui.Column[health.ProbeChange]{
 			{Title: "Found", Header: true, Cell: probeFindingCell},
-			{
-				Title: "Since", Class: "w-time end",
-				Time: func(c health.ProbeChange) time.Time { return c.At },
-			},
+			ui.Times("Since", "w-time end", func(c health.ProbeChange) time.Time { return c.At }),
 		},
 	}
 }

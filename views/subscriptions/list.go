@@ -57,30 +57,20 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 		RowID:   func(r Listed) string { return "s-" + r.UID.String() },
 		Rows:    rows,
 		Columns: []ui.Column[Listed]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(r Listed) ui.ChipProps { return ui.SubscriptionChip(r.State) },
-			},
+			ui.Chips("State", "w-state",
+				func(r Listed) ui.ChipProps { return ui.SubscriptionChip(r.State) }),
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
-			{
-				Title: "Partner", Class: "col-b w-place",
-				Text: func(r Listed) string { return r.PartnerName },
-			},
+			ui.Texts("Partner", "col-b w-place", func(r Listed) string { return r.PartnerName }),
 			{Title: "Events", Class: "col-b w-id", Cell: eventsCell},
 			{Title: "Success, 24 hours", Class: "col-a w-spark", Cell: sparkCell},
-			{
-				Title: "95 % within", Class: "col-c col-d w-rate end",
-				Text: func(r Listed) string {
-					if took := r.Health.P95(); took != 0 {
-						return ui.Duration(took)
-					}
-					return ""
-				},
-			},
-			{
-				Title: "Last success", Class: "col-b w-time end", Named: true,
-				Time: func(r Listed) time.Time { return ui.Value(r.Health.LastSuccess) },
-			},
+			ui.Texts("95 % within", "col-c col-d w-rate end", func(r Listed) string {
+				if took := r.Health.P95(); took != 0 {
+					return ui.Duration(took)
+				}
+				return ""
+			}),
+			ui.Times("Last success", "col-b w-time end",
+				func(r Listed) time.Time { return ui.Value(r.Health.LastSuccess) }).Titled(),
 			{Title: "Action", Class: "col-a w-count end", Cell: actionCell},
 		},
 	}

@@ -24,11 +24,8 @@ func SessionTable(
 				return sessionDeviceCell(s, s.UID == current)
 			}},
 			{Title: "Network address", Class: "col-b w-third", Cell: sessionAddressCell},
-			{Title: "Signed in", Named: true, Class: "col-a w-time", Time: func(
-				s operator.Session,
-			) time.Time {
-				return s.StartedAt
-			}},
+			Times("Signed in", "col-a w-time",
+				func(s operator.Session) time.Time { return s.StartedAt }).Titled(),
 			Times("Last used", "w-time", func(s operator.Session) time.Time { return s.SeenAt }).Titled(),
 		},
 	}
