@@ -93,7 +93,7 @@ func (m *mailHarness) schedule(t *testing.T, messages ...email.Message) {
 func (m *mailHarness) list(t *testing.T, state email.State) []email.Email {
 	t.Helper()
 	rows, _, err := email.List(t.Context(), m.db, email.Filter{State: state},
-		postgres.Paging{Limit: 5000})
+		postgres.Paging{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
