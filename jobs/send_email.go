@@ -86,14 +86,7 @@ func RenderMail(publicURL, currency string) email.RenderFunc {
 		if err != nil {
 			return email.Content{}, err
 		}
-		content, err := mail.Render(ctx, mail.Lender{
-			Name:         draft.Settings.LenderName,
-			PrimaryColor: draft.Settings.PrimaryColor,
-			AccentColor:  draft.Settings.AccentColor,
-			ReplyTo:      draft.Settings.ReplyTo,
-			Currency:     currency,
-		}, message)
-		return email.Content(content), err
+		return mail.Render(ctx, mail.Lender{Settings: draft.Settings, Currency: currency}, message)
 	}
 }
 
@@ -115,16 +108,9 @@ func messageOf(draft email.Draft, publicURL string) (mail.Message, error) {
 		}, nil
 	case email.KindTask:
 		return mail.Task{Borrower: borrowerOf(draft), Title: facts[email.ParamTaskTitle]}, nil
-	case email.KindSubscriptionFailing:
-		return alertOf(mail.AlertFailing, facts, publicURL), nil
-	case email.KindSubscriptionRecovered:
-		return alertOf(mail.AlertRecovered, facts, publicURL), nil
-	case email.KindAttemptsUsedUp:
-		return alertOf(mail.AlertAttemptsUsedUp, facts, publicURL), nil
-	case email.KindDrawsOverdue:
-		return alertOf(mail.AlertDrawsOverdue, facts, publicURL), nil
-	case email.KindUndecided:
-		return alertOf(mail.AlertUndecided, facts, publicURL), nil
+	case email.KindSubscriptionFailing, email.KindSubscriptionRecovered, email.KindAttemptsUsedUp,
+		email.KindDrawsOverdue, email.KindUndecided:
+		return alertOf(draft.Kind, facts, publicURL), nil
 	case email.KindDeliveriesFailed:
 		contact := mail.Contact{
 			PartnerName:  facts[email.ParamPartnerName],
@@ -157,7 +143,7 @@ func borrowerOf(draft email.Draft) mail.Borrower {
 	return borrower
 }
 
-func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mail.Alert {
+func alertOf(kind email.Kind, facts map[string]string, publicURL string) mail.Alert {
 	alert := mail.Alert{
 		Kind:        kind,
 		PartnerName: facts[email.ParamPartnerName],
@@ -176,11 +162,11 @@ func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mai
 	}
 	page, uid := "subscriptions", facts[email.ParamSubscriptionUID]
 	switch kind {
-	case mail.AlertAttemptsUsedUp:
+	case email.KindAttemptsUsedUp:
 		page, uid = "deliveries", alert.Delivery
-	case mail.AlertDrawsOverdue, mail.AlertUndecided:
+	case email.KindDrawsOverdue, email.KindUndecided:
 		page, uid = "attention", "."
-	case mail.AlertFailing, mail.AlertRecovered:
+	default:
 	}
 	if uid != "" && publicURL != "" {
 		// The origin was checked when the configuration was read.

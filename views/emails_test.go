@@ -9,7 +9,6 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/views/emails"
-	"drawbridge/views/mail"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -81,7 +80,7 @@ func emailSamplePages(word string) map[string]templ.Component {
 		"emails":       ui.Framed(frame, ui.List(list)),
 		"email":        ui.Framed(frame, emails.Detail(sampleEmailDetail(word), &form)),
 		"email-resend": ui.Framed(frame, ui.ConfirmationBody(form)),
-		"email-samples": ui.Framed(frame, emails.Samples("welcome", mail.Content{
+		"email-samples": ui.Framed(frame, emails.Samples("welcome", email.Content{
 			Subject: word, Text: word,
 		})),
 		"mail-settings": ui.Framed(frame, emails.Settings(settings)),

@@ -3,12 +3,13 @@ package mail
 import (
 	"strings"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 )
 
 // Alert tells operators what needs them: a webhook subscription, or work of the lender's own.
 type Alert struct {
-	Kind        AlertKind
+	Kind        email.Kind
 	PartnerName string
 	// Name is the subscription's name, empty for none, and URL its endpoint.
 	Name, URL string
@@ -17,12 +18,12 @@ type Alert struct {
 	// Failures counts the attempts that failed since then.
 	Failures  string
 	LastError string
-	// Event, Reference and Delivery belong to AttemptsUsedUp: the event kind,
+	// Event, Reference and Delivery belong to attempts that are used up: the event kind,
 	// the application and the delivery.
 	Event, Reference, Delivery string
 	// Paused tells that the subscription paused itself when it failed.
 	Paused bool
-	// Count, Day and Draws belong to AlertDrawsOverdue and AlertUndecided: how many there are,
+	// Count, Day and Draws belong to overdue draws and undecided applications: how many there are,
 	// the days that they are about, YYYY-MM-DD and the earliest first, with commas between them, and
 	// the numbers of the draws.
 	Count, Day, Draws string
@@ -30,26 +31,13 @@ type Alert struct {
 	ConsoleURL string
 }
 
-// AlertKind is what happened.
-type AlertKind string
-
-// The kinds of alert.
-const (
-	AlertFailing        AlertKind = "failing"
-	AlertRecovered      AlertKind = "recovered"
-	AlertAttemptsUsedUp AlertKind = "attempts_used_up"
-	AlertDrawsOverdue   AlertKind = "draws_overdue"
-	AlertUndecided      AlertKind = "applications_undecided"
-)
-
 // wording is what differs between the kinds.
 type wording struct{ subject, title, lead, next, button string }
 
 func (a Alert) wording() wording {
 	endpoint := endpointOf(a.Name, a.URL)
 	switch a.Kind {
-	case AlertFailing: // below
-	case AlertRecovered:
+	case email.KindSubscriptionRecovered:
 		return wording{
 			subject: "Webhooks recovered: " + endpoint,
 			title:   "Webhooks are delivered again",
@@ -58,7 +46,7 @@ func (a Alert) wording() wording {
 				"themselves: re-send them from the subscription's page.",
 			button: "Open the subscription",
 		}
-	case AlertDrawsOverdue:
+	case email.KindDrawsOverdue:
 		return wording{
 			subject: "Draws are overdue: " + a.Count,
 			title:   "Draws wait for their money",
@@ -67,7 +55,7 @@ func (a Alert) wording() wording {
 				"while the alert is open.",
 			button: "See what needs attention",
 		}
-	case AlertUndecided:
+	case email.KindUndecided:
 		return wording{
 			subject: "Applications wait for a decision: " + a.Count + ", notice due " + a.when(),
 			title:   "Applications wait for a decision",
@@ -76,7 +64,7 @@ func (a Alert) wording() wording {
 			next:   "Approve or decline them. Close an application that nobody pursues any more.",
 			button: "See what needs attention",
 		}
-	case AlertAttemptsUsedUp:
+	case email.KindAttemptsUsedUp:
 		return wording{
 			subject: "Webhook not delivered: " + endpoint,
 			title:   "A webhook could not be delivered",
@@ -84,6 +72,7 @@ func (a Alert) wording() wording {
 			next:    "Once the cause is fixed, re-send the delivery from its page.",
 			button:  "Open the delivery",
 		}
+	default: // it fails, below
 	}
 	if a.Paused {
 		return wording{
@@ -118,11 +107,11 @@ func (a Alert) when() string {
 func (a Alert) facts() []Fact {
 	since, day, count := "Failing since", "Overdue since", "Draws"
 	switch a.Kind {
-	case AlertRecovered:
+	case email.KindSubscriptionRecovered:
 		since = "Had failed since"
-	case AlertUndecided:
+	case email.KindUndecided:
 		day, count = "Notice due on", "Applications"
-	case AlertFailing, AlertAttemptsUsedUp, AlertDrawsOverdue:
+	default:
 	}
 	return []Fact{
 		{"Partner", a.PartnerName},
@@ -145,7 +134,7 @@ func (a Alert) Subject(Lender) string { return a.wording().subject }
 
 func (a Alert) write(d *document) {
 	words := a.wording()
-	d.Preview, d.Signature = words.lead, "Drawbridge, "+d.Lender.Name
+	d.Preview, d.Signature = words.lead, "Drawbridge, "+d.Lender.LenderName
 	d.Why = "You receive this because you are named for alerts of Drawbridge, or operate it."
 	d.heading(words.title)
 	d.paragraph(words.lead)

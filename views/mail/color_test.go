@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"drawbridge/internal/email"
 )
 
 // TestAnyColorsAreReadable draws lenders with any two colours.
@@ -17,7 +19,9 @@ func TestAnyColorsAreReadable(t *testing.T) {
 				channel.Draw(t, label+" blue"),
 			}.String()
 		}
-		colors := newPalette(Lender{PrimaryColor: draw("primary"), AccentColor: draw("accent")})
+		colors := newPalette(Lender{Settings: email.Settings{
+			PrimaryColor: draw("primary"), AccentColor: draw("accent"),
+		}})
 		for _, pair := range []struct{ what, text, ground string }{
 			{"head", colors.OnHead, colors.Head},
 			{"button", colors.OnAccent, colors.Accent},

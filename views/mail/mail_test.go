@@ -13,6 +13,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/views/mail"
 )
@@ -21,15 +22,15 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 // sampleLender is whose mails the tests render.
 func sampleLender() mail.Lender {
-	return mail.Lender{
-		Name:         "Meadow Lending",
+	return mail.Lender{Settings: email.Settings{
+		LenderName:   "Meadow Lending",
 		PrimaryColor: "#1d3f72",
 		AccentColor:  "#b84f14",
 		ReplyTo:      "help@meadow.example",
-	}
+	}}
 }
 
-func render(t *testing.T, lender mail.Lender, message mail.Message) mail.Content {
+func render(t *testing.T, lender mail.Lender, message mail.Message) email.Content {
 	t.Helper()
 	content, err := mail.Render(t.Context(), lender, message)
 	if err != nil {
@@ -190,7 +191,9 @@ func TestForeignText(t *testing.T) {
 		strings.Repeat("wide", 100),
 		`'; color:red; background:url(//evil.example)`,
 	} {
-		lender := mail.Lender{Name: text, PrimaryColor: text, AccentColor: text, ReplyTo: text}
+		lender := mail.Lender{Settings: email.Settings{
+			LenderName: text, PrimaryColor: text, AccentColor: text, ReplyTo: text,
+		}}
 		borrower := mail.Borrower{
 			FirstName: text, ProjectName: text, MerchantName: text, Reference: text,
 		}
@@ -199,7 +202,7 @@ func TestForeignText(t *testing.T) {
 			mail.Stipulation{Borrower: borrower, Status: lending.ApplicationStatus(text)},
 			mail.Task{Borrower: borrower, Title: text},
 			mail.Alert{
-				Kind: mail.AlertFailing, PartnerName: text, URL: text, Since: text,
+				Kind: email.KindSubscriptionFailing, PartnerName: text, URL: text, Since: text,
 				Failures: text, LastError: text, ConsoleURL: text,
 			},
 		} {
@@ -233,7 +236,7 @@ func TestForeignText(t *testing.T) {
 func TestLinksAreSafe(t *testing.T) {
 	t.Parallel()
 	content := render(t, sampleLender(), mail.Alert{
-		Kind: mail.AlertRecovered, URL: "https://hooks.example", ConsoleURL: "javascript:alert(1)",
+		Kind: email.KindSubscriptionRecovered, URL: "https://hooks.example", ConsoleURL: "javascript:alert(1)",
 	})
 	parse(t, content.HTML).Find("a").Each(func(_ int, link *goquery.Selection) {
 		if strings.HasPrefix(link.AttrOr("href", ""), "javascript:") {
@@ -269,22 +272,22 @@ func TestSubjects(t *testing.T) {
 		},
 		{
 			"failing",
-			mail.Alert{Kind: mail.AlertFailing, URL: "https://a.example:8443/x"},
+			mail.Alert{Kind: email.KindSubscriptionFailing, URL: "https://a.example:8443/x"},
 			"Webhooks failing: a.example:8443/x",
 		},
 		{
 			"recovered",
-			mail.Alert{Kind: mail.AlertRecovered, URL: "https://a.example"},
+			mail.Alert{Kind: email.KindSubscriptionRecovered, URL: "https://a.example"},
 			"Webhooks recovered: a.example",
 		},
 		{
 			"used up",
-			mail.Alert{Kind: mail.AlertAttemptsUsedUp, URL: "https://a.example"},
+			mail.Alert{Kind: email.KindAttemptsUsedUp, URL: "https://a.example"},
 			"Webhook not delivered: a.example",
 		},
 		{
 			"undecided of several days",
-			mail.Alert{Kind: mail.AlertUndecided, Count: "5", Day: "2026-11-24, 2026-11-25"},
+			mail.Alert{Kind: email.KindUndecided, Count: "5", Day: "2026-11-24, 2026-11-25"},
 			"Applications wait for a decision: 5, notice due from 2026-11-24 on",
 		},
 	} {
@@ -301,11 +304,12 @@ func TestSubjects(t *testing.T) {
 func TestWhoAnswers(t *testing.T) {
 	t.Parallel()
 	welcome := mail.Welcome{Borrower: mail.Borrower{MerchantName: "Sunfield"}}
-	silent := mail.Lender{Name: "Meadow"}
+	silent := mail.Lender{Settings: email.Settings{LenderName: "Meadow"}}
 	if text := render(t, silent, welcome).Text; !strings.Contains(text, "do not reply") {
 		t.Errorf("without a reply address:\n%s", text)
 	}
-	reachable := mail.Lender{Name: "Meadow", ReplyTo: "help@meadow.example"}
+	reachable := silent
+	reachable.ReplyTo = "help@meadow.example"
 	if text := render(t, reachable, welcome).Text; !strings.Contains(text, "Reply to this e-mail") {
 		t.Errorf("with a reply address:\n%s", text)
 	}
@@ -314,7 +318,7 @@ func TestWhoAnswers(t *testing.T) {
 // TestMissingFacts leaves out what is not known, heading included.
 func TestMissingFacts(t *testing.T) {
 	t.Parallel()
-	content := render(t, mail.Lender{Name: "Meadow"}, mail.Welcome{})
+	content := render(t, mail.Lender{Settings: email.Settings{LenderName: "Meadow"}}, mail.Welcome{})
 	document := parse(t, content.HTML)
 	if found := document.Find("th").Length(); found != 0 {
 		t.Errorf("%d facts without a value", found)
@@ -339,7 +343,7 @@ func TestRenderStops(t *testing.T) {
 
 func TestAmountsNameTheirCurrency(t *testing.T) {
 	t.Parallel()
-	lender := mail.Lender{Name: "Meadow", Currency: "EUR"}
+	lender := mail.Lender{Settings: email.Settings{LenderName: "Meadow"}, Currency: "EUR"}
 	content := render(t, lender, mail.Welcome{ProductName: "Solar", ApprovedAmount: "12000.00"})
 	for part, text := range map[string]string{"text": content.Text, "HTML": content.HTML} {
 		if !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), "EUR 12,000.00") {

@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"drawbridge/internal/email"
 )
 
 // Lender is whose mails they are.
 type Lender struct {
-	Name string
-	// PrimaryColor fills the head, AccentColor marks what matters: "#rrggbb".
-	PrimaryColor string
-	AccentColor  string
-	// ReplyTo tells whether answers reach somebody; empty means they do not.
-	ReplyTo string
+	email.Settings
 	// Currency is that of every amount, by its ISO 4217 code.
 	Currency string
 }
@@ -26,23 +23,18 @@ type Message interface {
 	write(d *document)
 }
 
-// Content is a rendered mail.
-type Content struct {
-	Subject string
-	HTML    string
-	Text    string
-}
-
 // Render renders all parts of a message.
-func Render(ctx context.Context, lender Lender, message Message) (Content, error) {
-	d := document{Lender: lender, Subject: message.Subject(lender), Signature: lender.Name}
+func Render(ctx context.Context, lender Lender, message Message) (email.Content, error) {
+	d := document{Lender: lender, Subject: message.Subject(lender), Signature: lender.LenderName}
 	message.write(&d)
 	var html strings.Builder
 	if err := layout(&d).Render(ctx, &html); err != nil {
-		return Content{}, fmt.Errorf("rendering %T: %w", message, err)
+		return email.Content{}, fmt.Errorf("rendering %T: %w", message, err)
 	}
 	d.text.paragraph(d.Why)
-	return Content{Subject: d.Subject, HTML: html.String(), Text: d.text.signed(d.Signature)}, nil
+	return email.Content{
+		Subject: d.Subject, HTML: html.String(), Text: d.text.signed(d.Signature),
+	}, nil
 }
 
 // Fact is a line of a table of facts. Lines without a value are left out.
@@ -70,7 +62,7 @@ func (b Borrower) facts() []Fact {
 func (b Borrower) contact(lender Lender) string {
 	switch {
 	case lender.ReplyTo != "":
-		return "Questions? Reply to this e-mail and " + lender.Name + " will help you."
+		return "Questions? Reply to this e-mail and " + lender.LenderName + " will help you."
 	case b.MerchantName != "":
 		return "Questions? " + b.MerchantName + " will help you. Please do not reply to this " +
 			"e-mail: nobody reads the answers."
@@ -82,12 +74,12 @@ func (b Borrower) contact(lender Lender) string {
 func (b Borrower) close(d *document) {
 	d.Why = whyBorrower(d.Lender)
 	d.facts("Your application", b.facts()...)
-	d.note(d.Lender.Name + " never asks for passwords, card numbers or codes by e-mail.")
+	d.note(d.Lender.LenderName + " never asks for passwords, card numbers or codes by e-mail.")
 	d.note(b.contact(d.Lender))
 }
 
 func whyBorrower(lender Lender) string {
-	return "You receive this because an application for financing with " + lender.Name +
+	return "You receive this because an application for financing with " + lender.LenderName +
 		" names this address."
 }
 

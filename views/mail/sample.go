@@ -1,6 +1,9 @@
 package mail
 
-import "drawbridge/internal/lending"
+import (
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+)
 
 // Sample is a message with invented facts, for previews.
 type Sample struct {
@@ -30,20 +33,20 @@ func Samples() []Sample {
 		ConsoleURL:  console + "/subscriptions/0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
 	}
 	failing, recovered, usedUp := endpoint, endpoint, endpoint
-	failing.Kind, failing.Name = AlertFailing, "Production"
-	recovered.Kind = AlertRecovered
-	usedUp.Kind = AlertAttemptsUsedUp
+	failing.Kind, failing.Name = email.KindSubscriptionFailing, "Production"
+	recovered.Kind = email.KindSubscriptionRecovered
+	usedUp.Kind = email.KindAttemptsUsedUp
 	usedUp.Since, usedUp.Failures = "", "3"
 	usedUp.Event = "disbursement.funding.settled"
 	usedUp.Reference = ana.Reference
 	usedUp.Delivery = "0193b5a1-77d0-7f3e-a2b4-0c9d8e7f6a51"
 	usedUp.ConsoleURL = console + "/deliveries/" + usedUp.Delivery
 	draws := Alert{
-		Kind: AlertDrawsOverdue, Count: "3", Day: "2026-11-24", Draws: "#1004, #1007, #1011",
+		Kind: email.KindDrawsOverdue, Count: "3", Day: "2026-11-24", Draws: "#1004, #1007, #1011",
 		ConsoleURL: console + "/attention",
 	}
 	undecided := Alert{
-		Kind: AlertUndecided, Count: "2", Day: "2026-12-04", ConsoleURL: console + "/attention",
+		Kind: email.KindUndecided, Count: "2", Day: "2026-12-04", ConsoleURL: console + "/attention",
 	}
 	return []Sample{
 		{"welcome", "Welcome", Welcome{

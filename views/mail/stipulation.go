@@ -15,7 +15,7 @@ type demand struct{ subject, title, need, next string }
 
 func (s Stipulation) demand(lender Lender) demand {
 	asked := demand{
-		subject: short(lender.Name, 60) + " needs something from you",
+		subject: short(lender.LenderName, 60) + " needs something from you",
 		title:   "Your application is waiting for you",
 		need:    "Your application needs your attention",
 		next:    "As soon as that is done, your application goes on by itself.",
@@ -23,7 +23,7 @@ func (s Stipulation) demand(lender Lender) demand {
 	switch s.Status {
 	case lending.StatusHardPullAuthorization:
 		return demand{
-			subject: short(lender.Name, 60) + " needs your authorization",
+			subject: short(lender.LenderName, 60) + " needs your authorization",
 			title:   "We need your authorization",
 			need:    "Your permission to request your full credit report",
 			next: "Such a request is a hard inquiry and may show on your report. It is made only " +
@@ -41,7 +41,7 @@ func (s Stipulation) demand(lender Lender) demand {
 func (s Stipulation) Subject(lender Lender) string { return s.demand(lender).subject }
 
 func (s Stipulation) write(d *document) {
-	asked, guide := s.demand(d.Lender), d.Lender.Name
+	asked, guide := s.demand(d.Lender), d.Lender.LenderName
 	if s.MerchantName != "" {
 		guide += " or " + s.MerchantName
 	}

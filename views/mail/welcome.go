@@ -14,7 +14,7 @@ type Welcome struct {
 
 // Subject names the lender.
 func (w Welcome) Subject(lender Lender) string {
-	return "Welcome to " + short(lender.Name, 60)
+	return "Welcome to " + short(lender.LenderName, 60)
 }
 
 func (w Welcome) write(d *document) {
@@ -24,7 +24,7 @@ func (w Welcome) write(d *document) {
 	}
 	d.Preview, d.Why = accepted, whyBorrower(d.Lender)
 	d.heading(w.greeting("Welcome", "")...)
-	d.paragraph("Thank you for choosing ", d.Lender.Name, " to finance ",
+	d.paragraph("Thank you for choosing ", d.Lender.LenderName, " to finance ",
 		cmp.Or(w.ProjectName, "your project"), ". "+accepted)
 	d.facts("Your plan",
 		Fact{"Plan", w.ProductName},

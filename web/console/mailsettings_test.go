@@ -157,7 +157,7 @@ func TestEmailSamples(t *testing.T) {
 		if got := page.text("main .segment[aria-current]"); got != sample.Title {
 			t.Errorf("%s is shown as %q", sample.Name, got)
 		}
-		subject := sample.Message.Subject(mail.Lender{Name: "Drawbridge"})
+		subject := sample.Message.Subject(mail.Lender{Settings: email.Settings{LenderName: "Drawbridge"}})
 		if got := page.text(".mail-subject"); got != "Subject "+subject {
 			t.Errorf("%s: %q, want the subject %q", sample.Name, got, subject)
 		}

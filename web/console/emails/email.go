@@ -120,19 +120,17 @@ func (f *Feature) sample(ctx echo.Context) error {
 }
 
 // renderSample renders the sample of that name as the stored settings have it.
-func (f *Feature) renderSample(ctx context.Context, name string) (mail.Content, error) {
+func (f *Feature) renderSample(ctx context.Context, name string) (email.Content, error) {
 	samples := mail.Samples()
 	at := slices.IndexFunc(samples, func(sample mail.Sample) bool { return sample.Name == name })
 	if at < 0 {
-		return mail.Content{}, lending.NewError(lending.CodeNotFound,
+		return email.Content{}, lending.NewError(lending.CodeNotFound,
 			"there is no sample %.60q; open the previews and choose one", name)
 	}
 	settings, err := email.LoadSettings(ctx, f.DB)
 	if err != nil {
-		return mail.Content{}, err
+		return email.Content{}, err
 	}
-	return mail.Render(ctx, mail.Lender{
-		Name: settings.LenderName, PrimaryColor: settings.PrimaryColor,
-		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo, Currency: f.Currency,
-	}, samples[at].Message)
+	return mail.Render(ctx,
+		mail.Lender{Settings: settings, Currency: f.Currency}, samples[at].Message)
 }
