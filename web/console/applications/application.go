@@ -106,7 +106,7 @@ func placeOf(summary application.Summary) page.Place {
 
 // about names an application for those who are about to change it.
 func about(s application.Summary) string {
-	parts := []string{s.Name(), page.Value(s.Reference), s.MerchantName}
+	parts := []string{s.Name(), ui.Value(s.Reference), s.MerchantName}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 

@@ -90,7 +90,7 @@ func (f *Feature) applications() list.Spec[application.Summary] {
 			},
 			Cells: func(s application.Summary) []string {
 				return []string{
-					s.UID.String(), list.CellTime(s.CreatedAt), string(s.Status), page.Value(s.Reference),
+					s.UID.String(), list.CellTime(s.CreatedAt), string(s.Status), ui.Value(s.Reference),
 					s.Borrower(), s.Email, s.PartnerUID.String(), s.PartnerName, s.MerchantUID.String(),
 					s.MerchantName, s.RequestedAmount.String(), list.CellMoney(s.LoanAmount),
 					list.CellMoney(s.Drawn),

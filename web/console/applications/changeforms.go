@@ -14,7 +14,6 @@ import (
 	"drawbridge/views/applications"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
-	"drawbridge/web/console/page"
 )
 
 func (c changing) confirmStatus() (changeForm, error) {
@@ -329,10 +328,10 @@ func (c changing) fundedOtherwise(
 		return nil, err
 	}
 	made := draw.Newest()
-	if fields[lending.FieldReference] == page.Value(made.Reference) &&
-		fields[lending.FieldMethod] == page.Value(made.Method) &&
-		fields[lending.FieldEffectiveDate] == page.Value(made.EffectiveDate) &&
-		(to.InForce() || fields[lending.FieldReason] == page.Value(made.Reason)) {
+	if fields[lending.FieldReference] == ui.Value(made.Reference) &&
+		fields[lending.FieldMethod] == ui.Value(made.Method) &&
+		fields[lending.FieldEffectiveDate] == ui.Value(made.EffectiveDate) &&
+		(to.InForce() || fields[lending.FieldReason] == ui.Value(made.Reason)) {
 		return nil, nil
 	}
 	with := "without a reference"

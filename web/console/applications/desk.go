@@ -72,8 +72,8 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 					list.CellTime(w.RequestedAt), list.CellTime(w.Since), fmt.Sprintf("%.2f", w.Age.Hours()),
 					strconv.FormatBool(w.Overdue), list.CellTime(w.Due), w.Borrower, w.PartnerName,
 					w.MerchantName, w.ProductCode, w.Gross.String(), w.Net.String(),
-					page.Value(said.Reference), page.Value(said.Method), page.Value(said.EffectiveDate),
-					page.Value(said.Reason), w.NextStep,
+					ui.Value(said.Reference), ui.Value(said.Method), ui.Value(said.EffectiveDate),
+					ui.Value(said.Reason), w.NextStep,
 				}
 			},
 		},

@@ -60,8 +60,8 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 					s.UID.String(), list.CellTime(s.OpenedAt), string(s.State()),
 					strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
 					s.ProductCode, s.Amount.String(), s.Drawn.String(),
-					list.CellNumber(page.Value(s.PendingID)), list.CellMoney(s.Pending),
-					list.CellNumber(int64(page.Value(s.NextStage))), list.CellMoney(s.NextAmount),
+					list.CellNumber(ui.Value(s.PendingID)), list.CellMoney(s.Pending),
+					list.CellNumber(int64(ui.Value(s.NextStage))), list.CellMoney(s.NextAmount),
 				}
 			},
 		},

@@ -198,31 +198,28 @@ func (f *Feature) items(ctx echo.Context) error {
 	}
 	request, uid := ctx.Request().Context(), found.UID
 	filter, more := resend.ItemFilter{Limit: postgres.MaxPage}, true
-	return list.SendCSV(ctx, f.Engine.Engine, list.CSV{
+	return list.File[resend.Item]{
 		Name: "bulk-resend", Action: "bulk_resend.export", Subject: "bulk_resend",
-		Filter: url.Values{"bulk": {uid.String()}},
 		Columns: []string{
 			"position", "state", "skip_reason", "event", "status", "event_uid", "occurred_at",
 			"application_uid", "subscription_uid", "url", "delivery_uid", "new_delivery_uid",
 			"http_status", "error_class",
 		},
-		Next: func() ([][]string, error) {
-			if !more {
-				return nil, nil
+		Cells: func(item resend.Item) []string {
+			return []string{
+				strconv.Itoa(item.Position), string(item.State), string(ui.Value(item.SkipReason)),
+				string(item.Event), item.Status, item.EventUID.String(), list.CellTime(item.EventAt),
+				page.Known(ui.Value(item.ApplicationUID)), item.SubscriptionUID.String(), item.URL,
+				page.Known(ui.Value(item.DeliveryUID)), page.Known(ui.Value(item.NewUID)),
+				list.CellNumber(int64(ui.Value(item.HTTPStatus))), ui.Value(item.ErrorClass),
 			}
-			items, next, err := f.Webhooks.Bulk.Items(request, uid, filter)
-			filter.After, more = next, next > 0
-			rows := make([][]string, 0, len(items))
-			for _, item := range items {
-				rows = append(rows, []string{
-					strconv.Itoa(item.Position), string(item.State), string(page.Value(item.SkipReason)),
-					string(item.Event), item.Status, item.EventUID.String(), list.CellTime(item.EventAt),
-					page.Known(page.Value(item.ApplicationUID)), item.SubscriptionUID.String(), item.URL,
-					page.Known(page.Value(item.DeliveryUID)), page.Known(page.Value(item.NewUID)),
-					list.CellNumber(int64(page.Value(item.HTTPStatus))), page.Value(item.ErrorClass),
-				})
-			}
-			return rows, err
 		},
+	}.Send(ctx, f.Engine.Engine, url.Values{"bulk": {uid.String()}}, func() ([]resend.Item, error) {
+		if !more {
+			return nil, nil
+		}
+		items, next, err := f.Webhooks.Bulk.Items(request, uid, filter)
+		filter.After, more = next, next > 0
+		return items, err
 	})
 }

@@ -139,8 +139,8 @@ func cells(d delivery.Delivery) []string {
 		owner, d.PartnerUID.String(), d.PartnerName, d.SubscriptionUID.String(), d.URL,
 		d.EventUID.String(), list.CellTime(d.EventAt), strconv.Itoa(d.AttemptCount),
 		list.CellTime(d.Due()), list.CellNumber(int64(d.LastStatus())), string(d.LastError()),
-		list.CellNumber(d.Took().Milliseconds()), list.CellTime(page.Value(d.FinishedAt)),
-		strconv.FormatBool(d.Test), page.Known(page.Value(d.ResendOf)), page.Value(d.ResentBy),
-		page.Value(d.ResendReason), d.LastURL, d.Subject,
+		list.CellNumber(d.Took().Milliseconds()), list.CellTime(ui.Value(d.FinishedAt)),
+		strconv.FormatBool(d.Test), page.Known(ui.Value(d.ResendOf)), ui.Value(d.ResentBy),
+		ui.Value(d.ResendReason), d.LastURL, d.Subject,
 	}
 }

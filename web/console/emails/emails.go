@@ -101,8 +101,8 @@ func (f *Feature) list() list.Spec[email.Email] {
 				return []string{
 					e.EmailUID.String(), list.CellTime(e.CreatedAt), string(e.Kind), e.ToAddress, e.Subject,
 					string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown),
-					strconv.Itoa(e.Tries()), list.CellTime(page.Value(e.NextAttemptAt)),
-					list.CellTime(page.Value(e.FinishedAt)), page.Known(e.ApplicationUID.UUID),
+					strconv.Itoa(e.Tries()), list.CellTime(ui.Value(e.NextAttemptAt)),
+					list.CellTime(ui.Value(e.FinishedAt)), page.Known(e.ApplicationUID.UUID),
 					page.Known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
 				}
 			},

@@ -28,8 +28,9 @@ const (
 	csvStall = 30 * time.Second
 )
 
-// File is a list as a file to download.
+// File is rows as a file to download.
 type File[R any] struct {
+	// Path is where a list has it.
 	Path string
 	// Name begins the file's name; the time of the export follows.
 	Name string
@@ -59,21 +60,13 @@ func (l lister[R]) export(ctx echo.Context) error {
 	}
 	source := l.Read(v)
 	place, ended := "", false
-	return SendCSV(ctx, l.Engine.Engine, CSV{
-		Name: l.File.Name, Action: l.File.Action, Subject: l.File.Subject,
-		Filter: v.Query(), Columns: l.File.Columns,
-		Next: func() ([][]string, error) {
-			if ended {
-				return nil, nil
-			}
-			rows, next, err := source.Load(ctx.Request().Context(), place, fileBatch)
-			place, ended = next, next == ""
-			cells := make([][]string, 0, len(rows))
-			for _, row := range rows {
-				cells = append(cells, l.File.Cells(row))
-			}
-			return cells, err
-		},
+	return l.File.Send(ctx, l.Engine.Engine, v.Query(), func() ([]R, error) {
+		if ended {
+			return nil, nil
+		}
+		rows, next, err := source.Load(ctx.Request().Context(), place, fileBatch)
+		place, ended = next, next == ""
+		return rows, err
 	})
 }
 
@@ -90,29 +83,28 @@ func Matching[R any](
 	return v, nil
 }
 
-// CSV is a file of rows.
-type CSV struct {
-	Name            string
-	Action, Subject string
-	// Filter is what narrowed the rows.
-	Filter  url.Values
-	Columns []string
-	// Next returns the next batch of rows, none at the end. It must not return
-	// more rows than memory may hold at once.
-	Next func() ([][]string, error)
-}
-
-// SendCSV streams a file, batch by batch, and keeps in the audit log who took
-// what. An error before the first row is answered like any other. After it, and when the session
+// Send streams the rows that a filter leaves, and keeps in the audit log who took what: next
+// returns a batch of them, no more than memory may hold at once and none at the end. An error
+// before the first row is answered like any other. After it, and when the session
 // has ended, the connection breaks off: a file that lacks rows must not look whole.
-func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
-	rows, err := file.Next()
+func (f File[R]) Send(
+	ctx echo.Context, engine *action.Engine, filter url.Values, next func() ([]R, error),
+) error {
+	batch := func() ([][]string, error) {
+		rows, err := next()
+		cells := make([][]string, 0, len(rows))
+		for _, row := range rows {
+			cells = append(cells, f.Cells(row))
+		}
+		return cells, err
+	}
+	first, err := batch()
 	if err != nil {
 		return err
 	}
 	err = engine.Record(ctx, operator.Entry{
-		Action: file.Action, SubjectKind: file.Subject, Subject: "csv",
-		After: map[string]any{"filter": file.Filter.Encode(), "columns": file.Columns},
+		Action: f.Action, SubjectKind: f.Subject, Subject: "csv",
+		After: map[string]any{"filter": filter.Encode(), "columns": f.Columns},
 	})
 	if err != nil {
 		return err
@@ -120,9 +112,10 @@ func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	header := ctx.Response().Header()
 	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8; header=present")
 	header.Set(echo.HeaderContentDisposition, fmt.Sprintf(`attachment; filename="%s-%s.csv"`,
-		file.Name, engine.DB.Now().UTC().Format("20060102T150405Z")))
+		f.Name, engine.DB.Now().UTC().Format("20060102T150405Z")))
 	ctx.Response().WriteHeader(http.StatusOK)
-	if err := streamCSV(ctx, engine.Site, file, rows); err != nil {
+	first = append([][]string{f.Columns}, first...)
+	if err := streamCSV(ctx, engine.Site, first, batch); err != nil {
 		if request := ctx.Request().Context(); request.Err() == nil {
 			slog.WarnContext(request, "sending a file", "route", ctx.Path(), "error", err)
 		}
@@ -133,11 +126,12 @@ func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	return nil
 }
 
-func streamCSV(ctx echo.Context, site *page.Site, file CSV, rows [][]string) error {
+func streamCSV(
+	ctx echo.Context, site *page.Site, batch [][]string, next func() ([][]string, error),
+) error {
 	checked := site.DB.Now()
 	controller := http.NewResponseController(ctx.Response())
 	writer := csv.NewWriter(ctx.Response())
-	batch := append([][]string{file.Columns}, rows...)
 	for len(batch) > 0 {
 		// The file may take longer than a request; each batch may not. A writer
 		// without deadlines is that of a test without a connection.
@@ -150,7 +144,7 @@ func streamCSV(ctx echo.Context, site *page.Site, file CSV, rows [][]string) err
 		}
 		postgres.Renew(ctx.Request().Context()) // for the next batch
 		var err error
-		if batch, err = file.Next(); err != nil {
+		if batch, err = next(); err != nil {
 			return err
 		}
 		if now := site.DB.Now(); now.Sub(checked) > page.SessionCheck {

@@ -56,7 +56,7 @@ func (f *Feature) quarantine(ctx context.Context) (operations.Quarantine, error)
 	if err != nil || !state.IsQuarantined() {
 		return operations.Quarantine{}, err
 	}
-	quarantine := operations.Quarantine{Since: *state.QuarantinedAt, Reason: page.Value(state.Reason)}
+	quarantine := operations.Quarantine{Since: *state.QuarantinedAt, Reason: ui.Value(state.Reason)}
 	quarantine.Deliveries, err = f.Webhooks.Deliveries.CountOpen(ctx, quarantine.Since)
 	if err != nil {
 		return operations.Quarantine{}, err

@@ -22,7 +22,6 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
-	"drawbridge/views/ui"
 )
 
 // Options are what a site is made of.
@@ -222,9 +221,6 @@ func CameFrom(ctx echo.Context) string {
 	}
 	return SafeNext(referer.RequestURI())
 }
-
-// Value returns what a pointer leads to, or the zero value.
-func Value[T any](pointer *T) T { return ui.Value(pointer) }
 
 // Known writes an identifier, and the nil one as nothing.
 func Known(uid uuid.UUID) string {

@@ -268,7 +268,7 @@ func clientForm(
 
 // secretsOf tells the secrets of a client from those before and after a rotation.
 func secretsOf(client partner.Client) string {
-	return fmt.Sprintf("%s %d", client.Hint, page.Value(client.PreviousValidUntil).UnixMicro())
+	return fmt.Sprintf("%s %d", client.Hint, ui.Value(client.PreviousValidUntil).UnixMicro())
 }
 
 // rotateClient gives a client a new secret and shows it, this once.

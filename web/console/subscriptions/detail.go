@@ -61,7 +61,7 @@ func (f *Feature) showTab(
 func (f *Feature) secretTab(
 	s subscription.Subscription, tab subscriptions.SecretTab,
 ) templ.Component {
-	if until := page.Value(s.PreviousUntil); until.After(f.DB.Now()) {
+	if until := ui.Value(s.PreviousUntil); until.After(f.DB.Now()) {
 		tab.PreviousUntil = until
 	}
 	return subscriptions.Secret(s, tab)
@@ -185,7 +185,7 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 		})
 	}
 	shown.Replay = bulk("replay_since", now.Add(-day))
-	if failure := page.Value(health.LastFailure); now.Sub(failure) < errorDays {
+	if failure := ui.Value(health.LastFailure); now.Sub(failure) < errorDays {
 		since := failure.Add(-day)
 		if health.FailingSince != nil {
 			since = *health.FailingSince

@@ -174,7 +174,7 @@ func matchNotice(ctx context.Context, found subscription.SecretMatch) ui.Notice 
 		return ui.Notice{
 			Tone: ui.Warn, Title: "This is the previous secret",
 			Text: "It signs in x-hmac-signature-previous until " +
-				ui.Absolute(ctx, page.Value(found.PreviousUntil)) +
+				ui.Absolute(ctx, ui.Value(found.PreviousUntil)) +
 				". The partner has to change over to the current one by then.",
 		}
 	default:
