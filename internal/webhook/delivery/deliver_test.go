@@ -283,11 +283,7 @@ func TestNotSent(t *testing.T) {
 func TestStoppedDuringTheRequest(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
-		close(arrived)
-		<-release
-	})
+	endpoint, arrived, release := holding(t, func() {})
 	defer close(release)
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)

@@ -43,16 +43,23 @@ func TestRecordedAttemptEndsItsJob(t *testing.T) {
 	}
 }
 
+// holding is an endpoint that says when its only request has arrived, and holds it until it is
+// released. Then it does the last thing, and answers 200.
+func holding(t *testing.T, last func()) (_ *webhooktest.Receiver, arrived, release chan struct{}) {
+	t.Helper()
+	arrived, release = make(chan struct{}), make(chan struct{})
+	return webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
+		close(arrived)
+		<-release
+		last()
+	}), arrived, release
+}
+
 // A worker that was taken for dead leaves the job to the run that replaced its own.
 func TestLateAttemptLeavesTheJobOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
-		close(arrived)
-		<-release
-		w.WriteHeader(http.StatusOK)
-	})
+	endpoint, arrived, release := holding(t, func() {})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	late := beginRuns(t, h)[0]
@@ -171,12 +178,7 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
-		close(arrived)
-		<-release
-		panic(http.ErrAbortHandler)
-	})
+	endpoint, arrived, release := holding(t, func() { panic(http.ErrAbortHandler) })
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	job := beginRuns(t, h)[0]
@@ -214,12 +216,7 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
-		close(arrived)
-		<-release
-		panic(http.ErrAbortHandler)
-	})
+	endpoint, arrived, release := holding(t, func() { panic(http.ErrAbortHandler) })
 	made, _ := h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	h.Publish(t) // whose attempt is not begun
@@ -335,12 +332,7 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
-		close(arrived)
-		<-release
-		w.WriteHeader(http.StatusOK)
-	})
+	endpoint, arrived, release := holding(t, func() {})
 	h.Subscribe(t, endpoint.URL, nil)
 	h.Publish(t)
 	h.Exec(t, `
