@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -223,9 +222,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	w.Subscribe(data, e.URL)
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	first := e.Next(t)
 	uid, _ := first.Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "delivered")

@@ -24,10 +24,7 @@ func newCrawler(t *testing.T) *crawler {
 	e := newRefusal(t)
 	r.Subscribe(r.data, e.URL)
 	r.server = w.Serve()
-	status := e2etest.RequestDraw(t, r.server.URL, r.data, "first_regular")
-	if status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, r.server.URL, r.data, "first_regular")
 	r.await(`SELECT count(*) > 0 FROM deliveries JOIN events USING (event_uid)
 		WHERE deliveries.state = 'failed' AND passed_over IS NULL AND attempt_count = 3`)
 	r.await(`SELECT count(*) > 0 FROM statements`)

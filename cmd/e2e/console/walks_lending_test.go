@@ -3,7 +3,6 @@
 package console
 
 import (
-	"net/http"
 	"slices"
 
 	"github.com/chromedp/chromedp/kb"
@@ -243,10 +242,7 @@ func loanTasks() []task {
 	}, {
 		name: "cancelling a draw that a partner asked for", end: "is cancelled.",
 		do: func(w *walker) {
-			status := e2etest.RequestDraw(w.T, w.stage.server.URL, w.stage.data, "first_regular")
-			if status != http.StatusOK {
-				w.Fatalf("the draw answered %d", status)
-			}
+			e2etest.WantDraw(w.T, w.stage.server.URL, w.stage.data, "first_regular")
 			w.goes("/console/applications/{undrawn}")
 			w.press("Cancel the draw")
 			w.fill("Reason", "ordered twice")

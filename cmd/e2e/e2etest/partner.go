@@ -55,6 +55,14 @@ func (w *Harness) Subscribe(data Demo, url string, flags ...string) Subscription
 	return made
 }
 
+// WantDraw requests a draw as RequestDraw does, and wants it granted.
+func WantDraw(t *testing.T, base string, data Demo, stage string) {
+	t.Helper()
+	if status := RequestDraw(t, base, data, stage); status != http.StatusOK {
+		t.Fatalf("the draw %s answered %d", stage, status)
+	}
+}
+
 // RequestDraw requests a draw on the demo loan of a stage and returns the status.
 func RequestDraw(t *testing.T, base string, data Demo, stage string) int {
 	t.Helper()

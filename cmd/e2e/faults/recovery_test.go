@@ -55,12 +55,12 @@ func TestPointInTimeRecovery(t *testing.T) {
 	w.Subscribe(data, e.URL)
 	all := w.Serve()
 	base := pg.copied()
-	draw(t, all, data, "first_regular")
+	e2etest.WantDraw(t, all.URL, data, "first_regular")
 	first, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(first, "delivered")
 	all.Stop()
 	api := w.Serve("--roles", "api")
-	draw(t, api, data, "middle") // which waits at the moment that is recovered
+	e2etest.WantDraw(t, api.URL, data, "middle") // which waits at the moment that is recovered
 	api.Stop()
 	db := w.Open(t)
 	moment := pgtest.Value[string](t, db, `SELECT clock_timestamp()::text`)
@@ -123,12 +123,4 @@ func quarantinesWhatWaited(
 		t.Errorf("a second draw on the loan answered %d", status)
 	}
 	e.WantSilence(t)
-}
-
-// draw makes a draw that must succeed.
-func draw(t *testing.T, s *e2etest.Server, data e2etest.Demo, stage string) {
-	t.Helper()
-	if status := e2etest.RequestDraw(t, s.URL, data, stage); status != http.StatusOK {
-		t.Fatalf("the draw %s answered %d", stage, status)
-	}
 }

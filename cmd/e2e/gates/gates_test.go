@@ -169,9 +169,7 @@ func (s *stand) failOnce() {
 	down := httptest.NewServer(http.NotFoundHandler())
 	s.Cleanup(down.Close)
 	s.Subscribe(s.data, down.URL)
-	if status := e2etest.RequestDraw(s.T, s.server.URL, s.data, "first_regular"); status != 200 {
-		s.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(s.T, s.server.URL, s.data, "first_regular")
 	var known struct {
 		Deliveries []struct {
 			UID string `json:"delivery_uid"`

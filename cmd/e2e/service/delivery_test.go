@@ -53,9 +53,7 @@ func TestDrawReachesThePartner(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	subscription := w.Subscribe(data, e.URL, "--auth", "hmac")
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	request := e.Next(t)
 	checkSigned(t, request, *subscription.Secret)
 	var body map[string]any
@@ -133,9 +131,7 @@ func TestKilledBetweenCommitAndDelivery(t *testing.T) {
 	w.Subscribe(data, e.URL)
 	// Without the worker's role the draw commits and nothing is sent.
 	s := w.Serve("--roles", "api")
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	s.Kill()
 	if len(e.Requests) > 0 {
 		t.Fatal("the event was sent before the crash")

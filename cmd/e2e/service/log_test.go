@@ -33,9 +33,7 @@ func TestLogJoinsCallAndAttemptAndNamesNobody(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	w.Subscribe(data, e.URL, "--auth", "hmac")
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "delivered")
 	e2etest.WaitForMails(t, w.Open(t))

@@ -25,9 +25,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	data := w.DemoData()
 	w.Subscribe(data, e.URL)
 	api := w.Serve("--roles", "api")
-	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, api.URL, data, "first_regular")
 	api.Stop()
 	dump := backUp(w)
 
@@ -86,9 +84,7 @@ func TestRunningProcessesNoticeARestoredDatabase(t *testing.T) {
 	data := w.DemoData()
 	w.Subscribe(data, e.URL)
 	api := w.Serve("--roles", "api,console")
-	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, api.URL, data, "first_regular")
 	if !e2etest.SignsIn(t, api.URL, data.Users[0]) {
 		t.Fatal("nobody signs in")
 	}
@@ -155,9 +151,7 @@ func TestQuarantineByHand(t *testing.T) {
 		t.Fatalf("ended with %d: %s", got.Status, got.Stderr)
 	}
 	s := w.Serve()
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	s.WaitForLog("nothing is sent")
 	e.WantSilence(t)
 	if got := w.Run("", "restore", "show"); !strings.Contains(got.Stdout, "recovered to 09:30") {
@@ -178,9 +172,7 @@ func TestQuarantineByHand(t *testing.T) {
 		t.Fatalf("a hold beside a worker ended with %d: %s", got.Status, got.Stderr)
 	}
 	s.WaitForLog("the queues rest")
-	if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
-		t.Fatalf("the second draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "middle")
 	e.WantSilence(t)
 	release()
 	e.Next(t)

@@ -82,9 +82,7 @@ func TestTraceLeadsFromTheCallToTheEndpoint(t *testing.T) {
 	data := w.DemoData()
 	s := w.Serve()
 	w.Subscribe(data, e.URL, "--auth", "hmac")
-	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
+	e2etest.WantDraw(t, s.URL, data, "first_regular")
 	request := e.Next(t)
 	const draws, attempts = "POST /api/v2/loan/:uid/request-draw", "webhook attempt"
 	found := waitForSpans(t, spans, draws, attempts)
