@@ -96,7 +96,8 @@ func (b *bench) schedule(t testing.TB, messages ...email.Message) {
 // all lists every mail, newest first.
 func (b *bench) all(t testing.TB) []email.Email {
 	t.Helper()
-	rows, _, err := email.List(t.Context(), b.db, email.Filter{}, postgres.Paging{Limit: postgres.MaxPage})
+	page := postgres.Paging{Limit: postgres.MaxPage}
+	rows, _, err := email.List(t.Context(), b.db, email.Filter{}, page)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,8 @@ func TestForeignText(t *testing.T) {
 func TestLinksAreSafe(t *testing.T) {
 	t.Parallel()
 	content := render(t, sampleLender(), mail.Alert{
-		Kind: email.KindSubscriptionRecovered, URL: "https://hooks.example", ConsoleURL: "javascript:alert(1)",
+		Kind: email.KindSubscriptionRecovered, URL: "https://hooks.example",
+		ConsoleURL: "javascript:alert(1)",
 	})
 	parse(t, content.HTML).Find("a").Each(func(_ int, link *goquery.Selection) {
 		if strings.HasPrefix(link.AttrOr("href", ""), "javascript:") {
