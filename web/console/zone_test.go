@@ -57,7 +57,7 @@ func TestAnAddressGetsAZone(t *testing.T) {
 		t.Errorf("with a blank end it leads on to %s", led.Location)
 	}
 	asked := "?event=document.sent&since=2020-01-01T09:00&state=failed&tail=1"
-	led := b.get(paths.Deliveries + asked).wantStatus(t, http.StatusSeeOther).Location
+	led := b.get(paths.Deliveries+asked).wantStatus(t, http.StatusSeeOther).Location
 	want := strings.Replace(asked, "09:00", "09%3A00%3A00%2B05%3A30", 1)
 	if led != paths.Deliveries+want {
 		t.Errorf("led to %s, want %s", led, want)

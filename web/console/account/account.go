@@ -158,7 +158,8 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 	change := own(ctx, "user.password_change", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
 			// In here, since a second arrival of the form would find the new password.
-			if refusedBy = wrong; refusedBy != nil {
+			refusedBy = wrong
+			if refusedBy != nil {
 				return refusedBy
 			}
 			if err := f.Operators.HoldSession(request, tx, signed); err != nil {
