@@ -63,6 +63,16 @@ var finished = map[email.State]string{email.StateSent: "Sent", email.StateFailed
 
 // explanation says in plain words where an e-mail stands and what to do.
 func explanation(detail email.Detail) ui.Diagnosis {
+	explained := stateExplanation(detail)
+	unsent := detail.State == email.StateFailed || detail.State == email.StateNotSent
+	if unsent && explained.Next != "" && detail.ContentRemovedAt != nil {
+		explained.Next = "Its text was removed, so it cannot be re-sent: reach the recipient in " +
+			"another way if it is still wanted."
+	}
+	return explained
+}
+
+func stateExplanation(detail email.Detail) ui.Diagnosis {
 	last := email.Attempt{}
 	if len(detail.Attempts) > 0 {
 		last = detail.Attempts[len(detail.Attempts)-1]
@@ -93,7 +103,7 @@ func explanation(detail email.Detail) ui.Diagnosis {
 	case email.StateCaptured:
 		return ui.Diagnosis{
 			Tone: ui.Mute, Title: "Captured: " + detail.Reason,
-			Text: "It was written as it would have been sent, and is kept here.",
+			Text: "It was written as it would have been sent.",
 			Next: "Nothing. A re-send is captured too.",
 		}
 	case email.StateNotSent:
@@ -102,7 +112,7 @@ func explanation(detail email.Detail) ui.Diagnosis {
 		}
 		return ui.Diagnosis{
 			Tone: ui.Warn, Title: "Not sent: " + detail.Reason,
-			Text: "It was written and is kept here.",
+			Text: "It was written, and no server was asked.",
 			Next: "Set DRAWBRIDGE_SMTP_URL, start Drawbridge again, and re-send it if it is still wanted.",
 		}
 	}

@@ -100,7 +100,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 			}))
 			return uid
 		}, map[string]string{
-			".headline": "Task Not sent", "#message": "It was never written",
+			".headline": "Task Not sent", "#message": "It was not written here",
 			"[aria-label=Diagnosis]": "It may or may not have arrived The database was restored",
 			"#resend .risk":          "may have been sent before the database was restored",
 		}},
@@ -112,7 +112,23 @@ func TestEmailExplainsItsState(t *testing.T) {
 				                  content_removed_at = now()`)
 			r.must(err)
 			return uid
-		}, map[string]string{"#message": "Its text was removed"}},
+		}, map[string]string{
+			"#message": "Its text was removed",
+			"[aria-label=Diagnosis]": "Not sent: no mail server configured It was written, and no server " +
+				"was asked. Next: Its text was removed, so it cannot be re-sent",
+		}},
+		{"unknown, text removed", func(r *harness) uuid.UUID {
+			uid := r.mail(email.KindTask, nil)
+			r.exec(`
+				UPDATE emails SET state = 'failed', outcome_unknown = true, finished_at = created_at,
+				                  next_attempt_at = NULL, reason = 'it was cut', params = '{}',
+				                  content_removed_at = now()
+				 WHERE email_uid = $1`, uid)
+			return uid
+		}, map[string]string{
+			"#message":                            "Its text was removed",
+			"[aria-label=Diagnosis] p:last-child": "it cannot be re-sent: reach the recipient",
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
