@@ -279,7 +279,8 @@ func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
 	}
 }
 
-// A backlog whose job is gone follows its subscription all the same.
+// A backlog whose job is gone follows its subscription all the same, by one new job also where
+// the database has the transaction tried again.
 func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -305,6 +306,17 @@ func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 		t.Errorf("%d backlogs were revived just after the resumption", count)
 	}
 	h.Clock.Move(2 * time.Hour)
+	h.Exec(t, `
+		CREATE SEQUENCE tries;
+		CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF nextval('tries') = 1 THEN
+				RAISE serialization_failure;
+			END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER fail_once AFTER INSERT ON river_job
+			FOR EACH STATEMENT EXECUTE FUNCTION fail_once()`)
 	const jobs = `SELECT count(*) FROM river_job WHERE kind = 'webhook_backlog'`
 	if count := revived(); count != 1 || h.Count(t, jobs) != 1 {
 		t.Errorf("%d backlogs were revived by %d jobs, want one", count, h.Count(t, jobs))

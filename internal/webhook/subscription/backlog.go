@@ -126,6 +126,7 @@ func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 	var revived []BacklogArgs
 	err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		revived = nil
 		var uids []uuid.UUID
 		err := tx.SelectContext(ctx, &uids, `
 			SELECT s.subscription_uid
