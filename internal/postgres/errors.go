@@ -59,10 +59,11 @@ func IsTooManyConnections(err error) bool { return hasState(err, stateTooMany) }
 // IsMissing tells whether a statement names a table or a column that the schema does not have.
 func IsMissing(err error) bool { return hasState(err, stateNoTable, stateNoColumn) }
 
-// IsCancelled tells whether a statement was ended before its time: because its
+// IsCancelled tells whether a statement or a transaction was ended before its time: because its
 // context was, or by the server.
 func IsCancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || hasState(err, stateCancelled)
+	return errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone) ||
+		hasState(err, stateCancelled)
 }
 
 // hasState tells whether the server answered with one of the codes.

@@ -67,5 +67,6 @@ func isPassing(err error) bool {
 	_, broken := errors.AsType[*ConnectionError](err) // none of the hosts can be written
 	return network || broken || slices.ContainsFunc([]error{
 		driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
+		sql.ErrTxDone, // the context ended between the last statement and the commit
 	}, func(one error) bool { return errors.Is(err, one) })
 }

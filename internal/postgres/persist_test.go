@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -13,7 +14,40 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
+
+// TestACommitAfterTheEndOfItsContext: all statements have run when the context ends, which takes
+// the transaction back before it is committed.
+func TestACommitAfterTheEndOfItsContext(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ended := func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		return db.InTx(ctx, func(tx *postgres.Tx) error {
+			cancel()
+			waittest.Until(t, "the transaction to be taken back", func() bool {
+				_, err := tx.ExecContext(t.Context(), `SELECT 1`)
+				return errors.Is(err, sql.ErrTxDone)
+			})
+			return nil
+		})
+	}
+	if err := ended(); !postgres.IsCancelled(err) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+	tries := 0
+	err := postgres.Persist(t.Context(), "a test", func(context.Context) error {
+		if tries++; tries == 2 {
+			return nil
+		}
+		return ended()
+	})
+	if tries != 2 || err != nil {
+		t.Errorf("%d tries, want another one; error %v", tries, err)
+	}
+}
 
 // TestPersist fails a write twice with each kind of error.
 func TestPersist(t *testing.T) {
