@@ -266,7 +266,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		// The same form a second time changes nothing and is told.
 		again := b.post(action, values).wantStatus(t, http.StatusSeeOther)
 		notice := b.get(again.Location).text("main > .notice")
-		if !strings.Contains(notice, "sent before") || len(r.recorded(uid)) != len(before)+len(got) {
+		if !strings.Contains(notice, "acted already") || len(r.recorded(uid)) != len(before)+len(got) {
 			t.Errorf("%s sent twice says %q and recorded %v", change, notice, r.recorded(uid))
 		}
 	}

@@ -194,7 +194,7 @@ func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 }
 
 // shownOnce is what the second arrival of a form is told where the first showed a
-// secret.
+// secret, or would have: see action.Engine.Once.
 var shownOnce = map[string]string{
 	paths.ClientNew:      issuedThen,
 	paths.LenderNew:      issuedThen,
@@ -207,13 +207,13 @@ var shownOnce = map[string]string{
 }
 
 const (
-	issuedThen = "These credentials were issued before, and their secret was shown then. " +
+	issuedThen = "These credentials were issued already, and no page shows their secret again. " +
 		"If nobody copied it, rotate it."
-	rotatedThen = "The secret was rotated before, and the new one shown then. " +
+	rotatedThen = "The secret was rotated already, and no page shows the new one again. " +
 		"If nobody copied it, rotate again."
-	passwordShownThen = "The one-time password was made before, and shown then. " +
+	passwordShownThen = "The one-time password was made already, and no page shows it again. " +
 		"If nobody copied it, reset the password."
-	codesShownThen = "The recovery codes were made before, and shown then. " +
+	codesShownThen = "The recovery codes were made already, and no page shows them again. " +
 		"If you did not keep them, make new ones."
 )
 

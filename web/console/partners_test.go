@@ -124,7 +124,7 @@ func TestCreatePartner(t *testing.T) {
 		t.Errorf("sent again, it leads to %q, and there are %d partners", again.Location,
 			r.count(`SELECT count(*) FROM partners`))
 	}
-	if got := b.get(again.Location).text("main > .notice"); !strings.Contains(got, "sent before") {
+	if got := b.get(again.Location).text("main > .notice"); !strings.Contains(got, "acted already") {
 		t.Errorf("sent again, it says %q", got)
 	}
 	var entry struct{ Actor, Reason, Subject string }
@@ -420,7 +420,7 @@ func TestIssueClient(t *testing.T) {
 	again := b.post(path, values).wantStatus(t, http.StatusSeeOther)
 	next := b.get(again.Location).wantStatus(t, http.StatusOK)
 	if again.Location != viewpaths.To(viewpaths.Client, id) || strings.Contains(next.Raw, secret) ||
-		!strings.Contains(next.text("main > .notice"), "shown then") ||
+		!strings.Contains(next.text("main > .notice"), "no page shows their secret again") ||
 		r.count(`SELECT count(*) FROM clients`) != 1 {
 		t.Errorf("sent again: to %q, %q", again.Location, next.text("main > .notice"))
 	}

@@ -31,7 +31,8 @@ func (e *Engine) Once(handler echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // leadToFirst leads the second arrival of a form to what the first came to, and
-// tells whether there was a first.
+// tells whether there was a first. It may be the only one, where the answer to its commit was
+// lost: then nobody has seen what the first would have shown.
 func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	token, err := FormToken(ctx)
 	user := page.User(ctx)
@@ -44,7 +45,7 @@ func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	}
 	notice := e.ShownOnce[ctx.Path()]
 	if notice == "" {
-		notice = "This form was sent before. Nothing was done a second time."
+		notice = "This form has acted already. Nothing was done a second time."
 	}
 	e.LeaveNotice(ctx, notice)
 	return true, page.LeadTo(ctx, page.SafeNext(target))
