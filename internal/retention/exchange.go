@@ -39,8 +39,9 @@ const copyUnsettledAgain = `
 		  JOIN attempts{m} a ON a.delivery_uid = o.delivery_uid
 		                    AND a.delivery_created_at = o.created_at`
 
-// exchange puts the new tables in the place of the month's partitions, if anything is to be kept.
-// It does not, when a hold was placed or released since the survivors were copied.
+// exchange puts the new tables in the place of the month's partitions, if anything is to be kept,
+// and removes both otherwise: no later run looks for the tables of a month that has gone.
+// It does neither when a hold was placed or released since the survivors were copied.
 func (s *Service) exchange(
 	ctx context.Context, m month, holds generation, keep bool,
 ) (done bool, err error) {
@@ -61,6 +62,8 @@ func (s *Service) exchange(
 				exchange += `ALTER TABLE ` + parent + `{k} RENAME TO ` + parent + `{m};
 					ALTER TABLE ` + parent + ` ATTACH PARTITION ` + parent + `{m}
 					      FOR VALUES FROM ({begin}) TO ({end})`
+			} else {
+				exchange += `DROP TABLE ` + parent + `{k}`
 			}
 			if _, err := tx.ExecContext(ctx, m.in(exchange)); err != nil {
 				return fmt.Errorf("exchanging %s: %w", parent, err)

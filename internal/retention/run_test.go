@@ -86,6 +86,31 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	a.want("a recent event", recent, whole)
 }
 
+// TestARunThatDiesLeavesNoTables: a month that went has nobody who would look after it again.
+func TestARunThatDiesLeavesNoTables(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	a.record(a.application(), today.AddDate(0, -16, 0), "delivered")
+	a.exec(`
+		CREATE FUNCTION die() RETURNS event_trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF current_query() LIKE 'DROP TABLE%_kept, %'
+			   AND to_regclass(substring(current_query(), 'events_y....m..')) IS NULL THEN
+				RAISE EXCEPTION 'the process died';
+			END IF;
+		END $$`)
+	a.exec(`CREATE EVENT TRIGGER die ON ddl_command_start WHEN TAG IN ('DROP TABLE')
+		EXECUTE FUNCTION die()`)
+	if report, err := a.Run(t.Context()); err == nil || len(report.Months) == 0 {
+		t.Errorf("it did not die after a month: %+v, %v", report, err)
+	}
+	a.exec(`DROP EVENT TRIGGER die`)
+	a.run()
+	if left := a.count(`SELECT count(*) FROM pg_class WHERE relname LIKE '%kept'`); left > 0 {
+		t.Errorf("%d tables are left", left)
+	}
+}
+
 // What nobody could publish for months, as while no worker ran, is still sent whole.
 func TestWhatWaitsInTheOutboxStays(t *testing.T) {
 	t.Parallel()
