@@ -66,16 +66,19 @@ func (s *Service) Cancel(
 	return ended, rebookAll(ctx, tx, paced)
 }
 
-// lockSlots locks the slots of subscriptions, which the condition names, before their deliveries,
-// as booking does, and returns those that have any: without a rate there are none.
+// lockSlots locks subscriptions, which the condition names, before their slots, and these before
+// their deliveries, as what changes them and booking do, and returns those that have slots: without
+// a rate there are none.
 func lockSlots(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) ([]uuid.UUID, error) {
 	var paced []uuid.UUID
 	err := tx.SelectContext(ctx, &paced, `
-		SELECT subscription_uid FROM subscription_slots`+which+`
+		SELECT subscription_uid
+		  FROM subscriptions
+		  JOIN subscription_slots USING (subscription_uid)`+which+`
 		 ORDER BY subscription_uid
-		   FOR UPDATE`, args...)
+		   FOR NO KEY UPDATE`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("locking slots: %w", err)
 	}

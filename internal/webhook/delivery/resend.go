@@ -129,8 +129,8 @@ const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
 		 WHERE o.event_uid = d.event_uid
 		   AND o.created_at >= d.event_at - interval '1 day') IS NOT TRUE`
 
-// checkResend locks the subscriptions against deletion, and the events against
-// the removal of their bodies, while re-sends are added.
+// checkResend locks the subscriptions against deletion, each once and in the order in which others
+// lock several, and the events against the removal of their bodies, while re-sends are added.
 func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason string) error {
 	if len(uids) > maxResend {
 		return lending.NewError(lending.CodeValidation,
@@ -146,13 +146,23 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 	}
 	var known []resendable
 	err := tx.SelectContext(ctx, &known, `
+		WITH d AS MATERIALIZED (
+			SELECT delivery_uid, subscription_uid, event_uid, event_at
+			  FROM deliveries
+			 WHERE delivery_uid = ANY ($1)
+		), s AS MATERIALIZED (
+			SELECT subscription_uid, state
+			  FROM subscriptions
+			 WHERE subscription_uid IN (SELECT subscription_uid FROM d)
+			 ORDER BY subscription_uid
+			   FOR SHARE
+		)
 		SELECT d.delivery_uid, s.state, e.body_removed_at
-		  FROM deliveries d
-		  JOIN subscriptions s USING (subscription_uid)
+		  FROM d
+		  JOIN s USING (subscription_uid)
 		  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
-		 WHERE d.delivery_uid = ANY ($1)
 		 ORDER BY e.occurred_at, e.event_uid
-		   FOR SHARE OF s, e`, pq.Array(uids))
+		   FOR SHARE OF e`, pq.Array(uids))
 	if err != nil {
 		return fmt.Errorf("checking deliveries to re-send: %w", err)
 	}
