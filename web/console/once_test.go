@@ -532,11 +532,16 @@ func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	}
 }
 
-// TestATrialIsSentOnce presses the button that sends a test before saving twice.
+// TestATrialIsSentOnce presses the button that sends a test before saving twice. While the first
+// test is under way it is in the audit log.
 func TestATrialIsSentOnce(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	b, endpoint := r.asOperator(), r.receiver()
+	b, endpoint := r.asOperator(), r.receiver(func(http.ResponseWriter, *http.Request) {
+		if got := r.audits("subscription.try"); got != 1 {
+			t.Errorf("%d tests are in the audit log as one arrives", got)
+		}
+	})
 	form := r.filled(endpoint.URL)
 	form.Set("token", uuid.NewString())
 	form.Set("act", "try")

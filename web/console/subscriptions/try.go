@@ -21,8 +21,8 @@ import (
 )
 
 // try sends one sample with the settings of the form and shows the answer. Nothing is
-// saved; the audit log says that it was sent. A form can be tried out once as it was
-// shown; saving it is another matter.
+// saved; that it is sent is in the audit log before it leaves, as nobody may be there after it.
+// A form can be tried out once as it was shown; saving it is another matter.
 func (f editor) try(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
@@ -35,7 +35,10 @@ func (f editor) try(
 			}
 			_, err = f.CommitAs(ctx, uuid.NewSHA1(token, []byte("try")), action.Change{
 				Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
-					return operator.Outcome{Target: ctx.Request().URL.Path}, nil
+					return operator.Did(ctx.Request().URL.Path, operator.Entry{
+						Action: "subscription.try", SubjectKind: "subscription", Subject: form.UID,
+						After: map[string]any{"url": form.URL, "event": form.TestEvent},
+					}), nil
 				},
 			})
 			return err
@@ -56,16 +59,6 @@ func (f editor) try(
 	}
 	if err != nil {
 		return f.showWrong(ctx, form, err, rows)
-	}
-	err = f.Record(ctx, operator.Entry{
-		Action: "subscription.try", SubjectKind: "subscription", Subject: form.UID,
-		Reason: form.Reason, After: map[string]any{
-			"url": form.URL, "event": form.TestEvent, "http_status": result.Status,
-			"error_class": result.Class,
-		},
-	})
-	if err != nil {
-		return err
 	}
 	form.Trial, form.Focus = trialOf(form, result, f.DB.Now()), "try"
 	if !result.Secret.IsZero() {
