@@ -138,13 +138,19 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int,
 				       AS known
 				 GROUP BY uid
 				HAVING count(*) = count(created_at)
+			), chosen AS MATERIALIZED (
+				SELECT d.delivery_uid, d.created_at
+				  FROM orphans
+				  JOIN deliveries d USING (delivery_uid, created_at)
+				 WHERE CASE WHEN d.queued THEN true ELSE false END
+				 ORDER BY d.delivery_uid
+				   FOR UPDATE OF d
 			)
 			UPDATE deliveries d
 			   SET queued = false
-			  FROM orphans o
-			 WHERE d.delivery_uid = o.delivery_uid
-			   AND d.created_at = o.created_at
-			   AND CASE WHEN d.queued THEN true ELSE false END`,
+			  FROM chosen c
+			 WHERE d.delivery_uid = c.delivery_uid
+			   AND d.created_at = c.created_at`,
 			tx.Now.Add(-patience), orphanBatch, Args{}.Kind(), Queue))
 		return err
 	})

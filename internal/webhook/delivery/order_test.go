@@ -133,3 +133,35 @@ func TestResendBesideACancellation(t *testing.T) {
 	}
 	o.end()
 }
+
+// Deliveries that lost their jobs are found while their subscription is deleted.
+func TestOrphansBesideADeletion(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	for range 30 {
+		h.Publish(t)
+	}
+	h.Exec(t, `DELETE FROM river_job`)
+	h.Clock.Move(time.Hour)
+	second := h.Another(t)
+	looks := pgtest.Record(t, second.DB)
+	held := pgtest.Begin(t, h.DB, `SELECT FROM deliveries WHERE delivery_uid = (
+		SELECT delivery_uid FROM deliveries ORDER BY delivery_uid OFFSET 1 LIMIT 1) FOR UPDATE`)
+	o := newOrder(t, h)
+	o.begin(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Subscriptions.Delete(ctx, tx, subscribed.UID, "operator")
+		return err
+	})
+	o.begin(func(ctx context.Context, _ *postgres.Tx) error {
+		_, err := second.Deliveries.MarkOrphans(ctx, time.Minute)
+		return err
+	})
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	o.end()
+	if asked := len(looks.Take()); asked != 1 {
+		t.Errorf("asked %d times whether another process looks: a deadlock was broken", asked)
+	}
+}
