@@ -49,11 +49,13 @@ func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File,
 			"there is no version %d of the statement of %s", wanted.Version, wanted.Date)
 	}
 	on, closed := s.openDay(ctx, tx, wanted)
-	if closed != nil {
+	if lending.ErrorCode(closed) == lending.CodeNotFound {
 		// It may have been frozen since.
 		if file, found, err = stored(ctx, tx, wanted); err != nil || found {
 			return file, err
 		}
+	}
+	if closed != nil {
 		return File{}, closed
 	}
 	signer, err := s.signer(ctx, tx)

@@ -278,6 +278,24 @@ func TestOpenStatement(t *testing.T) {
 	}
 }
 
+// TestOpenStatementBesideAMigration: the database refuses a statement that it had prepared before
+// a column changed, and the transaction is tried again.
+func TestOpenStatementBesideAMigration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	open := statement.Query{MerchantUID: w.Merchant, Date: w.date(0)}
+	now := w.DB.Now()
+	w.Exec(t, `INSERT INTO statement_days (day, begins, ends) VALUES ($1, $2, $3)`,
+		open.Date.String(), now.Add(-time.Hour), now.Add(time.Hour))
+	if _, err := w.get(open); err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `ALTER TABLE statement_days ALTER COLUMN begins TYPE timestamptz(3)`)
+	if _, err := w.get(open); err != nil {
+		t.Errorf("beside the migration: %v", err)
+	}
+}
+
 func TestStatementsNeverChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
