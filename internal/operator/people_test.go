@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
+	"drawbridge/internal/waittest"
 )
 
 // hire adds a user of a role and returns them.
@@ -239,5 +242,56 @@ func TestUsersByPageAndFilter(t *testing.T) {
 			len(users) != 0 {
 			t.Errorf("%q finds %d users, %v", text, len(users), err)
 		}
+	}
+}
+
+// Two admins give each other a new password at once: one does it, and signs the other out, without
+// a deadlock that the database has to break.
+func TestAdminsResetEachOther(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	admins := []operator.User{o.hire("bo", operator.RoleAdmin), o.hire("cy", operator.RoleAdmin)}
+	var sessions []operator.Session
+	for _, admin := range admins {
+		o.do(func(ctx context.Context, tx *postgres.Tx) error {
+			session, err := o.Begin(ctx, tx, admin, operator.Session{
+				Method: operator.MethodPassword, Address: address,
+			})
+			sessions = append(sessions, session)
+			return err
+		})
+	}
+	gate := pgtest.Begin(t, o.DB, `LOCK TABLE audit_log IN SHARE MODE`)
+	var runs atomic.Int32
+	done := make(chan error, len(admins))
+	for i := range admins {
+		go func() {
+			_, err := o.Act(o.Context(), operator.Change{
+				Actor: admins[i].Email, Session: sessions[i].UID,
+				Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+					runs.Add(1)
+					other, _, err := o.ResetPassword(ctx, tx, admins[1-i].UID)
+					entry := operator.NewEntry("user.password_reset", other.Email, nil, nil)
+					return operator.Did("/", entry), err
+				},
+			})
+			done <- err
+		}()
+	}
+	waittest.Until(t, "both wait", func() bool {
+		return o.count(`SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`) == len(admins)
+	})
+	if err := gate.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	var refusals []lending.Code
+	for range admins {
+		if err := <-done; err != nil {
+			refusals = append(refusals, lending.ErrorCode(err))
+		}
+	}
+	if !slices.Equal(refusals, []lending.Code{lending.CodeUnauthorized}) || runs.Load() != 2 {
+		t.Errorf("refused %q in %d runs", refusals, runs.Load())
 	}
 }
