@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/processes"
+	"drawbridge/internal/waittest"
 	"drawbridge/internal/webhook/webhooktest"
 )
 
@@ -160,10 +161,15 @@ func TestScrapeBesideALockedTable(t *testing.T) {
 	db := pgtest.New(t)
 	pgtest.Begin(t, db, `LOCK TABLE emails IN ACCESS EXCLUSIVE MODE`)
 	other := apptest.On(t, db)
-	answer := httptest.NewRecorder()
-	other.Metrics.Handler().ServeHTTP(
-		answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	text := answer.Body.String()
+	var text string
+	// On a busy machine the time of a scrape may end before its last statement.
+	waittest.Until(t, "a scrape has come to its end", func() bool {
+		answer := httptest.NewRecorder()
+		other.Metrics.Handler().ServeHTTP(
+			answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		text = answer.Body.String()
+		return strings.Contains(text, "\ndrawbridge_subscriptions{")
+	})
 	for name, wanted := range map[string]bool{
 		"database_up 1": true, "outbox_events 0": true, "restore_held 0": true, "workers 0": true,
 		`subscriptions{state="active"} 0`: true, "mails_queued": false,
