@@ -144,6 +144,7 @@ func TestIsUnavailable(t *testing.T) {
 		"cancelled by others":  {&pq.Error{Code: "57014"}, true},
 		"standby":              {&pq.Error{Code: "25006"}, true},
 		"locked":               {&pq.Error{Code: "55P03"}, true},
+		"deadlocks":            {&pq.Error{Code: "40P01"}, true},
 		"unique":               {&pq.Error{Code: "23505"}, false},
 		"syntax":               {&pq.Error{Code: "42601"}, false},
 		"out of time":          {postgres.ErrOutOfTime, true},

@@ -38,7 +38,8 @@ func connectionError(err error) error {
 
 // IsUnavailable tells whether err is trouble of the database as such and of nothing
 // that was asked of it: it is away, hangs, refuses more connections, has no room, lets
-// nobody write, or gave up waiting for a lock.
+// nobody write, gave up waiting for a lock, or ended a transaction for another's sake once
+// more than InTx tries again.
 func IsUnavailable(err error) bool {
 	if _, broken := errors.AsType[*ConnectionError](err); broken {
 		return true
@@ -49,6 +50,7 @@ func IsUnavailable(err error) bool {
 	}
 	switch pqErr.Code.Class() {
 	case "08", // the connection
+		"40", // transactions that stand in each other's way
 		"53", // room, memory, connections
 		"57", // an operator steps in, the server stops or starts
 		"58": // the machine
