@@ -141,6 +141,11 @@ func TestTheEnvironmentOfAServedDatabaseStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := fmt.Sprintf("process %d on %s, seen ", process.PID, process.Host)
+	lock, err := h.DB.Lock(t.Context(), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Free() }()
 	for _, test := range []struct {
 		name, change, to, refused string
 	}{
@@ -162,14 +167,10 @@ func TestTheEnvironmentOfAServedDatabaseStays(t *testing.T) {
 			to: "sandbox",
 		},
 	} {
-		lock, err := h.DB.Lock(t.Context(), 8)
-		if err != nil {
-			t.Fatal(err)
-		}
 		if test.change != "" {
 			h.Exec(t, test.change)
 		}
-		err = h.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
+		err := h.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
 			return h.Restored.SetEnvironment(ctx, tx, test.to)
 		})
 		if (err == nil) != (test.refused == "") ||
@@ -179,9 +180,6 @@ func TestTheEnvironmentOfAServedDatabaseStays(t *testing.T) {
 		recorded, readErr := h.Restored.Environment(t.Context(), h.DB)
 		if readErr != nil || (*recorded == test.to) != (err == nil) {
 			t.Errorf("%s: it records %s, %v", test.name, *recorded, readErr)
-		}
-		if err := lock.Free(); err != nil {
-			t.Error(err)
 		}
 	}
 }
