@@ -16,6 +16,7 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
@@ -197,6 +198,10 @@ func TestTimelineUsesIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	query, args := application.TimelineQuery(uid)
-	checkPlan(t, w, "audit_log", query, args)
+	recorder := pgtest.Record(t, w.DB)
+	filter := application.TimelineFilter{Limit: 100}
+	if _, err := w.Applications.Timeline(t.Context(), uid, filter); err != nil {
+		t.Fatal(err)
+	}
+	checkPlan(t, w, "audit_log", recorder)
 }
