@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -278,11 +279,15 @@ func (c SignatureCase) difference() SignatureFinding {
 	return FoundChangedBody
 }
 
+// maxLevels is how deep a text nests at most of which forms are made; what is sent has three
+// levels. Indented, one of thousands takes as many times its size.
+const maxLevels = 16
+
 // rewritten returns a JSON text as common libraries write it again: compact,
 // spaced as Python does, indented, and each with sorted keys.
 func rewritten(text []byte) [][]byte {
 	var value any
-	if json.Unmarshal(text, &value) != nil {
+	if json.Unmarshal(text, &value) != nil || nests(value, maxLevels) {
 		return nil
 	}
 	var forms [][]byte
@@ -300,6 +305,21 @@ func rewritten(text []byte) [][]byte {
 		}
 	}
 	return forms
+}
+
+// nests tells whether a value has more levels of objects and arrays than so many.
+func nests(value any, levels int) bool {
+	var within []any
+	switch value := value.(type) {
+	case []any:
+		within = value
+	case map[string]any:
+		within = slices.Collect(maps.Values(value))
+	default:
+		return false
+	}
+	return levels == 0 ||
+		slices.ContainsFunc(within, func(value any) bool { return nests(value, levels-1) })
 }
 
 // sorted writes a value with its keys in order, and without the escapes for

@@ -176,6 +176,20 @@ func TestExamineSignatureOfAnotherBody(t *testing.T) {
 	}
 }
 
+// TestDeepTextsHaveNoOtherForms: the indents of a text that nests thousands of levels would take
+// gigabytes.
+func TestDeepTextsHaveNoOtherForms(t *testing.T) {
+	t.Parallel()
+	for levels, want := range map[int]bool{maxLevels: true, maxLevels + 1: false, 5000: false} {
+		for open, closed := range map[string]string{"[": "]", `{"a":`: "}"} {
+			text := strings.Repeat(open, levels) + "1" + strings.Repeat(closed, levels)
+			if forms := rewritten([]byte(text)); len(forms) > 0 != want {
+				t.Errorf("%d levels of %s have %d other forms", levels, open, len(forms))
+			}
+		}
+	}
+}
+
 // Signatures of Standard Webhooks cover the event and the time of the attempt too.
 func TestExamineStandardSignature(t *testing.T) {
 	t.Parallel()
