@@ -124,6 +124,12 @@ func TestBodyPane(t *testing.T) {
 		{"control characters", "a\x1b[31mb", false, "a␛[31mb"},
 		{"binary", "\xff\xd8\xff", false, "\uFFFD"},
 		{"too long", strings.Repeat("x", 64<<10+1), false, "of which the first 64.0 KiB are shown"},
+		{
+			// Its indents would take 64 MB.
+			"deeply nested", strings.Repeat("[", 4000) + strings.Repeat("1,", 4000) + "1" +
+				strings.Repeat("]", 4000),
+			false, "[[[[1,1,1",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,10 +41,12 @@ type token struct {
 
 // prettyJSON indents a JSON document and cuts it into coloured tokens. The
 // text is never decoded, so numbers keep every digit and keys their order. It
-// returns false for anything that is not one JSON object or array.
+// returns false for anything that is not one JSON object or array, and for one that nests so
+// deeply that the indents would make a page of megabytes.
 func prettyJSON(body string) ([]token, bool) {
 	trimmed := strings.TrimSpace(body)
-	if trimmed == "" || !strings.ContainsRune("{[", rune(trimmed[0])) {
+	if trimmed == "" || !strings.ContainsRune("{[", rune(trimmed[0])) ||
+		indents(trimmed) > 4*maxVisible {
 		return nil, false
 	}
 	var out bytes.Buffer
@@ -59,6 +61,24 @@ func prettyJSON(body string) ([]token, bool) {
 		text = text[length:]
 	}
 	return tokens, true
+}
+
+// indents is how many bytes the indents of a JSON document take at most, as far as that is valid.
+func indents(text string) (size int) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	for depth := 0; ; size += 2 * depth {
+		token, err := decoder.Token()
+		if err != nil {
+			return size
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+	}
 }
 
 func nextToken(text string) (length int, class string) {
