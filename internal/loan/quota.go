@@ -28,16 +28,14 @@ var (
 // uploadsKept is for how many days it is known what a client stored.
 const uploadsKept = 7
 
-// checkQuota refuses files beyond the bounds, and counts them for the client's day.
+// checkQuota refuses the files of a certificate beyond the bounds, and counts them for the client's
+// day. One without any, of metadata alone, counts as a file.
 //
 // Errors: PAYLOAD_TOO_LARGE for those of the loan, RATE_LIMITED for those of the day.
 func (s *Service) checkQuota(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, files []document.File,
 ) error {
-	if len(files) == 0 {
-		return nil
-	}
-	added := Quota{Files: len(files)}
+	added := Quota{Files: max(len(files), 1)}
 	for _, file := range files {
 		added.Bytes += file.Size
 	}
@@ -45,7 +43,7 @@ func (s *Service) checkQuota(
 	err := tx.QueryRowxContext(ctx, `
 		SELECT count(*), coalesce(sum(f.size), 0)
 		  FROM certificates c
-		  JOIN certificate_files f USING (certificate_uid)
+		  LEFT JOIN certificate_files f USING (certificate_uid)
 		 WHERE c.application_uid = $1`, uid).Scan(&stored.Files, &stored.Bytes)
 	if err != nil {
 		return fmt.Errorf("counting the files of loan %s: %w", uid, err)

@@ -27,7 +27,7 @@ func TestStoredFilesAreBounded(t *testing.T) {
 	store := func(uid uuid.UUID, files ...document.File) lending.Code {
 		err := w.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
 			_, err := w.Loans.StoreCertificate(context.Background(), tx, w.Caller(), uid,
-				loan.DrawInput{Files: files})
+				apptest.Documented(files...))
 			return err
 		})
 		return lending.ErrorCode(err)
@@ -43,9 +43,12 @@ func TestStoredFilesAreBounded(t *testing.T) {
 		{first.UID, []document.File{large}, lending.CodePayloadTooLarge},
 		{first.UID, []document.File{file(), file()}, ""},
 		{first.UID, []document.File{file(), file()}, lending.CodePayloadTooLarge},
-		{first.UID, []document.File{file()}, ""},
+		{first.UID, nil, ""}, // metadata alone
+		{first.UID, nil, lending.CodePayloadTooLarge},
 		{second.UID, []document.File{file(), file(), file()}, lending.CodeRateLimited},
-		{second.UID, []document.File{file(), file()}, ""},
+		{second.UID, []document.File{file()}, ""},
+		{second.UID, nil, ""},
+		{second.UID, nil, lending.CodeRateLimited},
 	} {
 		if got := store(step.uid, step.files...); got != step.want {
 			t.Errorf("step %d: code %q, want %q", i+1, got, step.want)
