@@ -25,6 +25,8 @@ const (
 	MaxCount = 100
 	MaxDelay = 3600
 
+	// maxPending is how many orders of a subscription wait for deliveries: each delivery reads them.
+	maxPending = 100
 	// life is how long an order waits for deliveries.
 	life = 24 * time.Hour
 	// patience is how long a delivery waits for the next one to overtake it.
@@ -59,24 +61,36 @@ type Service struct{ DB *postgres.DB }
 const orderColumns = `fault_uid, subscription_uid, fault, count, remaining, delay_seconds,
 	created_at, expires_at`
 
-// Place keeps an order. Errors: VALIDATION_ERROR for a wrong signature where there is none.
+// Place keeps an order. Errors: VALIDATION_ERROR for a wrong signature where there is none,
+// INVALID_STATE for one more than may wait.
 func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Order, error) {
-	if order.Fault == delivery.FaultBadSignature {
-		var unsigned bool
-		err := tx.GetContext(ctx, &unsigned,
-			`SELECT auth = 'none' FROM subscriptions WHERE subscription_uid = $1`,
-			order.SubscriptionUID)
-		if err != nil {
-			return Order{}, fmt.Errorf("looking up subscription %s: %w", order.SubscriptionUID, err)
-		}
-		if unsigned {
-			return Order{}, lending.Invalid("fault",
-				`"fault" cannot be %s: the subscription has no authentication`, string(order.Fault))
-		}
+	var found struct {
+		Unsigned bool `db:"unsigned"`
+		Pending  int  `db:"pending"`
+	}
+	err := tx.GetContext(ctx, &found, `
+		SELECT auth = 'none' AS unsigned,
+		       (SELECT count(*)
+		          FROM sandbox_faults f
+		         WHERE f.subscription_uid = s.subscription_uid
+		           AND remaining > 0
+		           AND expires_at > $2) AS pending
+		  FROM subscriptions s
+		 WHERE subscription_uid = $1`, order.SubscriptionUID, tx.Now)
+	switch {
+	case err != nil:
+		return Order{}, fmt.Errorf("looking up subscription %s: %w", order.SubscriptionUID, err)
+	case order.Fault == delivery.FaultBadSignature && found.Unsigned:
+		return Order{}, lending.Invalid("fault",
+			`"fault" cannot be %s: the subscription has no authentication`, string(order.Fault))
+	case found.Pending >= maxPending:
+		return Order{}, lending.NewError(lending.CodeInvalidState, "%d orders of the subscription "+
+			"wait for deliveries, and no more may; take one back, or wait until one is used up",
+			found.Pending)
 	}
 	order.UID, order.Remaining = postgres.NewUID(tx.Now), order.Count
 	order.CreatedAt, order.ExpiresAt = tx.Now, tx.Now.Add(life)
-	_, err := tx.NamedExecContext(ctx, `
+	_, err = tx.NamedExecContext(ctx, `
 		INSERT INTO sandbox_faults (`+orderColumns+`)
 		VALUES (:fault_uid, :subscription_uid, :fault, :count, :remaining, :delay_seconds,
 		        :created_at, :expires_at)`, order)

@@ -490,6 +490,30 @@ func TestOrdersEnd(t *testing.T) {
 	}
 }
 
+// TestSoManyOrdersWait orders until no more may wait, and again once one was taken back.
+func TestSoManyOrdersWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	placed := b.order(delivery.FaultDuplicate, 1, 0)
+	b.Exec(t, `
+		INSERT INTO sandbox_faults (fault_uid, subscription_uid, fault, count, remaining, created_at,
+		                            expires_at)
+		SELECT gen_random_uuid(), subscription_uid, fault, count, remaining, created_at, expires_at
+		  FROM sandbox_faults, generate_series(2, 100)`)
+	err := b.Try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := b.Place(ctx, tx, fault.Order{
+			SubscriptionUID: b.to, Fault: delivery.FaultDuplicate, Count: 1,
+		})
+		return err
+	})
+	webhooktest.WantRefusal(t, err, "INVALID_STATE")
+	b.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := b.Withdraw(ctx, tx, placed.UID, []uuid.UUID{b.to})
+		return err
+	})
+	b.order(delivery.FaultDuplicate, 1, 0)
+}
+
 // TestNothingIsAskedWithoutAnOrder: an attempt that is to suffer nothing has no statement of its
 // own, which would take longer than all that it shares with others.
 func TestNothingIsAskedWithoutAnOrder(t *testing.T) {
