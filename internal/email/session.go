@@ -26,6 +26,29 @@ type session struct {
 	expiry *time.Timer
 }
 
+// maxHeard bounds what is read of a connection, in bytes: a mail takes some hundred, and an answer
+// that has no end would fill the memory before its time is over.
+const maxHeard = 4 << 20
+
+var errHeard = errors.New("the mail server says more than is read")
+
+// heard is a connection of which no more than left is read.
+type heard struct {
+	net.Conn
+
+	left int
+}
+
+// Read reads what is left at most.
+func (h *heard) Read(data []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, errHeard
+	}
+	n, err := h.Conn.Read(data[:min(len(data), h.left)])
+	h.left -= n
+	return n, err
+}
+
 // stageError says at which stage opening a session failed.
 type stageError struct {
 	stage Stage
@@ -62,6 +85,7 @@ func dial(ctx context.Context, server Server, hello string, limits Limits) (*ses
 	if err != nil {
 		return nil, &stageError{StageConnect, err}
 	}
+	conn = &heard{Conn: conn, left: maxHeard}
 	s := &session{conn: conn, limits: limits}
 	err = within(ctx, conn, limits.Connect, func() error {
 		return s.open(ctx, server, hello)

@@ -283,6 +283,25 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestAnswerWithoutEnd: a server that goes on and on is hung up on before it fills the memory.
+func TestAnswerWithoutEnd(t *testing.T) {
+	t.Parallel()
+	const line, most = 64 << 10, 64 << 20 // the latter with the buffers of the system
+	var said atomic.Int64
+	script := emailtest.NewScript(t, func(talk *emailtest.Talk) {
+		for said.Load() < 4*most {
+			talk.Say("220-" + strings.Repeat("x", line))
+			said.Add(line)
+		}
+	})
+	client := newSMTPClient(t, "smtp://"+script.Address(), quick())
+	receipt := client.Send(t.Context(), envelope(1), agree)
+	if receipt.Stage != email.StageGreeting || receipt.Outcome != email.OutcomeTemporary ||
+		said.Load() > most {
+		t.Errorf("after %d bytes the receipt is %+v", said.Load(), receipt)
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewStopped(t, emailtest.Options{})
