@@ -97,6 +97,8 @@ func (m Metadata) MarshalJSON() ([]byte, error) { return m.raw.MarshalJSON() }
 type metadataReader struct {
 	decoder *json.Decoder
 	errs    FieldErrors
+	// zeros are what the exponents stand for: jsonb writes numbers out, fifty times as long.
+	zeros int
 }
 
 // value reads one value and checks what its path promises.
@@ -106,6 +108,9 @@ func (r *metadataReader) value(path string, depth int) error {
 		return err
 	}
 	r.check(path, token)
+	if r.zeros > MaxMetadataBytes {
+		return fmt.Errorf("its numbers, written out, have more than %d digits", MaxMetadataBytes)
+	}
 	delimiter, nested := token.(json.Delim)
 	if !nested {
 		return nil
@@ -165,7 +170,9 @@ func (r *metadataReader) check(path string, token json.Token) {
 		r.require(Storable(text), path, saysUnstorable)
 	}
 	if isNumber {
-		r.require(storableNumber(number), path, "is a number too large or too exact to be kept")
+		zeros, storable := writtenOut(number)
+		r.zeros += zeros
+		r.require(storable, path, "is a number too large or too exact to be kept")
 	}
 }
 
@@ -182,15 +189,18 @@ func (r *metadataReader) refuse(path, message string) {
 	}
 }
 
-func storableNumber(number json.Number) bool {
+// writtenOut tells how many zeros an exponent stands for at most, and whether the number can be
+// stored.
+func writtenOut(number json.Number) (zeros int, storable bool) {
 	_, exponent, hasExponent := strings.Cut(strings.ToLower(number.String()), "e")
 	if hasExponent {
 		power, err := strconv.Atoi(exponent)
 		if err != nil || power > maxMetadataExponent || power < -maxMetadataExponent {
-			return false
+			return 0, false
 		}
+		zeros = max(power, -power)
 	}
-	return len(number) <= maxMetadataNumber
+	return zeros, len(number) <= maxMetadataNumber
 }
 
 // UnstorableEscapes yields where the \u escapes of valid JSON begin that name no character which a
