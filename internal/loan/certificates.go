@@ -32,7 +32,8 @@ func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCert
 	return certificates[uid], err
 }
 
-// certificatesOf returns the completion certificates of each of the loans, newest first.
+// certificatesOf returns the completion certificates of each of the loans, newest first. Metadata
+// may be large, and come with the first file alone.
 func certificatesOf(
 	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]StoredCertificate, error) {
@@ -46,7 +47,7 @@ func certificatesOf(
 		SELECT c.application_uid,
 		       c.certificate_uid,
 		       c.created_at,
-		       c.metadata,
+		       CASE WHEN coalesce(f.position, 1) = 1 THEN c.metadata END AS metadata,
 		       coalesce(d.merchant_disbursement_id, 0) AS merchant_disbursement_id,
 		       coalesce(d.disbursement_number, 0) AS disbursement_number,
 		       coalesce(f.file_uid, '00000000-0000-0000-0000-000000000000') AS file_uid,

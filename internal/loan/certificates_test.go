@@ -2,6 +2,7 @@ package loan_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -45,6 +46,14 @@ func TestCertificates(t *testing.T) {
 	if first.DisbursementID != 0 || first.Metadata != nil || len(first.Files) != 2 ||
 		first.Files[0] != early[0] || first.Files[1] != early[1] {
 		t.Errorf("the earlier certificate is %+v, want the files %+v", first, early)
+	}
+	both := apptest.Documented(apptest.File("c.pdf", "c"), apptest.File("d.pdf", "d"))
+	second := w.Loan(t, w.NewProduct(t, "OTHER", "100"))
+	w.Draw(t, second.UID, both)
+	found, err = w.Loans.Certificates(t.Context(), second.UID)
+	if err != nil || len(found) != 1 || len(found[0].Files) != 2 ||
+		!strings.Contains(string(found[0].Metadata), `"panelCount": 12`) {
+		t.Errorf("files with metadata are %+v, error %v", found, err)
 	}
 	if none, err := w.Loans.Certificates(t.Context(), uuid.New()); err != nil || none != nil {
 		t.Errorf("nobody's certificates: %+v, error %v", none, err)
