@@ -3,6 +3,9 @@
 (() => {
   "use strict";
 
+  let pressed = null;
+  document.addEventListener("pointerdown", ({ target }) => { pressed = target; });
+
   document.addEventListener("click", (event) => {
     const opener = event.target.closest("[data-open]");
     if (opener && !event.ctrlKey && !event.metaKey) {
@@ -14,7 +17,8 @@
       return;
     }
     if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
-    if (event.target instanceof HTMLDialogElement) {
+    // Neither the second click on what opened it, nor a selection that is drawn out of it.
+    if (event.target instanceof HTMLDialogElement && event.target === pressed && event.detail < 2) {
       const box = event.target.getBoundingClientRect();
       const inside = event.clientX >= box.left && event.clientX <= box.right &&
         event.clientY >= box.top && event.clientY <= box.bottom;
