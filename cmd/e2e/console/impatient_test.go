@@ -2,6 +2,10 @@ package console
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -9,6 +13,26 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/views/paths"
 )
+
+// far is the console at the end of a connection on which what is sent is done at once, and
+// answered as late as a test wants.
+func far(t *testing.T, server string, late func(path string)) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		if answer.Request.Method == http.MethodPost {
+			late(answer.Request.URL.Path)
+		}
+		return nil
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s.URL
+}
 
 // A dialog opens for a double click as for one, and stays while text in it is selected with the
 // mouse, wherever the button is let go.
@@ -51,5 +75,37 @@ func TestADialogStaysOpen(t *testing.T) {
 	do(t, browser, chromedp.MouseClickXY(10, 500))
 	if evaluate(t, browser, `String(document.querySelector("#ask").open)`) != "false" {
 		t.Error("after a click beside it the dialog is open")
+	}
+}
+
+// What is typed while the server is asked for a partner's merchants stays as it is.
+func TestWhatIsTypedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	typed := make(chan struct{})
+	address := far(t, w.Serve("--roles", "console").URL, func(path string) {
+		if path == paths.SubscriptionNew {
+			<-typed
+		}
+	})
+	browser := newBrowser(t)
+	signIn(t, browser, address, data.Users[0])
+	do(t, browser,
+		chromedp.Navigate(address+paths.SubscriptionNew),
+		typeInto("#name", "Led"),
+		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
+			const partner = document.getElementById("partner");
+			partner.value = %q;
+			partner.dispatchEvent(new Event("change", { bubbles: true }));
+		})()`, data.Partners[0].UID)),
+		typeInto("#name", "ger"),
+		typeInto("#alert_email", "a"),
+	)
+	close(typed)
+	(&userInput{T: t, browser: browser}).until(
+		`document.querySelector("[name=merchant]") ? %s : ""`, "the partner's merchants")
+	if got := evaluate(t, browser, `document.getElementById("name").value`); got != "Ledger" {
+		t.Errorf("after the answer the name is %q", got)
 	}
 }
