@@ -9,9 +9,11 @@
   const patience = 1500;
   const spinnerAfter = 150;
   const lookEvery = 3000;
+  const leavesWithin = 10000;
   const cleared = new WeakSet();
   const asking = new WeakSet();
   const pressed = new WeakMap();
+  let leaving = null;
 
   const guest = () => document.body.classList.contains("alone");
   const refusals = {
@@ -97,15 +99,27 @@
     for (const old of document.querySelectorAll(".press-fault")) old.remove();
     const spinner = setTimeout(() => busy(control, true), spinnerAfter);
     const why = await look("proof" in form.dataset);
-    clearTimeout(spinner);
-    asking.delete(form);
-    busy(control, false);
-    if (why) return refuse(control ?? form, why);
+    const rest = () => {
+      clearTimeout(spinner);
+      asking.delete(form);
+      busy(control, false);
+    };
+    if (why) return rest(), refuse(control ?? form, why);
     cleared.add(form);
+    leaving = null;
     form.requestSubmit(submitter);
     // A form that lacks something was not sent, and asks again the next time.
-    return cleared.delete(form);
+    cleared.delete(form);
+    if (leaving !== form) return rest();
+    setTimeout(rest, leavesWithin);
+    return addEventListener("pagehide", rest, { once: true });
   }
+
+  // Where the page's answer is awaited, a second press would be answered in its place: without
+  // the secret that the first one shows. A file that is downloaded leaves the page as it is.
+  addEventListener("submit", ({ target, defaultPrevented }) => {
+    if (!defaultPrevented && !("stays" in target.dataset)) leaving = target;
+  });
 
   // First of all that hears of it, htmx included.
   addEventListener("submit", (event) => {

@@ -7,10 +7,12 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 )
 
@@ -76,6 +78,42 @@ func TestADialogStaysOpen(t *testing.T) {
 	if evaluate(t, browser, `String(document.querySelector("#ask").open)`) != "false" {
 		t.Error("after a click beside it the dialog is open")
 	}
+}
+
+// Whoever presses again before the answer is there sees the answer to the first press: a secret
+// that is shown this once.
+func TestASecondPressKeepsTheSecret(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	form := paths.To(paths.ClientNew, data.Partners[0].UID.String())
+	sent := make(chan struct{}, 8)
+	address := far(t, w.Serve("--roles", "console").URL, func(path string) {
+		if path != form {
+			return
+		}
+		sent <- struct{}{}
+		// As long as the second press may take to get here.
+		after := time.NewTimer(2 * time.Second)
+		defer after.Stop()
+		for len(sent) < 2 {
+			select {
+			case <-after.C:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	browser := newBrowser(t)
+	h := &userInput{T: t, browser: browser}
+	do(t, browser, chromedp.EmulateViewport(wide, 1400))
+	signIn(t, browser, address, data.Users[0])
+	do(t, browser, chromedp.Navigate(address+form))
+	at := h.spot(`main form .dialog-acts [type=submit]`)
+	do(t, browser, chromedp.MouseClickXY(at.X, at.Y))
+	waittest.Until(t, "the form to be sent", func() bool { return len(sent) > 0 })
+	do(t, browser, chromedp.MouseClickXY(at.X, at.Y),
+		seen(`//h1[text()="Credentials issued"]`))
 }
 
 // What is typed while the server is asked for a partner's merchants stays as it is.
