@@ -41,12 +41,14 @@
     const choice = document.getElementById(box.getAttribute("aria-controls"));
     const query = new URLSearchParams([[box.name, box.value]]);
     for (const { name, value } of choice.matches("select") ? [choice] : choice.querySelectorAll(":checked")) query.append(name, value);
+    let why = "the server cannot be reached";
     try {
       const answer = await fetch(`${box.dataset.sought}&${query}`, { headers: { "HX-Request": "true" }, signal });
+      why = answer.status === 401 ? "you are signed out" : "the server could not answer";
       if (!answer.ok) throw new Error(answer.statusText);
       choice.innerHTML = await answer.text();
     } catch {
-      if (!signal.aborted) window.consoleToast("The search did not work: the server cannot be reached");
+      if (!signal.aborted) window.consoleToast(`The search did not work: ${why}`);
     }
   }
 

@@ -6,6 +6,7 @@
   const wide = matchMedia("(min-width: 1100px)");
   const rows = `main .table tbody tr:has(a.lead[href^="/console/deliveries/"])`;
   const pageOf = (row) => row.querySelector("a.lead").href;
+  const spinnerAfter = 150;
   let drawer = null;
   let shown = null;
   let pending = 0;
@@ -34,16 +35,23 @@
     shown = null;
   }
 
+  // What was shown before goes when the next takes its time: its buttons act on itself.
   async function fill(href) {
     const body = drawer.querySelector("#drawer-body");
-    let text = "<p>The delivery could not be loaded: the server cannot be reached.</p>";
+    const write = (html) => { if (shown === href) body.innerHTML = html; };
+    const say = (text) => write(`<p role="status">${text}</p>`);
+    const slow = setTimeout(say, spinnerAfter, "Loading the delivery");
     try {
-      const answer = await fetch(href, { headers: { "HX-Request": "true" } });
-      if (answer.ok) text = await answer.text();
+      const answer = await fetch(href, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(8000) });
+      const text = await answer.text();
+      if (answer.ok) write(text);
+      else if (answer.status === 401) say(`You are signed out. <a href="/console/sign-in">Sign in again</a>.`);
+      else say("The delivery could not be loaded: the server could not answer. Try again in a moment.");
     } catch {
-      // It says so already.
+      say("The delivery could not be loaded: the server cannot be reached.");
+    } finally {
+      clearTimeout(slow);
     }
-    if (shown === href) body.innerHTML = text;
   }
 
   function show(row) {

@@ -16,9 +16,9 @@ import (
 	"drawbridge/views/paths"
 )
 
-// far is the console at the end of a connection on which what is sent is done at once, and
+// far is the console at the end of a connection on which what is asked is done at once, and
 // answered as late as a test wants.
-func far(t *testing.T, server string, late func(path string)) string {
+func far(t *testing.T, server string, late func(method, path string)) string {
 	t.Helper()
 	target, err := url.Parse(server)
 	if err != nil {
@@ -26,9 +26,7 @@ func far(t *testing.T, server string, late func(path string)) string {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = func(answer *http.Response) error {
-		if answer.Request.Method == http.MethodPost {
-			late(answer.Request.URL.Path)
-		}
+		late(answer.Request.Method, answer.Request.URL.Path)
 		return nil
 	}
 	s := httptest.NewServer(proxy)
@@ -88,8 +86,8 @@ func TestASecondPressKeepsTheSecret(t *testing.T) {
 	data := w.DemoData()
 	form := paths.To(paths.ClientNew, data.Partners[0].UID.String())
 	sent := make(chan struct{}, 8)
-	address := far(t, w.Serve("--roles", "console").URL, func(path string) {
-		if path != form {
+	address := far(t, w.Serve("--roles", "console").URL, func(method, path string) {
+		if method != http.MethodPost || path != form {
 			return
 		}
 		sent <- struct{}{}
@@ -122,8 +120,8 @@ func TestWhatIsTypedMeanwhileStays(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	typed := make(chan struct{})
-	address := far(t, w.Serve("--roles", "console").URL, func(path string) {
-		if path == paths.SubscriptionNew {
+	address := far(t, w.Serve("--roles", "console").URL, func(method, path string) {
+		if method == http.MethodPost && path == paths.SubscriptionNew {
 			<-typed
 		}
 	})
@@ -146,4 +144,43 @@ func TestWhatIsTypedMeanwhileStays(t *testing.T) {
 	if got := evaluate(t, browser, `document.getElementById("name").value`); got != "Ledger" {
 		t.Errorf("after the answer the name is %q", got)
 	}
+}
+
+// The delivery that was beside the list before goes while the next one is awaited, with the
+// buttons that act on it, and whoever is signed out is told so there.
+func TestTheNextDeliveryIsAwaited(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	made := w.Subscribe(data, "https://hooks.partner.example/x")
+	w.FailedDeliveries(data, made.UID, 2)
+	db := w.Open(t)
+	var second string
+	if err := db.Get(&second, `SELECT delivery_uid FROM deliveries
+		ORDER BY created_at LIMIT 1`); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan struct{})
+	address := far(t, w.Serve("--roles", "console").URL, func(_, path string) {
+		if path == paths.To(paths.Delivery, second) {
+			<-shown
+		}
+	})
+	browser := newBrowser(t)
+	h := &userInput{T: t, browser: browser}
+	do(t, browser, chromedp.EmulateViewport(wide, 900))
+	signIn(t, browser, address, data.Users[1])
+	do(t, browser, chromedp.Navigate(address+paths.Deliveries+"?state=failed"),
+		chromedp.WaitVisible(chromedp.CSS(`main tbody tr:nth-child(2)`)))
+	h.loaded()
+	h.key("j")
+	h.key("o")
+	do(t, browser, seen(`//*[@id="drawer-body"]//h1`))
+	h.key("j")
+	do(t, browser, seen(`//*[@id="drawer-body"]/p[text()="Loading the delivery"]`))
+	close(shown)
+	do(t, browser, seen(`//*[@id="drawer-body"]//h1`))
+	w.Execute(db, `DELETE FROM user_sessions`)
+	h.key("k")
+	do(t, browser, seen(`//*[@id="drawer-body"]/p[contains(., "You are signed out.")]`))
 }
