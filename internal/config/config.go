@@ -111,7 +111,7 @@ type Config struct {
 	// OIDC is the provider that people may sign in by; without an issuer there is none.
 	OIDC OIDC
 	// TrustRoots is read by Go itself, and from the environment alone.
-	TrustRoots string `env:"SSL_CERT_FILE" is:"text" help:"extra trust roots for outgoing TLS; empty: the system's"`
+	TrustRoots string `env:"SSL_CERT_FILE" is:"roots" help:"PEM file with extra trust roots for outgoing TLS; empty: the system's"`
 }
 
 // Errors are all the wrong settings of one environment.

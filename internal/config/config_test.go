@@ -152,6 +152,25 @@ func TestLoadCalendar(t *testing.T) {
 	}
 }
 
+// With roots that are not there, each delivery to an endpoint that needs them would fail.
+func TestLoadRefusesTrustRootsThatHoldNone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "roots")
+	if err := os.WriteFile(file, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		file + ".none":     "names a file that cannot be read",
+		filepath.Dir(file): "names a file that cannot be read",
+		file:               "names " + file + ", which holds no certificate",
+	} {
+		_, err := Load(from(map[string]string{"SSL_CERT_FILE": value}))
+		if err == nil || !strings.HasPrefix(err.Error(), "SSL_CERT_FILE "+want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 func TestLoadProduction(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{

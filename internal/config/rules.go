@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -205,6 +206,17 @@ var rules = map[string]rule{
 		defer file.Close()
 		days, err := calendar.ReadHolidays(file)
 		return days, prefixed("names "+value, err)
+	},
+	// The value names a file. Go takes one that it cannot use for none, without a word.
+	"roots": func(value string, _ reflect.StructTag) (any, error) {
+		roots, err := os.ReadFile(value)
+		if err != nil {
+			return nil, fmt.Errorf("names a file that cannot be read: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(roots) {
+			return nil, fmt.Errorf("names %s, which holds no certificate in PEM form", value)
+		}
+		return value, nil
 	},
 	"hours": func(value string, _ reflect.StructTag) (any, error) {
 		hours, err := calendar.ParseHours(value)
