@@ -27,6 +27,8 @@ type Record struct {
 	// Before and After are JSON, nil for none.
 	Before []byte `db:"before"`
 	After  []byte `db:"after"`
+	// OfLender tells that the subject is the client of one of the lender's systems.
+	OfLender bool `db:"of_lender"`
 }
 
 // AuditFilter selects lines of the audit log. The zero value selects all.
@@ -45,7 +47,9 @@ type AuditFilter struct {
 }
 
 const recordColumns = `
-	entry_id, at, actor, address, action, subject_kind, subject, reason, before, after`
+	entry_id, at, actor, address, action, subject_kind, subject, reason, before, after,
+	subject_kind = 'client' AND EXISTS (
+		SELECT FROM clients WHERE client_id = subject AND partner_uid IS NULL) AS of_lender`
 
 // List lists the audit log, newest first, and tells whether there is more.
 func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {

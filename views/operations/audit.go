@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
 	"drawbridge/internal/operator"
 	"drawbridge/views/paths"
@@ -73,14 +74,22 @@ func subjectHref(ctx context.Context, r operator.Record) string {
 			return ""
 		}
 		return paths.Where(paths.People, "q", r.Subject)
+	case "client":
+		switch {
+		case !r.OfLender:
+			return paths.To(paths.Client, r.Subject)
+		case ui.May(ctx, paths.LenderClient):
+			return paths.To(paths.LenderClient, r.Subject)
+		}
+		return ""
 	}
 	pattern, known := map[string]string{
-		"application": paths.Application, "delivery": paths.Delivery, "client": paths.Client,
-		"merchant": paths.Merchant, "partner": paths.Partner, "email": paths.Email,
-		"subscription": paths.Subscription, "bulk_resend": paths.Bulk,
+		"application": paths.Application, "delivery": paths.Delivery, "merchant": paths.Merchant,
+		"partner": paths.Partner, "email": paths.Email, "subscription": paths.Subscription,
+		"bulk_resend": paths.Bulk,
 	}[r.SubjectKind]
-	if !known {
-		return ""
+	if _, err := uuid.Parse(r.Subject); !known || err != nil {
+		return "" // a command may be about all that match
 	}
 	return paths.To(pattern, r.Subject)
 }

@@ -26,3 +26,29 @@ func TestAuditLogLinksWhereTheReaderMayGo(t *testing.T) {
 		}
 	}
 }
+
+// A client of the lender's has a page of its own, which admins alone may see; what a command
+// did to all deliveries that match has none.
+func TestAuditLogLinksToPagesThatAreThere(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	id := r.issueLender().ClientID
+	r.exec(`
+		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject)
+		VALUES (now(), 'command line', '', 'client.revoke', 'client', $1),
+		       (now(), 'command line', '', 'client.revoke', 'client', $2),
+		       (now(), 'command line', '', 'delivery.resend', 'delivery', 'all that match')`,
+		id, r.issue(true).ClientID)
+	for b, want := range map[*browser]int{r.signedIn(): 1, r.asOperator(): 1, r.admin(): 2} {
+		for kind, want := range map[string]int{"client": want, "delivery": 0} {
+			links := b.get(paths.Audit+"?kind="+kind).wantStatus(t, http.StatusOK).find("main td a")
+			for _, link := range links.EachIter() {
+				href, _ := link.Attr("href")
+				b.get(href).wantStatus(t, http.StatusOK)
+			}
+			if got := links.Length(); got != want {
+				t.Errorf("%d links to a %s, want %d", got, kind, want)
+			}
+		}
+	}
+}
