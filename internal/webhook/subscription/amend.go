@@ -179,13 +179,18 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	return names
 }
 
-// rotate puts a new secret in force. One that does not open cannot sign beside it.
+// rotate puts a new secret in force. One that does not open cannot sign beside it. The one in
+// force, given again as after a lost answer, leaves the one before signing beside it.
 func (s *Service) rotate(
 	now time.Time, row *Row, auth sender.Auth, value secret.String, overlap time.Duration,
 ) {
+	former, err := s.OpenSecret(row.UID, row.SecretSealed)
+	overlaps := row.Auth == sender.AuthHMAC && auth == sender.AuthHMAC && overlap > 0 && err == nil
+	if overlaps && former.Equal(value) && row.PreviousUntil != nil && now.Before(*row.PreviousUntil) {
+		return
+	}
 	row.PreviousSealed, row.PreviousUntil = nil, nil
-	_, err := s.OpenSecret(row.UID, row.SecretSealed)
-	if row.Auth == sender.AuthHMAC && auth == sender.AuthHMAC && overlap > 0 && err == nil {
+	if overlaps {
 		until := now.Add(overlap)
 		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, &until
 	}

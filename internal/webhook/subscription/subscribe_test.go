@@ -417,15 +417,15 @@ func TestRotationWithOverlap(t *testing.T) {
 		requests := endpoint.Requests()
 		return requests[len(requests)-1]
 	}
-	rotate := func(overlap time.Duration) secret.String {
-		var made secret.String
+	put := func(value secret.String, overlap time.Duration) (made secret.String) {
 		h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
 			_, made, err = h.Subscriptions.Amend(ctx, tx, subscribed.UID,
-				subscription.Patch{Secret: &secret.String{}, Overlap: overlap}, "admin")
+				subscription.Patch{Secret: &value, Overlap: overlap}, "admin")
 			return err
 		})
 		return made
 	}
+	rotate := func(overlap time.Duration) secret.String { return put(secret.String{}, overlap) }
 	expect := func(when string, current secret.String, previous *secret.String) {
 		t.Helper()
 		got := send()
@@ -441,6 +441,8 @@ func TestRotationWithOverlap(t *testing.T) {
 	expect("at first", first, nil)
 	second := rotate(subscription.DefaultOverlap)
 	expect("after a rotation", second, &first)
+	put(second, subscription.DefaultOverlap)
+	expect("when the same is given again", second, &first)
 	h.Clock.Move(subscription.DefaultOverlap - time.Second)
 	expect("just before the overlap ends", second, &first)
 	third := rotate(time.Hour)
@@ -449,6 +451,9 @@ func TestRotationWithOverlap(t *testing.T) {
 	expect("after the overlap", third, nil)
 	fourth := rotate(0)
 	expect("after a rotation without overlap", fourth, nil)
+	fifth := rotate(time.Hour)
+	put(fifth, 0)
+	expect("when the same is given again without overlap", fifth, nil)
 }
 
 func TestBearerIsSentAlone(t *testing.T) {
