@@ -7,9 +7,13 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/postgres"
 )
 
-// How often the chores come back. E-mails that wait are looked after every resumeEvery.
+// How often the chores come back. E-mails that wait are looked after every resumeEvery, and a
+// step of the clock every clockEvery.
 const (
 	housekeepEvery = time.Hour
 	retainEvery    = time.Hour
@@ -18,6 +22,7 @@ const (
 	watchEvery     = time.Minute
 	probeEvery     = time.Minute
 	resumeEvery    = 5 * time.Second
+	clockEvery     = time.Second
 )
 
 // How long a run goes on; what is left waits for the next one.
@@ -116,6 +121,12 @@ func add[A river.JobArgs](
 ) {
 	river.AddWorker(config.Workers, worker)
 	opts.UniqueOpts.ByPeriod = every
+	if every < housekeepEvery { // what is quick, and has ended, may be done again in its period
+		opts.UniqueOpts.ByState = []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		}
+	}
 	config.PeriodicJobs = append(config.PeriodicJobs, river.NewPeriodicJob(
 		river.PeriodicInterval(every),
 		func() (river.JobArgs, *river.InsertOpts) { return *new(A), new(opts) },
@@ -135,6 +146,22 @@ func forAWhile[T any](
 		return report, nil
 	}
 	return report, err
+}
+
+// FollowClock has the chores begin anew whenever the clock of the database went back, until ctx
+// ends: the queue would wait until the time comes again for which it has planned the next ones.
+func FollowClock(
+	ctx context.Context, db *postgres.DB, plan *river.PeriodicJobBundle, chores []*river.PeriodicJob,
+) {
+	for last := db.Now(); postgres.Pause(ctx, clockEvery); {
+		now := db.Now()
+		if now.Before(last) {
+			slog.InfoContext(ctx, "the clock went back; the chores begin anew", "by", last.Sub(now))
+			plan.Clear()
+			plan.AddMany(chores)
+		}
+		last = now
+	}
 }
 
 func (d *Deps) retain(ctx context.Context) error {

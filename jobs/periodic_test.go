@@ -1,8 +1,13 @@
 package jobs_test
 
 import (
+	"context"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/riverqueue/river"
@@ -44,5 +49,53 @@ func TestChoresArePeriodic(t *testing.T) {
 	}
 	if slices.Sort(kinds); !slices.Equal(kinds, want) {
 		t.Errorf("periodic jobs (-want +got):\n%s", cmp.Diff(want, kinds))
+	}
+}
+
+// TestChoresFollowTheClockBack: what was planned for a time that comes later than it was to come,
+// and what was done at a time that comes again, keeps no quick chore from its next round.
+func TestChoresFollowTheClockBack(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var at atomic.Pointer[time.Time] // halfway through a minute
+	at.Store(new(time.Date(2026, 11, 29, 12, 0, 30, 0, time.UTC)))
+	db.Now = func() time.Time { return *at.Load() }
+	config := jobs.Config(jobs.Deps{DB: db})
+	config.Queues = map[string]river.QueueConfig{"nobodys": {MaxWorkers: 1}}
+	client, err := river.NewClient(riverdatabasesql.New(db.DB.DB), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	following, stop := context.WithCancel(t.Context())
+	var beside sync.WaitGroup
+	beside.Go(func() { jobs.FollowClock(following, db, client.PeriodicJobs(), config.PeriodicJobs) })
+	made := func(want ...string) {
+		t.Helper()
+		waittest.Until(t, "there was another round of the chores", func() bool {
+			return pgtest.Value[int](t, db,
+				`SELECT count(DISTINCT kind) FROM river_job WHERE state = 'available'`) == len(want)
+		})
+		got := pgtest.Value[string](t, db,
+			`SELECT string_agg(DISTINCT kind, ' ') FROM river_job WHERE state = 'available'`)
+		if got != strings.Join(want, " ") {
+			t.Errorf("at %s there are %s, want %s", at.Load(), got, want)
+		}
+		pgtest.Exec(t, db, `UPDATE river_job SET state = 'completed', finalized_at = now()
+		                     WHERE state = 'available'`)
+	}
+	quick := []string{
+		"freeze_statements", "probe_endpoints", "resume_mail", "tally_outcomes", "watch_health",
+	}
+	made("freeze_statements", "housekeep", "probe_endpoints", "resume_mail", "retain",
+		"tally_outcomes", "watch_health")
+	at.Store(new(at.Load().Add(-20 * time.Second)))
+	made(quick...)
+	stop()
+	beside.Wait()
+	if err := client.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -87,6 +87,9 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	beside.Go(func() {
 		jobs.Rescue(working, s.Processes, s.process.UID, s.Settings.WebhookTimeout)
 	})
+	beside.Go(func() {
+		jobs.FollowClock(working, s.DB, client.PeriodicJobs(), queueConfig.PeriodicJobs)
+	})
 	s.publishing.Store(true)
 	beside.Go(func() { s.Outbox.Run(working) })
 	beside.Go(func() { driver.LookBehind(working) })
