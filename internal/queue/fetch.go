@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -68,6 +69,9 @@ const (
 	// nearBehind is how far behind the heads the look goes that is quick, so that what took longer
 	// than usual to insert, or was handed back for a process that died, waits for a second.
 	nearBehind = 2 * time.Minute
+	// farAhead is how far ahead no job is that may run: the library leaves one that is to run again
+	// within five seconds among these.
+	farAhead = 10 * time.Second
 )
 
 // NewDriver returns a driver over the pool of a working client of a database.
@@ -305,7 +309,8 @@ func (d *Driver) end(
 }
 
 // LookBehind looks for jobs that are older than the heads, handed back or inserted by a long
-// transaction, until ctx ends, and has the next fetches begin there.
+// transaction, until ctx ends, and has the next fetches begin there. It also hastens what is ahead
+// of the clock.
 func (d *Driver) LookBehind(ctx context.Context) {
 	var looking sync.WaitGroup
 	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
@@ -315,7 +320,34 @@ func (d *Driver) LookBehind(ctx context.Context) {
 			})
 		})
 	}
+	looking.Go(func() { postgres.Sparingly(ctx, "jobs ahead of the clock", d.hasten) })
 	looking.Wait()
+}
+
+// hasten makes jobs run now that were to run when they were made, by a clock that has gone back
+// since then.
+func (d *Driver) hasten(ctx context.Context) error {
+	d.mu.Lock()
+	queues := slices.Collect(maps.Keys(d.heads))
+	d.mu.Unlock()
+	_, err := d.pool.Exec(ctx, `
+		WITH ahead AS (
+			SELECT due.place
+			  FROM unnest($1::text[]) AS of (queue),
+			       generate_series(1, $2::integer) AS level (priority),
+			       LATERAL (SELECT ctid AS place
+			                  FROM river_job
+			                 WHERE state = 'available'
+			                   AND queue = of.queue
+			                   AND priority = level.priority
+			                   AND scheduled_at > now() + $3::interval
+			                   FOR UPDATE SKIP LOCKED) AS due
+		)
+		UPDATE river_job j
+		   SET scheduled_at = now()
+		  FROM ahead
+		 WHERE j.ctid = ahead.place`, queues, priorities, farAhead)
+	return err
 }
 
 type older struct {

@@ -218,16 +218,17 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 	take("[0 0 0 0]")
 	f.add(t, 2, 1, time.Second) // the transaction took a second
 	take("[2 0 0 0]")
-	f.add(t, 2, 3, time.Hour) // handed back
+	f.add(t, 2, 3, time.Hour)  // handed back
+	f.add(t, 2, 4, -time.Hour) // made before the clock went back
 	take("[0 0 0 0]")
 	ctx, stop := context.WithCancel(t.Context())
 	var looking sync.WaitGroup
 	looking.Go(func() { f.driver.LookBehind(ctx) })
 	defer looking.Wait()
 	defer stop()
-	for deadline := time.Now().Add(time.Minute); len(taken) < 45; {
+	for deadline := time.Now().Add(time.Minute); len(taken) < 47; {
 		if time.Now().After(deadline) {
-			t.Fatal("jobs that are older than the head are never fetched")
+			t.Fatal("jobs behind or far ahead of the head are never fetched")
 		}
 		for _, job := range f.fetch(t.Context(), t, 10) {
 			taken[job.ID] = true
