@@ -110,7 +110,9 @@ func (env *environment) changeOver(
 		return made.entries, err
 	})
 	if err == nil && made.after != nil {
-		made.out, err = made.after()
+		if made.out, err = made.after(); err != nil {
+			err = fmt.Errorf("it is done, and cannot be shown: %w", err)
+		}
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // fullDisk is a standard output that takes nothing.
@@ -31,6 +34,43 @@ func TestOutputThatIsLostIsAFailure(t *testing.T) {
 		})
 		if status != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
 			t.Errorf("%q ended with %d: %s", line, status, stderr.String())
+		}
+	}
+}
+
+// TestWhatMayBeDoneIsNotCalledFailed: where the connection breaks at the commit, or afterwards,
+// whoever takes the command for failed makes a second partner, or sends everything twice.
+func TestWhatMayBeDoneIsNotCalledFailed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	partner, _ := d.newPartner(t, 1)
+	id := d.document(t, "client", "create", "--partner", partner)["client_id"].(string)
+	db, err := postgres.Open(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, step := range []struct {
+		trigger, do, want string
+		line              []string
+	}{
+		{
+			`CREATE CONSTRAINT TRIGGER lose AFTER INSERT ON partners INITIALLY DEFERRED`,
+			`SELECT pg_terminate_backend(pg_backend_pid())`, "it may have taken effect",
+			[]string{"partner", "create", "--name", "Twice"},
+		},
+		{
+			`CREATE CONSTRAINT TRIGGER lose AFTER INSERT ON audit_log INITIALLY DEFERRED`,
+			`ALTER TABLE clients RENAME TO gone`, "it is done, and cannot be shown",
+			[]string{"client", "rate", id, "--rate", "5", "--burst", "5"},
+		},
+	} {
+		pgtest.Exec(t, db, `CREATE OR REPLACE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN EXECUTE '`+step.do+`'; RETURN NULL; END $$`)
+		pgtest.Exec(t, db, step.trigger+` FOR EACH ROW EXECUTE FUNCTION lose()`)
+		got := d.run(t, step.line...)
+		if got.status != exitFailed || !strings.Contains(got.stderr, step.want) {
+			t.Errorf("%q ended with %d: %s", step.line, got.status, got.stderr)
 		}
 	}
 }

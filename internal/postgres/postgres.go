@@ -270,7 +270,9 @@ func (db *DB) tryTx(ctx context.Context, use func(tx *Tx) error) (err error) {
 	if err := use(tx); err != nil {
 		return err
 	}
-	if err := inner.Commit(); err != nil {
+	if err := inner.Commit(); IsUnavailable(err) {
+		return fmt.Errorf("it may have taken effect, look before it is repeated: committing: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("committing: %w", err)
 	}
 	for _, then := range tx.after {
