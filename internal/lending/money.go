@@ -135,7 +135,7 @@ func parseDecimal(text string, integerDigits, places int) (decimal.Decimal, erro
 	if !wellFormed || len(fraction) > places {
 		return decimal.Decimal{}, errNotDecimal
 	}
-	if len(integer) > integerDigits {
+	if len(strings.TrimLeft(integer, "0")) > integerDigits {
 		return decimal.Decimal{}, errTooLarge
 	}
 	return decimal.NewFromString(text)
