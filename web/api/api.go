@@ -8,6 +8,7 @@
 package api
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -80,6 +81,22 @@ type Route struct {
 	AllMerchants bool
 	// Waits tells that the answer may be held back until there is something to tell.
 	Waits bool
+}
+
+// get is the route of a call that reads.
+func get(path, name string, handler echo.HandlerFunc) Route {
+	return Route{Method: http.MethodGet, Path: path, Name: name, Handler: handler}
+}
+
+// post is the route of a call that changes something.
+func post(path, name string, handler echo.HandlerFunc) Route {
+	return Route{Method: http.MethodPost, Path: path, Name: name, Handler: handler}
+}
+
+// forAll lets group clients call for all of their merchants, as AllMerchants says.
+func (r Route) forAll() Route {
+	r.AllMerchants = true
+	return r
 }
 
 // IsLender tells that the operation is one of the lender's own systems.

@@ -25,10 +25,7 @@ func (a *applications) routes() []Route {
 			Method: http.MethodPost, Path: "/v2/application", Alias: "/application",
 			Name: "createApplication", Handler: a.createApplication,
 		},
-		{
-			Method: http.MethodGet, Path: "/v2/application",
-			Name: "listApplications", Handler: a.listApplications, AllMerchants: true,
-		},
+		get("/v2/application", "listApplications", a.listApplications).forAll(),
 		{
 			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
 			Alias: "/application/create-run-decision",
@@ -38,10 +35,7 @@ func (a *applications) routes() []Route {
 			Method: http.MethodPut, Path: "/v2/application/accept-offer",
 			Name: "acceptOffer", Handler: a.acceptOffer,
 		},
-		{
-			Method: http.MethodGet, Path: "/v2/application/:uid",
-			Name: "getApplication", Handler: a.getApplication,
-		},
+		get("/v2/application/:uid", "getApplication", a.getApplication),
 	}
 }
 
@@ -179,12 +173,9 @@ func (a *applications) listApplications(c echo.Context) error {
 		return err
 	}
 	found, next, err := a.service.Find(c.Request().Context(), wanted, page)
-	if err != nil {
-		return err
-	}
 	return a.answer(c, applicationsBody{
 		each(found, newApplicationBody), cursorOf(applicationList, next),
-	})
+	}, err)
 }
 
 func (a *applications) getApplication(c echo.Context) error {
@@ -193,8 +184,5 @@ func (a *applications) getApplication(c echo.Context) error {
 		return err
 	}
 	app, err := a.service.Get(c.Request().Context(), actor(c), uid)
-	if err != nil {
-		return err
-	}
-	return a.answer(c, newApplicationBody(app))
+	return a.answer(c, newApplicationBody(app), err)
 }

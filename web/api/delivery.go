@@ -39,16 +39,13 @@ type deliveries struct {
 
 // routes are the calls that read what was sent to a partner, and ask for it again.
 func (d *deliveries) routes() []Route {
-	route := func(method, path, name string, handler echo.HandlerFunc) Route {
-		return Route{Method: method, Path: path, Name: name, Handler: handler, AllMerchants: true}
-	}
 	return []Route{
-		route(http.MethodGet, "/v2/subscriptions", "listSubscriptions", d.listSubscriptions),
-		route(http.MethodGet, "/v2/deliveries", "listDeliveries", d.listDeliveries),
-		route(http.MethodGet, "/v2/deliveries/:uid", "getDelivery", d.getDelivery),
-		route(http.MethodPost, "/v2/deliveries/:uid/resend", "resendDelivery", d.resendDelivery),
-		route(http.MethodPost, "/v2/recoveries", "createRecovery", d.createRecovery),
-		route(http.MethodGet, "/v2/recoveries/:uid", "getRecovery", d.getRecovery),
+		get("/v2/subscriptions", "listSubscriptions", d.listSubscriptions).forAll(),
+		get("/v2/deliveries", "listDeliveries", d.listDeliveries).forAll(),
+		get("/v2/deliveries/:uid", "getDelivery", d.getDelivery).forAll(),
+		post("/v2/deliveries/:uid/resend", "resendDelivery", d.resendDelivery).forAll(),
+		post("/v2/recoveries", "createRecovery", d.createRecovery).forAll(),
+		get("/v2/recoveries/:uid", "getRecovery", d.getRecovery).forAll(),
 	}
 }
 
@@ -88,7 +85,7 @@ func (d *deliveries) listSubscriptions(c echo.Context) error {
 			State: string(one.State),
 		})
 	}
-	return d.answer(c, body)
+	return d.answer(c, body, nil)
 }
 
 // deliveryBody is the delivery object.
@@ -154,10 +151,7 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 		return err
 	}
 	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter, page)
-	if err != nil {
-		return err
-	}
-	return d.answer(c, deliveriesBody{each(found, newDeliveryBody), cursorOf(deliveryList, next)})
+	return d.answer(c, deliveriesBody{each(found, newDeliveryBody), cursorOf(deliveryList, next)}, err)
 }
 
 // uid reads an identifier, the nil UUID without one. One that is the nil UUID is read as the
@@ -209,7 +203,7 @@ func (d *deliveries) getDelivery(c echo.Context) error {
 			ErrorClass: postgres.OrNull(string(one.ErrorClass)), Error: postgres.OrNull(one.Error),
 		})
 	}
-	return d.answer(c, body)
+	return d.answer(c, body, nil)
 }
 
 func (d *deliveries) resendDelivery(c echo.Context) error {
@@ -311,5 +305,5 @@ func (d *deliveries) getRecovery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(c, newRecoveryBody(found))
+	return d.answer(c, newRecoveryBody(found), nil)
 }

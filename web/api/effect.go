@@ -140,8 +140,11 @@ func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte
 
 var emptyObject = regexp.MustCompile(`^\s*(\{\s*\})?\s*$`)
 
-// answer writes a successful answer that changed nothing.
-func (e *edge) answer(c echo.Context, data any) error {
+// answer writes a successful answer that changed nothing, or returns what kept it from its data.
+func (e *edge) answer(c echo.Context, data any, err error) error {
+	if err != nil {
+		return err
+	}
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON,
 		renderData(e.now(), http.StatusOK, data))
 }

@@ -26,16 +26,12 @@ type faults struct {
 
 // routes are the calls that order faults.
 func (f *faults) routes() []Route {
-	route := func(method, path, name string, handler echo.HandlerFunc) Route {
-		return Route{
-			Method: method, Path: "/v2/sandbox/faults" + path, Name: name, Handler: handler,
-			AllMerchants: true,
-		}
-	}
+	withdraw := post("/v2/sandbox/faults/:uid", "sandboxFaultWithdraw", f.withdrawFault).forAll()
+	withdraw.Method = http.MethodDelete
 	return []Route{
-		route(http.MethodPost, "", "sandboxFault", f.orderFault),
-		route(http.MethodGet, "", "sandboxFaults", f.listFaults),
-		route(http.MethodDelete, "/:uid", "sandboxFaultWithdraw", f.withdrawFault),
+		post("/v2/sandbox/faults", "sandboxFault", f.orderFault).forAll(),
+		get("/v2/sandbox/faults", "sandboxFaults", f.listFaults).forAll(),
+		withdraw,
 	}
 }
 
@@ -104,10 +100,7 @@ func (f *faults) listFaults(c echo.Context) error {
 		return err
 	}
 	pending, err := f.service.Pending(c.Request().Context(), covered)
-	if err != nil {
-		return err
-	}
-	return f.answer(c, faultsBody{each(pending, newFaultBody)})
+	return f.answer(c, faultsBody{each(pending, newFaultBody)}, err)
 }
 
 // covered are the subscriptions that the caller may see.

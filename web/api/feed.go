@@ -2,7 +2,6 @@ package api
 
 import (
 	"math"
-	"net/http"
 	"slices"
 	"time"
 
@@ -24,15 +23,11 @@ type events struct {
 
 // routes are the calls that read events.
 func (e *events) routes() []Route {
+	follow := get("/v2/events", "listEvents", e.listEvents).forAll()
+	follow.Waits = true
 	return []Route{
-		{
-			Method: http.MethodGet, Path: "/v2/events", Name: "listEvents",
-			Handler: e.listEvents, AllMerchants: true, Waits: true,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/application/:uid/events",
-			Name: "listApplicationEvents", Handler: e.listApplicationEvents, AllMerchants: true,
-		},
+		follow,
+		get("/v2/application/:uid/events", "listApplicationEvents", e.listApplicationEvents).forAll(),
 	}
 }
 
@@ -86,10 +81,7 @@ func (e *events) listEvents(c echo.Context) error {
 	ctx := postgres.MayLag(c.Request().Context())
 	if after == latest {
 		cursor, err := e.feed.Latest(postgres.Current(ctx))
-		if err != nil {
-			return err
-		}
-		return e.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
+		return e.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()}, err)
 	}
 	slot, _ := c.Get(slotKey).(*admission.Slot)
 	page, err := e.feed.Follow(ctx, wanted, wait, slot.Leave)
@@ -109,7 +101,7 @@ func (e *events) listEvents(c echo.Context) error {
 	}
 	return e.answer(c, feedBody{
 		Events: each(page.Events, newEventBody), NextCursor: page.Next.String(), HasMore: page.More,
-	})
+	}, nil)
 }
 
 type historyEventsBody struct {
@@ -130,12 +122,9 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 	}
 	history, err := e.feed.OfApplication(
 		c.Request().Context(), merchantsOf(c), uid, int64(from), limit)
-	if err != nil {
-		return err
-	}
 	return e.answer(c, historyEventsBody{
 		Events: each(history.Events, newEventBody), LastSequence: history.Last, HasMore: history.More,
-	})
+	}, err)
 }
 
 // wait reads for how long the answer may be held back.

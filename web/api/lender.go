@@ -39,51 +39,45 @@ type lender struct {
 
 // routes are the operations of the lender's own systems.
 func (l *lender) routes() []Route {
-	get := func(path, name string, handler echo.HandlerFunc, scopes ...partner.Scope) Route {
-		return Route{
-			Method: http.MethodGet, Path: LenderPath + path, Name: name, Handler: handler,
-			Scopes: scopes,
-		}
-	}
-	post := func(path, name string, handler echo.HandlerFunc, scope partner.Scope) Route {
-		return Route{
-			Method: http.MethodPost, Path: LenderPath + path, Name: name, Handler: handler,
-			Scopes: []partner.Scope{scope},
-		}
-	}
-	settle := post("/disbursements/status", "lenderFundingBatch", l.lenderBatch,
-		partner.ScopeFunding)
+	settle := post("/disbursements/status", "lenderFundingBatch", l.lenderBatch)
 	settle.MaxBody = maxBatch
 	tasks := tasks{l.edge, l.applications}
 	return []Route{
-		get("/applications", "lenderApplications", l.lenderApplications, partner.ScopeRead),
-		get("/applications/:uid", "lenderApplication", l.lenderApplication, partner.ScopeRead),
+		get("/applications", "lenderApplications", l.lenderApplications).ofLender(partner.ScopeRead),
+		get("/applications/:uid", "lenderApplication", l.lenderApplication).ofLender(partner.ScopeRead),
 		post("/applications/:uid/status", "lenderStatus", lenderChange[lending.ApplicationStatus]{
 			lender: l, action: "application.status", reasoned: true, shown: shownStatus,
 			read: status(lending.ParseApplicationStatus), change: l.applications.Move,
-		}.handle, partner.ScopeApplications),
+		}.handle).ofLender(partner.ScopeApplications),
 		post("/applications/:uid/amount", "lenderAmount", lenderChange[lending.Money]{
 			lender: l, action: "application.amount", shown: shownOffers,
 			read: readAmount, change: l.applications.ChangeAmount,
-		}.handle, partner.ScopeApplications),
+		}.handle).ofLender(partner.ScopeApplications),
 		post("/applications/:uid/terms", "lenderTerms", lenderChange[lending.Terms]{
 			lender: l, action: "application.terms", shown: shownOffers,
 			read: readTerms, change: l.applications.ChangeTerms,
-		}.handle, partner.ScopeApplications),
+		}.handle).ofLender(partner.ScopeApplications),
 		post("/applications/:uid/document", "lenderDocument", lenderChange[lending.DocumentStatus]{
 			lender: l, action: "application.document", shown: shownDocument,
 			read: status(lending.ParseDocumentStatus), change: l.applications.RecordDocument,
-		}.handle, partner.ScopeDocuments),
-		post("/applications/:uid/tasks", "lenderTask", tasks.add, partner.ScopeTasks),
-		post("/tasks/:uid/status", "lenderTaskStatus", tasks.move, partner.ScopeTasks),
-		get("/disbursements", "lenderDisbursements", l.lenderDisbursements, partner.ScopeRead,
-			partner.ScopeFunding),
-		get("/disbursements/:id", "lenderDisbursement", l.lenderDisbursement, partner.ScopeRead,
-			partner.ScopeFunding),
-		get("/files/:uid", "lenderFile", l.lenderFile, partner.ScopeDocuments),
-		post("/disbursements/:id/status", "lenderFunding", l.lenderFunding, partner.ScopeFunding),
-		settle,
+		}.handle).ofLender(partner.ScopeDocuments),
+		post("/applications/:uid/tasks", "lenderTask", tasks.add).ofLender(partner.ScopeTasks),
+		post("/tasks/:uid/status", "lenderTaskStatus", tasks.move).ofLender(partner.ScopeTasks),
+		get("/disbursements", "lenderDisbursements", l.lenderDisbursements).
+			ofLender(partner.ScopeRead, partner.ScopeFunding),
+		get("/disbursements/:id", "lenderDisbursement", l.lenderDisbursement).
+			ofLender(partner.ScopeRead, partner.ScopeFunding),
+		get("/files/:uid", "lenderFile", l.lenderFile).ofLender(partner.ScopeDocuments),
+		post("/disbursements/:id/status", "lenderFunding", l.lenderFunding).
+			ofLender(partner.ScopeFunding),
+		settle.ofLender(partner.ScopeFunding),
 	}
+}
+
+// ofLender makes the route one of the lender's own systems that have any of the scopes.
+func (r Route) ofLender(scopes ...partner.Scope) Route {
+	r.Path, r.Scopes = LenderPath+r.Path, scopes
+	return r
 }
 
 // systemName is what records call one of the lender's systems.
@@ -165,12 +159,9 @@ func (l *lender) lenderApplications(c echo.Context) error {
 		return err
 	}
 	found, next, err := l.applications.Updated(c.Request().Context(), filter, page)
-	if err != nil {
-		return err
-	}
 	return l.answer(c, lenderApplicationsBody{
 		each(found, newLenderApplicationBody), cursorOf(lenderApplicationList, next),
-	})
+	}, err)
 }
 
 func (l *lender) lenderApplication(c echo.Context) error {
@@ -179,10 +170,7 @@ func (l *lender) lenderApplication(c echo.Context) error {
 		return err
 	}
 	found, err := l.applications.Whole(c.Request().Context(), uid)
-	if err != nil {
-		return err
-	}
-	return l.answer(c, newLenderApplicationBody(found))
+	return l.answer(c, newLenderApplicationBody(found), err)
 }
 
 // lenderChange is a change of an application by one of the lender's systems.
@@ -262,12 +250,9 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 		return err
 	}
 	found, next, err := l.loans.Draws(c.Request().Context(), filter, page)
-	if err != nil {
-		return err
-	}
 	return l.answer(c, disbursementsBody{
 		each(found, newHistoryBody), cursorOf(disbursementList, next),
-	})
+	}, err)
 }
 
 func (l *lender) lenderDisbursement(c echo.Context) error {
@@ -280,7 +265,7 @@ func (l *lender) lenderDisbursement(c echo.Context) error {
 		return err
 	}
 	traceOf(c).ApplicationUID = found.ApplicationUID
-	return l.answer(c, newHistoryBody(found))
+	return l.answer(c, newHistoryBody(found), nil)
 }
 
 // lenderFile sends a certificate's file; every download is in the audit log before it begins.

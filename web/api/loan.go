@@ -26,14 +26,8 @@ type loans struct {
 // routes are the calls about loans.
 func (l *loans) routes() []Route {
 	return []Route{
-		{
-			Method: http.MethodGet, Path: "/v2/loan/:uid",
-			Name: "getLoan", Handler: l.getLoan,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/loan/:uid/draw-preview",
-			Name: "previewDraw", Handler: l.previewDraw,
-		},
+		get("/v2/loan/:uid", "getLoan", l.getLoan),
+		get("/v2/loan/:uid/draw-preview", "previewDraw", l.previewDraw),
 		{
 			Method: http.MethodPost, Path: "/v2/loan/:uid/request-draw",
 			Name: "requestDraw", Handler: l.requestDraw, Upload: true,
@@ -163,10 +157,7 @@ func (l *loans) getLoan(c echo.Context) error {
 		return err
 	}
 	found, err := l.service.Get(c.Request().Context(), actor(c), uid)
-	if err != nil {
-		return err
-	}
-	return l.answer(c, newLoanBody(found))
+	return l.answer(c, newLoanBody(found), err)
 }
 
 func (l *loans) previewDraw(c echo.Context) error {
@@ -196,7 +187,7 @@ func (l *loans) previewDraw(c echo.Context) error {
 	} else {
 		body.Gross, body.Fee, body.Net = &preview.Gross, &preview.Fee, &preview.Net
 	}
-	return l.answer(c, body)
+	return l.answer(c, body, nil)
 }
 
 // previewValues reads the query of a preview, each known parameter at most once.

@@ -27,25 +27,20 @@ type sandbox struct {
 
 // routes are the calls that play the lender's part.
 func (s *sandbox) routes() []Route {
-	post := func(path, name string, handler echo.HandlerFunc) Route {
-		return Route{
-			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
-		}
-	}
 	tasks := tasks{s.edge, s.applications}
 	return []Route{
-		post("/scenario", "sandboxScenario", s.sandboxScenario),
-		post("/application/:uid/status", "sandboxStatus",
+		post("/v2/sandbox/scenario", "sandboxScenario", s.sandboxScenario),
+		post("/v2/sandbox/application/:uid/status", "sandboxStatus",
 			sandboxMove(s.edge, status(lending.ParseApplicationStatus), s.applications.Move)),
-		post("/application/:uid/amount", "sandboxAmount",
+		post("/v2/sandbox/application/:uid/amount", "sandboxAmount",
 			sandboxMove(s.edge, readAmount, s.applications.ChangeAmount)),
-		post("/application/:uid/terms", "sandboxTerms",
+		post("/v2/sandbox/application/:uid/terms", "sandboxTerms",
 			sandboxMove(s.edge, readTerms, s.applications.ChangeTerms)),
-		post("/application/:uid/document", "sandboxDocument",
+		post("/v2/sandbox/application/:uid/document", "sandboxDocument",
 			sandboxMove(s.edge, status(lending.ParseDocumentStatus), s.applications.RecordDocument)),
-		post("/application/:uid/task", "sandboxTask", tasks.add),
-		post("/task/:uid/status", "sandboxTaskStatus", tasks.move),
-		post("/disbursement/:id/status", "sandboxFunding", s.sandboxFunding),
+		post("/v2/sandbox/application/:uid/task", "sandboxTask", tasks.add),
+		post("/v2/sandbox/task/:uid/status", "sandboxTaskStatus", tasks.move),
+		post("/v2/sandbox/disbursement/:id/status", "sandboxFunding", s.sandboxFunding),
 	}
 }
 

@@ -44,18 +44,9 @@ type statements struct {
 
 func (s *statements) routes() []Route {
 	return []Route{
-		{
-			Method: http.MethodGet, Path: "/v2/statements", Name: "listStatements",
-			Handler: s.list, AllMerchants: true,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/statements/:date", Name: "getStatement",
-			Handler: s.get,
-		},
-		{
-			Method: http.MethodPost, Path: "/v2/statements/:date/compare",
-			Name: "compareStatement", Handler: s.compare,
-		},
+		get("/v2/statements", "listStatements", s.list).forAll(),
+		get("/v2/statements/:date", "getStatement", s.get),
+		post("/v2/statements/:date/compare", "compareStatement", s.compare),
 	}
 }
 
@@ -100,12 +91,9 @@ func (s *statements) list(c echo.Context) error {
 		return err
 	}
 	found, next, err := s.service.List(c.Request().Context(), filter, page)
-	if err != nil {
-		return err
-	}
 	return s.answer(c, statementsBody{
 		each(found, newStatementSummaryBody), cursorOf(statementList, next),
-	})
+	}, err)
 }
 
 // date reads a day, empty without one.
