@@ -90,10 +90,10 @@ func applicationPages(t *testing.T, word string) map[string]*goquery.Document {
 		Path: paths.Applications, Buttons: applications.New(),
 		Tabs:   []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
 		Active: []ui.ActiveFilter{{Label: word, Href: paths.Applications}},
-		Fields: []ui.FilterField{{Options: []ui.Option{{Label: word}}, InputProps: ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "filter-partner", Label: "Partner"}, Name: "partner",
-			Value: word,
-		}}},
+		Fields: []ui.Control{{
+			ID: "filter-partner", Name: "partner", Label: "Partner", Value: word,
+			Options: []ui.Option{{Label: word}},
+		}},
 		Region: ui.ListRegion{
 			Path: paths.Applications, Rows: 1, Summary: "1 application",
 			Newest: paths.Applications, Older: paths.Applications,

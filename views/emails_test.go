@@ -54,10 +54,8 @@ func emailSamplePages(word string) map[string]templ.Component {
 		Path: paths.Emails, Intro: word, Buttons: emails.Buttons(),
 		Tabs:   []ui.Tab{{Label: "All", Href: paths.Emails, Current: true}},
 		Active: []ui.ActiveFilter{{Label: word, Href: paths.Emails}},
-		Fields: []ui.FilterField{{
-			InputProps: ui.InputProps{
-				FieldProps: ui.FieldProps{ID: "filter-kind", Label: "Kind", Error: word}, Name: "kind",
-			},
+		Fields: []ui.Control{{
+			ID: "filter-kind", Label: "Kind", Error: word, Name: "kind",
 			Options: []ui.Option{{Value: word, Label: word}},
 		}},
 		Region: ui.ListRegion{

@@ -70,18 +70,16 @@ func sampleList(word string) ui.ListProps {
 		},
 		Tabs:   []ui.Tab{{Label: "All", Href: paths.Deliveries, Current: true}},
 		Active: []ui.ActiveFilter{{Label: word, Href: paths.Deliveries}},
-		Fields: []ui.FilterField{
+		Fields: []ui.Control{
 			{
-				InputProps: ui.InputProps{
-					FieldProps: ui.FieldProps{ID: "filter-event", Label: "Event", Error: word},
-					Name:       "event", Value: word,
-				},
+				ID: "filter-event", Label: "Event", Error: word,
+				Name: "event", Value: word,
 				Options: []ui.Option{{Value: word, Label: word}},
 			},
-			{InputProps: ui.InputProps{
-				FieldProps: ui.FieldProps{ID: "filter-since", Label: "From", Error: word},
-				Name:       "since", Value: word, Type: "datetime-local",
-			}},
+			{
+				ID: "filter-since", Label: "From", Error: word,
+				Name: "since", Value: word, Type: "datetime-local",
+			},
 		},
 		Hidden: []ui.HiddenField{{Name: "state", Value: word}},
 		Region: ui.ListRegion{

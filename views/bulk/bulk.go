@@ -93,9 +93,10 @@ type Start struct {
 	Errors        map[string]string
 }
 
-// field describes a control with its error.
-func (p Start) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: "bulk-" + name, Label: label, Hint: hint, Error: p.Errors[name]}
+// field is a control with its error.
+func (p Start) field(c ui.Control) ui.Control {
+	c.ID, c.Error = "bulk-"+c.Name, p.Errors[c.Name]
+	return c
 }
 
 // Draft is the page of a draft: what confirming it would do. Its reason is what was typed.

@@ -400,25 +400,25 @@ func StartForm(p Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Select(ui.SelectProps{
-			FieldProps: p.field("subscription", "Subscription", ""), Name: "subscription",
-			Value: p.Subscription, Options: p.Subscriptions, Pick: p.Pick,
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Select(p.field(ui.Control{
+			Name: "subscription", Label: "Subscription", Value: p.Subscription, Options: p.Subscriptions,
+			Pick: p.Pick,
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("since", "From", "In the time zone "+p.Zone.Value+"."), Name: "since",
-			Value: p.Since, Type: "datetime-local", Step: "any", Required: true,
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "since", Label: "From", Hint: "In the time zone " + p.Zone.Value + ".", Value: p.Since,
+			Type: "datetime-local", Step: "any", Required: true,
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("until", "To", "Empty means until now. Deliveries go by when they were created, events by when they occurred."),
-			Name:       "until",
-			Value:      p.Until, Type: "datetime-local", Step: "any",
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "until", Label: "To",
+			Hint:  "Empty means until now. Deliveries go by when they were created, events by when they occurred.",
+			Value: p.Until, Type: "datetime-local", Step: "any",
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -224,9 +224,9 @@ func Cancel(p CancelForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "reason", Label: "Reason", Hint: "Kept in the audit log.", Error: p.Error},
-			Name:       "reason", Value: p.Reason, MaxLength: 500, Required: true,
+		templ_7745c5c3_Err = ui.Input(ui.Control{
+			Name: "reason", Label: "Reason", Hint: "Kept in the audit log.", Error: p.Error,
+			Value: p.Reason, MaxLength: 500, Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -24,8 +24,9 @@ type DoctorForm struct {
 	Verdict *ui.Notice
 }
 
-func (p DoctorForm) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: "doctor-" + name, Label: label, Hint: hint, Error: p.Errors[name]}
+func (p DoctorForm) field(c ui.Control) ui.Control {
+	c.ID, c.Error = "doctor-"+c.Name, p.Errors[c.Name]
+	return c
 }
 
 // Doctor asks for a body and its signature, and answers what is wrong.
@@ -67,7 +68,7 @@ func Doctor(p DoctorForm) templ.Component {
 		var templ_7745c5c3_Var2 templ.SafeURL
 		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(paths.Doctor)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/doctor.templ`, Line: 30, Col: 63}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/doctor.templ`, Line: 31, Col: 63}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 		if templ_7745c5c3_Err != nil {
@@ -77,17 +78,18 @@ func Doctor(p DoctorForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("delivery", "Delivery id", "From the header x-drawbridge-delivery. With it the body is compared with the one that was sent."),
-			Name:       "delivery", Value: p.Delivery, MaxLength: 36, Autocomplete: "off",
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "delivery", Label: "Delivery id",
+			Hint:  "From the header x-drawbridge-delivery. With it the body is compared with the one that was sent.",
+			Value: p.Delivery, MaxLength: 36, Autocomplete: "off",
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("subscription", "Subscription id", "If the delivery is not known."),
-			Name:       "subscription", Value: p.Subscription, MaxLength: 36, Autocomplete: "off",
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "subscription", Label: "Subscription id", Hint: "If the delivery is not known.",
+			Value: p.Subscription, MaxLength: 36, Autocomplete: "off",
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -110,7 +112,7 @@ func Doctor(p DoctorForm) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(p.Body)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/doctor.templ`, Line: 40, Col: 122}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/doctor.templ`, Line: 42, Col: 122}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
@@ -122,14 +124,15 @@ func Doctor(p DoctorForm) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Field(p.field("body", "Body, exactly as received", "")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(p.field(ui.Control{Name: "body", Label: "Body, exactly as received"})).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("signature", "Signature", "The value of x-hmac-signature or webhook-signature, or what the partner computed."),
-			Name:       "signature", Value: p.Signature, MaxLength: 300, Autocomplete: "off", Required: true,
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "signature", Label: "Signature",
+			Hint:  "The value of x-hmac-signature or webhook-signature, or what the partner computed.",
+			Value: p.Signature, MaxLength: 300, Autocomplete: "off", Required: true,
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

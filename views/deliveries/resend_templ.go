@@ -265,11 +265,9 @@ func resendFields(form Resend, inDialog bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{
-				ID: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
-			},
-			Name: "reason", Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: true,
+		templ_7745c5c3_Err = ui.Input(ui.Control{
+			Name: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
+			Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -291,7 +289,7 @@ func resendFields(form Resend, inDialog bool) templ.Component {
 			var templ_7745c5c3_Var13 templ.SafeURL
 			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(paths.To(paths.Delivery, form.Delivery.UID.String()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/resend.templ`, Line: 68, Col: 81}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/deliveries/resend.templ`, Line: 66, Col: 81}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 			if templ_7745c5c3_Err != nil {

@@ -382,7 +382,10 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.SelectProps{FieldProps: ui.FieldProps{ID: "snooze-for", Label: "Snooze for", Error: form.Wrong["until"]}, Name: "for", Value: "24h", Options: snoozes}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Select(ui.Control{
+					ID: "snooze-for", Name: "for", Label: "Snooze for", Error: form.Wrong["until"], Value: "24h",
+					Options: snoozes,
+				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -401,7 +404,7 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 				var templ_7745c5c3_Var19 templ.SafeURL
 				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.To(paths.Alert, a.UID.String())))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/operations/alerts.templ`, Line: 80, Col: 94}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/operations/alerts.templ`, Line: 83, Col: 94}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -415,9 +418,11 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Input(ui.InputProps{
-					FieldProps: ui.FieldProps{ID: "note", Label: "Note", Hint: "What was the cause, and what was done. Kept with the alert and in the audit log.", Error: form.Wrong["note"]},
-					Name:       "note", Value: form.Note, MaxLength: 2000, Required: true, Autocomplete: "off",
+				templ_7745c5c3_Err = ui.Input(ui.Control{
+					Name: "note", Label: "Note",
+					Hint:  "What was the cause, and what was done. Kept with the alert and in the audit log.",
+					Error: form.Wrong["note"], Value: form.Note, MaxLength: 2000, Required: true,
+					Autocomplete: "off",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

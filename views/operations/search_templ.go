@@ -76,9 +76,9 @@ func Search(f Found) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "search-q", Label: "Id, reference, e-mail address, name or host"},
-			Name:       "q", Value: f.Sought, Type: "search", MaxLength: 320, Autocomplete: "off",
+		templ_7745c5c3_Err = ui.Input(ui.Control{
+			ID: "search-q", Name: "q", Label: "Id, reference, e-mail address, name or host", Value: f.Sought,
+			Type: "search", MaxLength: 320, Autocomplete: "off",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

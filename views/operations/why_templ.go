@@ -133,16 +133,16 @@ func whyForm(p WhyProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: ui.FieldProps{ID: "why-q", Label: "Application, borrower, reference or draw", Error: p.Wrong["q"]},
-			Name:       "q", Value: p.Subject, Type: "search", MaxLength: 320, Autocomplete: "off",
+		templ_7745c5c3_Err = ui.Input(ui.Control{
+			ID: "why-q", Name: "q", Label: "Application, borrower, reference or draw", Error: p.Wrong["q"],
+			Value: p.Subject, Type: "search", MaxLength: 320, Autocomplete: "off",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Select(ui.SelectProps{
-			FieldProps: ui.FieldProps{ID: "why-event", Label: "Event", Error: p.Wrong["event"]},
-			Name:       "event", Value: string(p.Question.Kind), Options: ui.EventOptions("Choose one"),
+		templ_7745c5c3_Err = ui.Select(ui.Control{
+			ID: "why-event", Name: "event", Label: "Event", Error: p.Wrong["event"],
+			Value: string(p.Question.Kind), Options: ui.EventOptions("Choose one"),
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

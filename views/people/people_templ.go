@@ -562,9 +562,9 @@ func roleAndAccess(u operator.User, self bool) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Select(ui.SelectProps{
-					FieldProps: ui.FieldProps{ID: "role", Label: "Role", Hint: RoleHint + " A change signs them out everywhere."},
-					Name:       "role", Value: string(u.Role), Options: RoleOptions(),
+				templ_7745c5c3_Err = ui.Select(ui.Control{
+					Name: "role", Label: "Role", Hint: RoleHint + " A change signs them out everywhere.",
+					Value: string(u.Role), Options: RoleOptions(),
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

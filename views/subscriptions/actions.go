@@ -9,11 +9,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// field describes a control of a form whose ids are the fields' names.
-func field(c ui.Control) ui.FieldProps {
-	return ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Error: c.Error}
-}
-
 // wrongFields lists the wrong fields of a form whose fields have their names as ids.
 func wrongFields(form ui.Confirmation) []ui.FieldError { return form.Wrong("#") }
 

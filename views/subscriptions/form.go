@@ -156,9 +156,10 @@ func (f Form) action() string {
 	return paths.To(paths.SubscriptionEdit, f.UID)
 }
 
-// field describes a control of the form with what is wrong.
-func (f Form) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: name, Label: label, Hint: hint, Error: f.Errors[name]}
+// field is a control of the form with what is wrong.
+func (f Form) field(c ui.Control) ui.Control {
+	c.Error = f.Errors[c.Name]
+	return c
 }
 
 // described lists the ids that describe a control: its error, then what else.

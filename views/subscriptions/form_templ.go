@@ -492,10 +492,10 @@ func endpointSection(p Form) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: p.field("name", "Name", "What you call it, to tell it from others. Optional."),
-				Name:       "name", Value: p.Name, MaxLength: 100, Autocomplete: "off",
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+				Name: "name", Label: "Name", Hint: "What you call it, to tell it from others. Optional.",
+				Value: p.Name, MaxLength: 100, Autocomplete: "off",
+			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -576,7 +576,7 @@ func endpointSection(p Form) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Field(p.field("url", "URL", "Public, https, on port 443 or 1024 and above. Each event is a POST to it; it has "+ui.Duration(p.Timeout)+" to answer 2xx.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Field(p.field(ui.Control{Name: "url", Label: "URL", Hint: "Public, https, on port 443 or 1024 and above. Each event is a POST to it; it has " + ui.Duration(p.Timeout) + " to answer 2xx."})).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -746,7 +746,7 @@ func partnerSection(p Form) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if p.PartnerPick != nil {
-						templ_7745c5c3_Err = ui.Sought(p.field("partner", "Partner", ""), "partner", *p.PartnerPick).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.Sought(ui.Control{Name: "partner", Label: "Partner", Pick: p.PartnerPick}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -801,7 +801,7 @@ func partnerSection(p Form) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Field(p.field("partner", "Partner", "Whose events are sent. It cannot be changed later.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(p.field(ui.Control{Name: "partner", Label: "Partner", Hint: "Whose events are sent. It cannot be changed later."})).Render(templ.WithChildren(ctx, templ_7745c5c3_Var31), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2169,10 +2169,11 @@ func pacingSection(p Form) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: p.field("rate", "Requests a second, at most", "From 1 to 1,000; empty for no limit. What is over the rate waits its turn and keeps its three attempts."),
-				Name:       "rate", Value: p.Rate, MaxLength: 6, Autocomplete: "off",
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+				Name: "rate", Label: "Requests a second, at most",
+				Hint:  "From 1 to 1,000; empty for no limit. What is over the rate waits its turn and keeps its three attempts.",
+				Value: p.Rate, MaxLength: 6, Autocomplete: "off",
+			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2180,10 +2181,11 @@ func pacingSection(p Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: p.field("retry", "Delays before attempts 2 and 3", "Two times from 1s to 72h, such as 5m,2h; empty for those of all subscriptions. There are three attempts in any case."),
-				Name:       "retry", Value: p.Retry, MaxLength: 40, Autocomplete: "off",
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+				Name: "retry", Label: "Delays before attempts 2 and 3",
+				Hint:  "Two times from 1s to 72h, such as 5m,2h; empty for those of all subscriptions. There are three attempts in any case.",
+				Value: p.Retry, MaxLength: 40, Autocomplete: "off",
+			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2203,10 +2205,11 @@ func pacingSection(p Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: p.field("alert_email", "Alert e-mail", "Hears, beside the operators, when this subscription starts or stops failing. Optional."),
-				Name:       "alert_email", Value: p.AlertEmail, Type: "email", MaxLength: 254, Autocomplete: "off",
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+				Name: "alert_email", Label: "Alert e-mail",
+				Hint:  "Hears, beside the operators, when this subscription starts or stops failing. Optional.",
+				Value: p.AlertEmail, Type: "email", MaxLength: 254, Autocomplete: "off",
+			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2260,10 +2263,11 @@ func saveSection(p Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("reason", "Reason", "Kept in the audit log beside your name. A ticket number helps anyone who looks later."),
-			Name:       "reason", Value: p.Reason, MaxLength: 500, Autocomplete: "off",
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
+			Name: "reason", Label: "Reason",
+			Hint:  "Kept in the audit log beside your name. A ticket number helps anyone who looks later.",
+			Value: p.Reason, MaxLength: 500, Autocomplete: "off",
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -2279,7 +2283,7 @@ func saveSection(p Form) templ.Component {
 			var templ_7745c5c3_Var95 templ.SafeURL
 			templ_7745c5c3_Var95, templ_7745c5c3_Err = templ.JoinURLErrs(paths.Subscriptions)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 549, Col: 49}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 553, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var95))
 			if templ_7745c5c3_Err != nil {
@@ -2297,7 +2301,7 @@ func saveSection(p Form) templ.Component {
 			var templ_7745c5c3_Var96 templ.SafeURL
 			templ_7745c5c3_Var96, templ_7745c5c3_Err = templ.JoinURLErrs(paths.SubscriptionTab(p.UID, TabConfiguration))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 551, Col: 76}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 555, Col: 76}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var96))
 			if templ_7745c5c3_Err != nil {
@@ -2356,10 +2360,9 @@ func trialSection(p Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Select(ui.SelectProps{
-			FieldProps: p.field("test_event", "Event", ""), Name: "test_event",
-			Value: p.TestEvent, Options: p.eventOptions(),
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Select(p.field(ui.Control{
+			Name: "test_event", Label: "Event", Value: p.TestEvent, Options: p.eventOptions(),
+		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -2436,7 +2439,7 @@ func trialResult(t Trial) templ.Component {
 			var templ_7745c5c3_Var99 string
 			templ_7745c5c3_Var99, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 593, Col: 124}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 596, Col: 124}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var99))
 			if templ_7745c5c3_Err != nil {
@@ -2458,7 +2461,7 @@ func trialResult(t Trial) templ.Component {
 		var templ_7745c5c3_Var100 string
 		templ_7745c5c3_Var100, templ_7745c5c3_Err = templ.JoinStringErrs(ui.EventWord(t.Event))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 597, Col: 41}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 600, Col: 41}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var100))
 		if templ_7745c5c3_Err != nil {
@@ -2471,7 +2474,7 @@ func trialResult(t Trial) templ.Component {
 		var templ_7745c5c3_Var101 string
 		templ_7745c5c3_Var101, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Duration(t.Attempt.Duration))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 597, Col: 80}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/subscriptions/form.templ`, Line: 600, Col: 80}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var101))
 		if templ_7745c5c3_Err != nil {

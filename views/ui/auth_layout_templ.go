@@ -477,9 +477,9 @@ func againForm(form AgainForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = Input(InputProps{
-					FieldProps: FieldProps{ID: "again-" + strconv.Itoa(i), Label: field.Label},
-					Name:       field.Name, Type: "password", Autocomplete: "off", MaxLength: 4096, Required: true,
+				templ_7745c5c3_Err = Input(Control{
+					ID: "again-" + strconv.Itoa(i), Name: field.Name, Label: field.Label, Type: "password",
+					Autocomplete: "off", MaxLength: 4096, Required: true,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

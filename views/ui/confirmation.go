@@ -1,6 +1,10 @@
 package ui
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Confirmation is a form that asks before something is changed: what will happen,
 // what speaks against it, and what must be said. It is shown on a page of its
@@ -70,35 +74,47 @@ func (f Confirmation) reasonHint() string {
 type Control struct {
 	Kind              ControlKind
 	Name, Label, Hint string
+	// ID is its element id, its name when empty.
+	ID string
 	// Thing is what a sentence calls the field, its label when empty.
 	Thing string
 	Value string
 	// Values are the ticked ones of ControlChecks.
 	Values []string
 	// Error says what is wrong and how to fix it, empty when nothing is.
-	Error        string
-	Options      []Option
-	Pick         *Picker
+	Error   string
+	Options []Option
+	// Pick lets the reader look for others than the options, nil when these are all.
+	Pick *Picker
+	// Type is the HTML input type, "text" when empty.
 	Type         string
 	Autocomplete string
+	Placeholder  string
+	Step         string
 	MaxLength    int
 	Rows         int
 	Required     bool
 	Autofocus    bool
 }
 
-// id is the element id of a control.
-func (c Control) id() string { return "ask-" + c.Name }
+func (c Control) id() string { return cmp.Or(c.ID, c.Name) }
 
-func (c Control) field() FieldProps {
-	return FieldProps{ID: c.id(), Label: c.Label, Hint: c.Hint, Error: c.Error}
+// Asked is the control within a Confirmation, whose ids differ from those of the page behind.
+func (c Control) Asked() Control {
+	c.ID = "ask-" + c.Name
+	return c
 }
 
-func (c Control) input() InputProps {
-	return InputProps{
-		FieldProps: c.field(), Name: c.Name, Value: c.Value, Type: c.Type, Autocomplete: c.Autocomplete,
-		MaxLength: c.MaxLength, Required: c.Required, Autofocus: c.Autofocus,
+// describedBy lists the ids of the error and the hint.
+func (c Control) describedBy() string {
+	var ids []string
+	if c.Error != "" {
+		ids = append(ids, c.id()+"-fault")
 	}
+	if c.Hint != "" {
+		ids = append(ids, c.id()+"-hint")
+	}
+	return strings.Join(ids, " ")
 }
 
 func (c Control) chosen(value string) bool { return slices.Contains(c.Values, value) }

@@ -13,7 +13,7 @@ type ListProps struct {
 	Views *NamedFilters
 	// Tabs switch between the values of one filter, Fields are the others.
 	Tabs   []Tab
-	Fields []FilterField
+	Fields []Control
 	// Hidden are the filters in force that no field shows.
 	Hidden []HiddenField
 	// Search shows the form of the filters at all times, as a search.
@@ -67,12 +67,4 @@ type LiveList struct {
 	// News says how many rows came since the first row, empty for none; NewsHref
 	// shows them.
 	News, NewsHref string
-}
-
-// FilterField is a control of the form of filters.
-type FilterField struct {
-	InputProps
-	// Options make it a list to choose from, Pick one of more than it has room for.
-	Options []Option
-	Pick    *Picker
 }

@@ -258,7 +258,7 @@ func filterBox(p ListProps) templ.Component {
 	})
 }
 
-func filterField(f FilterField) templ.Component {
+func filterField(c Control) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -279,13 +279,13 @@ func filterField(f FilterField) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if f.Options != nil {
-			templ_7745c5c3_Err = Select(SelectProps{FieldProps: f.FieldProps, Name: f.Name, Value: f.Value, Options: f.Options, Pick: f.Pick}).Render(ctx, templ_7745c5c3_Buffer)
+		if c.Options != nil {
+			templ_7745c5c3_Err = Select(c).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = Input(f.InputProps).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Input(c).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

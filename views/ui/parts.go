@@ -51,52 +51,6 @@ func splitHeaders(sentence string) []sentencePart {
 	return parts
 }
 
-// FieldProps is what every labelled control has.
-type FieldProps struct {
-	ID    string
-	Label string
-	Hint  string
-	// Error says what is wrong and how to fix it; empty when nothing is.
-	Error string
-}
-
-// describedBy lists the ids of the hint and the error.
-func (p FieldProps) describedBy() string {
-	var ids []string
-	if p.Error != "" {
-		ids = append(ids, p.ID+"-fault")
-	}
-	if p.Hint != "" {
-		ids = append(ids, p.ID+"-hint")
-	}
-	return strings.Join(ids, " ")
-}
-
-// InputProps is a one-line control.
-type InputProps struct {
-	FieldProps
-	Name  string
-	Value string
-	// Type is the HTML input type, "text" when empty.
-	Type         string
-	Autocomplete string
-	Placeholder  string
-	Step         string
-	MaxLength    int
-	Required     bool
-	Autofocus    bool
-}
-
-// SelectProps is a list to choose one value from.
-type SelectProps struct {
-	FieldProps
-	Name    string
-	Value   string
-	Options []Option
-	// Pick lets the reader look for others than the options, nil when these are all.
-	Pick *Picker
-}
-
 // SoughtSuffix ends the name of the field in which a picker's text is typed.
 const SoughtSuffix = "_q"
 
@@ -121,11 +75,11 @@ func (p Picker) Summary() string {
 }
 
 // target is the element that the answer fills: the list, or what holds the boxes to tick.
-func (p Picker) target(field FieldProps) string {
+func (p Picker) target(id string) string {
 	if p.Several {
-		return field.ID + "-offered"
+		return id + "-offered"
 	}
-	return field.ID
+	return id
 }
 
 func (p Picker) href(field string) string {
@@ -152,15 +106,6 @@ func alertRole(tone Tone) string {
 		return "alert"
 	}
 	return "status"
-}
-
-// TextareaProps is a control of several lines.
-type TextareaProps struct {
-	FieldProps
-	Name      string
-	Value     string
-	Rows      int
-	MaxLength int
 }
 
 // Tile is one number and where it leads.

@@ -105,7 +105,7 @@ func (e *Engine) PickRoute() page.Route {
 			}
 			return page.Render(ctx, http.StatusOK, ui.Ticks(ui.Control{
 				Name: field, Values: query[field], Options: options, Pick: picker,
-			}))
+			}.Asked()))
 		}
 		options, picker, err := e.Pick(ctx.Request().Context(), kind, none, text, query.Get(field))
 		if err != nil {

@@ -244,7 +244,7 @@ func (v *Values) tabs(tabs Tabs) []ui.Tab {
 
 // choices fills in what a filter's field offers, and returns what the chosen value is called.
 func (v *Values) choices(
-	ctx context.Context, filter Filter, field *ui.FilterField, props *ui.ListProps,
+	ctx context.Context, filter Filter, field *ui.Control, props *ui.ListProps,
 ) (shown string, err error) {
 	value := v.texts[filter.Name]
 	field.Options = filter.Options
@@ -283,13 +283,10 @@ func (f Filter) word(ctx context.Context, value, shown string) (string, error) {
 // furnish adds a filter's field and chip to the page.
 func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
 	value := v.texts[filter.Name]
-	field := ui.FilterField{InputProps: ui.InputProps{
-		FieldProps: ui.FieldProps{
-			ID: "filter-" + filter.Name, Label: filter.Label, Hint: filter.Hint,
-			Error: v.Wrong[filter.Name],
-		},
-		Name: filter.Name, Value: value, Placeholder: filter.Placeholder,
-	}}
+	field := ui.Control{
+		ID: "filter-" + filter.Name, Name: filter.Name, Label: filter.Label, Hint: filter.Hint,
+		Error: v.Wrong[filter.Name], Value: value, Placeholder: filter.Placeholder,
+	}
 	shown := value
 	switch filter.Kind {
 	case Text:

@@ -97,7 +97,7 @@ func secondFactorWords(roles []operator.Role) string {
 
 func retentionForm(now retention.Settings) ui.Confirmation {
 	seen := []ui.HiddenField{action.Seen(retentionWords(now))}
-	return ui.Confirmation{Action: paths.SettingsRetention, Hidden: seen, Controls: []ui.Control{
+	form := ui.Confirmation{Action: paths.SettingsRetention, Hidden: seen, Controls: []ui.Control{
 		{
 			Name: "metadata_months", Label: "Events, deliveries and attempts: months",
 			Hint: "2 to 120. Whole months go at a time.", Value: strconv.Itoa(now.Months),
@@ -116,6 +116,10 @@ func retentionForm(now retention.Settings) ui.Confirmation {
 			Value: strconv.Itoa(now.APIRequestDays),
 		},
 	}}
+	for i := range form.Controls {
+		form.Controls[i].Type, form.Controls[i].Step, form.Controls[i].Required = "number", "1", true
+	}
+	return form
 }
 
 func wholeNumber(ctx echo.Context, errs *lending.FieldErrors, name string) int {

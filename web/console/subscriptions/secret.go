@@ -95,7 +95,10 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 		Hidden: []ui.HiddenField{versionField(s)},
 		Controls: []ui.Control{
 			{Name: "secret_mode", Label: "New " + word},
-			{Name: "secret", Label: "Agreed " + word, Hint: subscriptions.SecretRule(string(s.Auth))},
+			{
+				Name: "secret", Label: "Agreed " + word, Hint: subscriptions.SecretRule(string(s.Auth)),
+				Type: "password", MaxLength: 256, Autocomplete: "off",
+			},
 		},
 	}
 	if s.Auth == sender.AuthHMAC {

@@ -153,9 +153,10 @@ func (f *Feature) transition(t transition) action.Spec {
 				Hidden: []ui.HiddenField{versionField(current)},
 			}
 			if t.danger {
-				fields.Controls = []ui.Control{
-					{Name: "confirm", Label: "Type " + called + " to confirm"},
-				}
+				fields.Controls = []ui.Control{{
+					Name: "confirm", Label: "Type " + called + " to confirm", Autocomplete: "off",
+					Autofocus: true,
+				}}
 			}
 			return action.Form{
 				Place: under(current, t.title), Fields: fields,
