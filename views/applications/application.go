@@ -102,14 +102,6 @@ func outcomeWords(of delivery.EventOutcome) string {
 	return ui.Plural(of.Total(), "delivery", "deliveries") + ": " + strings.Join(parts, ", ")
 }
 
-// outcomeClass marks the sum of an event that somebody has to look at.
-func outcomeClass(of delivery.EventOutcome) string {
-	if of.Failed > 0 {
-		return "fault-word"
-	}
-	return "soft"
-}
-
 // triedWords sum up a delivery's attempts: "2 attempts, HTTP 503".
 func triedWords(tried delivery.Tried) string {
 	if tried.AttemptCount == 0 {
@@ -121,10 +113,8 @@ func triedWords(tried delivery.Tried) string {
 
 // SourceWord says who created an application.
 func SourceWord(source lending.Source) string {
-	if source == lending.SourceConsole {
-		return "An operator, in the console"
-	}
-	return "The partner, through the API"
+	return ui.If(source == lending.SourceConsole, "An operator, in the console",
+		"The partner, through the API")
 }
 
 // DocumentWord says where the loan documents stand.
@@ -152,14 +142,6 @@ func loanState(open loan.Loan) string {
 		return "No draw while the application is not Approved"
 	}
 	return "The next draw may be requested"
-}
-
-// balanceNote says what the balance of a loan is.
-func balanceNote(open loan.Loan) string {
-	if open.Status.IsFinal() {
-		return "never drawn"
-	}
-	return "left to draw"
 }
 
 // evidenceWords says what was given with a step of a draw's money, empty for nothing.
@@ -222,10 +204,8 @@ func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps
 
 // through names the merchant of an application, and its partner where that has another name.
 func through(s application.Summary) string {
-	if s.MerchantName == s.PartnerName {
-		return s.MerchantName
-	}
-	return s.MerchantName + " of " + s.PartnerName
+	return ui.If(s.MerchantName == s.PartnerName, s.MerchantName,
+		s.MerchantName+" of "+s.PartnerName)
 }
 
 func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.Offer] {

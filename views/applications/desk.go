@@ -2,7 +2,6 @@ package applications
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"drawbridge/internal/lending"
@@ -39,5 +38,3 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 		},
 	}
 }
-
-func toWord(to lending.FundingStatus) string { return strings.ToLower(DrawWord(to)) }

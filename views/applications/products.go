@@ -52,11 +52,3 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 func shares(p catalog.Product) string {
 	return strings.ReplaceAll(p.Schedule.String(), ",", " / ") + "\u00a0%"
 }
-
-// offerLabel is what puts a product on offer, or takes it off.
-func offerLabel(p catalog.Product) string {
-	if p.Active {
-		return "Stop offering"
-	}
-	return "Offer"
-}

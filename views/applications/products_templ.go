@@ -240,7 +240,7 @@ func productSwitchCell(p catalog.Product) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.SmallConfirmationLink(paths.To(paths.ProductActive, p.UID), offerLabel(p), p.Code).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.SmallConfirmationLink(paths.To(paths.ProductActive, p.UID), ui.If(p.Active, "Stop offering", "Offer"), p.Code).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -116,21 +116,6 @@ type Draft struct {
 	Error string
 }
 
-// sendNote and skipNote go with the numbers of what is sent and what is not.
-func (p Draft) sendNote() string {
-	if p.Total == 1 {
-		return "new delivery, exactly"
-	}
-	return "new deliveries, exactly"
-}
-
-func (p Draft) skipNote() string {
-	if len(p.Skipped) == 0 {
-		return "nothing that was chosen"
-	}
-	return "see why below"
-}
-
 // reasons are those for leaving out, the most frequent first.
 func (p Draft) reasons() []bulk.SkipReason {
 	return slices.SortedFunc(maps.Keys(p.Skipped), func(a, b bulk.SkipReason) int {

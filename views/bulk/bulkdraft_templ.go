@@ -156,19 +156,19 @@ func PlanOf(p Draft) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "send", Label: "To send", Value: ui.Number(p.Total), Tone: ui.Calm, Note: p.sendNote()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "send", Label: "To send", Value: ui.Number(p.Total), Tone: ui.Calm, Note: ui.If(p.Total == 1, "new delivery, exactly", "new deliveries, exactly")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "ban", Label: "Left out", Value: ui.Number(p.Skips()), Tone: ui.Mute, Note: p.skipNote()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "ban", Label: "Left out", Value: ui.Number(p.Skips()), Tone: ui.Mute, Note: ui.If(len(p.Skipped) == 0, "nothing that was chosen", "see why below")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "webhook", Label: "Endpoints", Value: ui.Number(len(p.Targets)), Tone: ui.Mute, Note: p.paceNote()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "webhook", Label: "Endpoints", Value: ui.Number(len(p.Targets)), Tone: ui.Mute, Note: "at most " + ui.Number(p.Options.Pace) + " a second each"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "clock", Label: "Sending takes", Value: p.takes(), Tone: ui.Mute, Note: p.takesNote()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TileLink(ui.Tile{Icon: "clock", Label: "Sending takes", Value: p.takes(), Tone: ui.Mute, Note: ui.If(p.Total == 0, "nothing is sent", "at least")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

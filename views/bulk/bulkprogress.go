@@ -62,11 +62,6 @@ func (p Progress) remaining() string {
 // manyFailed is from how many failures on it is said that nothing arrives.
 const manyFailed = 5
 
-// allFail tells that it would be better to stop for now.
-func (p Progress) allFail() bool {
-	return p.State == bulk.StateRunning && p.Counts.Delivered == 0 && p.Counts.Failed >= manyFailed
-}
-
 // itemHref leads to the new delivery, or what there is of it.
 func itemHref(i bulk.Item) string {
 	switch {

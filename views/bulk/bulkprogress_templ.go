@@ -395,7 +395,7 @@ func ProgressRegion(p Progress) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.allFail() {
+			if p.State == bulk.StateRunning && p.Counts.Delivered == 0 && p.Counts.Failed >= manyFailed {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p class=\"risk\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

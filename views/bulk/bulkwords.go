@@ -99,10 +99,8 @@ func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	}
 	const layout = "2006-01-02 15:04:05 MST"
 	zone := ui.ZoneOf(ctx)
-	made := "created "
-	if scope.Kind == bulk.KindReplay || scope.ByEvent {
-		made = "occurred " // the event, that is
-	}
+	made := ui.If(scope.Kind == bulk.KindReplay || scope.ByEvent, // the event, that is
+		"occurred ", "created ")
 	if !from.IsZero() {
 		words = append(words, made+"from "+from.In(zone).Format(layout))
 		made = ""
@@ -183,22 +181,8 @@ func (p Draft) consequence() string {
 
 // takes is how long sending lasts.
 func (p Draft) takes() string {
-	if p.Total == 0 {
-		return "–"
-	}
-	return ui.Duration(max(p.Takes(p.Options.Pace), time.Second).Round(time.Second))
-}
-
-// takesNote qualifies how long sending lasts.
-func (p Draft) takesNote() string {
-	if p.Total == 0 {
-		return "nothing is sent"
-	}
-	return "at least"
-}
-
-func (p Draft) paceNote() string {
-	return "at most " + ui.Number(p.Options.Pace) + " a second each"
+	return ui.If(p.Total == 0, "–",
+		ui.Duration(max(p.Takes(p.Options.Pace), time.Second).Round(time.Second)))
 }
 
 // nothing explains an empty plan.

@@ -65,10 +65,7 @@ func (p Failures) since() time.Time {
 
 // Failures up to the most that are counted.
 func countWord(count int) string {
-	if count >= MaxFailures {
-		return ui.Number(MaxFailures) + "+"
-	}
-	return ui.Number(count)
+	return ui.If(count >= MaxFailures, ui.Number(MaxFailures)+"+", ui.Number(count))
 }
 
 // query is the filter of the page in the list of deliveries.

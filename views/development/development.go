@@ -10,7 +10,6 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/receiver"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -61,16 +60,7 @@ func (p ReceiverProps) partnerOptions() []ui.Option {
 	return options
 }
 
-func tone(good bool) ui.Tone {
-	if good {
-		return ui.Good
-	}
-	return ui.Bad
-}
-
-func mailHref(m email.Email) string {
-	return paths.Where(paths.Mailbox, "mail", m.EmailUID.String())
-}
+func tone(good bool) ui.Tone { return ui.If(good, ui.Good, ui.Bad) }
 
 func mailTable(rows []email.Email, open uuid.UUID) ui.TableProps[email.Email] {
 	return ui.TableProps[email.Email]{

@@ -46,10 +46,7 @@ func Title(e email.Email) string {
 
 // recipient joins name and address.
 func recipient(e email.Email) string {
-	if e.ToName == "" {
-		return e.ToAddress
-	}
-	return e.ToName + " <" + e.ToAddress + ">"
+	return ui.If(e.ToName == "", e.ToAddress, e.ToName+" <"+e.ToAddress+">")
 }
 
 // Table lists e-mails, which can be selected.

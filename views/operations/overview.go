@@ -85,8 +85,5 @@ const MaxCount = 10_000
 
 // UpTo writes a count that goes up to ten thousand.
 func UpTo(count int) string {
-	if count >= MaxCount {
-		return ui.Number(MaxCount) + "+"
-	}
-	return ui.Number(count)
+	return ui.If(count >= MaxCount, ui.Number(MaxCount)+"+", ui.Number(count))
 }

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -180,11 +179,6 @@ func choreTable(rows []processes.Chore) ui.TableProps[processes.Chore] {
 var migrationWords = map[string]string{
 	"river": "Schema of the job queue", "lists": "Saved views and indexes of the lists",
 	"filters": "Indexes of the lists' filters",
-}
-
-// unmigrated tells that a step is missing.
-func unmigrated(steps []migrations.Step) bool {
-	return slices.ContainsFunc(steps, func(s migrations.Step) bool { return !s.Applied })
 }
 
 func migrationTable(rows []migrations.Step) ui.TableProps[migrations.Step] {

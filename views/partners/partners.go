@@ -45,19 +45,9 @@ func (c Client) chip() ui.ChipProps {
 	return ui.ChipProps{Icon: "circle-check", Word: "Active", Tone: ui.Good}
 }
 
-func (c Client) kind() string {
-	if c.Group {
-		return "group"
-	}
-	return "plain"
-}
-
 // secretEnd shows the end of a secret.
 func secretEnd(hint string) string {
-	if hint == "" {
-		return "last characters not recorded"
-	}
-	return "ends in " + hint
+	return ui.If(hint == "", "last characters not recorded", "ends in "+hint)
 }
 
 // PartnerDetail is a partner with what belongs to it.
@@ -245,10 +235,7 @@ func scopesOf(c partner.Client) string { return strings.Join(texts(c.Scopes), ",
 
 // networksOf lists where one of the lender's systems may call from.
 func networksOf(c partner.Client) string {
-	if len(c.From) == 0 {
-		return "anywhere"
-	}
-	return strings.Join(texts(c.From), ", ")
+	return ui.If(len(c.From) == 0, "anywhere", strings.Join(texts(c.From), ", "))
 }
 
 func texts[T any](values []T) []string {

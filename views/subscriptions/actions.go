@@ -9,9 +9,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// wrongFields lists the wrong fields of a form whose fields have their names as ids.
-func wrongFields(form ui.Confirmation) []ui.FieldError { return form.Wrong("#") }
-
 // headerID is the element id of a control that is named like "headers[2].value".
 func headerID(name string) string {
 	return strings.NewReplacer("headers[", "header-", "].value", "").Replace(name)

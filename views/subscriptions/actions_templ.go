@@ -580,7 +580,7 @@ func Rotate(form ui.Confirmation, s subscription.Subscription, partner string) t
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.FormErrors(wrongFields(form)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.FormErrors(form.Wrong("#")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

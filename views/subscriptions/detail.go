@@ -135,10 +135,7 @@ func versionTable(
 
 // change says what a version changed, and why.
 func change(v subscription.Version) string {
-	if v.Reason == "" {
-		return v.Change
-	}
-	return v.Change + " (" + v.Reason + ")"
+	return ui.If(v.Reason == "", v.Change, v.Change+" ("+v.Reason+")")
 }
 
 func versionOptions(versions []subscription.Version) []ui.Option {
@@ -152,10 +149,8 @@ func versionOptions(versions []subscription.Version) []ui.Option {
 
 // rate words the pace.
 func rate(perSecond int) string {
-	if perSecond == 0 {
-		return "No limit"
-	}
-	return "At most " + ui.Plural(perSecond, "request", "requests") + " a second"
+	return ui.If(perSecond == 0, "No limit",
+		"At most "+ui.Plural(perSecond, "request", "requests")+" a second")
 }
 
 // meanings say when each kind is sent and what it is good for.

@@ -150,10 +150,7 @@ func (f Form) IsNew() bool { return f.UID == "" }
 
 // action is where the form is sent.
 func (f Form) action() string {
-	if f.IsNew() {
-		return paths.SubscriptionNew
-	}
-	return paths.To(paths.SubscriptionEdit, f.UID)
+	return ui.If(f.IsNew(), paths.SubscriptionNew, paths.To(paths.SubscriptionEdit, f.UID))
 }
 
 // field is a control of the form with what is wrong.
@@ -192,19 +189,12 @@ func authChoices() []ui.AuthChoice {
 }
 
 // SecretWord is what the scheme's secret is called.
-func SecretWord(auth string) string {
-	if auth == "bearer" {
-		return "token"
-	}
-	return "signing secret"
-}
+func SecretWord(auth string) string { return ui.If(auth == "bearer", "token", "signing secret") }
 
 // SecretRule tells what a secret that is given by hand may be.
 func SecretRule(auth string) string {
-	if auth == "bearer" {
-		return "16 to 256 visible ASCII characters without spaces."
-	}
-	return "16 to 256 bytes of text."
+	return ui.If(auth == "bearer", "16 to 256 visible ASCII characters without spaces.",
+		"16 to 256 bytes of text.")
 }
 
 // eventOptions are the kinds a test can have.

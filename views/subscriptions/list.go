@@ -43,13 +43,6 @@ type Listed struct {
 	Health health.Health
 }
 
-func (r Listed) merchants() string {
-	if r.Merchants == 0 {
-		return "all merchants"
-	}
-	return ui.Plural(r.Merchants, "merchant", "merchants")
-}
-
 // Table lists subscriptions.
 func Table(rows []Listed) ui.TableProps[Listed] {
 	return ui.TableProps[Listed]{
@@ -104,10 +97,7 @@ func sparkline(h health.Health) ui.SparklineProps {
 
 // successWords say how many attempts there were, and how many of them succeeded.
 func successWords(h health.Health) string {
-	if h.Attempts == 0 {
-		return successRate(h)
-	}
-	return successRate(h) + " of " + ui.Number(h.Attempts)
+	return ui.If(h.Attempts == 0, successRate(h), successRate(h)+" of "+ui.Number(h.Attempts))
 }
 
 // called is the name of a subscription in its row, or where it leads.

@@ -62,14 +62,6 @@ const (
 	ControlHeading ControlKind = "heading"
 )
 
-// reasonHint says what becomes of a reason.
-func (f Confirmation) reasonHint() string {
-	if f.MustReason {
-		return "Kept in the audit log beside your name."
-	}
-	return "Optional. Kept in the audit log beside your name."
-}
-
 // Control is a field of a form.
 type Control struct {
 	Kind              ControlKind
@@ -132,11 +124,3 @@ func (f Confirmation) Wrong(before string) []FieldError {
 }
 
 func (f Confirmation) errs() []FieldError { return f.Wrong("#ask-") }
-
-// submitClass is the look of the button that sends the form.
-func (f Confirmation) submitClass() string {
-	if f.Danger {
-		return "button button-danger"
-	}
-	return "button button-main"
-}

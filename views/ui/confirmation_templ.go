@@ -308,7 +308,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 		}
 		if !form.NoReason {
 			templ_7745c5c3_Err = Input(Control{
-				ID: "ask-reason", Name: "reason", Label: "Reason", Hint: form.reasonHint(), Value: form.Reason,
+				ID: "ask-reason", Name: "reason", Label: "Reason", Hint: If(form.MustReason, "", "Optional. ") + "Kept in the audit log beside your name.", Value: form.Reason,
 				MaxLength: 500, Autocomplete: "off", Required: form.MustReason,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -375,7 +375,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		var templ_7745c5c3_Var16 = []any{form.submitClass()}
+		var templ_7745c5c3_Var16 = []any{"button", templ.KV("button-danger", form.Danger), templ.KV("button-main", !form.Danger)}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var16...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -400,7 +400,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 		var templ_7745c5c3_Var18 string
 		templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(form.Submit)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/confirmation.templ`, Line: 71, Col: 67}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/confirmation.templ`, Line: 71, Col: 136}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 		if templ_7745c5c3_Err != nil {

@@ -217,10 +217,7 @@ func NavigationFor(role string) []NavGroup {
 
 // pageTitle joins the page's and the product's name.
 func pageTitle(title string) string {
-	if title == "" {
-		return "Drawbridge"
-	}
-	return title + " · Drawbridge"
+	return If(title == "", "Drawbridge", title+" · Drawbridge")
 }
 
 // htmxConfig keeps htmx inside the content security policy, and keeps what the

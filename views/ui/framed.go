@@ -49,9 +49,4 @@ func May(ctx context.Context, pattern string) bool {
 func MaySend(ctx context.Context, pattern string) bool { return May(ctx, "POST "+pattern) }
 
 // IfMay is a path without parameters for a reader who reaches it, empty for others.
-func IfMay(ctx context.Context, path string) string {
-	if May(ctx, path) {
-		return path
-	}
-	return ""
-}
+func IfMay(ctx context.Context, path string) string { return If(May(ctx, path), path, "") }

@@ -29,18 +29,12 @@ func Amount(ctx context.Context, money lending.Money) string {
 
 // InCurrency is Amount where no context tells the currency.
 func InCurrency(code string, money lending.Money) string {
-	if code == "" {
-		return Figure(money)
-	}
-	return code + "\u00a0" + Figure(money)
+	return If(code == "", Figure(money), code+"\u00a0"+Figure(money))
 }
 
 // AmountHint says below a field how an amount is typed, and in which currency.
 func AmountHint(code string) string {
-	if code == "" {
-		return "For example 12500.00."
-	}
-	return "In " + code + ", for example 12500.00."
+	return If(code == "", "For example 12500.00.", "In "+code+", for example 12500.00.")
 }
 
 // Figure writes money with its thousands grouped: 12,345.00.

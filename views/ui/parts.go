@@ -74,14 +74,6 @@ func (p Picker) Summary() string {
 	return Number(p.Shown) + " of " + Number(p.Total) + ": type a part of the name"
 }
 
-// target is the element that the answer fills: the list, or what holds the boxes to tick.
-func (p Picker) target(id string) string {
-	if p.Several {
-		return id + "-offered"
-	}
-	return id
-}
-
 func (p Picker) href(field string) string {
 	query := url.Values{"field": {field}}
 	if p.None != "" {
@@ -98,14 +90,6 @@ func (p Picker) href(field string) string {
 type Option struct {
 	Value string
 	Label string
-}
-
-// alertRole announces errors at once and leaves the rest to be read in turn.
-func alertRole(tone Tone) string {
-	if tone == Bad {
-		return "alert"
-	}
-	return "status"
 }
 
 // Tile is one number and where it leads.

@@ -145,10 +145,7 @@ type EmailFrame struct {
 }
 
 func (f EmailFrame) class() string {
-	if f.Scheme == "" {
-		return "mail-frame"
-	}
-	return "mail-frame mail-frame-" + f.Scheme
+	return If(f.Scheme == "", "mail-frame", "mail-frame mail-frame-"+f.Scheme)
 }
 
 var emailWords = map[email.Kind]string{

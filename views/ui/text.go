@@ -137,20 +137,22 @@ func Number(n int) string {
 	return digits
 }
 
+// If is the one or the other, by a condition.
+func If[T any](condition bool, then, otherwise T) T {
+	if condition {
+		return then
+	}
+	return otherwise
+}
+
 // Plural joins a count and its noun.
 func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Number(n) + " " + many
+	return If(n == 1, "1 "+one, Number(n)+" "+many)
 }
 
 // ByteSize writes a size: 812 B, 1.4 KiB.
 func ByteSize(n int) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/1024)
+	return If(n < 1024, fmt.Sprintf("%d B", n), fmt.Sprintf("%.1f KiB", float64(n)/1024))
 }
 
 // HTTPStatus writes a status with its reason: 503 Service Unavailable.

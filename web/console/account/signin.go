@@ -145,10 +145,7 @@ func (f *Feature) checkCode(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	factor := "app"
-	if recovered {
-		factor = "recovery code"
-	}
+	factor := ui.If(recovered, "recovery code", "app")
 	how := map[string]any{"by": visit.Method, "second_factor": factor}
 	if err := f.begin(ctx, user, visit, how); err != nil {
 		return err

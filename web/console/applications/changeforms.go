@@ -200,10 +200,7 @@ func (c changing) confirmTaskStatus() (changeForm, error) {
 		}
 		return changeForm{}, err
 	}
-	verb := "Complete"
-	if to == lending.TaskCancelled {
-		verb = "Cancel"
-	}
+	verb := ui.If(to == lending.TaskCancelled, "Cancel", "Complete")
 	short, event := task.Title, c.tells(lending.EventTaskUpdated)
 	if runes := []rune(short); len(runes) > 40 { // which is what fits on a button
 		short = string(runes[:39]) + "…"

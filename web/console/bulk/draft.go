@@ -103,10 +103,7 @@ func described(options resend.Options, targets []resend.Target) string {
 		{options.SkipNewer, "those with a newer delivered event"},
 		{options.SkipDelivered, "what was delivered already"},
 	} {
-		verb := "with "
-		if option.on {
-			verb = "without "
-		}
+		verb := ui.If(option.on, "without ", "with ")
 		words = append(words, verb+option.what)
 	}
 	for _, target := range targets {

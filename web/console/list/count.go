@@ -28,10 +28,7 @@ type total struct {
 
 // in words the total: "1 loan", "1,204 loans", "10,000+ loans".
 func (t total) in(one, many string) string {
-	if t.more {
-		return ui.Number(t.count) + "+ " + many
-	}
-	return ui.Plural(t.count, one, many)
+	return ui.If(t.more, ui.Number(t.count)+"+ "+many, ui.Plural(t.count, one, many))
 }
 
 // counting is a count under way. It ends by itself, also when nobody asks for it.

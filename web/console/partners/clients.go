@@ -112,10 +112,8 @@ func clientPlace(client partner.Client, owner partner.Partner) page.Place {
 
 // clientPath is where a client is shown.
 func clientPath(client partner.Client) string {
-	if client.IsLender() {
-		return paths.To(paths.LenderClient, client.ID)
-	}
-	return paths.To(paths.Client, client.ID)
+	return ui.If(client.IsLender(), paths.To(paths.LenderClient, client.ID),
+		paths.To(paths.Client, client.ID))
 }
 
 // newClient issues credentials and shows the secret, this once.
@@ -249,10 +247,7 @@ func (f *Feature) showSecret(
 
 // userOf is who uses a client.
 func userOf(client partner.Client, owner partner.Partner) string {
-	if client.IsLender() {
-		return client.Name
-	}
-	return owner.Name
+	return ui.If(client.IsLender(), client.Name, owner.Name)
 }
 
 // clientForm is the form of a change, at a path of its own, of a client.
