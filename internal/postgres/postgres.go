@@ -270,9 +270,11 @@ func (db *DB) tryTx(ctx context.Context, use func(tx *Tx) error) (err error) {
 	if err := use(tx); err != nil {
 		return err
 	}
-	if err := inner.Commit(); IsUnavailable(err) {
+	err = inner.Commit()
+	switch {
+	case IsUnavailable(err) && !hasState(err, stateSerialization, stateDeadlock):
 		return fmt.Errorf("it may have taken effect, look before it is repeated: committing: %w", err)
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("committing: %w", err)
 	}
 	for _, then := range tx.after {
