@@ -16,6 +16,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 )
 
 // soon is far more than anything here may take, and far less than for ever.
@@ -86,28 +87,30 @@ func TestCancelledWithoutTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+	asleep := func(want int) func() bool {
+		return func() bool {
+			return pgtest.Value[int](t, db, `
+				SELECT count(*) FROM pg_stat_activity
+				 WHERE datname = current_database() AND wait_event = 'PgSleep'`) == want
+		}
+	}
 	for name, args := range map[string][]any{"plain": nil, "prepared": {600}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		text := `SELECT pg_sleep(600)`
 		if args != nil {
 			text = `SELECT pg_sleep($1)`
 		}
-		if _, err := db.ExecContext(ctx, text, args...); err == nil {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := db.ExecContext(ctx, text, args...)
+			ended <- err
+		}()
+		waittest.Until(t, name+" sleeps", asleep(1))
+		cancel()
+		if err := <-ended; err == nil {
 			t.Errorf("%s: it slept to the end", name)
 		}
-		cancel()
-	}
-	deadline := time.Now().Add(soon)
-	for running := 1; running > 0; {
-		err := db.GetContext(t.Context(), &running, `
-			SELECT count(*) FROM pg_stat_activity
-			 WHERE datname = current_database() AND wait_event = 'PgSleep'`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if running > 0 && time.Now().After(deadline) {
-			t.Fatalf("%d statements that nobody waits for go on", running)
-		}
+		waittest.Until(t, name+" goes on no more", asleep(0))
 	}
 }
 
