@@ -349,6 +349,13 @@ func TestSweep(t *testing.T) {
 		if err := held[process.UID].Free(); err != nil {
 			t.Fatal(err)
 		}
+		waittest.Until(t, "the server has freed the lock", func() bool {
+			return pgtest.Value[bool](t, w.DB, `
+				SELECT NOT EXISTS (
+					SELECT FROM pg_locks
+					 WHERE locktype = 'advisory'
+					   AND classid::bigint << 32 | objid::bigint = $1)`, lockKey(process.UID))
+		})
 	}
 	sweep := func(times int) (rescued int64) {
 		t.Helper()
