@@ -137,7 +137,8 @@ func TestAFirstStartIsToldWhatIsWrong(t *testing.T) {
 func TestAStartNamesTheDatabaseThatItCannotUse(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
-	const refused = "127.0.0.1:1"                   // below those that are given away, and nobody serves it
+	// Below those that are given away, and nobody serves it.
+	const refused = "127.0.0.1:1"
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	if err != nil {
 		t.Fatal(err)
