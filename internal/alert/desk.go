@@ -196,9 +196,7 @@ func subjectsOf(found []desked) []string {
 // openDesk opens items or brings them up to date, and returns those that are new. What a person
 // closed stays closed until more is added to it, be it that it grows or that something is newer,
 // and what was added may be done again before the rest is.
-func openDesk(
-	ctx context.Context, tx *postgres.Tx, kind Kind, found []desked,
-) ([]desked, error) {
+func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) ([]desked, error) {
 	type closedItem struct {
 		Subject string    `db:"subject"`
 		At      time.Time `db:"closed_at"`

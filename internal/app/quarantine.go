@@ -109,9 +109,7 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 
 // follow asks again and again until what the database is found to be is the end; false when ctx
 // ends before.
-func (s *Services) follow(
-	ctx context.Context, found standing, isEnd func(standing) bool,
-) bool {
+func (s *Services) follow(ctx context.Context, found standing, isEnd func(standing) bool) bool {
 	for !isEnd(found) {
 		if !postgres.Pause(ctx, quarantinePoll) {
 			return false

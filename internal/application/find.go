@@ -64,9 +64,7 @@ func pageOf(
 }
 
 // loadInOrder loads applications in the order of their uids as given.
-func loadInOrder(
-	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
-) ([]Application, error) {
+func loadInOrder(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]Application, error) {
 	loaded, err := loadAll(ctx, tx, Caller{}, uids, ``)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,7 @@ import (
 
 // lock locks an application and loads it with its offers. Error: NOT_FOUND,
 // also for an application of another merchant.
-func lock(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
-) (Application, error) {
+func lock(ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID) (Application, error) {
 	return load(ctx, tx, caller, uid, lockRows)
 }
 
@@ -143,9 +141,7 @@ func loadOffers(
 }
 
 // saveOffers inserts offers or overwrites what may change of them.
-func saveOffers(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offers []lending.Offer,
-) error {
+func saveOffers(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offers []lending.Offer) error {
 	column := func(value func(lending.Offer) string) pq.StringArray {
 		texts := make(pq.StringArray, 0, len(offers))
 		for _, offer := range offers {

@@ -77,9 +77,7 @@ func (s *Service) WholeIn(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (
 }
 
 // wholes loads applications that are known to exist, in the order given.
-func (s *Service) wholes(
-	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
-) ([]Whole, error) {
+func (s *Service) wholes(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]Whole, error) {
 	apps, err := loadInOrder(ctx, tx, uids)
 	if err != nil {
 		return nil, err

@@ -70,9 +70,7 @@ var kinds = map[string]kind{
 // extension of its name says, else the problem, worded to follow "the file X".
 // The check tells types apart; it does not judge whether a document is undamaged.
 // Of a partial content only the name is checked.
-func identify(
-	name string, content *io.SectionReader, partial bool,
-) (contentType, problem string) {
+func identify(name string, content *io.SectionReader, partial bool) (contentType, problem string) {
 	expected, known := kinds[strings.ToLower(path.Ext(name))]
 	switch {
 	case !known:

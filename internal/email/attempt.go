@@ -40,9 +40,7 @@ func (a Attempt) Duration() time.Duration {
 	return a.FinishedAt.Sub(a.StartedAt)
 }
 
-func listAttempts(
-	ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID,
-) ([]Attempt, error) {
+func listAttempts(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) ([]Attempt, error) {
 	var rows []Attempt
 	err := sqlx.SelectContext(ctx, db, &rows, `
 		SELECT number,

@@ -12,9 +12,7 @@ import (
 const reasonRestored = "the database was restored from a backup; it may have been sent before"
 
 // CountQueued counts the mails made until a time that wait to be sent.
-func (s *Service) CountQueued(
-	ctx context.Context, db *postgres.DB, until time.Time,
-) (int, error) {
+func (s *Service) CountQueued(ctx context.Context, db *postgres.DB, until time.Time) (int, error) {
 	var count int
 	err := db.GetContext(ctx, &count,
 		`SELECT count(*) FROM emails WHERE state = 'queued' AND created_at <= $1`, until)
@@ -27,9 +25,7 @@ func (s *Service) CountQueued(
 // GiveUpQueued marks every mail made until a time that waits to be sent as not
 // sent, and returns how many those were. It is for a database that was restored,
 // while no worker runs. Each can be sent again by hand.
-func (s *Service) GiveUpQueued(
-	ctx context.Context, tx *postgres.Tx, until time.Time,
-) (int, error) {
+func (s *Service) GiveUpQueued(ctx context.Context, tx *postgres.Tx, until time.Time) (int, error) {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE email_attempts a
 		   SET outcome = CASE WHEN a.handed_over_at IS NULL THEN 'interrupted' ELSE 'unknown' END,

@@ -70,9 +70,7 @@ func LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
 	return readSettings(ctx, tx, ` FOR UPDATE`)
 }
 
-func readSettings(
-	ctx context.Context, db sqlx.QueryerContext, locking string,
-) (Settings, error) {
+func readSettings(ctx context.Context, db sqlx.QueryerContext, locking string) (Settings, error) {
 	var settings Settings
 	err := sqlx.GetContext(ctx, db, &settings, `
 		SELECT lender_name,
@@ -89,9 +87,7 @@ func readSettings(
 
 // SaveSettings replaces the settings; mails that were rendered before keep
 // their looks. It returns the errors of Validate.
-func SaveSettings(
-	ctx context.Context, tx *postgres.Tx, settings Settings, actor string,
-) error {
+func SaveSettings(ctx context.Context, tx *postgres.Tx, settings Settings, actor string) error {
 	settings.PrimaryColor = strings.ToLower(settings.PrimaryColor)
 	settings.AccentColor = strings.ToLower(settings.AccentColor)
 	if err := settings.Validate(); err != nil {

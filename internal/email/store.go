@@ -138,9 +138,7 @@ func LockResends(ctx context.Context, tx *postgres.Tx, uids ...uuid.UUID) (int, 
 
 // lockResendable locks mails that FindResendable found, and returns those that somebody else did
 // not send again, nor retention empty, meanwhile.
-func lockResendable(
-	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
-) ([]uuid.UUID, error) {
+func lockResendable(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]uuid.UUID, error) {
 	if err := lockOriginals(ctx, tx, uids); err != nil {
 		return nil, err
 	}
@@ -227,9 +225,7 @@ type recipient struct {
 
 // alertRecipients leaves out addresses that no mail can be sent to, so that one
 // of them does not undo the change that the alert is about.
-func alertRecipients(
-	ctx context.Context, tx *postgres.Tx, also []string,
-) ([]recipient, error) {
+func alertRecipients(ctx context.Context, tx *postgres.Tx, also []string) ([]recipient, error) {
 	var all []recipient
 	err := tx.SelectContext(ctx, &all, `
 		SELECT '' AS name, unnest(alert_to) AS address

@@ -333,9 +333,7 @@ func (m *MailSender) RequeueOrphans(
 }
 
 // requeue adds the job that a waiting mail went without.
-func (m *MailSender) requeue(
-	ctx context.Context, tx *postgres.Tx, one waiting, probe bool,
-) error {
+func (m *MailSender) requeue(ctx context.Context, tx *postgres.Tx, one waiting, probe bool) error {
 	job := SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe}
 	return enqueue(ctx, tx, m.Jobs, job, one.NextAttemptAt)
 }

@@ -37,9 +37,7 @@ func (s *Service) Open(
 
 // Find returns the loan of an application whose lock the caller holds, nil
 // while there is none.
-func (s *Service) Find(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-) (*lending.Loan, error) {
+func (s *Service) Find(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (*lending.Loan, error) {
 	loan, err := find(ctx, tx, uid)
 	return loan.values(), err
 }

@@ -80,9 +80,7 @@ type Identity struct {
 
 // Start returns the address at the provider and the ticket that must come back.
 // With again the provider asks for the password even of who is signed in there.
-func (p *Provider) Start(
-	ctx context.Context, again bool, now time.Time,
-) (string, Ticket, error) {
+func (p *Provider) Start(ctx context.Context, again bool, now time.Time) (string, Ticket, error) {
 	exchange, err := p.exchange(ctx)
 	if err != nil {
 		return "", Ticket{}, err

@@ -349,9 +349,7 @@ func rolesOf(names []string) []Role {
 // Require sets the roles whose users must have a second factor.
 // Those who lack one set it up before they see anything else, which holds for
 // open sessions too. It returns the roles as they were. Error: VALIDATION_ERROR.
-func (f SecondFactors) Require(
-	ctx context.Context, tx *postgres.Tx, roles []Role,
-) ([]Role, error) {
+func (f SecondFactors) Require(ctx context.Context, tx *postgres.Tx, roles []Role) ([]Role, error) {
 	names := make(pq.StringArray, len(roles))
 	for i, role := range roles {
 		if !role.Allows(RoleSupport) {

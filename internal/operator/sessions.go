@@ -279,9 +279,7 @@ func holdSession(ctx context.Context, tx *postgres.Tx, session uuid.UUID) error 
 
 // EndSession signs a user out of one session. Error: NOT_FOUND, also for a
 // session of somebody else.
-func (s *Service) EndSession(
-	ctx context.Context, tx *postgres.Tx, user, session uuid.UUID,
-) error {
+func (s *Service) EndSession(ctx context.Context, tx *postgres.Tx, user, session uuid.UUID) error {
 	count, err := postgres.Affected(tx.ExecContext(ctx,
 		`DELETE FROM user_sessions WHERE user_uid = $1 AND session_uid = $2`, user, session))
 	if err != nil {

@@ -54,9 +54,7 @@ func (v Visitor) keys(what, email string) (account, address string) {
 // Errors: RATE_LIMITED after too many wrong ones for the account or from the
 // network address, UNAUTHORIZED alike for an unknown user, a disabled one and
 // a wrong password, UNAVAILABLE while too many passwords are being checked.
-func (s *Service) SignIn(
-	ctx context.Context, email, password string, from Visitor,
-) (User, error) {
+func (s *Service) SignIn(ctx context.Context, email, password string, from Visitor) (User, error) {
 	email = normalEmail(email)
 	if len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsRune(email, 0) {
 		email = "" // nobody's, and checked like any other

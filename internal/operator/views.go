@@ -28,9 +28,7 @@ type SavedView struct {
 }
 
 // List lists what a user saved for one list, by name.
-func (v SavedViews) List(
-	ctx context.Context, user uuid.UUID, path string,
-) ([]SavedView, error) {
+func (v SavedViews) List(ctx context.Context, user uuid.UUID, path string) ([]SavedView, error) {
 	var saved []SavedView
 	err := v.DB.SelectContext(ctx, &saved, `
 		SELECT view_uid,
@@ -49,9 +47,7 @@ func (v SavedViews) List(
 
 // Save keeps a view; one of the same name for the same list is replaced.
 // Error: VALIDATION_ERROR for the name, the filter or too many of them.
-func (SavedViews) Save(
-	ctx context.Context, tx *postgres.Tx, user uuid.UUID, view SavedView,
-) error {
+func (SavedViews) Save(ctx context.Context, tx *postgres.Tx, user uuid.UUID, view SavedView) error {
 	view.Name = strings.TrimSpace(view.Name)
 	if length := utf8.RuneCountInString(view.Name); length < 1 || length > 60 ||
 		!utf8.ValidString(view.Name) || strings.ContainsRune(view.Name, 0) {
@@ -79,9 +75,7 @@ func (SavedViews) Save(
 }
 
 // Delete forgets a view of the user's own. Error: NOT_FOUND.
-func (SavedViews) Delete(
-	ctx context.Context, tx *postgres.Tx, user, view uuid.UUID,
-) error {
+func (SavedViews) Delete(ctx context.Context, tx *postgres.Tx, user, view uuid.UUID) error {
 	count, err := postgres.Affected(tx.ExecContext(ctx,
 		`DELETE FROM saved_views WHERE view_uid = $1 AND user_uid = $2`, view, user))
 	if err != nil {

@@ -194,9 +194,7 @@ func errNotHere() error {
 
 // credentialOf loads a client. For one that does not exist it returns the zero
 // value, which accepts no secret, after the same work.
-func credentialOf(
-	ctx context.Context, db postgres.Querier, who acting,
-) (credential, error) {
+func credentialOf(ctx context.Context, db postgres.Querier, who acting) (credential, error) {
 	var found credential
 	err := db.GetContext(ctx, &found, `
 		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,

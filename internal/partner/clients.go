@@ -78,9 +78,7 @@ func (s *Service) LockClient(ctx context.Context, tx *postgres.Tx, id string) (C
 // forChange locks the clients c.
 const forChange = ` FOR NO KEY UPDATE OF c`
 
-func loadClient(
-	ctx context.Context, db postgres.Querier, id, lock string,
-) (Client, error) {
+func loadClient(ctx context.Context, db postgres.Querier, id, lock string) (Client, error) {
 	var client Client
 	err := db.GetContext(ctx, &client, selectClients+` WHERE c.client_id = $1`+lock, lookupID(id))
 	if postgres.IsNoRows(err) {

@@ -143,9 +143,7 @@ func (b *bucket) decide(now time.Time) Decision {
 }
 
 // refill takes a chunk from the database, or as much of one as there is.
-func (l *Limiter) refill(
-	ctx context.Context, local *bucket, caller Caller, now time.Time,
-) error {
+func (l *Limiter) refill(ctx context.Context, local *bucket, caller Caller, now time.Time) error {
 	chunk := min(max(caller.RatePerSecond/chunksPerSecond, 1), maxChunk)
 	// The row's time does not go back with the clock of one process that lags
 	// behind the others, or the tokens since then would be given twice. Ten

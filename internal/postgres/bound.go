@@ -31,9 +31,7 @@ type boundConnector struct {
 // plain to the driver. Where it is to choose by itself, it leaves an open socket
 // behind for each connection to a server without TLS, for which the server
 // waits when it is to stop, and it cancels nothing there.
-func newBoundConnector(
-	dsn string, timeout time.Duration, health *health,
-) (*boundConnector, error) {
+func newBoundConnector(dsn string, timeout time.Duration, health *health) (*boundConnector, error) {
 	settings, err := pq.NewConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -181,9 +179,7 @@ var errOptions = errors.New("a transaction has no options here: SET TRANSACTION 
 
 // BeginTx begins a transaction, which may write if the server lets anybody: the driver would ask
 // for READ WRITE, which is granted where writing has been turned off.
-func (c *boundConn) BeginTx(
-	ctx context.Context, options driver.TxOptions,
-) (driver.Tx, error) {
+func (c *boundConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if options != (driver.TxOptions{}) {
 		return nil, errOptions
 	}

@@ -28,9 +28,7 @@ type openingKey struct{}
 
 // DialContext opens a socket. One to become a connection fails as soon as the
 // context does in which it is opened.
-func (d *dialer) DialContext(
-	ctx context.Context, network, address string,
-) (net.Conn, error) {
+func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	making, ok := ctx.Value(openingKey{}).(*opening)
 	if !ok { // only to have a statement cancelled
 		until := time.Now().Add(d.grace)
@@ -61,9 +59,7 @@ func (d *dialer) DialContext(
 }
 
 // DialTimeout opens a socket without a context.
-func (d *dialer) DialTimeout(
-	network, address string, timeout time.Duration,
-) (net.Conn, error) {
+func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.DialContext(ctx, network, address)

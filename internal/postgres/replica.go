@@ -241,9 +241,7 @@ func (db *DB) choose(ctx context.Context) *source {
 
 // read reads from where ctx says. What the replica refuses, and what it does not answer in
 // time, is asked of the primary, and so is the rest of ctx.
-func (db *DB) read(
-	ctx context.Context, read func(ctx context.Context, from *sqlx.DB) error,
-) error {
+func (db *DB) read(ctx context.Context, read func(ctx context.Context, from *sqlx.DB) error) error {
 	if from := db.choose(ctx); from != nil {
 		patient, cancel := context.WithTimeout(ctx, db.replica.patience)
 		err := read(patient, db.replica.pool)

@@ -208,9 +208,7 @@ func (s *Service) read(
 // replace seals the values of a batch with the current key and writes those that
 // opened. A value that somebody changed since it was read is left to them: it was
 // sealed then, by the key that their process has in front.
-func (s *Service) replace(
-	ctx context.Context, column Column, batch []value, done *Report,
-) error {
+func (s *Service) replace(ctx context.Context, column Column, batch []value, done *Report) error {
 	var opened []value
 	for _, old := range batch {
 		plain, err := s.open(column, old)

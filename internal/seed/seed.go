@@ -202,9 +202,7 @@ func (p Plan) beside(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 }
 
 // deliver makes one batch of events, deliveries and attempts, after those made.
-func (p Plan) deliver(
-	ctx context.Context, tx *postgres.Tx, since time.Time, made int,
-) error {
+func (p Plan) deliver(ctx context.Context, tx *postgres.Tx, since time.Time, made int) error {
 	// A share of the deliveries uses up three attempts, another needs two.
 	more := float64(p.Attempts)/float64(p.Deliveries) - 1
 	failed := min(0.10, more/3)

@@ -197,9 +197,7 @@ func (s *Service) correct(ctx context.Context, report *Report) error {
 }
 
 // correctDay makes the corrections of one day, and notes with which newest day that was.
-func (s *Service) correctDay(
-	ctx context.Context, on day, newest time.Time, report *Report,
-) error {
+func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, report *Report) error {
 	doubtful, err := s.doubtful(ctx, on)
 	if err != nil {
 		return err
@@ -372,9 +370,7 @@ func (s *Service) write(ctx context.Context, on day, merchants []uuid.UUID) (mad
 	return made, err
 }
 
-func insert(
-	ctx context.Context, tx *postgres.Tx, e edition, c *content, by signer,
-) (int, error) {
+func insert(ctx context.Context, tx *postgres.Tx, e edition, c *content, by signer) (int, error) {
 	json, csv := c.json(e, by.id), c.csv(e, by.id)
 	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO statements (merchant_uid, day, version, frozen_at, key_id, json, json_signature,

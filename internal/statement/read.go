@@ -78,9 +78,7 @@ func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File,
 }
 
 // stored returns a statement that is frozen.
-func stored(
-	ctx context.Context, tx *postgres.Tx, wanted Query,
-) (file File, found bool, err error) {
+func stored(ctx context.Context, tx *postgres.Tx, wanted Query) (file File, found bool, err error) {
 	var row struct {
 		Version   int    `db:"version"`
 		KeyID     string `db:"key_id"`

@@ -76,9 +76,7 @@ type changeOf[T any] func(
 ) (application.Application, error)
 
 // sandboxMove changes an application to what read finds in the body.
-func sandboxMove[T any](
-	e *edge, read func(body *object) T, change changeOf[T],
-) echo.HandlerFunc {
+func sandboxMove[T any](e *edge, read func(body *object) T, change changeOf[T]) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		uid, pathErr := pathUID(c, applicationField)
 		return e.jsonEffect(c, pathErr, func(body *object) operation {

@@ -84,9 +84,7 @@ func newLibrary(options Options) (*library, error) {
 }
 
 // addDocument publishes an OpenAPI document below a path, and the pages that are made from it.
-func (l *library) addDocument(
-	below, base string, source []byte, pages []pageSpec,
-) (err error) {
+func (l *library) addDocument(below, base string, source []byte, pages []pageSpec) (err error) {
 	if l.doc, err = readDocument(base, source); err != nil {
 		return err
 	}

@@ -100,9 +100,7 @@ func newKey() *ecdsa.PrivateKey {
 	return key
 }
 
-func sign(
-	template, issuer *x509.Certificate, key, issuerKey *ecdsa.PrivateKey,
-) *x509.Certificate {
+func sign(template, issuer *x509.Certificate, key, issuerKey *ecdsa.PrivateKey) *x509.Certificate {
 	raw, err := x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, issuerKey)
 	if err != nil {
 		panic(err)

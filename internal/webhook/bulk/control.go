@@ -203,9 +203,7 @@ func (s *Service) restart(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) e
 // what was sent goes on. Cancelling a draft only closes it.
 //
 // Errors: NOT_FOUND, INVALID_STATE when it has ended or all was sent.
-func (s *Service) Cancel(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-) (int, error) {
+func (s *Service) Cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (int, error) {
 	row, err := lock(ctx, tx, uid)
 	if err != nil {
 		return 0, err

@@ -423,9 +423,7 @@ var wanted = `
 
 // PartnersOf counts, by partner, the deliveries that match a filter, up to
 // MaxItems in all: a bulk re-send must choose one.
-func (s *Service) PartnersOf(
-	ctx context.Context, filter delivery.Filter,
-) ([]PartnerShare, error) {
+func (s *Service) PartnersOf(ctx context.Context, filter delivery.Filter) ([]PartnerShare, error) {
 	rows, args := filter.Newest(`d.subscription_uid`, MaxItems)
 	var shares []PartnerShare
 	err := s.DB.SelectContext(ctx, &shares, `

@@ -31,9 +31,7 @@ type Recovery struct {
 //
 // Errors: VALIDATION_ERROR naming since or until; INVALID_STATE naming the recovery that
 // the same client has under way for the subscription.
-func (s *Service) Recover(
-	ctx context.Context, tx *postgres.Tx, wanted Recovery,
-) (Resend, error) {
+func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery) (Resend, error) {
 	if wanted.Until.IsZero() {
 		wanted.Until = tx.Now
 	}

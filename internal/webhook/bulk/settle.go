@@ -52,9 +52,7 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 }
 
 // rest says when to go on, or closes a bulk re-send that has nothing left.
-func (r row) rest(
-	ctx context.Context, tx *postgres.Tx, targets []Target,
-) (time.Duration, error) {
+func (r row) rest(ctx context.Context, tx *postgres.Tx, targets []Target) (time.Duration, error) {
 	waiting, sent, sending, moved := 0, 0, false, time.Time{}
 	for _, target := range targets {
 		waiting += target.Waiting

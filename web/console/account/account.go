@@ -133,9 +133,7 @@ func (f *Feature) passwordForm(ctx echo.Context) error {
 	return f.showPasswordForm(ctx, http.StatusOK, nil)
 }
 
-func (f *Feature) showPasswordForm(
-	ctx echo.Context, status int, problems map[string]string,
-) error {
+func (f *Feature) showPasswordForm(ctx echo.Context, status int, problems map[string]string) error {
 	return f.Show(ctx, status, place.Under(paths.Account, "Change your password"),
 		account.Password(page.User(ctx).MustChangePassword, problems))
 }

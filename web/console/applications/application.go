@@ -66,9 +66,7 @@ func (f *Feature) application(ctx echo.Context) error {
 
 // showParts puts those draws and certificates on the page that stand at its address: draws are
 // cancelled and asked for again without bound.
-func showParts(
-	shown *applications.Page, at *url.URL, certificates []loan.StoredCertificate,
-) {
+func showParts(shown *applications.Page, at *url.URL, certificates []loan.StoredCertificate) {
 	newest := slices.Clone(shown.Loan.History)
 	slices.Reverse(newest)
 	shown.Draws, shown.DrawsPager = page.Part(at, "draw", "loan-title", newest, drawKey)

@@ -162,9 +162,7 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 }
 
 // readOffered reads what is asked for: the amount, the product, and the income that limits it.
-func readOffered(
-	ctx echo.Context, request *application.NewApplication, errs *lending.FieldErrors,
-) {
+func readOffered(ctx echo.Context, request *application.NewApplication, errs *lending.FieldErrors) {
 	const amount, product, income = "requested_amount", "product_uid", "borrower.annual_income"
 	if before := len(*errs); typed(ctx, amount) == "" {
 		errs.Add(amount, "%q is required", amount)

@@ -117,9 +117,7 @@ func (f *Feature) progress(
 	return shown, nil
 }
 
-func outcomeTabs(
-	uid uuid.UUID, counts resend.Counts, current resend.ItemState,
-) []ui.Tab {
+func outcomeTabs(uid uuid.UUID, counts resend.Counts, current resend.ItemState) []ui.Tab {
 	tabs := []ui.Tab{{
 		Label: "All " + ui.Number(counts.All()), Href: paths.To(paths.Bulk, uid.String()),
 		Current: current == "",
@@ -163,9 +161,7 @@ func (f *Feature) move(name string) echo.HandlerFunc {
 			})
 		if before.State == resend.StateDraft { // nothing stays of one that is discarded
 			discard := changed.Do
-			changed.Do = func(
-				request context.Context, tx *postgres.Tx,
-			) (operator.Outcome, error) {
+			changed.Do = func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				outcome, err := discard(request, tx)
 				outcome.Target = paths.Bulks
 				return outcome, err

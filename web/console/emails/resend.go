@@ -62,9 +62,7 @@ func (f *Feature) resend() action.Spec {
 func resentWords(times int) string { return "re-sent " + ui.Plural(times, "time", "times") }
 
 // notResentSince refuses to re-send again what was re-sent since a form told how often it was.
-func notResentSince(
-	ctx context.Context, tx *postgres.Tx, seen string, uids ...uuid.UUID,
-) error {
+func notResentSince(ctx context.Context, tx *postgres.Tx, seen string, uids ...uuid.UUID) error {
 	count, err := email.LockResends(ctx, tx, uids...)
 	if now := resentWords(count); err == nil && now != seen {
 		err = action.Overtaken(seen, now)

@@ -72,9 +72,7 @@ func (l lister[R]) export(ctx echo.Context) error {
 
 // Matching reads the filter that a form or a file of a list carries, and refuses one
 // that is wrong.
-func Matching[R any](
-	ctx echo.Context, e *Engine, spec Spec[R], query url.Values,
-) (*Values, error) {
+func Matching[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values) (*Values, error) {
 	v := lister[R]{e, spec}.read(ctx, query)
 	if spec.Read(v); len(v.Wrong) > 0 {
 		return nil, lending.NewError(lending.CodeValidation,

@@ -86,9 +86,7 @@ func (f *Feature) client(ctx echo.Context, k kind) error {
 
 // ownedClient is the client that the path names, and its partner. Error: NOT_FOUND, also for
 // one of another kind.
-func (f *Feature) ownedClient(
-	ctx echo.Context, k kind,
-) (partner.Client, partner.Partner, error) {
+func (f *Feature) ownedClient(ctx echo.Context, k kind) (partner.Client, partner.Partner, error) {
 	found, err := f.Partners.Client(ctx.Request().Context(), ctx.Param("id"))
 	if err == nil && found.IsLender() != k.lender {
 		err = lending.NewError(lending.CodeNotFound, "there is no such client here")

@@ -75,9 +75,7 @@ func (f *Feature) invite() action.Spec {
 }
 
 // showPassword shows a one-time password, once: it is in no session and no log.
-func (f *Feature) showPassword(
-	ctx echo.Context, user operator.User, password secret.String,
-) error {
+func (f *Feature) showPassword(ctx echo.Context, user operator.User, password secret.String) error {
 	at := place.Under(paths.People, user.Name).
 		Under(paths.To(paths.Person, user.UID.String()), "One-time password")
 	return f.Show(ctx, http.StatusOK, at, people.OncePassword(user, password.Reveal()))
