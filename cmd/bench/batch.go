@@ -163,7 +163,5 @@ func postChange(system *caller, path string, body any) error {
 	if err != nil {
 		return fmt.Errorf("writing a change: %w", err)
 	}
-	return system.do(call{
-		method: http.MethodPost, path: "/lender/v1" + path, body: string(text),
-	})
+	return system.do(call{method: http.MethodPost, path: "/lender/v1" + path, body: string(text)})
 }

@@ -207,9 +207,7 @@ func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 		if err != nil {
 			return err
 		}
-		next := call{
-			method: http.MethodGet, path: "/v2/events?wait=30&after=" + newest.String(),
-		}
+		next := call{method: http.MethodGet, path: "/v2/events?wait=30&after=" + newest.String()}
 		answered := make(chan error, 1)
 		go func() { answered <- made.do(next) }()
 		err = waitUntil(ctx, func() (bool, error) { return h.Feed.Waiting() == 1, nil })

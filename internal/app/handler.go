@@ -67,9 +67,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 		}
 		if s.Faults != nil {
 			options.API.Sandbox, options.API.Faults = true, s.Faults
-			options.API.Scenarios = &scenario.Service{
-				Applications: s.Applications, Loans: s.Loans,
-			}
+			options.API.Scenarios = &scenario.Service{Applications: s.Applications, Loans: s.Loans}
 		}
 	}
 	if s.Settings.Has(config.RoleAPI) || s.Settings.Has(config.RoleConsole) {

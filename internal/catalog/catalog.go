@@ -86,9 +86,7 @@ func (s *Service) Create(
 		return Product{}, lending.Taken("code",
 			`"code" %s is taken by another product`, product.Code)
 	}
-	return Product{
-		Product: product, Active: true, OverdueHours: hours, CreatedAt: tx.Now,
-	}, nil
+	return Product{Product: product, Active: true, OverdueHours: hours, CreatedAt: tx.Now}, nil
 }
 
 func (r NewProduct) parse() (lending.Product, int, error) {

@@ -179,9 +179,7 @@ func Load(ctx context.Context, s *app.Services) (Data, error) {
 	if err := Check(s.Settings.Env); err != nil {
 		return Data{}, err
 	}
-	data := Data{
-		BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console",
-	}
+	data := Data{BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console"}
 	d := &demo{Services: s, ctx: ctx}
 	err := alone(ctx, s.DB, func() error {
 		for _, load := range []func(*Data) error{

@@ -40,11 +40,10 @@ var kinds = map[string]kind{
 		family: "application/x-ole-storage", confirm: isDOC,
 	},
 	".docx": {
-		label: "a Word document",
-		contentType: "application/vnd.openxmlformats-officedocument." +
-			"wordprocessingml.document",
-		family:  "application/zip",
-		confirm: isPackage("word/document.xml", "wordprocessingml.document.main+xml"),
+		label:       "a Word document",
+		contentType: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+		family:      "application/zip",
+		confirm:     isPackage("word/document.xml", "wordprocessingml.document.main+xml"),
 	},
 	".jpg":  jpeg,
 	".jpeg": jpeg,
@@ -120,9 +119,7 @@ func isPDF(head []byte, _ *io.SectionReader) bool {
 		return false
 	}
 	behind := mimetype.Detect(bytes.TrimLeft(rest[3:], "\r\n\t "))
-	for _, other := range []string{
-		"text/html", "text/xml", "image/svg+xml", "application/zip",
-	} {
+	for _, other := range []string{"text/html", "text/xml", "image/svg+xml", "application/zip"} {
 		if descends(behind, other) {
 			return false
 		}

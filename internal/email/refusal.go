@@ -14,8 +14,7 @@ import (
 
 // What makes a server unfit for the credentials that are configured.
 var (
-	errNoStartTLS = errors.New(
-		"the mail server offers no STARTTLS, which the credentials need")
+	errNoStartTLS  = errors.New("the mail server offers no STARTTLS, which the credentials need")
 	errNoMechanism = errors.New(
 		"the mail server offers none of SCRAM-SHA-256, PLAIN, LOGIN and CRAM-MD5")
 )

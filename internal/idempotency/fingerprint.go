@@ -25,8 +25,7 @@ func ParseKey(values []string) (string, error) {
 		return "", nil
 	case len(values) > 1:
 		return "", lending.Invalid(Header, "%q must be given once", Header)
-	case values[0] == "" || len(values[0]) > maxKey ||
-		strings.ContainsFunc(values[0], isHidden):
+	case values[0] == "" || len(values[0]) > maxKey || strings.ContainsFunc(values[0], isHidden):
 		return "", lending.Invalid(Header,
 			"%q must be 1 to %d visible ASCII characters, without spaces", Header, maxKey)
 	}

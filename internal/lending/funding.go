@@ -65,8 +65,7 @@ func ParseFundingChange(
 	}
 	if text, given := fields[FieldMethod]; given {
 		if !slices.Contains(FundingMethods(), text) {
-			errs.Add(FieldMethod, "%q must be one of: %s", FieldMethod,
-				JoinNames(FundingMethods()))
+			errs.Add(FieldMethod, "%q must be one of: %s", FieldMethod, JoinNames(FundingMethods()))
 		}
 		change.Method = &text
 	}

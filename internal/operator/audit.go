@@ -41,9 +41,7 @@ type Entry struct {
 // "delivery.resend"; before and after are nil for none.
 func NewEntry(action, subject string, before, after any) Entry {
 	kind, _, _ := strings.Cut(action, ".")
-	return Entry{
-		Action: action, SubjectKind: kind, Subject: subject, Before: before, After: after,
-	}
+	return Entry{Action: action, SubjectKind: kind, Subject: subject, Before: before, After: after}
 }
 
 // Audit writes entries in the transaction of what they tell about.

@@ -157,8 +157,7 @@ func sameSession(a, b []byte) bool {
 	var codec scs.GobCodec
 	endA, valuesA, errA := codec.Decode(a)
 	endB, valuesB, errB := codec.Decode(b)
-	return errors.Join(errA, errB) == nil && endA.Equal(endB) &&
-		reflect.DeepEqual(valuesA, valuesB)
+	return errors.Join(errA, errB) == nil && endA.Equal(endB) && reflect.DeepEqual(valuesA, valuesB)
 }
 
 // Begin starts a session of a user who has proved who they are, just now unless the

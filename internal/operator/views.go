@@ -82,8 +82,7 @@ func (SavedViews) Delete(ctx context.Context, tx *postgres.Tx, user, view uuid.U
 		return fmt.Errorf("deleting the saved view %s: %w", view, err)
 	}
 	if count == 0 {
-		return lending.NewError(lending.CodeNotFound, "no saved view of yours has the id %s",
-			view)
+		return lending.NewError(lending.CodeNotFound, "no saved view of yours has the id %s", view)
 	}
 	return nil
 }

@@ -88,9 +88,7 @@ func WithTimeout(timeout time.Duration) Option { return func(o *options) { o.tim
 // it answers. TLS is used where the server offers it, unless the URL's sslmode
 // says otherwise.
 func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
-	chosen := options{
-		timeout: DefaultTimeout, health: new(health), statementLife: statementLife,
-	}
+	chosen := options{timeout: DefaultTimeout, health: new(health), statementLife: statementLife}
 	for _, choose := range choices {
 		choose(&chosen)
 	}
@@ -102,9 +100,7 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{
-		DB: pool, url: dsn, timeout: chosen.timeout, health: chosen.health, chosen: chosen,
-	}
+	db := &DB{DB: pool, url: dsn, timeout: chosen.timeout, health: chosen.health, chosen: chosen}
 	db.Now = db.clock.now
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())

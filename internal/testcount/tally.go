@@ -35,9 +35,7 @@ type tally struct {
 }
 
 func newTally(writer io.Writer) *tally {
-	return &tally{
-		writer: writer, output: map[scope]*strings.Builder{}, counts: map[scope]int{},
-	}
+	return &tally{writer: writer, output: map[scope]*strings.Builder{}, counts: map[scope]int{}}
 }
 
 // read counts the events of a stream until its end. Lines that are no events

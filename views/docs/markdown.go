@@ -21,8 +21,7 @@ import (
 // headings, tables, listings and code as the other components of the pages look.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Table),
-	goldmark.WithRendererOptions(
-		renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))))
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))))
 
 // prose renders blocks of Markdown.
 func prose(source string) templ.Component {

@@ -26,8 +26,7 @@ func (d StatementDetail) file(format statement.Format, signature bool) string {
 	if signature {
 		pairs = append(pairs, "part", "signature")
 	}
-	return paths.Where(
-		paths.To(paths.StatementFile, d.MerchantUID.String(), d.Date()), pairs...)
+	return paths.Where(paths.To(paths.StatementFile, d.MerchantUID.String(), d.Date()), pairs...)
 }
 
 func statementHref(s statement.Summary) string {

@@ -53,8 +53,7 @@ func AlertLook(a alert.Item) (label, href string) {
 		return "Show the deliveries",
 			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
 	case alert.KindOverdue:
-		return "Show what waits",
-			paths.Where(paths.Deliveries, "state", WaitingDeliveries)
+		return "Show what waits", paths.Where(paths.Deliveries, "state", WaitingDeliveries)
 	case alert.KindMailFailed:
 		return "Show the e-mails", paths.Where(paths.Emails, "state", "failed", "open", "yes")
 	case alert.KindMailRefused:

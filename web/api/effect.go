@@ -145,8 +145,7 @@ func (e *edge) answer(c echo.Context, data any, err error) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON,
-		renderData(e.now(), http.StatusOK, data))
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, renderData(e.now(), http.StatusOK, data))
 }
 
 // jsonEffect reads a JSON object from the body and runs the operation that

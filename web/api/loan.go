@@ -266,8 +266,7 @@ func (l *loans) upload(
 		return err
 	}
 	defer body.end()
-	form, formErr := document.ReadForm(ctx, body, contentType, limits,
-		l.documents.Bucket())
+	form, formErr := document.ReadForm(ctx, body, contentType, limits, l.documents.Bucket())
 	if form == nil {
 		return cmp.Or(body.refusal, early, formErr)
 	}

@@ -153,9 +153,7 @@ func (s *Site) search(c echo.Context) error {
 	if c.QueryParam("of") == "lender" {
 		of = lenderPages
 	}
-	frame := lib.frame(pageSpec{
-		Link: docsview.Link{Href: Prefix + "/search"}, title: "Search",
-	}, of)
+	frame := lib.frame(pageSpec{Link: docsview.Link{Href: Prefix + "/search"}, title: "Search"}, of)
 	frame.Query = query
 	guarded(c, "text/html; charset=utf-8")
 	return docsview.Search(frame, lib.search(query, of)).Render(c.Request().Context(), c.Response())

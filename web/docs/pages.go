@@ -217,8 +217,7 @@ func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Componen
 func errorsPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	entries := slices.Clone(l.doc.Codes)
 	for i, entry := range entries {
-		frame.Contents = append(frame.Contents,
-			docsview.Entry{ID: entry.Code, Label: entry.Code})
+		frame.Contents = append(frame.Contents, docsview.Entry{ID: entry.Code, Label: entry.Code})
 		for _, op := range l.doc.operations {
 			if slices.Contains(op.Errors, entry.Code) {
 				entries[i].Operations = append(entries[i].Operations, docsview.Link{

@@ -58,9 +58,7 @@ func (s *Script) serve() {
 		s.mu.Lock()
 		s.count++
 		s.open[conn] = true
-		talk := &Talk{
-			Number: s.count, conn: conn, text: textproto.NewReader(bufio.NewReader(conn)),
-		}
+		talk := &Talk{Number: s.count, conn: conn, text: textproto.NewReader(bufio.NewReader(conn))}
 		s.mu.Unlock()
 		s.wait.Go(func() {
 			defer s.forget(conn)

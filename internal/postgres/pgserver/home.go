@@ -246,8 +246,6 @@ func (a account) apply(command *exec.Cmd) {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	if a.other {
-		command.SysProcAttr.Credential = &syscall.Credential{
-			Uid: uint32(a.uid), Gid: uint32(a.gid),
-		}
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 	}
 }

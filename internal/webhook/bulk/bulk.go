@@ -77,9 +77,7 @@ const (
 
 // ItemStates lists every state, what asks for attention first.
 func ItemStates() []ItemState {
-	return []ItemState{
-		ItemFailed, ItemSkipped, ItemCancelled, ItemWaiting, ItemSent, ItemDelivered,
-	}
+	return []ItemState{ItemFailed, ItemSkipped, ItemCancelled, ItemWaiting, ItemSent, ItemDelivered}
 }
 
 // SkipReason says why an item is not sent.

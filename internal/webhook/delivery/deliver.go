@@ -127,8 +127,7 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 		}
 	}
 	task := made.task
-	if task.Rate == nil ||
-		task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
+	if task.Rate == nil || task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
 		return request, true, nil
 	}
 	may, err = share(ctx, s, &s.slots, s.bookMany, task)

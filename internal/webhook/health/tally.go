@@ -109,9 +109,7 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 			return Tallied{}, err
 		}
 	}
-	return Tallied{
-		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),
-	}, nil
+	return Tallied{Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows)}, nil
 }
 
 // troubleIn sums up what went wrong for each subscription, in a fixed order.

@@ -53,9 +53,7 @@ func (s Settings) checkMove(current Subscription, rotate bool) error {
 		return nil
 	}
 	// What was asked is not wrong in itself.
-	return &lending.Error{
-		Code: lending.CodeInvalidState, Message: errs[0].Message, Details: errs,
-	}
+	return &lending.Error{Code: lending.CodeInvalidState, Message: errs[0].Message, Details: errs}
 }
 
 // keepHeaders puts the stored values into the headers that ask for them. It

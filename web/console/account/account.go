@@ -148,8 +148,7 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 		})
 	}
 	// Before the transaction, since it needs connections of its own.
-	wrong := f.Operators.CheckPassword(
-		ctx.Request().Context(), signed, ctx.FormValue("current"))
+	wrong := f.Operators.CheckPassword(ctx.Request().Context(), signed, ctx.FormValue("current"))
 	var changed operator.User
 	var session operator.Session
 	var refusedBy error

@@ -42,8 +42,7 @@ const departureTable, departureColumn, departureRow = "sign_in", "departure", "c
 // refuse a form that is redirected to another site than the policy names.
 func (f *Feature) toProvider(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	address, ticket, err := f.Provider.Start(
-		request, page.User(ctx).Email != "", f.DB.Now())
+	address, ticket, err := f.Provider.Start(request, page.User(ctx).Email != "", f.DB.Now())
 	if err != nil {
 		slog.WarnContext(request, "beginning a sign-in by the provider", "error", err)
 		return f.refuseSignIn(ctx, lending.NewError(lending.CodeInvalidState,

@@ -127,8 +127,7 @@ func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, e
 	newest := found[0]
 	notice := &ui.Notice{
 		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
-		Text: fmt.Sprintf("“%s” used up its attempts at %s.", newest.Event.Title(),
-			newest.Label()),
+		Text: fmt.Sprintf("“%s” used up its attempts at %s.", newest.Event.Title(), newest.Label()),
 		Href: paths.To(paths.Delivery, newest.UID.String()), Action: "See why",
 	}
 	if count > 1 {

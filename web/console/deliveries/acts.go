@@ -139,8 +139,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	f.LeaveNotice(ctx,
-		"Cancelled: "+ui.Plural(len(outcome.Entries), "delivery", "deliveries")+".")
+	f.LeaveNotice(ctx, "Cancelled: "+ui.Plural(len(outcome.Entries), "delivery", "deliveries")+".")
 	return page.LeadTo(ctx, outcome.Target)
 }
 

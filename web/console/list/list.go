@@ -146,9 +146,7 @@ type Engine struct {
 // Routes are the routes of a list: its pages, its file, its live region.
 func Routes[R any](e *Engine, spec Spec[R]) []page.Route {
 	l := lister[R]{e, spec}
-	routes := []page.Route{
-		page.Get(spec.Path, spec.Name, spec.Role, e.MayLag(l.show)),
-	}
+	routes := []page.Route{page.Get(spec.Path, spec.Name, spec.Role, e.MayLag(l.show))}
 	if spec.File != nil {
 		route := page.Post
 		if spec.File.ByLink {
@@ -235,8 +233,7 @@ func (l lister[R]) around(
 		props.Buttons = ui.ButtonsWith(
 			ui.DownloadLink(paths.With(l.File.Path, v.Query())), l.Buttons)
 	default:
-		props.Buttons = ui.ButtonsWith(
-			ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
+		props.Buttons = ui.ButtonsWith(ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
 	}
 	if region.Unavailable != nil {
 		return props, nil // what else there is to choose from comes from the database, too

@@ -138,9 +138,7 @@ func (s span) deliveries(state delivery.State) string {
 
 // filter is what that list shows.
 func (s span) filter(state delivery.State) delivery.Filter {
-	filter := delivery.Filter{
-		State: state, Test: new(false), Since: s.since.Truncate(time.Minute),
-	}
+	filter := delivery.Filter{State: state, Test: new(false), Since: s.since.Truncate(time.Minute)}
 	if !s.live {
 		filter.Until = s.until
 	}

@@ -34,9 +34,7 @@ type Place struct {
 // Under is a place of the same section, below this one, whose page is at href.
 func (p Place) Under(href, title string) Place {
 	step := ui.Crumb{Label: p.here(), Href: href}
-	return Place{
-		Section: p.Section, Title: title, Above: append(slices.Clone(p.Above), step),
-	}
+	return Place{Section: p.Section, Title: title, Above: append(slices.Clone(p.Above), step)}
 }
 
 func (p Place) here() string {

@@ -114,9 +114,7 @@ func waitingWords(waiting int) (waits, goes string) {
 // waiting counts what has not gone out, at most one more than maxWaiting.
 func (f *Feature) waiting(ctx context.Context, s subscription.Subscription) (int, error) {
 	total := 0
-	for _, state := range []delivery.State{
-		delivery.StatePending, delivery.StateRetrying,
-	} {
+	for _, state := range []delivery.State{delivery.StatePending, delivery.StateRetrying} {
 		count, err := f.Webhooks.Deliveries.Count(ctx, delivery.Filter{
 			SubscriptionUID: s.UID, State: state,
 		}, maxWaiting+1)
