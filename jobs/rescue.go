@@ -76,6 +76,5 @@ type insertClock struct{ queueClock }
 
 // NowOrNil is the time.
 func (c insertClock) NowOrNil() *time.Time {
-	now := c.Now().UTC()
-	return &now
+	return new(c.Now().UTC())
 }

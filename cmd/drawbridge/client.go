@@ -165,8 +165,7 @@ func newIssuedJSON(issued partner.Issued) issuedJSON {
 		Merchants: issued.MerchantUIDs,
 	}
 	if issued.IsLender() {
-		system := newSystemJSON(issued.System)
-		printed.systemJSON = &system
+		printed.systemJSON = new(newSystemJSON(issued.System))
 	}
 	return printed
 }

@@ -269,8 +269,7 @@ func utc(at *time.Time) *time.Time {
 	if at == nil {
 		return nil
 	}
-	moment := at.UTC()
-	return &moment
+	return new(at.UTC())
 }
 
 func orNull[T comparable](value T) *T { return postgres.OrNull(value) }

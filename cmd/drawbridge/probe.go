@@ -68,8 +68,7 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 			printed.Address = record.Address.String()
 		}
 		if !record.Expires.IsZero() {
-			ends := record.Expires.UTC().Format(time.RFC3339)
-			printed.Expires = &ends
+			printed.Expires = new(record.Expires.UTC().Format(time.RFC3339))
 		}
 		return output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "%s\n  %s\n", probed.Label(), record.Finding())

@@ -385,14 +385,13 @@ func (d *demo) ensure(
 	if err != nil || found {
 		return uid, err
 	}
-	income := lending.Cents(9_600_000)
 	err = d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
 		made, err := d.Applications.Create(d.ctx, tx, application.NewApplication{
 			Source: lending.SourcePartner, PartnerUID: partnerUID, MerchantUID: merchant,
 			RequestedAmount: lending.Cents(2_500_000), ExternalReference: &reference,
 			Borrower: application.Borrower{
 				FirstName: "Bea", LastName: "Borrower", Email: "bea@borrower.example",
-				AnnualIncome: &income,
+				AnnualIncome: new(lending.Cents(9_600_000)),
 			},
 			Project: application.Project{Name: "House on the hill"},
 		})

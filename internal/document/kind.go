@@ -47,12 +47,8 @@ var kinds = map[string]kind{
 	},
 	".jpg":  jpeg,
 	".jpeg": jpeg,
-	".png": {
-		label: "a PNG image", contentType: "image/png", family: "image/png",
-	},
-	".webp": {
-		label: "a WebP image", contentType: "image/webp", family: "image/webp",
-	},
+	".png":  {label: "a PNG image", contentType: "image/png", family: "image/png"},
+	".webp": {label: "a WebP image", contentType: "image/webp", family: "image/webp"},
 	".xls": {
 		label: "an Excel 97-2003 workbook", contentType: "application/vnd.ms-excel",
 		family: "application/x-ole-storage", confirm: isXLS,

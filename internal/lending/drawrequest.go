@@ -77,6 +77,5 @@ func optionalMoney(errs *FieldErrors, values map[string]string, part string) *Mo
 		// then answers.
 		return &Money{decimal.New(1, moneyIntegerDigits)}
 	}
-	amount := errs.Money(part, text)
-	return &amount
+	return new(errs.Money(part, text))
 }

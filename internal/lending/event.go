@@ -161,8 +161,7 @@ type offerChangeData struct {
 func StatusUpdated(applicationUID string, status ApplicationStatus, offer *Offer) Event {
 	var data statusData
 	if offer != nil {
-		payload := offer.payload(true)
-		data.ApprovedOffer = &payload
+		data.ApprovedOffer = new(offer.payload(true))
 	}
 	return Event{
 		Kind: EventStatusUpdated, ApplicationUID: applicationUID, Status: string(status), data: data,

@@ -93,16 +93,13 @@ func ParseTerms(term, interestRate, merchantFee *string) (Terms, error) {
 			"term", "interest_rate", "merchant_fee_percentage")
 	}
 	if term != nil {
-		parsed := errs.Term("term", *term)
-		terms.Term = &parsed
+		terms.Term = new(errs.Term("term", *term))
 	}
 	if interestRate != nil {
-		parsed := errs.Percent("interest_rate", *interestRate)
-		terms.InterestRate = &parsed
+		terms.InterestRate = new(errs.Percent("interest_rate", *interestRate))
 	}
 	if merchantFee != nil {
-		parsed := errs.Percent("merchant_fee_percentage", *merchantFee)
-		terms.MerchantFeePercentage = &parsed
+		terms.MerchantFeePercentage = new(errs.Percent("merchant_fee_percentage", *merchantFee))
 	}
 	return terms, errs.Err()
 }

@@ -84,9 +84,7 @@ func pages(found ids, now time.Time) []Page {
 		{Path: "/console/requests", deep: yesterday, typed: map[string][]string{
 			"request": {"seed-request-17"}, "client": {seedClient(1), seedClient(40)},
 			"key": {"seed-key-17"}, "merchant": found.merchant,
-		}, linked: map[string][]string{
-			"route": {"/api/v2/application", "/api/v2/loan/:uid"},
-		}},
+		}, linked: map[string][]string{"route": {"/api/v2/application", "/api/v2/loan/:uid"}}},
 		{Path: "/console/audit", deep: "1000", typed: map[string][]string{
 			"actor":   {"sam@lender.example", "tom@lender.example", "nobody@lender.example"},
 			"action":  {"delivery.resent", "settings.", "nothing."},

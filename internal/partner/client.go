@@ -141,8 +141,7 @@ func (s *Service) RotateClient(
 	}
 	rotated := Rotated{Credentials: Credentials{ClientID: id, Secret: newSecret()}}
 	if overlap > 0 {
-		until := tx.Now.Add(overlap).Truncate(time.Microsecond)
-		rotated.PreviousValidUntil = &until
+		rotated.PreviousValidUntil = new(tx.Now.Add(overlap).Truncate(time.Microsecond))
 	}
 	hash := hashSecret(rotated.Secret)
 	_, err := tx.ExecContext(ctx, `

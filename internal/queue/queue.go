@@ -50,9 +50,7 @@ const (
 	StateDiscarded State = "discarded"
 )
 
-var states = []State{
-	StateDiscarded, StateRetryable, StateRunning, StateAvailable, StateScheduled,
-}
+var states = []State{StateDiscarded, StateRetryable, StateRunning, StateAvailable, StateScheduled}
 
 // workedWithin is how recently a process must have worked a queue to count as
 // working it: they report every ten minutes.

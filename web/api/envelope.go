@@ -119,6 +119,5 @@ func formatGiven(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	text := formatTime(t)
-	return &text
+	return new(formatTime(t))
 }

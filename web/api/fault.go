@@ -69,8 +69,7 @@ func (f *faults) orderFault(c echo.Context) error {
 			body.errs.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
 				string(delivery.FaultDelay))
 		case given || delayed && body.required("delay_seconds"):
-			delay := body.number("delay_seconds", 1, fault.MaxDelay)
-			order.Delay = &delay
+			order.Delay = new(body.number("delay_seconds", 1, fault.MaxDelay))
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			if _, err := checkCovered(c, tx, order.SubscriptionUID); err != nil {

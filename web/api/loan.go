@@ -179,8 +179,7 @@ func (l *loans) previewDraw(c echo.Context) error {
 	}
 	body := previewBody{DocumentsRequired: preview.DocumentsRequired}
 	if preview.Kind != "" {
-		kind := string(preview.Kind)
-		body.Kind, body.Stage = &kind, &preview.Stage
+		body.Kind, body.Stage = new(string(preview.Kind)), &preview.Stage
 	}
 	if preview.Refusal != nil {
 		body.Refusal = &refusalBody{Code: preview.Refusal.Code, Message: preview.Refusal.Message}

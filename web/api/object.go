@@ -251,8 +251,7 @@ func (o *object) optionalUID(field string) *uuid.UUID {
 	if !o.has(field) {
 		return nil
 	}
-	uid := o.uid(field)
-	return &uid
+	return new(o.uid(field))
 }
 
 // optionalUIDs reads a list of UUIDs that may be absent; one listed twice counts once.

@@ -157,6 +157,5 @@ func cursorOf(list string, next postgres.Cursor) *string {
 	if next.IsZero() {
 		return nil
 	}
-	text := list + "." + next.String()
-	return &text
+	return new(list + "." + next.String())
 }

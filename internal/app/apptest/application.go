@@ -46,8 +46,7 @@ func Requesting(amount string) Option {
 // Earning states the borrower's annual income.
 func Earning(income string) Option {
 	return func(d *Draft) {
-		amount := Money(income)
-		d.Borrower.AnnualIncome = &amount
+		d.Borrower.AnnualIncome = new(Money(income))
 	}
 }
 

@@ -79,8 +79,7 @@ func (l *Log) Ledger(
 	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	more := page.Limit + 1
-	lines, err := l.ledger(ctx, eventUID, page.From, &more)
+	lines, err := l.ledger(ctx, eventUID, page.From, new(page.Limit + 1))
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}

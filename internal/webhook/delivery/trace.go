@@ -20,8 +20,7 @@ func traceparent(ctx context.Context) *string {
 	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	text := carrier[sender.TraceHeader]
-	return &text
+	return new(carrier[sender.TraceHeader])
 }
 
 // inTraceOf continues the trace of the request that caused the event.

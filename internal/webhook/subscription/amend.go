@@ -191,8 +191,7 @@ func (s *Service) rotate(
 	}
 	row.PreviousSealed, row.PreviousUntil = nil, nil
 	if overlaps {
-		until := now.Add(overlap)
-		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, &until
+		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, new(now.Add(overlap))
 	}
 	row.Auth = auth
 	row.SecretSealed = s.sealSecret(row.UID, value)

@@ -129,8 +129,7 @@ func (s *Service) configure(row *Row, settings Settings) error {
 	if err != nil {
 		return fmt.Errorf("writing the headers of subscription %s: %w", row.UID, err)
 	}
-	sealed := s.Keys.Seal(plain, sealTable, sealHeaders, row.UID.String())
-	row.HeadersSealed = &sealed
+	row.HeadersSealed = new(s.Keys.Seal(plain, sealTable, sealHeaders, row.UID.String()))
 	return nil
 }
 
@@ -139,8 +138,7 @@ func (s *Service) sealSecret(uid uuid.UUID, value secret.String) *string {
 	if value.IsZero() {
 		return nil
 	}
-	sealed := s.Keys.Seal([]byte(value.Reveal()), sealTable, sealSecret, uid.String())
-	return &sealed
+	return new(s.Keys.Seal([]byte(value.Reveal()), sealTable, sealSecret, uid.String()))
 }
 
 // OpenSecret returns the secret, the zero value for none, or an *unopenedError.

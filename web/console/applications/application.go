@@ -115,9 +115,8 @@ const maxUndelivered = 1000
 // is what most questions about an application are about; nil when there is none that
 // was not made good.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
-	first := false
 	filter := delivery.Filter{
-		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first,
+		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: new(false),
 	}
 	found, _, err := f.Webhooks.Deliveries.List(ctx, filter, postgres.Paging{Limit: 1})
 	if err != nil || len(found) == 0 {

@@ -137,8 +137,7 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 		if text(name) == "" {
 			return nil
 		}
-		line := errs.Text(name, text(name), limit)
-		return &line
+		return new(errs.Text(name, text(name), limit))
 	}
 	address := errs.Text("borrower.email", text("borrower.email"), application.MaxEmail)
 	errs.MergeOthers(email.CheckAddressOf("borrower.email", address))

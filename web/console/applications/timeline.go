@@ -127,8 +127,7 @@ func entry(ctx context.Context, m application.TimelineEntry) applications.Entry 
 		if slices.Contains([]string{"welcome", "stipulation", "task"}, m.Name) {
 			shown.Title = ui.Capital(m.Name) + " e-mail"
 		}
-		chip := emails.Chip(m.State, false)
-		shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
+		shown.Chip, shown.Href = new(emails.Chip(m.State, false)), paths.To(paths.Email, m.ID)
 		shown.Text = "to " + m.Party
 		if m.Text != "" {
 			shown.Text += ": " + m.Text

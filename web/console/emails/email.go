@@ -33,8 +33,7 @@ func (f *Feature) detail(ctx echo.Context) error {
 	}
 	var resend *ui.Confirmation
 	if found.CheckResend() == nil {
-		form := resendForm(ctx.Request().Context(), found)
-		resend = &form
+		resend = new(resendForm(ctx.Request().Context(), found))
 	}
 	page.AllowFrames(ctx)
 	return f.Show(ctx, http.StatusOK, place.Under(paths.Emails, emails.Title(found.Email)),

@@ -147,8 +147,7 @@ func (v *Values) YesNo(name string) *bool {
 	if value == "" {
 		return nil
 	}
-	yes := value == "yes"
-	return &yes
+	return new(value == "yes")
 }
 
 // OneOf is a value of a closed list, empty for none and for a wrong one.

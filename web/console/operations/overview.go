@@ -315,11 +315,8 @@ func plots(
 ) (outcomes ui.BarPlotProps, latency ui.LinePlotProps) {
 	outcomes = ui.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
-		Unit: "deliveries",
-		Series: []ui.Series{
-			{Name: "Failed", Tone: ui.Bad},
-			{Name: "Delivered", Tone: ui.Good},
-		},
+		Unit:   "deliveries",
+		Series: []ui.Series{{Name: "Failed", Tone: ui.Bad}, {Name: "Delivered", Tone: ui.Good}},
 	}
 	latency = ui.LinePlotProps{
 		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
