@@ -68,7 +68,7 @@ func (o *observer) Work(
 	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
 ) (err error) {
 	if o.working != nil {
-		defer o.working.Work(job.ID)()
+		defer o.working.Work(job.ID, *job.AttemptedAt)()
 	}
 	began := time.Now()
 	defer func() {

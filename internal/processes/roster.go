@@ -10,8 +10,16 @@ import (
 // for. The zero value is an empty one.
 type Roster struct {
 	mu     sync.Mutex
-	jobs   map[int64]bool // whether a run is under way, else it ended
+	jobs   map[int64]work
 	broken []fetch
+}
+
+// work is the last run of a job here.
+type work struct {
+	// began is when the queue gave it.
+	began time.Time
+	// runs tells that it is under way, else it ended.
+	runs bool
 }
 
 // fetch is one whose answer was lost.
@@ -24,10 +32,11 @@ type fetch struct {
 // which jobs are taken.
 const fetchSlack = time.Second
 
-// Work adds a job until the end of its run, which must be told once.
-func (r *Roster) Work(id int64) (end func()) {
-	r.set(id, true)
-	return func() { r.set(id, false) }
+// Work adds a job that the queue gave at that time until the end of its run, which must be
+// told once.
+func (r *Roster) Work(id int64, began time.Time) (end func()) {
+	r.set(id, work{began, true})
+	return func() { r.set(id, work{began, false}) }
 }
 
 // Broke notes that a fetch was made in that time, by the database's clock, whose answer was
@@ -58,36 +67,37 @@ func (r *Roster) broke(queue string, at time.Time) bool {
 	})
 }
 
-func (r *Roster) set(id int64, runs bool) {
+func (r *Roster) set(id int64, now work) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.jobs == nil {
-		r.jobs = map[int64]bool{}
+		r.jobs = map[int64]work{}
 	}
-	r.jobs[id] = runs
+	r.jobs[id] = now
 }
 
 // Works tells whether a run of a job is under way.
 func (r *Roster) Works(id int64) bool {
-	runs, _ := r.state(id)
-	return runs
-}
-
-// state tells whether a run of a job is under way, and whether there was one whose
-// end the queue may still have to write.
-func (r *Roster) state(id int64) (runs, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	runs, known := r.jobs[id]
-	return runs, known && !runs
+	return r.jobs[id].runs
+}
+
+// state tells whether a run of a job is under way, and whether the one that the queue gave at
+// that time has ended, which the queue may still have to write.
+func (r *Roster) state(id int64, at time.Time) (runs, ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.jobs[id]
+	return last.runs, !last.runs && last.began.Equal(at)
 }
 
 func (r *Roster) ended() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ids []int64
-	for id, runs := range r.jobs {
-		if !runs {
+	for id, last := range r.jobs {
+		if !last.runs {
 			ids = append(ids, id)
 		}
 	}
@@ -98,7 +108,7 @@ func (r *Roster) forget(ids []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		if !r.jobs[id] {
+		if !r.jobs[id].runs {
 			delete(r.jobs, id)
 		}
 	}

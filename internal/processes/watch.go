@@ -285,7 +285,7 @@ func (w *Watch) interrupt() {
 
 // most is in how many looks a run may be found that is this process's, or of nobody known.
 func (w *Watch) most(one run) int {
-	here, ended := w.Working.state(one.ID)
+	here, ended := w.Working.state(one.ID, one.AttemptedAt)
 	switch own := one.Process == w.Self.String(); {
 	case own && here:
 		return unbounded

@@ -189,10 +189,11 @@ func TestWatch(t *testing.T) {
 			id, at := w.claim(t, test.queue, owner)
 			switch test.owner {
 			case "working":
-				defer w.Working.Work(id)()
+				defer w.Working.Work(id, at)()
 			case "ended":
-				w.Working.Work(id)()
+				w.Working.Work(id, at)()
 			case "lost":
+				w.Working.Work(id, at.Add(-time.Second))() // its run before this one
 				w.Working.Broke(test.queue, at, at)
 			case "other":
 				w.Working.Broke("email", at, at)
@@ -302,8 +303,8 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 func TestWatchCountsOn(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
-	id, _ := w.claim(t, "webhook", w.self.UID.String())
-	end := w.Working.Work(id)
+	id, at := w.claim(t, "webhook", w.self.UID.String())
+	end := w.Working.Work(id, at)
 	w.look(t, 2*endedLooks)
 	end()
 	away, cancel := context.WithCancel(t.Context())
@@ -482,15 +483,16 @@ func TestLeave(t *testing.T) {
 func TestRoster(t *testing.T) {
 	t.Parallel()
 	var r Roster
-	r.Work(1)()
-	r.Work(2)()
+	at := time.Now()
+	r.Work(1, at)()
+	r.Work(2, at)()
 	ended := r.ended()
-	defer r.Work(2)()
+	defer r.Work(2, at)()
 	r.forget(ended)
-	if runs, ended := r.state(1); runs || ended {
+	if runs, ended := r.state(1, at); runs || ended {
 		t.Error("job 1 is remembered")
 	}
-	if runs, ended := r.state(2); !runs || ended {
+	if runs, ended := r.state(2, at); !runs || ended {
 		t.Error("job 2 runs again and is forgotten")
 	}
 }
