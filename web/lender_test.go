@@ -380,6 +380,43 @@ func TestLenderFollowsChanges(t *testing.T) {
 	}
 }
 
+// TestPageOfManyCertificates lists loans whose certificates would make a page of all of them too
+// large to be answered: it ends early, and the next one goes on.
+func TestPageOfManyCertificates(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "origination", partner.ScopeRead)
+	var want, found []any
+	for _, certificates := range []int{500, 1, 499, 0, 501, 0} {
+		uid := s.Loan("P404020")
+		want = append(want, uid.String())
+		s.Exec(t, `
+			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
+			SELECT gen_random_uuid(), $1, '{"inspector": "A"}', now() FROM generate_series(1, $2)`,
+			uid, certificates)
+	}
+	var pages []int
+	for cursor := ""; ; {
+		page := system.get("/applications?limit=3" + cursor).Data()
+		listed, _ := page["applications"].([]any)
+		for _, app := range listed {
+			found = append(found, app.(map[string]any)["thrive_application_uid"])
+		}
+		pages = append(pages, len(listed))
+		next, more := page["next_cursor"].(string)
+		if !more {
+			break
+		}
+		cursor = "&cursor=" + next
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("the pages hold (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(pages, []int{1, 3, 1, 1}) {
+		t.Errorf("the pages hold %v applications", pages)
+	}
+}
+
 // TestLenderFileIsAttached downloads a certificate's file, which the audit log knows.
 func TestLenderFileIsAttached(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,8 @@ package application
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,9 +30,14 @@ type UpdatedFilter struct {
 	Since time.Time
 }
 
+// maxPageMetadata is how many certificates with metadata, of 64 KiB each, a page of whole
+// applications may hold. One alone may have as many.
+const maxPageMetadata = 500
+
 // Updated returns one page of the applications that match, the longest unchanged first,
-// and where the next page begins, zero on the last one. Draws, tasks and certificates
-// count as changes. Error: VALIDATION_ERROR for the limit.
+// and where the next page begins, zero on the last one. It ends before its limit where the
+// certificates would make it too large. Draws, tasks and certificates count as changes.
+// Error: VALIDATION_ERROR for the limit.
 func (s *Service) Updated(
 	ctx context.Context, filter UpdatedFilter, page postgres.Paging,
 ) (found []Whole, next postgres.Cursor, err error) {
@@ -45,8 +52,18 @@ func (s *Service) Updated(
 	query := `SELECT application_uid AS uid, updated_at AS at FROM applications` + c.Where() +
 		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(page.Limit+1)
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+		var fitting int
+		if err := tx.GetContext(ctx, &fitting, `
+			SELECT count(*)
+			  FROM (SELECT sum((SELECT count(metadata) FROM certificates WHERE application_uid = uid))
+			               OVER (ORDER BY at, uid) AS stored
+			          FROM (`+query+`) AS listed) AS counted
+			 WHERE stored <= `+strconv.Itoa(maxPageMetadata), c.Args...); err != nil {
+			return fmt.Errorf("counting the certificates of a page: %w", err)
+		}
 		var uids []uuid.UUID
-		if uids, next, err = pageOf(ctx, tx, page.Limit, query, c.Args); err != nil {
+		limit := max(min(page.Limit, fitting), 1)
+		if uids, next, err = pageOf(ctx, tx, limit, query, c.Args); err != nil {
 			return err
 		}
 		found, err = s.wholes(ctx, tx, uids)
