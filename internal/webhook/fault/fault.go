@@ -64,29 +64,32 @@ const orderColumns = `fault_uid, subscription_uid, fault, count, remaining, dela
 // Place keeps an order. Errors: VALIDATION_ERROR for a wrong signature where there is none,
 // INVALID_STATE for one more than may wait.
 func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Order, error) {
-	var found struct {
-		Unsigned bool `db:"unsigned"`
-		Pending  int  `db:"pending"`
+	// Its orders are made one at a time, so that two cannot both be the last.
+	var unsigned bool
+	err := tx.GetContext(ctx, &unsigned, `
+		SELECT auth = 'none' FROM subscriptions WHERE subscription_uid = $1 FOR NO KEY UPDATE`,
+		order.SubscriptionUID)
+	if err != nil {
+		return Order{}, fmt.Errorf("locking subscription %s: %w", order.SubscriptionUID, err)
 	}
-	err := tx.GetContext(ctx, &found, `
-		SELECT auth = 'none' AS unsigned,
-		       (SELECT count(*)
-		          FROM sandbox_faults f
-		         WHERE f.subscription_uid = s.subscription_uid
-		           AND remaining > 0
-		           AND expires_at > $2) AS pending
-		  FROM subscriptions s
-		 WHERE subscription_uid = $1`, order.SubscriptionUID, tx.Now)
+	var pending int
+	err = tx.GetContext(ctx, &pending, `
+		SELECT count(*)
+		  FROM sandbox_faults
+		 WHERE subscription_uid = $1
+		   AND remaining > 0
+		   AND expires_at > $2`, order.SubscriptionUID, tx.Now)
 	switch {
 	case err != nil:
-		return Order{}, fmt.Errorf("looking up subscription %s: %w", order.SubscriptionUID, err)
-	case order.Fault == delivery.FaultBadSignature && found.Unsigned:
+		return Order{}, fmt.Errorf("counting faults of subscription %s: %w",
+			order.SubscriptionUID, err)
+	case order.Fault == delivery.FaultBadSignature && unsigned:
 		return Order{}, lending.Invalid("fault",
 			`"fault" cannot be %s: the subscription has no authentication`, string(order.Fault))
-	case found.Pending >= maxPending:
+	case pending >= maxPending:
 		return Order{}, lending.NewError(lending.CodeInvalidState, "%d orders of the subscription "+
 			"wait for deliveries, and no more may; take one back, or wait until one is used up",
-			found.Pending)
+			pending)
 	}
 	order.UID, order.Remaining = postgres.NewUID(tx.Now), order.Count
 	order.CreatedAt, order.ExpiresAt = tx.Now, tx.Now.Add(life)

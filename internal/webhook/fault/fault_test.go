@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -490,7 +491,8 @@ func TestOrdersEnd(t *testing.T) {
 	}
 }
 
-// TestSoManyOrdersWait orders until no more may wait, and again once one was taken back.
+// TestSoManyOrdersWait orders until no more may wait, and again once one was taken back, by many
+// at once of whom one is the last.
 func TestSoManyOrdersWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -500,18 +502,32 @@ func TestSoManyOrdersWait(t *testing.T) {
 		                            expires_at)
 		SELECT gen_random_uuid(), subscription_uid, fault, count, remaining, created_at, expires_at
 		  FROM sandbox_faults, generate_series(2, 100)`)
-	err := b.Try(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := b.Place(ctx, tx, fault.Order{
-			SubscriptionUID: b.to, Fault: delivery.FaultDuplicate, Count: 1,
+	try := func() error {
+		return b.Try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := b.Place(ctx, tx, fault.Order{
+				SubscriptionUID: b.to, Fault: delivery.FaultDuplicate, Count: 1,
+			})
+			return err
 		})
-		return err
-	})
-	webhooktest.WantRefusal(t, err, "INVALID_STATE")
+	}
+	webhooktest.WantRefusal(t, try(), "INVALID_STATE")
 	b.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := b.Withdraw(ctx, tx, placed.UID, []uuid.UUID{b.to})
 		return err
 	})
-	b.order(delivery.FaultDuplicate, 1, 0)
+	var placing sync.WaitGroup
+	var placedNow atomic.Int64
+	for range 8 {
+		placing.Go(func() {
+			if try() == nil {
+				placedNow.Add(1)
+			}
+		})
+	}
+	placing.Wait()
+	if got := placedNow.Load(); got != 1 {
+		t.Errorf("%d of eight took the last place", got)
+	}
 }
 
 // TestNothingIsAskedWithoutAnOrder: an attempt that is to suffer nothing has no statement of its
