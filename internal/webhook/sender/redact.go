@@ -25,8 +25,12 @@ const (
 	maxEcho = widestByte * maxHeaderValue
 )
 
-// secretTexts are the secrets of a request, the longest first.
-type secretTexts []secretText
+// secretTexts are the secrets of a request.
+type secretTexts struct {
+	known []secretText // the longest first
+	// steps is what is left of the search in all texts of the answer.
+	steps *int
+}
 
 // secretText is a secret, and what of it is the same in every base64 text that holds it.
 type secretText struct {
@@ -41,11 +45,12 @@ type secretText struct {
 // they received: the signing secrets or the token, and the values of its own
 // headers but for those whose names say that they hold none.
 func secretsOf(r Request) secretTexts {
-	var texts secretTexts
+	steps := maxSteps
+	texts := secretTexts{steps: &steps}
 	add := func(text string, sent bool) {
 		isKnown := func(known secretText) bool { return known.plain == text }
-		if len(text) >= minRedacted && !slices.ContainsFunc(texts, isKnown) {
-			texts = append(texts, secretText{text, inBase64(text), sent})
+		if len(text) >= minRedacted && !slices.ContainsFunc(texts.known, isKnown) {
+			texts.known = append(texts.known, secretText{text, inBase64(text), sent})
 		}
 	}
 	for _, header := range r.Headers {
@@ -67,7 +72,7 @@ func secretsOf(r Request) secretTexts {
 	for _, s := range []secret.String{r.Secret, r.Previous} {
 		add(s.Reveal(), r.Auth == AuthBearer)
 	}
-	slices.SortStableFunc(texts, func(a, b secretText) int {
+	slices.SortStableFunc(texts.known, func(a, b secretText) int {
 		return len(b.plain) - len(a.plain)
 	})
 	return texts
@@ -77,9 +82,10 @@ func secretsOf(r Request) secretTexts {
 // percent-encoded or escaped as in JSON and HTML, in any mixture, base64 also in lines.
 func (s secretTexts) hide(text string) string { return s.mask(text, false) }
 
-// maxSteps bounds the search in a text; what it does not get through is masked whole. An endpoint
-// could else keep a processor busy for minutes with what is like a secret almost everywhere.
-const maxSteps = 20_000_000
+// maxSteps bounds the search in all texts of an answer; what it does not get through is masked
+// whole. An endpoint could else keep a processor busy for minutes with what is like a secret almost
+// everywhere. Ordinary answers to the most headers there may be take half as many.
+const maxSteps = 8_000_000
 
 // mask is hide for a text which, if it is broken, breaks off somewhere: what may be the
 // beginning of a secret at its end is masked as well.
@@ -87,13 +93,12 @@ func (s secretTexts) mask(text string, broken bool) string {
 	if len(text) < minRedacted {
 		return text
 	}
-	steps := maxSteps
 	var encodedIn reading
-	for _, known := range s {
+	for _, known := range s.known {
 		var out strings.Builder
 		kept := 0
 		for i := 0; i < len(text); i++ {
-			search := search{text: text[i:], broken: broken, guesses: maxGuesses, steps: &steps}
+			search := search{text: text[i:], broken: broken, guesses: maxGuesses, steps: s.steps}
 			if length := search.lengthFrom(known.plain, 0); length > 0 {
 				out.WriteString(text[kept:i])
 				out.WriteString(Masked)
@@ -104,7 +109,7 @@ func (s secretTexts) mask(text string, broken bool) string {
 		text = out.String() + text[kept:]
 		for _, encoded := range known.base64 {
 			if encodedIn.source != text {
-				if steps -= len(text); steps < 0 {
+				if *s.steps -= len(text); *s.steps < 0 {
 					return Masked
 				}
 				encodedIn = read(text, broken)
@@ -125,7 +130,7 @@ type search struct {
 	// broken tells that the text breaks off.
 	broken  bool
 	guesses int
-	// steps is what is left of the search in the whole text.
+	// steps is what is left of the search in all texts.
 	steps *int
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -233,6 +234,15 @@ func TestSearchForSecretsIsBounded(t *testing.T) {
 	text := strings.Repeat("a", maxBody+maxEcho)
 	if got := secretsOf(r).mask(text, false); strings.Contains(got, "a") {
 		t.Errorf("became %.40q ... of %d bytes", got, len(got))
+	}
+	// One bound holds for all headers of an answer together.
+	header := http.Header{}
+	for i := range maxLogHeaders {
+		header.Set(fmt.Sprint("x-", i), strings.Repeat(`\`, 255))
+	}
+	fields, _ := logHeaders(header, secretsOf(Request{Secret: secret.New(strings.Repeat(`\`, 256))}))
+	if last := fields[len(fields)-1]; last.Value != Masked {
+		t.Errorf("the last of %d headers became %.40q", len(fields), last.Value)
 	}
 }
 

@@ -47,7 +47,7 @@ func (a *Attempt) readBody(
 	// Somewhat more than is kept, so that a secret across the edge is masked too.
 	read, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
 	kept := read
-	if len(secrets) > 0 {
+	if len(secrets.known) > 0 {
 		whole := err == nil && len(read) < maxBody+maxEcho
 		kept = []byte(secrets.mask(string(read), !whole))
 	}
@@ -89,7 +89,7 @@ func decode(
 	case "gzip", "x-gzip":
 	default:
 		known := printable(secrets.hide(encoding), 40)
-		if slices.ContainsFunc(secrets, func(known secretText) bool { return known.sent }) {
+		if slices.ContainsFunc(secrets.known, func(known secretText) bool { return known.sent }) {
 			return http.NoBody, "the body is not kept: in the encoding " + known +
 				" secrets could not be masked", done
 		}

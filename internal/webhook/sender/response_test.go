@@ -370,7 +370,7 @@ func FuzzReadBody(f *testing.F) {
 			Body:   io.NopCloser(bytes.NewReader(raw)),
 		}
 		var got Attempt
-		got.readBody(t.Context(), resp, nil)
+		got.readBody(t.Context(), resp, secretTexts{})
 		if kept := len(got.ResponseBody); kept > maxBody || !utf8.ValidString(got.Note) ||
 			got.Truncated && kept < maxBody {
 			t.Errorf("kept %d, truncated %v, note %q", kept, got.Truncated, got.Note)
@@ -398,7 +398,7 @@ func FuzzReadFinal(f *testing.F) {
 			return
 		}
 		var attempt Attempt
-		attempt.take(t.Context(), resp, nil, retryNow)
+		attempt.take(t.Context(), resp, secretTexts{}, retryNow)
 		for _, header := range attempt.ResponseHeaders {
 			if !utf8.ValidString(header.Value) || strings.ContainsAny(header.Value, "\x00\r\n") {
 				t.Errorf("header %q", header.Value)
