@@ -193,9 +193,9 @@ type deliveryResendCmd struct {
 
 // Help says what the flags leave out.
 func (deliveryResendCmd) Help() string {
-	return "With --state failed the flags leave out what was made good, that is what arrived by " +
-		"another delivery of the same event, and what waits to be sent again. An event of which " +
-		"several failed is sent once. Name deliveries to send them all the same."
+	return "The flags leave out what waits to be sent anyway and, with --state failed, what was " +
+		"made good, that is what arrived by another delivery of the same event. An event of which " +
+		"they choose several is sent once. Name deliveries to send them all the same."
 }
 
 // Run re-sends the named deliveries, or those that the filters choose.

@@ -77,8 +77,8 @@ func Distinct(uids []uuid.UUID) []uuid.UUID {
 
 // ResendMatching re-sends every delivery that matches the filter, oldest first.
 // Unless the filter names a subscription, those of deleted ones are left out; of
-// those that failed, what was made good is, and what [sentAgain] tells, so that a repetition
-// sends nothing twice.
+// those that failed, what was made good is, and of all what [sentAgain] tells, so that a
+// repetition sends nothing twice.
 //
 // Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
@@ -100,7 +100,7 @@ func (s *Service) ResendMatching(
 	}
 	filter.Open = filter.Open || filter.State == StateFailed
 	c := filter.conditions()
-	c.When(filter.Open, sentAgain, postgres.OrNull(filter.Until))
+	c.Add(sentAgain, postgres.OrNull(filter.State), postgres.OrNull(filter.Until))
 	c.Add(`s.state <> 'deleted'`)
 	// Two at once take turns, so that the second sees what the first sends again.
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('drawbridge_resend'))`)
@@ -117,11 +117,11 @@ func (s *Service) ResendMatching(
 	return s.Resend(ctx, tx, uids, by, reason)
 }
 
-// sentAgain leaves out a delivery d of whose event another one to its subscription is still to be
-// sent, or has failed, too, and is chosen instead: the newest is. The index is that of the event,
+// sentAgain leaves out a delivery d of whose event one to its subscription is still to be sent, d
+// itself included, or another one is chosen instead: the newest is. The index is that of the event,
 // which is a day later than its deliveries at most.
 const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
-		                  OR o.state = 'failed'
+		                  OR o.state = coalesce(?, o.state)
 		                     AND (o.created_at, o.delivery_uid) > (d.created_at, d.delivery_uid)
 		                     AND o.created_at < coalesce(?::timestamptz, 'infinity'))
 		          FILTER (WHERE o.subscription_uid = d.subscription_uid)

@@ -240,6 +240,15 @@ func TestResendMatching(t *testing.T) {
 			filter: delivery.Filter{State: delivery.StateFailed, Until: times[0]},
 		},
 		{
+			name:   "what goes out by itself",
+			filter: delivery.Filter{State: delivery.StatePending},
+		},
+		{
+			name:   "all but what goes out by itself",
+			filter: delivery.Filter{SubscriptionUID: failing.UID},
+			want:   times,
+		},
+		{
 			name:   "a deleted subscription",
 			filter: delivery.Filter{SubscriptionUID: gone.UID}, code: lending.CodeInvalidState,
 		},
