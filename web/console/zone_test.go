@@ -26,6 +26,9 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 		{"Asia/Kolkata", " IST"},
 		{"Mars/Olympus", " IST"}, // no such zone: the choice stays
 		{"Local", " IST"},
+		{"auto:localtime", " IST"},
+		{"posixrules", " IST"},
+		{"right/Asia/Tokyo", " IST"},
 		{"../../etc/passwd", " IST"},
 		{"UTC", " UTC"},
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -90,10 +91,13 @@ func FormZone(ctx echo.Context) *time.Location {
 	return ui.ZoneOf(ctx.Request().Context())
 }
 
-// loadZone finds a zone of the IANA database. "Local", which would be the
-// server's, is none.
+// noZone are the files beside the zones of the IANA database that Go loads and browsers do not
+// know, and "Local", which would be the server's.
+var noZone = regexp.MustCompile(`^(Factory|Local|localtime|posixrules|(posix|right)/.*)?$`)
+
+// loadZone finds a zone of the IANA database.
 func loadZone(name string) (*time.Location, bool) {
-	if name == "" || name == "Local" || len(name) > maxZone {
+	if noZone.MatchString(name) || len(name) > maxZone {
 		return nil, false
 	}
 	location, err := time.LoadLocation(name)
