@@ -68,6 +68,27 @@ func TestAnAddressGetsAZone(t *testing.T) {
 	b.get(led).wantStatus(t, http.StatusOK)
 }
 
+// A filter means its times as the form was shown, whatever zone was chosen in another tab since.
+func TestAFilterIsReadInTheZoneThatItStates(t *testing.T) {
+	t.Parallel()
+	b := newHarness(t).signedIn()
+	for _, path := range []string{paths.Deliveries, paths.Audit, paths.Home} {
+		b.post(paths.Preferences, url.Values{"zone": {"Asia/Kolkata"}})
+		stated := b.get(path).find(".filter-form [name=zone]").AttrOr("value", "")
+		b.post(paths.Preferences, url.Values{"zone": {"America/New_York"}})
+		shown := b.get(path + "?" + url.Values{
+			"zone": {stated}, "since": {"2026-11-20T09:00"},
+		}.Encode())
+		if shown.Location != "" {
+			shown = b.get(shown.Location)
+		}
+		since := shown.find("main [name=since]").AttrOr("value", "")
+		if since != "2026-11-19T22:30" {
+			t.Errorf("%s: nine o'clock in %q is %s in New York", path, stated, since)
+		}
+	}
+}
+
 // Times are meant as the form said when it was shown, whatever was chosen in another tab since, and
 // the form that is shown again says the same.
 func TestAFormIsReadInTheZoneThatItStates(t *testing.T) {

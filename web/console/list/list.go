@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,6 +247,9 @@ func (l lister[R]) around(
 	if v.texts[l.Tabs.Name] != "" {
 		props.Hidden = append(props.Hidden,
 			ui.HiddenField{Name: l.Tabs.Name, Value: v.texts[l.Tabs.Name]})
+	}
+	if slices.ContainsFunc(l.Filters, func(f Filter) bool { return f.Kind == Time }) {
+		props.Hidden = append(props.Hidden, page.ZoneField(v.Zone))
 	}
 	for _, filter := range l.Filters {
 		if err := v.furnish(request, filter, &props); err != nil {

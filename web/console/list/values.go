@@ -71,14 +71,16 @@ type Values struct {
 	// Wrong says what is wrong with a value, by parameter.
 	Wrong map[string]string
 
-	path  string
-	texts map[string]string
-	asked url.Values
-	place string
-	mode  mode
-	tab   string
-	specs map[string]Filter
-	pick  func(
+	path string
+	// stated is the zone of times that name none.
+	stated *time.Location
+	texts  map[string]string
+	asked  url.Values
+	place  string
+	mode   mode
+	tab    string
+	specs  map[string]Filter
+	pick   func(
 		ctx context.Context, kind search.Kind, none, text, chosen string,
 	) ([]ui.Option, *ui.Picker, error)
 }
@@ -102,7 +104,8 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	zone, _ := l.Zone(ctx)
 	v := &Values{
 		Now: l.DB.Now(), Zone: zone, User: page.User(ctx), Wrong: map[string]string{}, path: l.Path,
-		texts: map[string]string{}, asked: query, place: query.Get("cursor"),
+		stated: page.FormZone(ctx),
+		texts:  map[string]string{}, asked: query, place: query.Get("cursor"),
 		tab: l.Tabs.Name, specs: map[string]Filter{}, pick: l.Pick,
 	}
 	switch {
@@ -172,10 +175,10 @@ func (v *Values) UID(name string) uuid.UUID {
 	return page.ReadUID(v.Wrong, name, v.texts[name])
 }
 
-// Time is a time, zero for none. One without a zone is the reader's, and gets it, so
-// that the address means the same to everybody.
+// Time is a time, zero for none. One without a zone is in the form's, else the reader's, and gets
+// it, so that the address means the same to everybody.
 func (v *Values) Time(name string) time.Time {
-	at := page.ReadTime(v.Wrong, name, v.texts[name], v.Zone)
+	at := page.ReadTime(v.Wrong, name, v.texts[name], v.stated)
 	if _, err := time.Parse(time.RFC3339, v.texts[name]); err != nil && !at.IsZero() {
 		v.texts[name] = at.In(v.Zone).Format(time.RFC3339)
 	}
