@@ -9,15 +9,15 @@
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const auto = "zoneAuto" in root.dataset;
 
-  // The server writes times in the reader's zone too, so it is told which the
-  // browser's is, once and when it has changed.
+  // The server writes times in the reader's zone too, so it is told which the browser's is, once
+  // and when it has changed. From the next page on all of a page is in that one.
   if (auto && own && root.dataset.zone !== undefined && root.dataset.zone !== own) {
-    root.dataset.zone = own;
     fetch("/console/preferences", {
       method: "POST", body: new URLSearchParams({ zone: `auto:${own}` }), redirect: "manual", keepalive: true,
     }).catch(() => {});
   }
-  const timeZone = root.dataset.zone || (auto ? own : "UTC");
+  const timeZone = root.dataset.zone || "UTC";
+  window.consoleZone = timeZone;
   const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone, ...options });
   const exact = format({ dateStyle: "medium", timeStyle: "long" });
   const sameYear = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });

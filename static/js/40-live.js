@@ -27,7 +27,7 @@
 
   function word(next) {
     if (next !== "away") return words[next];
-    return `Not connected since ${new Date(lostAt).toLocaleTimeString([], { hourCycle: "h23" })}`;
+    return `Not connected since ${new Date(lostAt).toLocaleTimeString([], { hourCycle: "h23", timeZone: window.consoleZone })}`;
   }
 
   function show(next) {

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"context"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"drawbridge/cmd/e2e/e2etest"
@@ -57,4 +60,49 @@ func TestLivePageNoticesSilence(t *testing.T) {
 			})`),
 		chromedp.WaitVisible(chromedp.CSS(`body[data-asks=true]`)),
 	)
+}
+
+// A page speaks in one zone, also where the browser is in another one than it has told; the next
+// page is in that one.
+func TestAPageHasOneZone(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	s := w.Serve("--roles", "console")
+	browser := newBrowser(t)
+	do(t, browser, browserZone("America/New_York"))
+	signIn(t, browser, s.URL, data.Users[1])
+	for _, one := range []struct{ moved, zone, hour string }{
+		{"America/New_York", "America/New_York", "04"},
+		{"Asia/Tokyo", "America/New_York", "04"},
+		{"Asia/Tokyo", "Asia/Tokyo", "18"},
+	} {
+		do(t, browser,
+			browserZone(one.moved),
+			chromedp.Navigate(s.URL+"/console/deliveries"),
+			chromedp.WaitVisible(chromedp.CSS(`live-status button[data-state=live]`)),
+			// It was heard at nine o'clock in UTC, and never again.
+			chromedp.Evaluate[chromedp.Void](`{
+				const region = document.getElementById("live");
+				Date.now = () => Date.UTC(2026, 0, 15, 9);
+				for (const name of ["sse:before:message", "error"]) {
+					region.dispatchEvent(new CustomEvent("htmx:" + name, { bubbles: true }));
+				}
+			}`),
+		)
+		said := evaluate(t, browser,
+			`document.querySelector(".zone").lastChild.textContent + " " +
+			document.querySelector(".live-word").textContent`)
+		if want := one.zone + " Not connected since " + one.hour + ":00:00"; said != want {
+			t.Errorf("in %s a page says %q, want %q", one.moved, said, want)
+		}
+	}
+}
+
+func browserZone(name string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetTimezoneOverride,
+			emulation.SetTimezoneOverrideParams{TimezoneID: name})
+		return err
+	})
 }
