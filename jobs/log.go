@@ -7,9 +7,7 @@ import (
 
 // QueueLogger is where the queue's library logs. What it says of its daily work, at INFO, is below
 // that here: people want to read of what they asked for.
-func QueueLogger() *slog.Logger {
-	return slog.New(quieter{slog.Default().Handler()})
-}
+func QueueLogger() *slog.Logger { return slog.New(quieter{slog.Default().Handler()}) }
 
 // quieter takes what comes at INFO for DEBUG.
 type quieter struct{ slog.Handler }

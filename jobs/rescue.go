@@ -75,6 +75,4 @@ func (queueClock) NowOrNil() *time.Time { return nil }
 type insertClock struct{ queueClock }
 
 // NowOrNil is the time.
-func (c insertClock) NowOrNil() *time.Time {
-	return new(c.Now().UTC())
-}
+func (c insertClock) NowOrNil() *time.Time { return new(c.Now().UTC()) }

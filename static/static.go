@@ -82,9 +82,7 @@ var load = sync.OnceValue(func() *catalogue {
 // URL returns the address of a file by its plain name ("img/mark.svg").
 // A name that is not embedded gets its plain address, which answers 404: a
 // page of a build without the third-party files still renders.
-func URL(name string) string {
-	return Prefix + cmp.Or(load().hashed[name], name)
-}
+func URL(name string) string { return Prefix + cmp.Or(load().hashed[name], name) }
 
 // Has tells whether a file is part of this build.
 func Has(name string) bool {

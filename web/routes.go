@@ -47,9 +47,7 @@ type Route struct {
 }
 
 // isOperation tells that programs call the route with credentials.
-func (r Route) isOperation() bool {
-	return r.Access == AccessPartner || r.Access == AccessLender
-}
+func (r Route) isOperation() bool { return r.Access == AccessPartner || r.Access == AccessLender }
 
 // Table lists every route of the server.
 func Table(options Options) []Route {

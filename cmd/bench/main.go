@@ -61,9 +61,7 @@ type world struct {
 }
 
 // say tells what takes time.
-func (w *world) say(format string, args ...any) {
-	fmt.Fprintf(w.errs, "  "+format+"\n", args...)
-}
+func (w *world) say(format string, args ...any) { fmt.Fprintf(w.errs, "  "+format+"\n", args...) }
 
 func main() {
 	heap.Loosen() // as the program does

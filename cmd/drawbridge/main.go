@@ -112,9 +112,7 @@ type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Sprintf(format, args...)}
-}
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, env environment) (status int) {

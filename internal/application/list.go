@@ -140,9 +140,7 @@ func (s *Service) Summary(ctx context.Context, uid uuid.UUID) (Summary, error) {
 	return found, nil
 }
 
-func (s Summary) place() postgres.Cursor {
-	return postgres.Cursor{At: s.CreatedAt, UID: s.UID}
-}
+func (s Summary) place() postgres.Cursor { return postgres.Cursor{At: s.CreatedAt, UID: s.UID} }
 
 // query renders the statement of a page, with one row more than the limit.
 func (f Filter) query(page postgres.Paging) (string, []any) {

@@ -49,9 +49,7 @@ func (c Calendar) IsBusiness(day Date) bool {
 }
 
 // DayOf returns the business day that the instant belongs to.
-func (c Calendar) DayOf(instant time.Time) Date {
-	return c.businessFrom(c.dateOf(instant))
-}
+func (c Calendar) DayOf(instant time.Time) Date { return c.businessFrom(c.dateOf(instant)) }
 
 // Next returns the first business day after the day.
 func (c Calendar) Next(day Date) Date { return c.businessFrom(day.add(1)) }
@@ -180,6 +178,4 @@ func earlier(a, b time.Time) time.Time {
 	return slices.MinFunc([]time.Time{a, b}, time.Time.Compare)
 }
 
-func later(a, b time.Time) time.Time {
-	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

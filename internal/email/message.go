@@ -30,9 +30,7 @@ const (
 )
 
 // ToBorrower tells whether mails of the kind go to borrowers.
-func (k Kind) ToBorrower() bool {
-	return k == KindWelcome || k == KindStipulation || k == KindTask
-}
+func (k Kind) ToBorrower() bool { return k == KindWelcome || k == KindStipulation || k == KindTask }
 
 // Kinds lists every kind once, in the order of the console's filter.
 func Kinds() []Kind {

@@ -109,9 +109,7 @@ func IsTaken(err error) bool {
 }
 
 // Required is the validation error for an absent field (specification section 7).
-func Required(field string) *Error {
-	return Invalid(field, "%q is required", field)
-}
+func Required(field string) *Error { return Invalid(field, "%q is required", field) }
 
 // FieldErrors collects field errors so that one answer names all of them.
 type FieldErrors []FieldError

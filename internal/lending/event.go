@@ -86,9 +86,7 @@ func SpecifiedEventKinds() []EventKind {
 }
 
 // IsOptIn reports whether only who names the kind gets it.
-func (k EventKind) IsOptIn() bool {
-	return k == EventFundingCancelled || k == EventFundingReturned
-}
+func (k EventKind) IsOptIn() bool { return k == EventFundingCancelled || k == EventFundingReturned }
 
 // Choices lists what a subscription may hold to get the kind.
 func (k EventKind) Choices() []string {
@@ -269,9 +267,7 @@ func (e Event) RenderAround() (head, tail []byte, err error) {
 }
 
 // FormatTimestamp writes the time of an event as its payload does.
-func FormatTimestamp(timestamp time.Time) string {
-	return timestamp.UTC().Format(timestampLayout)
-}
+func FormatTimestamp(timestamp time.Time) string { return timestamp.UTC().Format(timestampLayout) }
 
 // SampleEvent returns an event of the kind with made-up content, for tests of a
 // subscription. Error: VALIDATION_ERROR for a kind that does not exist.

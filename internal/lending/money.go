@@ -142,9 +142,7 @@ func parseDecimal(text string, integerDigits, places int) (decimal.Decimal, erro
 }
 
 // isDigits reports whether s is one or more ASCII digits.
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // scanDecimal reads what a driver returns for a numeric column. A float is
 // refused: it would already have lost cents.

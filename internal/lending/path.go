@@ -38,9 +38,7 @@ func MemberPath(path, name string) string {
 }
 
 // EntryPath names an entry of the JSON array at a path.
-func EntryPath(path string, index int) string {
-	return below(path, "["+strconv.Itoa(index)+"]")
-}
+func EntryPath(path string, index int) string { return below(path, "["+strconv.Itoa(index)+"]") }
 
 // below is a path one step further; one that is long enough stays as it is, since
 // a body may nest ten thousand levels.

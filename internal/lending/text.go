@@ -60,9 +60,7 @@ func (f *FieldErrors) Readable(field, text string) {
 	}
 }
 
-func readable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
-}
+func readable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // CheckValues checks the values of a form or a query. Error: VALIDATION_ERROR
 // naming each that is no text.

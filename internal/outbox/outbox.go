@@ -76,9 +76,7 @@ type stuck struct {
 func noneStuck() stuck { return stuck{applications: []uuid.UUID{}, from: math.MaxInt64} }
 
 // New returns a publisher of a database.
-func New(db *postgres.DB) *Publisher {
-	return &Publisher{DB: db, recorded: make(chan struct{}, 1)}
-}
+func New(db *postgres.DB) *Publisher { return &Publisher{DB: db, recorded: make(chan struct{}, 1)} }
 
 // Recorded says that events of this process have been committed. It does not wait.
 func (p *Publisher) Recorded() {

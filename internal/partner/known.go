@@ -56,6 +56,4 @@ func (k *known) put(who acting, found credential, asked time.Time) {
 }
 
 // takeHold has the change of a client return when every process goes by it.
-func takeHold(tx *postgres.Tx) {
-	tx.AfterCommit(func() { <-time.After(knownLife) })
-}
+func takeHold(tx *postgres.Tx) { tx.AfterCommit(func() { <-time.After(knownLife) }) }

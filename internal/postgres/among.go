@@ -28,6 +28,4 @@ type UIDs []uuid.UUID
 func (u *UIDs) Scan(column any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(column) }
 
 // Value is what the column holds; nil is no NULL, but none.
-func (u UIDs) Value() (driver.Value, error) {
-	return pq.Array(append([]uuid.UUID{}, u...)).Value()
-}
+func (u UIDs) Value() (driver.Value, error) { return pq.Array(append([]uuid.UUID{}, u...)).Value() }

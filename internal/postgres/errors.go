@@ -33,9 +33,7 @@ func IsNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
 // IsUnique tells whether err is a violation of the named unique constraint or
 // unique index.
-func IsUnique(err error, constraint string) bool {
-	return violates(err, stateUnique, constraint)
-}
+func IsUnique(err error, constraint string) bool { return violates(err, stateUnique, constraint) }
 
 // IsForeignKey tells whether err is a violation of the named foreign key; an
 // empty name means any.

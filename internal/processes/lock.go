@@ -19,9 +19,7 @@ const (
 )
 
 // lockKey is the key of a process's lock, of the random part of its identifier.
-func lockKey(process uuid.UUID) int64 {
-	return int64(binary.BigEndian.Uint64(process[8:]))
-}
+func lockKey(process uuid.UUID) int64 { return int64(binary.BigEndian.Uint64(process[8:])) }
 
 // hold keeps a lock in the database until ctx ends. The server frees it when the process is
 // dead, so others need not wait for beats that do not come. It tells changed when the lock was

@@ -80,9 +80,7 @@ func NewDriver(pool *pgxpool.Pool, db *postgres.DB) *Driver {
 }
 
 // GetExecutor returns the library's executor with that fetch.
-func (d *Driver) GetExecutor() riverdriver.Executor {
-	return &executor{d.Driver.GetExecutor(), d}
-}
+func (d *Driver) GetExecutor() riverdriver.Executor { return &executor{d.Driver.GetExecutor(), d} }
 
 type executor struct {
 	riverdriver.Executor

@@ -50,9 +50,7 @@ const (
 )
 
 // Modes lists every mode once.
-func Modes() []Mode {
-	return []Mode{ModeAccept, ModeFail, ModeRecover, ModeSlow, ModeRedirect}
-}
+func Modes() []Mode { return []Mode{ModeAccept, ModeFail, ModeRecover, ModeSlow, ModeRedirect} }
 
 // Receiver is the endpoint. Make one with New.
 type Receiver struct {

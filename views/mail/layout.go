@@ -60,9 +60,7 @@ func (p palette) button() templ.SafeCSS {
 		"text-decoration:none;background-color:" + p.Accent + ";color:" + p.OnAccent + ";")
 }
 
-func (p palette) link() templ.SafeCSS {
-	return css("color:" + p.Link + ";" + styleBreak)
-}
+func (p palette) link() templ.SafeCSS { return css("color:" + p.Link + ";" + styleBreak) }
 
 // sheet is what cannot be inlined: dark colours and narrow screens. It must
 // overrule the inlined styles, hence the exclamation marks.

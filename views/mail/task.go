@@ -8,9 +8,7 @@ type Task struct {
 }
 
 // Subject quotes the task.
-func (t Task) Subject(Lender) string {
-	return "A task for your application: " + short(t.Title, 80)
-}
+func (t Task) Subject(Lender) string { return "A task for your application: " + short(t.Title, 80) }
 
 func (t Task) write(d *document) {
 	d.Preview = t.Title

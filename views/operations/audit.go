@@ -43,9 +43,7 @@ type Difference struct {
 }
 
 // Changed tells whether the two sides differ.
-func (d Difference) Changed() bool {
-	return d.HasBefore != d.HasAfter || d.Before != d.After
-}
+func (d Difference) Changed() bool { return d.HasBefore != d.HasAfter || d.Before != d.After }
 
 // word tells in a word what became of a field.
 func (d Difference) word() string {

@@ -99,6 +99,4 @@ func probeTable(changes []health.ProbeChange) ui.TableProps[health.ProbeChange] 
 	}
 }
 
-func finding(c health.ProbeChange) string {
-	return strings.TrimSuffix(ui.Sentence(c.Finding), ".")
-}
+func finding(c health.ProbeChange) string { return strings.TrimSuffix(ui.Sentence(c.Finding), ".") }

@@ -101,6 +101,4 @@ func successWords(h health.Health) string {
 }
 
 // called is the name of a subscription in its row, or where it leads.
-func called(r Listed) string {
-	return ui.Visible(cmp.Or(r.SubscriptionName, r.Where()))
-}
+func called(r Listed) string { return ui.Visible(cmp.Or(r.SubscriptionName, r.Where())) }

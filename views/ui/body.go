@@ -107,6 +107,4 @@ func nextToken(text string) (length int, class string) {
 }
 
 // span returns how much of text consists of the given characters.
-func span(text, of string) int {
-	return len(text) - len(strings.TrimLeft(text, of))
-}
+func span(text, of string) int { return len(text) - len(strings.TrimLeft(text, of)) }

@@ -133,9 +133,7 @@ var taskChips = map[lending.TaskStatus]ChipProps{
 }
 
 // TaskChip describes where a task stands.
-func TaskChip(status string) ChipProps {
-	return KnownChip(taskChips, lending.TaskStatus(status))
-}
+func TaskChip(status string) ChipProps { return KnownChip(taskChips, lending.TaskStatus(status)) }
 
 // applicationChips have no words: each status is its own.
 var applicationChips = map[lending.ApplicationStatus]ChipProps{

@@ -216,9 +216,7 @@ func NavigationFor(role string) []NavGroup {
 }
 
 // pageTitle joins the page's and the product's name.
-func pageTitle(title string) string {
-	return If(title == "", "Drawbridge", title+" · Drawbridge")
-}
+func pageTitle(title string) string { return If(title == "", "Drawbridge", title+" · Drawbridge") }
 
 // htmxConfig keeps htmx inside the content security policy, and keeps what the
 // reader opened (details, dialogs) open when a region is brought up to date.

@@ -146,9 +146,7 @@ func If[T any](condition bool, then, otherwise T) T {
 }
 
 // Plural joins a count and its noun.
-func Plural(n int, one, many string) string {
-	return If(n == 1, "1 "+one, Number(n)+" "+many)
-}
+func Plural(n int, one, many string) string { return If(n == 1, "1 "+one, Number(n)+" "+many) }
 
 // ByteSize writes a size: 812 B, 1.4 KiB.
 func ByteSize(n int) string {

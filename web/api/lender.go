@@ -81,9 +81,7 @@ func (r Route) ofLender(scopes ...partner.Scope) Route {
 }
 
 // systemName is what records call one of the lender's systems.
-func systemName(caller partner.Caller) string {
-	return caller.Name + " (" + caller.ClientID + ")"
-}
+func systemName(caller partner.Caller) string { return caller.Name + " (" + caller.ClientID + ")" }
 
 // audit tells the audit log what one of the lender's systems did, in the transaction of it. What
 // a partner does in a sandbox is not told.

@@ -120,9 +120,7 @@ func (o *object) given(field string, needed bool) (string, bool) {
 }
 
 // text reads a required line of text.
-func (o *object) text(field string, limit int) string {
-	return o.line(field, limit, o.errs.Text)
-}
+func (o *object) text(field string, limit int) string { return o.line(field, limit, o.errs.Text) }
 
 // linkless reads a required line of text that stands in mails.
 func (o *object) linkless(field string, limit int) string {

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,89 +19,60 @@ type pageSpec struct {
 	docsview.Link
 
 	guide, title, lead string
-	render             func(l *library, frame docsview.Page, prose string) (templ.Component, error)
+	render             renderer
+}
+
+type renderer func(l *library, frame docsview.Page, prose string) (templ.Component, error)
+
+// newPage is the page at a path of the documentation, by which its guide is called, with its label
+// as its title unless it has one of its own.
+func newPage(path, label, title, lead string, render renderer) pageSpec {
+	guide := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")
+	return pageSpec{
+		docsview.Link{Href: Prefix + path, Label: label},
+		cmp.Or(guide, "overview"), cmp.Or(title, label), lead, render,
+	}
 }
 
 // pages are all pages in reading order. Their guides are Markdown in guides/.
 var pages = []pageSpec{
-	{
-		docsview.Link{Href: Prefix, Label: "Overview"},
-		"overview", "Drawbridge for partners",
-		"Lend for projects in stages: apply, accept, draw, and hear about it.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/quickstart", Label: "Quick start"},
-		"quickstart", "Quick start",
+	newPage("", "Overview", "Drawbridge for partners",
+		"Lend for projects in stages: apply, accept, draw, and hear about it.", guidePage),
+	newPage("/quickstart", "Quick start", "",
 		"A whole loan in the sandbox, from the application to the last draw, with curl.",
-		quickStartPage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/requests", Label: "Requests and answers"},
-		"requests", "Requests and answers",
-		"Credentials, the envelope, retries, limits and versions: what every call shares.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/loans", Label: "Loans and draws"},
-		"loans", "Loans and draws",
-		"From an application to the last draw, with the rules that decide each step.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/webhooks", Label: "Webhooks"},
-		"webhooks", "Webhooks",
+		quickStartPage),
+	newPage("/requests", "Requests and answers", "",
+		"Credentials, the envelope, retries, limits and versions: what every call shares.",
+		guidePage),
+	newPage("/loans", "Loans and draws", "",
+		"From an application to the last draw, with the rules that decide each step.", guidePage),
+	newPage("/webhooks", "Webhooks", "",
 		"Eleven kinds of events, signed, delivered at least once, in at most three attempts.",
-		webhooksPage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/catch-up", Label: "Catch up after an outage"},
-		"catch-up", "Catch up after an outage",
+		webhooksPage),
+	newPage("/catch-up", "Catch up after an outage", "",
 		"Every event is kept: follow the feed, close gaps, and find lost answers again.",
-		catchUpPage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/laptop", Label: "Receive on your laptop"},
-		"laptop", "Receive on your laptop",
-		"Have events posted to your own machine, where no webhook reaches it.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/statements", Label: "Daily statements"},
-		"statements", "Daily statements",
+		catchUpPage),
+	newPage("/laptop", "Receive on your laptop", "",
+		"Have events posted to your own machine, where no webhook reaches it.", guidePage),
+	newPage("/statements", "Daily statements", "",
 		"What happened to your money on a business day, frozen, signed, and compared with your books.",
-		guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/errors", Label: "Errors"},
-		"errors", "Errors",
-		"Every error code, what causes it and what cures it.", errorsPage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/going-live", Label: "Going live"},
-		"going-live", "Going live",
-		"What to settle with the lender and to try before the first real borrower.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/changes", Label: "Changes"},
-		"changes", "Changes of the API",
-		"What was added and when, what will end, and how long before you hear of it.", guidePage,
-	},
-	{
-		docsview.Link{Href: Prefix + "/reference", Label: "Reference"},
-		"reference", "Reference",
-		"Every operation, its fields, examples that can be sent, and its errors.", referencePage,
-	},
+		guidePage),
+	newPage("/errors", "Errors", "",
+		"Every error code, what causes it and what cures it.", errorsPage),
+	newPage("/going-live", "Going live", "",
+		"What to settle with the lender and to try before the first real borrower.", guidePage),
+	newPage("/changes", "Changes", "Changes of the API",
+		"What was added and when, what will end, and how long before you hear of it.", guidePage),
+	newPage("/reference", "Reference", "",
+		"Every operation, its fields, examples that can be sent, and its errors.", referencePage),
 }
 
 // lenderPages are those for the lender's own systems, which partners do not need.
 var lenderPages = []pageSpec{
-	{
-		docsview.Link{Href: lenderPrefix, Label: "Lender API"},
-		"lender", "Drawbridge for the lender's systems",
-		"Follow applications, decide them, and say that money moved.", guidePage,
-	},
-	{
-		docsview.Link{Href: lenderPrefix + "/reference", Label: "Reference"},
-		"lender-reference", "Lender API reference",
-		"Every operation, its fields, examples that can be sent, and its errors.", referencePage,
-	},
+	newPage("/lender", "Lender API", "Drawbridge for the lender's systems",
+		"Follow applications, decide them, and say that money moved.", guidePage),
+	newPage("/lender/reference", "Reference", "Lender API reference",
+		"Every operation, its fields, examples that can be sent, and its errors.", referencePage),
 }
 
 // lenderPrefix is where they stand.

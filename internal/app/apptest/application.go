@@ -29,9 +29,7 @@ type Option func(*Draft)
 
 // In brings the application into a status; from Hard Pull Authorization on it is
 // decided on its way.
-func In(status lending.ApplicationStatus) Option {
-	return func(d *Draft) { d.status = status }
-}
+func In(status lending.ApplicationStatus) Option { return func(d *Draft) { d.status = status } }
 
 // Selecting accepts the offer of a product at the end.
 func Selecting(product lending.Product) Option {

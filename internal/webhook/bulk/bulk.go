@@ -176,9 +176,7 @@ type Counts struct {
 }
 
 // Total is how many items were chosen and not skipped.
-func (c Counts) Total() int {
-	return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled
-}
+func (c Counts) Total() int { return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled }
 
 // Gone is how many of those were sent, whatever became of them.
 func (c Counts) Gone() int { return c.Sent + c.Delivered + c.Failed }

@@ -134,9 +134,7 @@ type Attempt struct {
 }
 
 // Place is the delivery's place among the others.
-func (d Delivery) Place() postgres.Cursor {
-	return postgres.Cursor{At: d.CreatedAt, UID: d.UID}
-}
+func (d Delivery) Place() postgres.Cursor { return postgres.Cursor{At: d.CreatedAt, UID: d.UID} }
 
 // Due is when the next attempt is due; zero for none, or while it waits for its
 // subscription.

@@ -30,6 +30,4 @@ func Curl(url string, headers []sender.Header, body []byte) string {
 }
 
 // quoteShell makes one word of a text for a POSIX shell.
-func quoteShell(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
+func quoteShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

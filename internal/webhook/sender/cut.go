@@ -8,9 +8,7 @@ import (
 
 // SendCut makes an attempt whose connection is cut before the body's end, for a sandbox.
 // It always fails.
-func (s *Sender) SendCut(ctx context.Context, r Request) Attempt {
-	return s.make(ctx, r, s.cut)
-}
+func (s *Sender) SendCut(ctx context.Context, r Request) Attempt { return s.make(ctx, r, s.cut) }
 
 // errCut says that nothing of the network's was the reason.
 var errCut = errors.New("cut before the end of the body on purpose, by a sandbox fault")

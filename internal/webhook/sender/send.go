@@ -91,9 +91,7 @@ func (s *Sender) Close() { s.pool.close() }
 //
 // Cancelling ctx gives the attempt up. Its class is then unknown unless a
 // status had come; Sent tells whether the endpoint may have got the request.
-func (s *Sender) Send(ctx context.Context, r Request) Attempt {
-	return s.make(ctx, r, s.attempt)
-}
+func (s *Sender) Send(ctx context.Context, r Request) Attempt { return s.make(ctx, r, s.attempt) }
 
 // make makes an attempt by a way of sending. The errors of that are send errors: attempts
 // without a final answer.

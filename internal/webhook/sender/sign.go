@@ -10,9 +10,7 @@ import (
 
 // Sign returns the value of x-hmac-signature: the HMAC-SHA256 of the raw body
 // under the signing secret, in lower-case hex (specification section 5).
-func Sign(key secret.String, body []byte) string {
-	return hex.EncodeToString(Mac(key, body))
-}
+func Sign(key secret.String, body []byte) string { return hex.EncodeToString(Mac(key, body)) }
 
 // Mac is the HMAC-SHA256 of a body under a secret.
 func Mac(key secret.String, body []byte) []byte {

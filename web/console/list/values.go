@@ -171,9 +171,7 @@ func OneOf[T ~string](v *Values, name string, known []T) T {
 }
 
 // UID is an identifier, the nil one for none.
-func (v *Values) UID(name string) uuid.UUID {
-	return page.ReadUID(v.Wrong, name, v.texts[name])
-}
+func (v *Values) UID(name string) uuid.UUID { return page.ReadUID(v.Wrong, name, v.texts[name]) }
 
 // Time is a time, zero for none. One without a zone is in the form's, else the reader's, and gets
 // it, so that the address means the same to everybody.

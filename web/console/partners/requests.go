@@ -135,6 +135,4 @@ func (f *Feature) request(ctx echo.Context) error {
 }
 
 // quoted is one word of a shell, whatever is in it.
-func quoted(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
