@@ -110,23 +110,23 @@ func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcom
 // handOver commits that the message is about to be ended. When it returns an
 // error, the message must not be.
 func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) error {
-	return m.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err := m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var ours bool
-		err := tx.GetContext(ctx, &ours, `
+		return tx.GetContext(ctx, &ours, `
 			UPDATE email_attempts
 			   SET handed_over_at = $3
 			 WHERE email_uid = $1
 			   AND number = $2
 			   AND outcome IS NULL
 			RETURNING true`, uid, number, tx.Now)
-		switch {
-		case postgres.IsNoRows(err):
-			return errSuperseded
-		case err != nil:
-			return fmt.Errorf("handing over attempt %d of e-mail %s: %w", number, uid, err)
-		}
-		return nil
 	})
+	switch {
+	case postgres.IsNoRows(err):
+		return errSuperseded
+	case err != nil:
+		return fmt.Errorf("noting the hand-over in the database: %w", err)
+	}
+	return nil
 }
 
 // finishAttempt reports false when the attempt was ended by another process.

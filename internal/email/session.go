@@ -195,7 +195,11 @@ func (s *session) transact(
 		return receipt.cut(err)
 	}
 	if err := handOver(ctx); err != nil {
-		receipt.Stage, receipt.Outcome, receipt.Error = StageData, OutcomeInterrupted, explain(err)
+		receipt.Stage, receipt.Outcome = StageData, OutcomeInterrupted
+		receipt.Error = clip(err.Error()) // of the database, not of the mail server
+		if ctx.Err() != nil {
+			receipt.Error = explain(ctx.Err())
+		}
 		return receipt
 	}
 	// Committing the hand-over took a moment, in which the server may have gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -318,11 +319,11 @@ func TestHandOverDecides(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})
 	client := newSMTPClient(t, server.URL(), quick())
-	receipt := client.Send(t.Context(), envelope(1), func(context.Context) error {
-		return errors.New("taken over")
-	})
-	if receipt.Outcome != email.OutcomeInterrupted || receipt.Error != "taken over" {
-		t.Errorf("the receipt is %+v", receipt)
+	for _, reason := range []error{errors.New("taken over"), io.ErrUnexpectedEOF} {
+		receipt := client.Send(t.Context(), envelope(1), func(context.Context) error { return reason })
+		if receipt.Outcome != email.OutcomeInterrupted || receipt.Error != reason.Error() {
+			t.Errorf("the receipt is %+v", receipt)
+		}
 	}
 	if again := client.Send(t.Context(), envelope(2), agree); again.Outcome != email.OutcomeSent {
 		t.Fatalf("the next mail: %+v", again)
