@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"drawbridge/internal/app/metrics"
@@ -118,12 +119,30 @@ func (s *Services) watchReady(ctx context.Context) {
 	}
 }
 
-// ready tells what keeps the process from serving, in the answer and in the metrics.
+// readiness is what the last look found of what the process lacks.
+type readiness struct {
+	sync.Mutex
+
+	began time.Time
+	found []string
+}
+
+// ready tells what keeps the process from serving, in the answer and in the metrics. Anybody may
+// ask: those who ask at once share a look that begins after they asked, and none is broken off
+// because its asker leaves.
 func (s *Services) ready(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	asked := time.Now()
+	s.readiness.Lock()
+	defer s.readiness.Unlock()
+	if s.readiness.began.After(asked) {
+		return s.readiness.found
+	}
+	s.readiness.began = time.Now()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(readyPatience))
 	defer cancel()
 	reason, found := s.gaps(ctx)
 	s.Metrics.Ready(reason)
+	s.readiness.found = found
 	return found
 }
 

@@ -1,12 +1,15 @@
 package app_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/postgres/pgtest"
 )
 
 // TestReadinessAsksWhichDatabaseItIs: a process that runs finds out that its database was replaced
@@ -53,5 +56,53 @@ func TestReadinessAsksWhichDatabaseItIs(t *testing.T) {
 			t.Errorf("%s: somebody is signed in: %t", step.name, got)
 		}
 		h.Exec(t, `DELETE FROM sessions`)
+	}
+}
+
+// TestProbesShareALook: anybody may ask whether the process can serve. Many who do so at once cost
+// little, and one who leaves meanwhile is told the truth, as the metrics are.
+func TestProbesShareALook(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	options, err := h.WebOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context) {
+		if gaps := options.Ready(httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz",
+			http.NoBody)); len(gaps) > 0 {
+			t.Errorf("it lacks %q", gaps)
+		}
+	}
+	ask(t.Context()) // settles what is asked but once
+	queries := pgtest.Record(t, h.DB)
+	locked := h.DB.MustBeginTx(t.Context(), nil)
+	locked.MustExec(`LOCK TABLE installation IN ACCESS EXCLUSIVE MODE`)
+	gone, leave := context.WithCancel(t.Context())
+	var asking, begun sync.WaitGroup
+	asking.Go(func() { ask(gone) })
+	pgtest.WaitForLock(t, h.DB)
+	leave()
+	const askers = 50
+	begun.Add(askers)
+	for range askers {
+		asking.Go(func() {
+			begun.Done()
+			ask(t.Context())
+		})
+	}
+	begun.Wait()
+	if err := locked.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	asking.Wait()
+	looks := 0
+	for _, query := range queries.Take() {
+		if strings.Contains(query.Text, "pg_is_in_recovery() OR") {
+			looks++
+		}
+	}
+	if looks > askers/2 {
+		t.Errorf("%d who asked at once cost %d looks", askers, looks)
 	}
 }

@@ -104,6 +104,8 @@ type Services struct {
 	publishing atomic.Bool
 	// stopping tells that the process is about to stop accepting.
 	stopping atomic.Bool
+	// readiness is shared by those who ask for it at once.
+	readiness readiness
 	// process is this one.
 	process processes.Process
 }
