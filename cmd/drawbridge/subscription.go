@@ -332,7 +332,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 		made := did(subscriptionEntry(action, cmd.Reason, &before, changed),
 			subscriptionOutput(changed, value))
 		made.notes = rotationNotes(before, changed, value, tx.Now)
-		return made, err
+		return made, byFlags(err)
 	})
 }
 
@@ -340,9 +340,6 @@ func (cmd subscriptionUpdateCmd) patch(env *environment) subscription.Patch {
 	patch := subscription.Patch{
 		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
 		Reason: cmd.Reason, Name: cmd.Name, Retry: cmd.retry(env), Standard: cmd.Standard,
-	}
-	if cmd.Overlap < 0 {
-		env.refusef("--overlap must not be negative")
 	}
 	headers := cmd.headers(env)
 	for _, name := range cmd.KeepHeader {

@@ -33,6 +33,7 @@ func TestSubscriptionOptions(t *testing.T) {
 		{"--retry", "1ms,2h"},
 		{"--retry", "5m,73h"},
 		{"--auth", "none", "--standard"},
+		{"--secret", "a secret of the desk", "--overlap", "721h"},
 	} {
 		got := d.run(t, append([]string{"subscription", "update", uid}, args...)...)
 		if got.status != exitUsage {

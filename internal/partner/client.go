@@ -25,9 +25,6 @@ const (
 	maxBurst         = 200_000
 )
 
-// maxOverlap keeps a leaked secret from living on by a slip of the keyboard.
-const maxOverlap = 30 * 24 * time.Hour
-
 // NewClient is what a client is made from.
 type NewClient struct {
 	PartnerUID uuid.UUID
@@ -132,9 +129,9 @@ func (s *Service) CreateClient(
 func (s *Service) RotateClient(
 	ctx context.Context, tx *postgres.Tx, id string, overlap time.Duration,
 ) (Rotated, error) {
-	if overlap < 0 || overlap > maxOverlap {
+	if overlap < 0 || overlap > secret.MaxOverlap {
 		return Rotated{}, lending.Invalid("overlap",
-			`"overlap" must be from 0s to %dh`, int(maxOverlap.Hours()))
+			`"overlap" must be from 0s to %dh`, int(secret.MaxOverlap.Hours()))
 	}
 	if err := lockActive(ctx, tx, id); err != nil {
 		return Rotated{}, err

@@ -21,10 +21,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 )
 
 // hidden stands wherever a secret would have been printed.
 const hidden = "[hidden]"
+
+// MaxOverlap is how long a replaced secret may work on at most, so that a leaked one does not live
+// on by a slip of the keyboard.
+const MaxOverlap = 30 * 24 * time.Hour
 
 // tokenBytes is the entropy of a generated token.
 const tokenBytes = 32

@@ -55,6 +55,10 @@ func (s *Service) amendLocked(
 	if err := CheckReason(patch.Reason); err != nil {
 		return Subscription{}, secret.String{}, err
 	}
+	if patch.Overlap < 0 || patch.Overlap > secret.MaxOverlap {
+		return Subscription{}, secret.String{}, lending.Invalid("overlap",
+			`"overlap" must be from 0s to %dh`, int(secret.MaxOverlap.Hours()))
+	}
 	value, changes, err := s.amend(tx.Now, &row, patch)
 	if err != nil {
 		return Subscription{}, secret.String{}, err

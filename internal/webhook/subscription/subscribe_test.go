@@ -342,6 +342,10 @@ func TestAmend(t *testing.T) {
 			fields: []string{"secret"},
 		},
 		{
+			name: "overlap of a year", fields: []string{"overlap"},
+			patch: subscription.Patch{Secret: &ours, Overlap: 365 * 24 * time.Hour},
+		},
+		{
 			name: "unknown merchant", patch: subscription.Patch{Merchants: []uuid.UUID{uuid.New()}},
 			fields: []string{"merchant"},
 		},
