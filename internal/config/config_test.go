@@ -109,6 +109,34 @@ func TestLoadBasePath(t *testing.T) {
 	}
 }
 
+// What is wrong with it is said without it: a password may stand there.
+func TestLoadPublicURL(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"http://a.example:1/": "http://a.example:1", "https://[::1]:65535": "https://[::1]:65535",
+	} {
+		got, err := Load(from(map[string]string{"DRAWBRIDGE_PUBLIC_URL": value}))
+		if err != nil || got.PublicURL != want {
+			t.Errorf("%s became %q, %v", value, got.PublicURL, err)
+		}
+	}
+	const password = "open-sesame"
+	for _, value := range []string{
+		"https://a.example:0", "https://a.example:99999", "https://:8080", "a.example",
+		"https://ana:" + password + "@a.example", "https://ana:" + password + "/@a.example",
+		"https://a.example/" + password, "ftp://ana:" + password + "@a.example",
+	} {
+		getenv := from(map[string]string{"DRAWBRIDGE_PUBLIC_URL": value})
+		_, err := Load(getenv)
+		shown := setting(t, Effective(getenv, getenv), "DRAWBRIDGE_PUBLIC_URL")
+		if err == nil || !strings.HasPrefix(err.Error(), "DRAWBRIDGE_PUBLIC_URL ") ||
+			strings.Contains(err.Error(), password) || strings.Contains(value, "@") &&
+			strings.Contains(shown.Value, password) {
+			t.Errorf("%s: %v, shown as %q", value, err, shown.Value)
+		}
+	}
+}
+
 func TestLoadCalendar(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "holidays")

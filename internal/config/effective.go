@@ -86,15 +86,17 @@ func endsEarly(value string) bool {
 	return strings.Contains(path+parameterValue.ReplaceAllString(parameters, ""), "@")
 }
 
-// show masks the value of a secret. Of a URL the scheme, the host and the path
-// stay, which say where it leads; its user, password and parameters do not. What is not
-// written as a URL, by a slash less for instance, may have its password anywhere.
+// show masks the value of a secret, and of an address that may hold one by mistake. Of a URL the
+// scheme, the host and the path stay, which say where it leads; its user, password and parameters
+// do not. What is not written as a URL, by a slash less for instance, may have its password
+// anywhere.
 func (v Variable) show(value string) string {
-	if !v.Secret || value == "" {
+	is := v.tag.Get("is")
+	if !v.Secret && is != "origin" && is != "issuer" || value == "" {
 		return value
 	}
 	parsed, err := url.Parse(value)
-	if err != nil || v.tag.Get("is") == "text" || parsed.Scheme == "" ||
+	if err != nil || is == "text" || parsed.Scheme == "" ||
 		!strings.HasPrefix(value, parsed.Scheme+"://") || strings.Contains(behindHost(value), "@") {
 		return masked
 	}

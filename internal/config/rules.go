@@ -163,12 +163,17 @@ var rules = map[string]rule{
 	},
 	"origin": func(value string, _ reflect.StructTag) (any, error) {
 		parsed, err := url.Parse(value)
-		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-			return nil, mustBe(value, "an origin such as https://drawbridge.example")
+		if err != nil || parsed.Hostname() == "" ||
+			(parsed.Scheme != "http" && parsed.Scheme != "https") {
+			return nil, errors.New("must be an origin such as https://drawbridge.example")
 		}
 		if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
 			parsed.User != nil {
-			return nil, fmt.Errorf("is %q; an origin has no user, path, query or fragment", value)
+			return nil, errors.New("has a user, path, query or fragment; an origin has none")
+		}
+		port, err := strconv.ParseUint(cmp.Or(parsed.Port(), "443"), 10, 16)
+		if err != nil || port == 0 {
+			return nil, fmt.Errorf("has the port %q; it must be a number from 1 to 65535", parsed.Port())
 		}
 		return parsed.Scheme + "://" + parsed.Host, nil
 	},
