@@ -173,7 +173,7 @@ func (a Approval) checkAmount(amount Money) error {
 	}
 	for _, offer := range a.affected() {
 		if offer.MaxAmount.Less(amount) {
-			return Invalid(field, "%q must be at most the max_amount of the offer of %s, %s",
+			return Invalid(field, "%q must be at most the maximum of the offer of %s, %s",
 				field, offer.ProductCode, offer.MaxAmount)
 		}
 	}

@@ -233,6 +233,12 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	if source != "console enabled" || mail != "welcome queued" {
 		t.Errorf("created as %q with the mail %q", source, mail)
 	}
+	askable := func() {
+		t.Helper()
+		b.get(created.Location).find("#actions a").Each(func(_ int, action *goquery.Selection) {
+			b.get(action.AttrOr("href", "")).wantStatus(t, http.StatusOK)
+		})
+	}
 	step := func(want string, fields map[string]string, change string, pairs ...string) {
 		t.Helper()
 		form := b.get(changePath(uid, change, pairs...)).wantStatus(t, http.StatusOK)
@@ -262,7 +268,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		if want != "" && announced != strings.Fields(want)[0] {
 			t.Errorf("%s announced %q and recorded %q", change, announced, want)
 		}
-		b.get(answer.Location).wantStatus(t, http.StatusOK)
+		askable()
 		// The same form a second time changes nothing and is told.
 		again := b.post(action, values).wantStatus(t, http.StatusSeeOther)
 		notice := b.get(again.Location).text("main > .notice")
@@ -318,6 +324,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		t.Errorf("the search for a payment's reference leads to %q", found.Location)
 	}
 	second := fmt.Sprint(w.Draw(t, uid, apptest.Documented()).ID)
+	askable()
 	step("disbursement.funding.cancelled FUNDING_CANCELLED",
 		map[string]string{"reason": "the roof is too small"}, "funding", "draw", second,
 		"to", "CANCELLED")
@@ -412,7 +419,7 @@ func TestChangeErrors(t *testing.T) {
 		{"amount", "approved_amount", "24,999.99", "without commas, such as 24999.99"},
 		{"amount", "approved_amount", "0", "greater than 0"},
 		{"amount", "approved_amount", "1", "what has been drawn"},
-		{"amount", "approved_amount", "999999", "max_amount"},
+		{"amount", "approved_amount", "999999", "at most the maximum of the offer"},
 		{"terms", "term", "0", "months"},
 		{"terms", "interest_rate", "101", ""},
 		{"task", "title", " ", "required"},

@@ -7,6 +7,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/web/console/action"
@@ -41,19 +42,20 @@ func (f *Feature) actions(
 			})
 		}
 	}
+	var draws []loan.Disbursement
+	if shown.Loan != nil {
+		c.now.Loan, draws = &shown.Loan.Loan, shown.Loan.History
+	}
 	for _, to := range app.Status.Next() {
 		add("Move to", "status", url.Values{"to": {string(to)}})
 	}
 	for _, name := range []string{"decision", "accept", "amount", "terms"} {
 		add("Decision and offer", name, nil)
 	}
-	if shown.Loan != nil {
-		c.now.Loan = &shown.Loan.Loan
-		for _, draw := range shown.Loan.History {
-			id := drawKey(draw)
-			for _, to := range draw.Status.Next() {
-				add("Draw #"+id, "funding", url.Values{"draw": {id}, "to": {string(to)}})
-			}
+	for _, draw := range draws {
+		id := drawKey(draw)
+		for _, to := range draw.Status.Next() {
+			add("Draw #"+id, "funding", url.Values{"draw": {id}, "to": {string(to)}})
 		}
 	}
 	for _, to := range app.Document.Next() {
