@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/views/paths"
 )
 
-// Forms about things with long names of one word fit into a narrow window, and a subscription
+// Pages about things with long names of one word fit into their window, and a subscription
 // with a long path and no name can be deleted by typing it.
-func TestFormsAboutLongNames(t *testing.T) {
+func TestPagesAboutLongNames(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
 	data := w.DemoData()
@@ -28,19 +29,30 @@ func TestFormsAboutLongNames(t *testing.T) {
 		w.Execute(db, fmt.Sprintf(`UPDATE %s SET name = repeat('n', 200) WHERE partner_uid = '%s'`,
 			table, partner))
 	}
+	w.Execute(db, `UPDATE applications SET borrower_first_name = repeat('f', 100),
+		borrower_last_name = repeat('l', 100), external_reference = repeat('r', 100)`)
+	w.FailedDeliveries(data, uuid.MustParse(named), 1)
+	var delivery string
+	if err := db.Get(&delivery, `SELECT delivery_uid FROM deliveries`); err != nil {
+		t.Fatal(err)
+	}
 	s := w.Serve("--roles", "console")
 	browser := newBrowser(t)
-	do(t, browser, chromedp.EmulateViewport(390, 844))
 	signIn(t, browser, s.URL, data.Users[0])
-	for _, path := range []string{
-		paths.To(paths.ClientNew, partner), paths.To(paths.MerchantNew, partner),
-		paths.To(paths.SubscriptionDelete, named), paths.To(paths.SubscriptionDelete, nameless),
-	} {
+	fits := func(path string, width int64) {
 		do(t, browser,
+			chromedp.EmulateViewport(width, 844),
 			chromedp.Navigate(s.URL+path),
 			chromedp.WaitVisible(chromedp.CSS("h1")),
 		)
 		(&crawler{Harness: w, browser: browser}).reflows(path)
+	}
+	fits(paths.To(paths.Delivery, delivery), 1280)
+	for _, path := range []string{
+		paths.To(paths.ClientNew, partner), paths.To(paths.MerchantNew, partner),
+		paths.To(paths.SubscriptionDelete, named), paths.To(paths.SubscriptionDelete, nameless),
+	} {
+		fits(path, 390)
 	}
 	do(t, browser,
 		typeInto("#confirm", where),
