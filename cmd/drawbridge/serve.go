@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/config"
@@ -39,6 +41,8 @@ func (serveCmd) Help() string {
 // Run serves until the context ends, and then drains.
 func (cmd serveCmd) Run(env *environment) error {
 	heap.Loosen()
+	// Whoever reads the log may end, and what is under way must not end with it.
+	signal.Ignore(syscall.SIGPIPE)
 	settings, err := env.config()
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ func (w *Harness) Serve(args ...string) *Server {
 	return w.Start(w.Command(append([]string{"serve"}, args...)...))
 }
 
-// Start runs a command that serves, and waits for its ready line.
+// Start runs a command that serves, and waits for its ready line. The command may have a reader
+// of the log of its own.
 func (w *Harness) Start(command *exec.Cmd) *Server {
 	w.T.Helper()
 	log, err := os.CreateTemp(w.T.TempDir(), "log")
@@ -50,7 +51,9 @@ func (w *Harness) Start(command *exec.Cmd) *Server {
 	}
 	defer log.Close()
 	s := &Server{T: w.T, Command: command, ended: make(chan struct{}), log: log.Name()}
-	s.Command.Stderr = log
+	if s.Command.Stderr == nil {
+		s.Command.Stderr = log
+	}
 	stdout, err := s.Command.StdoutPipe()
 	if err != nil {
 		w.T.Fatal(err)

@@ -1,6 +1,9 @@
 package service
 
 import (
+	"errors"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -53,5 +56,31 @@ func TestStopRightAfterTheStart(t *testing.T) {
 		if status := s.Stop(); status != 0 {
 			t.Errorf("ended with %d: %s", status, s.Logged())
 		}
+	}
+}
+
+// TestServesOnWhenNobodyReadsItsLog: what is under way must not end with a collector of logs.
+func TestServesOnWhenNobodyReadsItsLog(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := w.Command("serve")
+	command.Stderr = writer
+	s := w.Start(command)
+	if err := errors.Join(reader.Close(), writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		answer, err := http.Get(s.URL + "/api/v2/loan/x") // which is logged
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close() // its content is of no interest
+	}
+	if status := s.Stop(); status != 0 {
+		t.Errorf("ended with %d", status)
 	}
 }
