@@ -29,6 +29,9 @@ const (
 	// patientLine is how many calls wait that ask for a late answer: as many as may wait for an
 	// event, which may all come at once.
 	patientLine = 1000
+	// maxUnread is how many bytes of its answers a client may leave unread and go on asking: they
+	// are in memory until it has read them.
+	maxUnread = 64 << 20
 	// overloadPause is after how long who was refused may ask again.
 	overloadPause = time.Second
 	// lendAfter is how long a call may wait for its client, to send its body or to read its
@@ -61,10 +64,12 @@ const (
 	lines
 )
 
-// visitor is a client with calls inside or in the line.
+// visitor is a client with calls inside or in the line, or with answers to read.
 type visitor struct {
 	inside int
 	line   [lines][]*ticket
+	// unread is how many bytes of answers it has yet to read.
+	unread int
 	// seated is the number of its call that was let in last, over all clients.
 	seated uint64
 }
@@ -98,7 +103,8 @@ func (l *Limiter) Refused() uint64 {
 
 // Enter waits for a slot of a call, which must be left. The client is as it says: a wrong
 // one is found out inside. The wait uses up the call's patience with the database, which is what
-// holds the others up. Error: UNAVAILABLE when too many wait.
+// holds the others up. Error: UNAVAILABLE when too many wait, or too much of what the client
+// got is unread.
 func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, urgent)
 }
@@ -126,17 +132,24 @@ func (l *Limiter) enter(ctx context.Context, client string, in line) (*Slot, err
 		}
 	}
 	if waiting.refused {
-		return nil, errOverload()
+		return nil, errOverload(tooMany)
 	}
 	return &Slot{of: l, client: client}, nil
 }
 
-func errOverload() error {
-	refusal := lending.NewError(lending.CodeUnavailable, "too many requests wait for the service; "+
-		"repeat this one in %d s, with its Idempotency-Key if it had one", int(overloadPause.Seconds()))
+func errOverload(why string) error {
+	refusal := lending.NewError(lending.CodeUnavailable,
+		why+"; repeat this one in %d s, with its Idempotency-Key if it had one",
+		int(overloadPause.Seconds()))
 	refusal.RetryAfter = overloadPause
 	return refusal
 }
+
+// Why a call is refused.
+const (
+	tooMany   = "too many requests wait for the service"
+	tooUnread = "earlier requests have answers that were not read yet, and no more can be kept"
+)
 
 // queue puts a call in the line, and lets it in where there is a slot for it. When there is
 // none and the line is full, the last call of the client that has the most there makes room.
@@ -145,6 +158,10 @@ func (l *Limiter) queue(client string, in line) (*ticket, error) {
 	defer l.mu.Unlock()
 	v := l.visitor(client)
 	defer l.forget(client) // of whom nothing is left when it was refused
+	if v.unread >= maxUnread {
+		l.refused++
+		return nil, errOverload(tooUnread)
+	}
 	free := l.inside < maxSlots && v.inside < slotsPerClient
 	if l.waiting[in] >= l.longest(in) && !free {
 		longest := v
@@ -156,7 +173,7 @@ func (l *Limiter) queue(client string, in line) (*ticket, error) {
 		l.refused++
 		last := len(longest.line[in]) - 1
 		if last <= len(v.line[in]) {
-			return nil, errOverload()
+			return nil, errOverload(tooMany)
 		}
 		longest.line[in][last].refused = true
 		l.call(longest, in, last)
@@ -242,9 +259,9 @@ func (l *Limiter) visitor(client string) *visitor {
 	return v
 }
 
-// forget drops a client that has no calls here.
+// forget drops a client that has no calls here, and nothing to read.
 func (l *Limiter) forget(client string) {
-	if v := l.clients[client]; v.inside == 0 && !v.waits() {
+	if v := l.clients[client]; v.inside == 0 && v.unread == 0 && !v.waits() {
 		delete(l.clients, client)
 	}
 }
@@ -292,6 +309,14 @@ func (p *Slot) lend() (back func()) {
 	}
 }
 
+// owe counts so many bytes more or less that the client has to read.
+func (p *Slot) owe(change int) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.visitor(p.client).unread += change
+	p.of.forget(p.client)
+}
+
 // Body lends the slot while the client sends nothing of its body.
 func (p *Slot) Body(body io.ReadCloser) io.ReadCloser {
 	if p == nil || body == nil || body == http.NoBody {
@@ -328,6 +353,8 @@ type lendingWriter struct {
 
 // Write writes what the client reads.
 func (w lendingWriter) Write(data []byte) (int, error) {
+	w.slot.owe(len(data))
+	defer w.slot.owe(-len(data))
 	defer w.slot.lend()()
 	return w.ResponseWriter.Write(data)
 }

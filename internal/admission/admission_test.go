@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -347,6 +348,49 @@ func TestWhoHasLeftLendsNothing(t *testing.T) {
 			t.Errorf("%d calls are inside when all have left", v.limiter.inside)
 		}
 		reading.Wait()
+	})
+}
+
+// slowAnswer is an answer that its client reads after a time.
+type slowAnswer struct {
+	http.ResponseWriter
+
+	after time.Duration
+}
+
+func (a slowAnswer) Write(data []byte) (int, error) {
+	<-time.After(a.after)
+	return len(data), nil
+}
+
+// TestUnreadAnswersAreBounded: who reads none of its large answers gets no more of them, however
+// many calls it has lent the slots of, and others do.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &visits{t: t, slots: map[string][]*Slot{}}
+		var reading sync.WaitGroup
+		for range 8 {
+			v.enter("slow", 1)
+			slot := v.slots["slow"][len(v.slots["slow"])-1]
+			reading.Go(func() {
+				defer slot.Leave()
+				_, _ = slot.Answer(slowAnswer{after: time.Minute}).Write(make([]byte, maxUnread/8))
+			})
+			synctest.Wait()
+		}
+		if _, err := v.limiter.Enter(t.Context(), "slow"); lending.ErrorCode(err) !=
+			lending.CodeUnavailable {
+			t.Errorf("with %d MiB to read the next call is answered %v", maxUnread>>20, err)
+		}
+		v.enter("other", 1)
+		v.leave("other")
+		reading.Wait()
+		v.enter("slow", 1)
+		v.leave("slow")
+		if len(v.limiter.clients) != 0 {
+			t.Errorf("%d clients are known when all have left", len(v.limiter.clients))
+		}
 	})
 }
 
