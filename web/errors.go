@@ -77,7 +77,8 @@ func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}
-	unavailable := postgres.IsUnavailable(err)
+	unread := errors.Is(err, errUnread)
+	unavailable := !unread && postgres.IsUnavailable(err)
 	if ctx.Err() != nil {
 		unavailable = errors.Is(context.Cause(ctx), postgres.ErrOutOfTime)
 	}
@@ -87,7 +88,7 @@ func known(ctx context.Context, err error) error {
 			int(retryAfter.Seconds())).WithCause(err)
 	}
 	// The client has left, which ends what it asked for.
-	if errors.Is(err, context.Canceled) ||
+	if unread || errors.Is(err, context.Canceled) ||
 		ctx.Err() != nil && (postgres.IsCancelled(err) || postgres.IsUnavailable(err)) {
 		return lending.NewError(lending.CodeValidation,
 			"the request was cancelled before it was answered").WithCause(err)

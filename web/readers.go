@@ -1,6 +1,8 @@
 package web
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -19,6 +21,9 @@ const (
 	// maxStreams bounds the answers that one HTTP/2 connection waits for.
 	maxStreams = 100
 )
+
+// errUnread tells that the client of an answer has left, or does not read.
+var errUnread = errors.New("the answer was not read")
 
 // boundReaders ends connections whose client does not read. An event stream, which
 // goes on for as long as its reader stays, has a bound for each chunk alone: see
@@ -80,6 +85,10 @@ func (w *boundWriter) Write(data []byte) (int, error) {
 		n, err := w.ResponseWriter.Write(chunk)
 		total += n
 		w.written += int64(n)
+		if err != nil && !errors.Is(err, http.ErrContentLength) &&
+			!errors.Is(err, http.ErrBodyNotAllowed) {
+			err = fmt.Errorf("%w: %w", errUnread, err)
+		}
 		if data = data[len(chunk):]; err != nil || len(data) == 0 {
 			return total, err
 		}
