@@ -155,11 +155,6 @@ func (a *applications) acceptOffer(c echo.Context) error {
 // applicationList is the name of the list in its cursors.
 const applicationList = "applications"
 
-type applicationsBody struct {
-	Applications []applicationBody `json:"applications"`
-	NextCursor   *string           `json:"next_cursor"`
-}
-
 func (a *applications) listApplications(c echo.Context) error {
 	query := readQuery(c)
 	wanted := application.Wanted{
@@ -173,8 +168,8 @@ func (a *applications) listApplications(c echo.Context) error {
 		return err
 	}
 	found, next, err := a.service.Find(c.Request().Context(), wanted, page)
-	return a.answer(c, applicationsBody{
-		each(found, newApplicationBody), cursorOf(applicationList, next),
+	return a.answer(c, map[string]any{
+		"applications": each(found, newApplicationBody), "next_cursor": cursorOf(applicationList, next),
 	}, err)
 }
 

@@ -68,24 +68,16 @@ type subscriptionBody struct {
 	State     string      `json:"state"`
 }
 
-type subscriptionsBody struct {
-	Subscriptions []subscriptionBody `json:"subscriptions"`
+func newSubscriptionBody(s subscription.Subscription) subscriptionBody {
+	return subscriptionBody{
+		UID: s.UID, Name: postgres.OrNull(s.Name), URL: s.URL, Auth: string(s.Auth),
+		Events: s.Events, Merchants: append([]uuid.UUID{}, s.Merchants...), State: string(s.State),
+	}
 }
 
 func (d *deliveries) listSubscriptions(c echo.Context) error {
 	found, err := d.log.SubscriptionsFor(c.Request().Context(), readerOf(c))
-	if err != nil {
-		return err
-	}
-	body := subscriptionsBody{Subscriptions: make([]subscriptionBody, 0, len(found))}
-	for _, one := range found {
-		body.Subscriptions = append(body.Subscriptions, subscriptionBody{
-			UID: one.UID, Name: postgres.OrNull(one.Name), URL: one.URL, Auth: string(one.Auth),
-			Events: one.Events, Merchants: append([]uuid.UUID{}, one.Merchants...),
-			State: string(one.State),
-		})
-	}
-	return d.answer(c, body, nil)
+	return d.answer(c, map[string]any{"subscriptions": each(found, newSubscriptionBody)}, err)
 }
 
 // deliveryBody is the delivery object.
@@ -120,11 +112,6 @@ func newDeliveryBody(d delivery.Read) deliveryBody {
 	}
 }
 
-type deliveriesBody struct {
-	Deliveries []deliveryBody `json:"deliveries"`
-	NextCursor *string        `json:"next_cursor"`
-}
-
 // deliveryList names the list in its cursors.
 const deliveryList = "deliveries"
 
@@ -151,7 +138,9 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 		return err
 	}
 	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter, page)
-	return d.answer(c, deliveriesBody{each(found, newDeliveryBody), cursorOf(deliveryList, next)}, err)
+	return d.answer(c, map[string]any{
+		"deliveries": each(found, newDeliveryBody), "next_cursor": cursorOf(deliveryList, next),
+	}, err)
 }
 
 // uid reads an identifier, the nil UUID without one. One that is the nil UUID is read as the

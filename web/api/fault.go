@@ -89,17 +89,13 @@ func parseFault(text string) (delivery.Fault, error) {
 	return delivery.Fault(text), nil
 }
 
-type faultsBody struct {
-	Faults []faultBody `json:"faults"`
-}
-
 func (f *faults) listFaults(c echo.Context) error {
 	covered, err := f.covered(c)
 	if err != nil {
 		return err
 	}
 	pending, err := f.service.Pending(c.Request().Context(), covered)
-	return f.answer(c, faultsBody{each(pending, newFaultBody)}, err)
+	return f.answer(c, map[string]any{"faults": each(pending, newFaultBody)}, err)
 }
 
 // covered are the subscriptions that the caller may see.

@@ -141,11 +141,6 @@ const (
 	disbursementList      = "disbursements"
 )
 
-type lenderApplicationsBody struct {
-	Applications []lenderApplicationBody `json:"applications"`
-	NextCursor   *string                 `json:"next_cursor"`
-}
-
 func (l *lender) lenderApplications(c echo.Context) error {
 	query := readQuery(c)
 	filter := application.UpdatedFilter{
@@ -157,8 +152,9 @@ func (l *lender) lenderApplications(c echo.Context) error {
 		return err
 	}
 	found, next, err := l.applications.Updated(c.Request().Context(), filter, page)
-	return l.answer(c, lenderApplicationsBody{
-		each(found, newLenderApplicationBody), cursorOf(lenderApplicationList, next),
+	return l.answer(c, map[string]any{
+		"applications": each(found, newLenderApplicationBody),
+		"next_cursor":  cursorOf(lenderApplicationList, next),
 	}, err)
 }
 
@@ -232,11 +228,6 @@ func shownDocument(app application.Application) any {
 	return map[string]any{"document": app.Document}
 }
 
-type disbursementsBody struct {
-	Disbursements []historyBody `json:"disbursements"`
-	NextCursor    *string       `json:"next_cursor"`
-}
-
 func (l *lender) lenderDisbursements(c echo.Context) error {
 	query := readQuery(c)
 	filter := loan.DrawFilter{
@@ -248,8 +239,8 @@ func (l *lender) lenderDisbursements(c echo.Context) error {
 		return err
 	}
 	found, next, err := l.loans.Draws(c.Request().Context(), filter, page)
-	return l.answer(c, disbursementsBody{
-		each(found, newHistoryBody), cursorOf(disbursementList, next),
+	return l.answer(c, map[string]any{
+		"disbursements": each(found, newHistoryBody), "next_cursor": cursorOf(disbursementList, next),
 	}, err)
 }
 
