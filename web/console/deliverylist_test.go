@@ -103,12 +103,13 @@ func TestSavedViews(t *testing.T) {
 	b.post(paths.SavedViews, full).wantStatus(t, http.StatusSeeOther)
 	full.Set("name", "view 51")
 	b.post(paths.SavedViews, full).wantStatus(t, http.StatusBadRequest)
-	for name, wrong := range map[string]url.Values{
-		"another place": {"path": {"//evil.example"}, "name": {"x"}},
-		"no name":       {"path": {paths.Deliveries}, "name": {" "}},
+	for says, wrong := range map[string]url.Values{
+		"There is no list at":                   {"path": {"//evil.example"}, "name": {"x"}},
+		"The name must have 1 to 60 characters": {"path": {paths.Deliveries}, "name": {" "}},
 	} {
-		if got := b.post(paths.SavedViews, wrong); got.Status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", name, got.Status)
+		got := b.post(paths.SavedViews, wrong).wantStatus(t, http.StatusBadRequest).text("main")
+		if !strings.Contains(got, says) {
+			t.Errorf("%v is refused with %q, want %q", wrong, got, says)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func listAbove(path string) (found above, rest string) {
 
 // Worded puts the labels of a form, as a sentence mentions them, in place of the API's
 // names in what a refusal says of its fields. Any refusal of fields becomes one of
-// validation, whose details a form shows.
+// validation, whose details a form shows, and a page of its own the first.
 func Worded(err error, names map[string]string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || len(refusal.Details) == 0 {
@@ -201,5 +201,6 @@ func Worded(err error, names map[string]string) error {
 		}
 		copied.Details = append(copied.Details, detail)
 	}
+	copied.Message = copied.Details[0].Message
 	return &copied
 }
