@@ -60,8 +60,7 @@ func (cmd helpCmd) Run(env *environment) error {
 	}
 	asked := *env
 	asked.args = slices.Concat(cmd.Command, []string{"--help"})
-	run(env.ctx, asked)
-	return nil
+	panic(stopped(run(env.ctx, asked)))
 }
 
 type completionCmd struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"reflect"
@@ -104,7 +105,7 @@ var groups = []kong.Group{
 	{Key: "tool", Title: "This tool"},
 }
 
-// stopped ends the parsing of a command line early, after --help.
+// stopped ends a command line early with a status, after --help.
 type stopped int
 
 // usageError is a wrong command line that the parser could not see.
@@ -134,12 +135,7 @@ func run(ctx context.Context, env environment) (status int) {
 	parser := newParser(env)
 	command, err := parser.Parse(env.args)
 	if err != nil {
-		asked := "drawbridge"
-		if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil {
-			asked = failed.Context.Selected().FullPath()
-		}
-		env.complain("%s (see %s --help)", plain(lending.OneLine(err)), asked)
-		return exitUsage
+		return env.unparsed(err)
 	}
 	if flag := emptyFlag(command); flag != "" {
 		env.complain("--%s is empty (see %s --help)", flag, command.Selected().FullPath())
@@ -157,6 +153,21 @@ func run(ctx context.Context, env environment) (status int) {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// unparsed complains of a command line that the parser refused, or whose help cannot be written,
+// and returns the exit status.
+func (env *environment) unparsed(err error) int {
+	if _, unwritten := errors.AsType[*fs.PathError](err); unwritten {
+		env.complain("writing the help: %s", lending.OneLine(err))
+		return exitFailed
+	}
+	asked := "drawbridge"
+	if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil {
+		asked = failed.Context.Selected().FullPath()
+	}
+	env.complain("%s (see %s --help)", plain(lending.OneLine(err)), asked)
+	return exitUsage
 }
 
 // emptyFlag is the first flag that was given an empty value without being marked as one that takes

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"drawbridge/internal/postgres"
@@ -12,7 +13,9 @@ import (
 // fullDisk is a standard output that takes nothing.
 type fullDisk struct{}
 
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
 
 // TestOutputThatIsLostIsAFailure: a secret is shown once, and a script has to hear that it was not.
 func TestOutputThatIsLostIsAFailure(t *testing.T) {
@@ -26,6 +29,10 @@ func TestOutputThatIsLostIsAFailure(t *testing.T) {
 		{"config"},
 		{"migrate", "status"},
 		{"environment", "show"},
+		{"--help"},
+		{"client", "create", "--help"},
+		{"help", "client"},
+		{"completion", "bash"},
 	} {
 		var stderr lockedBuffer
 		status := run(t.Context(), environment{
