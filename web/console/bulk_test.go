@@ -162,6 +162,7 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	for range 2 { // the last of what was sent falls due within two seconds
 		r.advance(page, 1)
 	}
+	b.get(page+"?after=2147483648").wantStatus(t, http.StatusBadRequest)
 	delivered := b.get(page + "?outcome=delivered").find("#results tbody tr").Length()
 	if delivered != sent {
 		t.Errorf("%d delivered while paused, %d were sent before", delivered, sent)

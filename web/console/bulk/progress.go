@@ -65,10 +65,11 @@ func (f *Feature) live(ctx echo.Context) error {
 func readItemFilter(query url.Values) (resend.ItemFilter, error) {
 	filter := resend.ItemFilter{State: resend.ItemState(query.Get("outcome")), Limit: list.PageSize}
 	if text := query.Get("after"); text != "" {
-		var err error
-		if filter.After, err = strconv.Atoi(text); err != nil || filter.After < 0 {
+		after, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
 			return filter, lending.Invalid("after", `"after" must be a place in the results`)
 		}
+		filter.After = int(after)
 	}
 	return filter, nil
 }
