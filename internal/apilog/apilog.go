@@ -76,7 +76,8 @@ type Service struct {
 	DB *postgres.DB
 }
 
-// clean bounds what a client chose and makes it text that the database takes.
+// clean bounds what a client chose and makes it text that the database takes. It is a copy: what
+// a request is read into holds all of its head.
 func (e Entry) clean() Entry {
 	e.Path = cleanText(e.Path, maxPath)
 	e.UserAgent = cleanText(e.UserAgent, maxAgent)
@@ -94,6 +95,6 @@ func (e Entry) clean() Entry {
 
 // cleanText cuts text to limit bytes and takes out what a database text cannot hold.
 func cleanText(text string, limit int) string {
-	text = text[:min(len(text), limit)]
+	text = strings.Clone(text[:min(len(text), limit)])
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -3,6 +3,7 @@ package apilog_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,30 @@ func TestStoringTwiceAddsNothing(t *testing.T) {
 	if err != nil || traffic.Requests != 2 {
 		t.Errorf("traffic %+v, %v", traffic, err)
 	}
+}
+
+// TestTheBufferHoldsNoHeads: what waits to be stored holds what is stored of it, and not the head
+// of the request that it is a part of.
+//
+//nolint:paralleltest // it measures memory
+func TestTheBufferHoldsNoHeads(t *testing.T) {
+	w := apilog.NewWriter(nil)
+	used := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := used()
+	const entries = 2000
+	for range entries {
+		head := strings.Repeat("a", 60<<10)
+		w.Record(apilog.Entry{Authenticated: true, Method: head[:3], Path: head[:40], UserAgent: head})
+	}
+	if grown := int64(used()) - int64(before); grown > entries*4<<10 {
+		t.Errorf("%d requests that wait hold %d KiB", entries, grown>>10)
+	}
+	runtime.KeepAlive(w)
 }
 
 // A full buffer loses entries and counts them; it never holds a request up.

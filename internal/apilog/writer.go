@@ -73,7 +73,7 @@ func (w *Writer) Record(entry Entry) {
 		}
 	}
 	select {
-	case queue <- entry:
+	case queue <- entry.clean():
 	default:
 		lost.Add(1)
 	}
@@ -98,10 +98,10 @@ func (w *Writer) Run(ctx context.Context) {
 		var full bool
 		select {
 		case entry := <-w.entries:
-			batch = append(batch, entry.clean())
+			batch = append(batch, entry)
 			full = len(batch) == batchSize
 		case entry := <-w.samples:
-			batch = append(batch, entry.clean())
+			batch = append(batch, entry)
 			full = len(batch) == batchSize
 		case <-ticker.C:
 			full = len(batch) > 0
@@ -122,7 +122,7 @@ func (w *Writer) drain(ctx context.Context, batch []Entry) {
 	defer cancel()
 	for _, left := range []chan Entry{w.entries, w.samples} {
 		for len(left) > 0 {
-			if batch = append(batch, (<-left).clean()); len(batch) == batchSize {
+			if batch = append(batch, <-left); len(batch) == batchSize {
 				w.flush(ctx, batch)
 				batch = batch[:0]
 			}
