@@ -46,7 +46,8 @@ func (listenCmd) Help() string {
 func (cmd listenCmd) Run(env *environment) error {
 	follow := relay.Relay{
 		BaseURL: cmd.URL, ClientID: cmd.ClientID, Merchant: cmd.Merchant, Forward: cmd.Forward,
-		Secret: secret.New(cmd.Secret), Version: version, Lines: env.stdout, Notes: env.stderr,
+		Secret: secret.New(cmd.Secret), Version: version,
+		Lines: shown{env.stdout}, Notes: shown{env.stderr},
 	}
 	env.optionalUID("--merchant", cmd.Merchant)
 	env.webAddress("--url", cmd.URL)

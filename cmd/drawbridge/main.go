@@ -204,7 +204,7 @@ func isEmpty(value reflect.Value) bool {
 // complain says in one line what went wrong.
 func (env *environment) complain(format string, args ...any) {
 	name := env.styleOf(env.stderr).paint(red, "drawbridge:")
-	fmt.Fprintf(env.stderr, name+" "+format+"\n", args...)
+	fmt.Fprintf(shown{env.stderr}, name+" "+format+"\n", args...)
 }
 
 // plain says what the parser says of a wrong value in words for those who type it.

@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
@@ -40,11 +42,31 @@ func (env *environment) print(asJSON bool, out output) error {
 	} else {
 		out.text(&text)
 	}
-	if _, err := env.stdout.Write(text.Bytes()); err != nil {
+	if _, err := (shown{env.stdout}).Write(text.Bytes()); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
 }
+
+// shown writes control characters as JSON does, \u001b, so that what others wrote gives a terminal
+// no commands. Lines, tabs and our own colours stay.
+type shown struct{ w io.Writer }
+
+// Write takes whole characters.
+func (s shown) Write(text []byte) (int, error) {
+	_, err := s.w.Write(controls.ReplaceAllFunc(text, func(found []byte) []byte {
+		if len(found) > 2 { // a colour
+			return found
+		}
+		char, _ := utf8.DecodeRune(found)
+		return fmt.Appendf(nil, `\u%04x`, char)
+	}))
+	return len(text), err
+}
+
+var controls = regexp.MustCompile(
+	`\x1b\[(?:0|` + strings.Join([]string{bold, faint, red, green, yellow}, "|") + `)m` +
+		`|[\x00-\x08\x0b-\x1f\x7f-\x{9f}]`)
 
 // show prints what is loaded from the services.
 func (env *environment) show(asJSON bool, load func(s *app.Services) (output, error)) error {
@@ -118,7 +140,7 @@ func (env *environment) changeOver(
 		return err
 	}
 	for _, note := range made.notes {
-		fmt.Fprintln(env.stderr, note)
+		fmt.Fprintln(shown{env.stderr}, note)
 	}
 	return env.print(asJSON, made.out)
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
@@ -42,6 +46,35 @@ func TestOutputThatIsLostIsAFailure(t *testing.T) {
 		if status != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
 			t.Errorf("%q ended with %d: %s", line, status, stderr.String())
 		}
+	}
+}
+
+// TestOthersGiveTheTerminalNoCommands: what a server says is shown, and does not clear the screen.
+func TestOthersGiveTheTerminalNoCommands(t *testing.T) {
+	t.Parallel()
+	const command = `\u001b[2J\u009b2K\u0007`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost: // the receiver
+		case r.FormValue("after") == "latest":
+			_, _ = io.WriteString(w, `{"result": {"data": {"next_cursor": "next`+command+`", "events": [
+				{"timestamp": "`+command+`", "body": "{}"}]}}}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"result": {"error": {"message": "not you`+command+`"}}}`)
+		}
+	}))
+	defer server.Close()
+	got := (&desk{}).run(t, "listen", "--url", server.URL, "--forward", server.URL,
+		"--client-id", "dbc_x", "--client-secret-file", "-")
+	for _, output := range []string{got.stdout, got.stderr} {
+		if strings.ContainsFunc(strings.ReplaceAll(output, "\n", ""), unicode.IsControl) ||
+			!strings.Contains(output, command) {
+			t.Errorf("printed %q", output)
+		}
+	}
+	if got.status != exitFailed {
+		t.Errorf("ended with %d", got.status)
 	}
 }
 
