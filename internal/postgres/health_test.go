@@ -113,3 +113,25 @@ func TestNoCommitAfterAFailure(t *testing.T) {
 		t.Errorf("afterwards: %d, %v", one, err)
 	}
 }
+
+// A deadlock at the commit has taken everything back: it is tried again, and never said to be done
+// perhaps.
+func TestDeadlockAtTheCommit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pgtest.Exec(t, db, `CREATE TABLE crossed (n int)`)
+	pgtest.Exec(t, db, `CREATE FUNCTION cross_locks() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE 'deadlock detected' USING ERRCODE = '40P01'; END $$`)
+	pgtest.Exec(t, db, `CREATE CONSTRAINT TRIGGER crosses AFTER INSERT ON crossed
+		INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cross_locks()`)
+	tries := 0
+	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		tries++
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO crossed VALUES (1)`)
+		return err
+	})
+	if tries != 4 || !postgres.IsUnavailable(err) ||
+		strings.Contains(err.Error(), "may have taken effect") {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
