@@ -158,6 +158,38 @@ func TestReadFormStorageFails(t *testing.T) {
 	}
 }
 
+// TestContentComesAfterItsDeletion: a storage that was not waited for stores the file in the end.
+// Its marker is there still, so that a sweep finds it.
+func TestContentComesAfterItsDeletion(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	keys := make(chan string, 1)
+	bucket := s3Bucket(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		_, key, found := strings.Cut(r.URL.Path, "/documents/")
+		if r.Method != http.MethodPut || !found || ctx.Err() != nil {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client left
+		keys <- "documents/" + key
+		cancel()
+		<-r.Context().Done()
+		return true
+	})
+	body, contentType := documenttest.Multipart(documenttest.File("a.pdf", documenttest.PDF(0)))
+	form, err := document.ReadForm(ctx, bytes.NewReader(body), contentType,
+		document.DefaultLimits(), bucket)
+	if !errors.Is(err, context.Canceled) || form != nil {
+		t.Fatalf("form %v, error %v, want context.Canceled", form, err)
+	}
+	put(t, bucket, <-keys, "the late content")
+	if swept := sweepAll(t, bucket); swept != (document.Swept{Removed: 1}) {
+		t.Errorf("swept %+v", swept)
+	}
+	if got := stored(t, bucket); len(got) > 0 {
+		t.Errorf("%q left in the bucket", got)
+	}
+}
+
 // TestSettlingFails refuses every removal: what stays must stay marked, so that
 // a later sweep finds it.
 func TestSettlingFails(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 //nolint:interfacebloat // the four verbs of a storage, none of use without the others
 type Bucket interface {
 	// Put stores the whole of content under a key that is not in use. The
-	// object appears complete or not at all.
+	// object appears complete or not at all. Where an error wraps errMayCome, it may appear later.
 	Put(ctx context.Context, key string, content *io.SectionReader) error
 	// Get opens an object; the caller closes it. The error of an absent one
 	// wraps fs.ErrNotExist.
@@ -33,6 +33,9 @@ type Bucket interface {
 	// slash, in no particular order.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 }
+
+// errMayCome tells that an object may appear after its Put failed, and so after its deletion.
+var errMayCome = errors.New("it may be stored later")
 
 // Object is an entry of a bucket's listing.
 type Object struct {

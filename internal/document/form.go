@@ -87,6 +87,7 @@ type Form struct {
 	digest formDigest
 	bucket Bucket
 	open   []uuid.UUID // files whose markers are in the bucket
+	late   uuid.UUID   // the one of them whose content may still come: a sweep has to remove it
 }
 
 // Digests identify the content of the request: its parts by name, file name and
@@ -116,8 +117,10 @@ func (f *Form) settle(ctx context.Context, keep bool) error {
 	defer stop()
 	var errs []error
 	for _, uid := range f.open {
-		if err := settle(ctx, f.bucket, uid, keep); err != nil {
-			errs = append(errs, err)
+		if uid == f.late {
+			errs = append(errs, f.bucket.Delete(ctx, documentKey(uid)))
+		} else {
+			errs = append(errs, settle(ctx, f.bucket, uid, keep))
 		}
 	}
 	f.open = nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -183,6 +184,9 @@ func (r *formReader) store(file File) error {
 		return fmt.Errorf("marking upload: %w", err)
 	}
 	if err := bucket.Put(r.source.ctx, file.Key, r.spool.content()); err != nil {
+		if errors.Is(err, errMayCome) {
+			r.form.late = file.UID
+		}
 		return fmt.Errorf("storing upload: %w", err)
 	}
 	r.form.Files = append(r.form.Files, file)

@@ -120,10 +120,13 @@ func (b *s3Bucket) Put(ctx context.Context, key string, content *io.SectionReade
 			DisableMultipart:     true,
 			SendContentMd5:       true,
 		})
-	if err != nil {
-		return fmt.Errorf("storing %s: %w", key, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if !errors.As(err, new(minio.ErrorResponse)) { // no answer: the request may still be at work
+		err = errors.Join(err, errMayCome)
+	}
+	return fmt.Errorf("storing %s: %w", key, err)
 }
 
 // Get streams the object.
