@@ -175,11 +175,7 @@ func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) 
 	var item Item
 	err := db.GetContext(ctx, &item,
 		`SELECT `+itemColumns+itemTables+` WHERE i.item_uid = $1`+lock, uid)
-	if postgres.IsNoRows(err) {
-		return Item{}, lending.NewError(lending.CodeNotFound, "There is no alert %s.", uid)
-	}
-	if err != nil {
-		return Item{}, fmt.Errorf("loading item %s: %w", uid, err)
-	}
-	return item, nil
+	return item, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "There is no alert %s.", uid),
+		"loading item %s", uid)
 }

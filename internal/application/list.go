@@ -131,13 +131,9 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 func (s *Service) Summary(ctx context.Context, uid uuid.UUID) (Summary, error) {
 	var found Summary
 	err := s.DB.GetContext(ctx, &found, summarySelect+` WHERE a.application_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return Summary{}, lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
-	}
-	if err != nil {
-		return Summary{}, fmt.Errorf("loading application %s: %w", uid, err)
-	}
-	return found, nil
+	return found, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no application has the id %s", uid),
+		"loading application %s", uid)
 }
 
 func (s Summary) place() postgres.Cursor { return postgres.Cursor{At: s.CreatedAt, UID: s.UID} }

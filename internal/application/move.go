@@ -183,11 +183,8 @@ func (s *Service) MoveTask(
 	task := Task{UID: taskUID}
 	err := tx.GetContext(ctx, &task.ApplicationUID,
 		`SELECT application_uid FROM tasks WHERE task_uid = $1`, taskUID)
-	if postgres.IsNoRows(err) {
-		return Task{}, false, errNoTask(taskUID)
-	}
-	if err != nil {
-		return Task{}, false, fmt.Errorf("finding task %s: %w", taskUID, err)
+	if err := postgres.RowError(err, errNoTask(taskUID), "finding task %s", taskUID); err != nil {
+		return Task{}, false, err
 	}
 	_, err = lock(ctx, tx, caller, task.ApplicationUID)
 	if lending.ErrorCode(err) == lending.CodeNotFound {

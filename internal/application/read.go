@@ -69,13 +69,7 @@ func (s *Service) read(
 	err = tx.QueryRowContext(ctx, `
 		SELECT title, status FROM tasks WHERE task_uid = $1 AND application_uid = $2`,
 		task, uid).Scan(&found.Task.Title, &found.Task.Status)
-	if postgres.IsNoRows(err) {
-		return Standing{}, errNoTask(task)
-	}
-	if err != nil {
-		return Standing{}, fmt.Errorf("loading task %s: %w", task, err)
-	}
-	return found, nil
+	return found, postgres.RowError(err, errNoTask(task), "loading task %s", task)
 }
 
 // ActiveProducts returns the products that may be asked for, by code.

@@ -223,13 +223,7 @@ func (s *Service) Product(ctx context.Context, uid uuid.UUID) (Product, error) {
 func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Product, error) {
 	var found Product
 	err := db.GetContext(ctx, &found, selectProducts+` WHERE product_uid = $1`+lock, uid)
-	if postgres.IsNoRows(err) {
-		return Product{}, errNoProduct(uid)
-	}
-	if err != nil {
-		return Product{}, fmt.Errorf("loading product %s: %w", uid, err)
-	}
-	return found, nil
+	return found, postgres.RowError(err, errNoProduct(uid), "loading product %s", uid)
 }
 
 func errNoProduct(uid uuid.UUID) error {

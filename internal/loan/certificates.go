@@ -112,13 +112,8 @@ func (s *Service) AnyFile(
 		  FROM certificate_files f
 		  JOIN certificates c USING (certificate_uid)
 		 WHERE f.file_uid = $1`, fileUID)
-	if postgres.IsNoRows(err) {
-		return document.File{}, uuid.Nil, errNoFile(fileUID)
-	}
-	if err != nil {
-		return document.File{}, uuid.Nil, fmt.Errorf("looking up file %s: %w", fileUID, err)
-	}
-	return row.File, row.Loan, nil
+	return row.File, row.Loan, postgres.RowError(err, errNoFile(fileUID),
+		"looking up file %s", fileUID)
 }
 
 func errNoFile(uid uuid.UUID) error {

@@ -66,13 +66,8 @@ func youngerThan(c *postgres.Conditions, place postgres.Cursor) {
 func (s *Service) Draw(ctx context.Context, id int64) (Disbursement, error) {
 	var row drawRow
 	err := s.DB.GetContext(ctx, &row, selectDraws+` WHERE d.merchant_disbursement_id = $1`, id)
-	if postgres.IsNoRows(err) {
-		return Disbursement{}, errNoDisbursement(id)
-	}
-	if err != nil {
-		return Disbursement{}, fmt.Errorf("loading disbursement %d: %w", id, err)
-	}
-	return row.disbursement(), nil
+	return row.disbursement(), postgres.RowError(err, errNoDisbursement(id),
+		"loading disbursement %d", id)
 }
 
 // Papers are the loan and the completion certificates of an application.

@@ -87,13 +87,9 @@ func (l AuditLog) Get(ctx context.Context, id int64) (Record, error) {
 	var record Record
 	err := l.DB.GetContext(ctx, &record,
 		`SELECT `+recordColumns+` FROM audit_log WHERE entry_id = $1`, id)
-	if postgres.IsNoRows(err) {
-		return Record{}, lending.NewError(lending.CodeNotFound, "the audit log has no entry %d", id)
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("loading entry %d of the audit log: %w", id, err)
-	}
-	return record, nil
+	return record, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "the audit log has no entry %d", id),
+		"loading entry %d of the audit log", id)
 }
 
 // auditSkew is by how much the times of entries may disagree with their order,

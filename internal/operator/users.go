@@ -81,13 +81,9 @@ func (s *Service) User(ctx context.Context, uid uuid.UUID) (User, error) {
 	var user User
 	err := s.DB.GetContext(ctx, &user,
 		`SELECT `+userColumns+` FROM users WHERE user_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return User{}, lending.NewError(lending.CodeNotFound, "no user has the id %s", uid)
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("loading user %s: %w", uid, err)
-	}
-	return user, nil
+	return user, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no user has the id %s", uid),
+		"loading user %s", uid)
 }
 
 // HasDemoPasswords tells whether anybody could sign in with a published
@@ -112,13 +108,9 @@ func lock(ctx context.Context, tx *postgres.Tx, condition string, value any) (Us
 	var user User
 	err := tx.GetContext(ctx, &user,
 		`SELECT `+userColumns+` FROM users WHERE `+condition+` FOR UPDATE`, value)
-	if postgres.IsNoRows(err) {
-		return User{}, lending.NewError(lending.CodeNotFound, "no user is known as %v", value)
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("loading user %v: %w", value, err)
-	}
-	return user, nil
+	return user, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no user is known as %v", value),
+		"loading user %v", value)
 }
 
 func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

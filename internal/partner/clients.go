@@ -81,13 +81,7 @@ const forChange = ` FOR NO KEY UPDATE OF c`
 func loadClient(ctx context.Context, db postgres.Querier, id, lock string) (Client, error) {
 	var client Client
 	err := db.GetContext(ctx, &client, selectClients+` WHERE c.client_id = $1`+lock, lookupID(id))
-	if postgres.IsNoRows(err) {
-		return Client{}, errNoClient(id)
-	}
-	if err != nil {
-		return Client{}, fmt.Errorf("loading client %s: %w", id, err)
-	}
-	return client, nil
+	return client, postgres.RowError(err, errNoClient(id), "loading client %s", id)
 }
 
 // Accepts tells whether credentials are in force. It counts as no use of them.

@@ -63,13 +63,9 @@ func loadMerchant(
 ) (Merchant, error) {
 	var merchant Merchant
 	err := db.GetContext(ctx, &merchant, selectMerchants+` WHERE merchant_uid = $1`+lock, uid)
-	if postgres.IsNoRows(err) {
-		return Merchant{}, lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
-	}
-	if err != nil {
-		return Merchant{}, fmt.Errorf("loading merchant %s: %w", uid, err)
-	}
-	return merchant, nil
+	return merchant, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid),
+		"loading merchant %s", uid)
 }
 
 // ListMerchants returns a page of merchants, newest first, and the cursor of

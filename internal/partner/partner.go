@@ -124,13 +124,7 @@ func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) 
 	var partner Partner
 	err := db.GetContext(ctx, &partner,
 		`SELECT `+columns+` FROM partners p WHERE partner_uid = $1`+lock, uid)
-	if postgres.IsNoRows(err) {
-		return Partner{}, errNoPartner(uid)
-	}
-	if err != nil {
-		return Partner{}, fmt.Errorf("loading partner %s: %w", uid, err)
-	}
-	return partner, nil
+	return partner, postgres.RowError(err, errNoPartner(uid), "loading partner %s", uid)
 }
 
 // ListPartners returns a page of partners, newest first, and the cursor of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lib/pq"
@@ -30,6 +31,18 @@ const (
 
 // IsNoRows tells whether a query for one row found none.
 func IsNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// RowError is the error of a query for one row: none where there was no row, and else what failed
+// while something was being done; nil for nil.
+func RowError(err, none error, doing string, args ...any) error {
+	switch {
+	case err == nil:
+		return nil
+	case IsNoRows(err):
+		return none
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err)
+}
 
 // IsUnique tells whether err is a violation of the named unique constraint or
 // unique index.

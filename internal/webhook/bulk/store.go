@@ -54,11 +54,8 @@ func (r *row) complete() {
 func get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (row, error) {
 	var found row
 	err := sqlx.GetContext(ctx, db, &found, selectRows+` WHERE b.bulk_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return row{}, errNone(uid)
-	}
-	if err != nil {
-		return row{}, fmt.Errorf("loading bulk re-send %s: %w", uid, err)
+	if err := postgres.RowError(err, errNone(uid), "loading bulk re-send %s", uid); err != nil {
+		return row{}, err
 	}
 	found.complete()
 	return found, nil
@@ -69,11 +66,8 @@ func lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (row, error) {
 	var found uuid.UUID
 	err := tx.GetContext(ctx, &found,
 		`SELECT bulk_uid FROM bulk_resends WHERE bulk_uid = $1 FOR NO KEY UPDATE`, uid)
-	if postgres.IsNoRows(err) {
-		return row{}, errNone(uid)
-	}
-	if err != nil {
-		return row{}, fmt.Errorf("locking bulk re-send %s: %w", uid, err)
+	if err := postgres.RowError(err, errNone(uid), "locking bulk re-send %s", uid); err != nil {
+		return row{}, err
 	}
 	return get(ctx, tx, uid)
 }

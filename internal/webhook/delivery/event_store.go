@@ -222,11 +222,8 @@ func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error)
 	var detail EventDetail
 	err := l.DB.GetContext(ctx, &detail,
 		`SELECT `+eventColumns+`, e.body FROM events e`+eventOwners+` WHERE e.event_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return EventDetail{}, noEvent(uid)
-	}
-	if err != nil {
-		return EventDetail{}, fmt.Errorf("loading event %s: %w", uid, err)
+	if err := postgres.RowError(err, noEvent(uid), "loading event %s", uid); err != nil {
+		return EventDetail{}, err
 	}
 	one := []EventRecord{detail.EventRecord}
 	if err := countFanOut(ctx, l.DB, one); err != nil {

@@ -79,7 +79,7 @@ func (l *Log) Ledger(
 	if err := page.Check(); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	lines, err := l.ledger(ctx, eventUID, page.From, new(page.Limit + 1))
+	lines, err := l.ledger(ctx, eventUID, page.From, new(page.Limit+1))
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}

@@ -94,13 +94,9 @@ func readFor(
 	Filter{Reader: &reader}.Narrow(&c)
 	err := from.GetContext(ctx, &found,
 		`SELECT `+deliveryColumns+readColumns+readTables+c.Where(), c.Args...)
-	if postgres.IsNoRows(err) {
-		return Read{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
-	}
-	if err != nil {
-		return Read{}, fmt.Errorf("loading delivery %s: %w", uid, err)
-	}
-	return found, nil
+	return found, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid),
+		"loading delivery %s", uid)
 }
 
 // GetFor returns what the reader sees of a delivery, with its attempts. Error: NOT_FOUND,

@@ -132,13 +132,9 @@ func (s *Service) Withdraw(
 		   AND remaining > 0
 		   AND expires_at > $3
 		RETURNING `+orderColumns, uid, pq.Array(subscriptions), tx.Now)
-	if postgres.IsNoRows(err) {
-		return Order{}, lending.NewError(lending.CodeNotFound, "no pending fault has the id %s", uid)
-	}
-	if err != nil {
-		return Order{}, fmt.Errorf("withdrawing fault %s: %w", uid, err)
-	}
-	return order, nil
+	return order, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no pending fault has the id %s", uid),
+		"withdrawing fault %s", uid)
 }
 
 type use struct {

@@ -238,11 +238,7 @@ func (s *Service) DescribeFailure(
 		  JOIN subscriptions s USING (subscription_uid)
 		  JOIN partners p USING (partner_uid)
 		 WHERE d.delivery_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return Failure{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
-	}
-	if err != nil {
-		return Failure{}, fmt.Errorf("describing delivery %s: %w", uid, err)
-	}
-	return failure, nil
+	return failure, postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid),
+		"describing delivery %s", uid)
 }

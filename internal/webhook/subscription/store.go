@@ -166,13 +166,7 @@ func load(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, which stri
 	var row Row
 	err := sqlx.GetContext(ctx, db, &row,
 		`SELECT `+columns+` FROM subscriptions s WHERE s.subscription_uid = $1`+which, uid)
-	if postgres.IsNoRows(err) {
-		return Row{}, NotFound(uid)
-	}
-	if err != nil {
-		return Row{}, fmt.Errorf("loading subscription %s: %w", uid, err)
-	}
-	return row, nil
+	return row, postgres.RowError(err, NotFound(uid), "loading subscription %s", uid)
 }
 
 // Lock loads a subscription for a change, or answers NOT_FOUND. A deleted one is not
