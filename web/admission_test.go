@@ -460,8 +460,9 @@ func TestCallsForEventsTakeSlots(t *testing.T) {
 	calls.Wait()
 }
 
-// TestUploadsInProgressAreBounded begins uploads and never ends them: so many of a client, then so
-// many of all. What is small still comes through, and a place is free again once a call has ended.
+// TestUploadsInProgressAreBounded begins uploads, and large bodies of JSON, and never ends them: so
+// many of a client, then so many of all. What is small still comes through, and a place is free
+// again once a call has ended.
 func TestUploadsInProgressAreBounded(t *testing.T) {
 	t.Parallel()
 	const perClient, clients = 64, 4
@@ -482,9 +483,12 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 		if i > 0 {
 			as = s.NewAccount(fmt.Sprint("Slow ", i))
 		}
-		for range perClient {
-			call := beginSlow(t, s, as, certificate,
-				"content-type: multipart/form-data; boundary=B\r\ncontent-length: 1000000\r\n")
+		for n := range perClient {
+			path, kind := certificate, "multipart/form-data; boundary=B"
+			if n%2 == 1 {
+				path, kind = "/v2/application", "application/json"
+			}
+			call := beginSlow(t, s, as, path, "content-type: "+kind+"\r\ncontent-length: 1000000\r\n")
 			if first.conn == nil {
 				first = call
 			}
@@ -496,6 +500,13 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 		}
 		wantQuota(t, refused, "64",
 			"too many uploads at once: at most 64 of a client; try again in 5 s")
+		refused = s.Do(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/application", As: &as,
+			JSON: map[string]string{"ignored": strings.Repeat("a", len(large))},
+		})
+		if refused.Code() != "RATE_LIMITED" {
+			t.Errorf("a large body beside them is answered %s", refused.Raw)
+		}
 	}
 	if refused := upload(last); refused.Status != http.StatusServiceUnavailable ||
 		refused.Code() != "UNAVAILABLE" || refused.Header.Get("Retry-After") != "5" {

@@ -104,10 +104,10 @@ func (r Route) IsLender() bool { return len(r.Scopes) > 0 }
 
 // Routes lists every operation. All of them need credentials.
 func (a *API) Routes() []Route {
-	edge := &edge{a.Idempotency, a.Partners, a.Now}
+	edge := &edge{a.Idempotency, a.Partners, &a.uploads, a.Now}
 	routes := slices.Concat(
 		(&applications{edge, a.Applications}).routes(),
-		(&loans{edge, a.Loans, a.Documents, &a.uploads}).routes(),
+		(&loans{edge, a.Loans, a.Documents}).routes(),
 		(&events{edge, a.Feed}).routes(),
 		(&deliveries{edge, a.Deliveries, a.Bulk}).routes(),
 		(&statements{edge, a.Statements}).routes(),

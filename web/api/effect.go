@@ -32,6 +32,7 @@ const replayedHeader = "Idempotency-Replayed"
 type edge struct {
 	idempotency *idempotency.Store
 	partners    *partner.Service
+	uploads     *uploads
 	now         func() time.Time
 }
 
@@ -127,7 +128,7 @@ func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte
 	if err := e.refuseAtOnce(c, early); err != nil {
 		return nil, err
 	}
-	raw, err := readBody(c)
+	raw, err := e.readBody(c)
 	if err == nil {
 		err = checkSize(c, int64(len(raw)))
 	}
@@ -159,7 +160,7 @@ func (e *edge) jsonEffect(
 	if err := e.refuseAtOnce(c, early); err != nil {
 		return err
 	}
-	raw, err := readBody(c)
+	raw, err := e.readBody(c)
 	if err != nil {
 		return err
 	}
@@ -185,13 +186,18 @@ func (e *edge) jsonEffect(
 }
 
 // readBody reads a body, and of one that is too large a byte more than it may have.
-func readBody(c echo.Context) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxBody(c)+1))
+func (e *edge) readBody(c echo.Context) ([]byte, error) {
+	body, err := e.uploads.begin(callerOf(c).ClientID, c.Request())
 	if err != nil {
+		return nil, err
+	}
+	defer body.end()
+	raw, err := io.ReadAll(io.LimitReader(body, maxBody(c)+1))
+	if err != nil && body.refusal == nil {
 		return nil, lending.NewError(lending.CodeValidation,
 			"the body could not be read to its end; send it whole").WithCause(err)
 	}
-	return raw, nil
+	return raw, body.refusal
 }
 
 // asksFirst tells that the client waits for a word before it sends the body, and

@@ -20,7 +20,6 @@ type loans struct {
 
 	service   *loan.Service
 	documents *document.Store
-	uploads   *uploads
 }
 
 // routes are the calls about loans.

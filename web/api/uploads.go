@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// The bounds on uploads whose bodies are on their way to a process. Each holds a temporary file
-// for as long as its client takes.
+// The bounds on uploads, and other large bodies, that are on their way to a process. Each holds a
+// temporary file, or memory, for as long as its client takes.
 const (
 	maxUploads       = 256
 	uploadsPerClient = 64
