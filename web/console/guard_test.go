@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/waittest"
 	"drawbridge/views/paths"
 	"drawbridge/web/console"
 )
@@ -20,6 +23,36 @@ var parameter = regexp.MustCompile(`:[a-z]+|\*$`)
 
 // fill puts an id into a route's path.
 func fill(path string) string { return parameter.ReplaceAllString(path, uuid.NewString()) }
+
+// TestLargeFormsOfGuestsAreBounded begins large forms and never ends them: anybody could, without
+// being signed in. Small forms, and those of who is signed in, still come through.
+func TestLargeFormsOfGuestsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b, path := r.asOperator(), paths.PartnerNew
+	large := url.Values{"name": {"Sunvolt"}, "more": {strings.Repeat("a", 30<<10)}}
+	var slow []net.Conn
+	for range 16 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.URL, "http://"))
+		r.must(err)
+		slow = append(slow, conn)
+		_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nhost: x\r\n"+
+			"content-type: application/x-www-form-urlencoded\r\ncontent-length: 500000\r\n\r\n"+
+			large.Encode())
+		r.must(err)
+	}
+	waittest.Until(t, "a large form of a guest is refused", func() bool {
+		return r.stranger().post(path, large).Status == http.StatusRequestEntityTooLarge
+	})
+	r.stranger().post(path, url.Values{"name": {"Sunvolt"}}).wantStatus(t, http.StatusUnauthorized)
+	b.post(path, large).wantStatus(t, http.StatusSeeOther)
+	for _, conn := range slow {
+		r.must(conn.Close())
+	}
+	waittest.Until(t, "a large form of a guest is read", func() bool {
+		return r.stranger().post(path, large).Status == http.StatusUnauthorized
+	})
+}
 
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package page
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -26,6 +27,46 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 // length fit, percent-encoded.
 const maxForm = 768 << 10
 
+// A form of who is not signed in, who may be anybody, is kept in memory up to smallForm; larger
+// ones, such as of those whose session has ended, up to guestForms at a time.
+const (
+	smallForm  = 16 << 10
+	guestForms = 16
+)
+
+var errGuestForms = errors.New("too many large forms of guests at once")
+
+// formBody is the body of a form.
+type formBody struct {
+	io.ReadCloser
+
+	places chan struct{}
+	// known tells that it is of somebody who is signed in, taken that it has a place.
+	known, taken bool
+	read         int
+}
+
+// Read reads the form, as far as it may be kept.
+func (b *formBody) Read(data []byte) (int, error) {
+	n, err := b.ReadCloser.Read(data)
+	if b.read += n; b.read > smallForm && !b.known && !b.taken {
+		select {
+		case b.places <- struct{}{}:
+			b.taken = true
+		default:
+			return 0, errGuestForms
+		}
+	}
+	return n, err
+}
+
+// leave gives the place back.
+func (b *formBody) leave() {
+	if b.taken {
+		<-b.places
+	}
+}
+
 // Where the guard leaves the signed-in user and the session for the handler.
 const (
 	userKey    = "console.user"
@@ -39,6 +80,9 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		if err := s.origins.Check(ctx.Request()); err != nil {
 			return lending.NewError(lending.CodeForbidden,
 				"This came from another site. Open the console and try again.").WithCause(err)
+		}
+		if body, ok := ctx.Request().Body.(*formBody); ok {
+			body.known = s.Sessions.Exists(ctx.Request().Context(), SessionID)
 		}
 		if err := readForm(ctx); err != nil {
 			return err
@@ -82,7 +126,11 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 			})
 		}
 		request := ctx.Request()
-		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
+		body := &formBody{
+			ReadCloser: http.MaxBytesReader(ctx.Response(), request.Body, maxForm), places: s.guestForms,
+		}
+		defer body.leave()
+		request.Body = body
 		return guarded(ctx)
 	}
 }
@@ -137,6 +185,11 @@ func readForm(ctx echo.Context) error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"The form is too large: at most %d KiB are taken.", tooLarge.Limit>>10)
+	}
+	if errors.Is(err, errGuestForms) {
+		return lending.NewError(lending.CodePayloadTooLarge,
+			"You are signed out, and too many send large forms. Go back, sign in on another tab, then "+
+				"send the form again.").WithCause(err)
 	}
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)

@@ -56,7 +56,9 @@ type Site struct {
 	origins *http.CrossOriginProtection
 	Secure  bool
 	closing chan struct{}
-	close   func()
+	// guestForms are the places for large forms of who is not signed in.
+	guestForms chan struct{}
+	close      func()
 	// roles are the least roles by method and pattern, as the routes name them.
 	roles map[string]operator.Role
 }
@@ -71,7 +73,9 @@ func NewSite(options Options) (*Site, error) {
 		origins: http.NewCrossOriginProtection(),
 		Secure:  strings.HasPrefix(options.PublicURL, "https://"),
 		closing: make(chan struct{}),
-		roles:   map[string]operator.Role{},
+
+		guestForms: make(chan struct{}, guestForms),
+		roles:      map[string]operator.Role{},
 	}
 	if err := s.origins.AddTrustedOrigin(strings.TrimRight(options.PublicURL, "/")); err != nil {
 		return nil, err
