@@ -350,9 +350,17 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	uid := made.UID.String()
 	b.post(paths.To(paths.SubscriptionPause, uid), url.Values{"reason": {"their request"}}).
 		wantStatus(t, http.StatusSeeOther)
+	says := func(want string) {
+		t.Helper()
+		if got := b.get(paths.To(paths.Subscription, uid)).text("main"); !strings.Contains(got, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	says("what falls due is held back, and goes out at once when it is resumed.")
 	r.publish("Approved")
 	r.publish("Closed")
 	r.work()
+	says("2 deliveries wait, and go out at once when it is resumed.")
 	again := b.get(paths.To(paths.SubscriptionPause, uid)).wantStatus(t, http.StatusSeeOther)
 	got := b.get(again.Location).text("main .notice")
 	if !strings.Contains(got, "It is already paused.") {
@@ -366,10 +374,7 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	if !strings.Contains(resume, "2 deliveries wait") {
 		t.Errorf("resuming announces %q", resume)
 	}
-	page := b.get(paths.To(paths.Subscription, uid))
-	if !strings.Contains(page.text("main"), "Paused: nothing is sent") {
-		t.Error("the page does not say that it is paused")
-	}
+	says("Paused: nothing is sent")
 	remove := b.get(paths.To(paths.SubscriptionDelete, uid)).text(".consequences")
 	if !strings.Contains(remove, "2 deliveries that have not gone out are cancelled") {
 		t.Errorf("deleting announces %q", remove)

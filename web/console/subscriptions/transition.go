@@ -102,7 +102,7 @@ var remove = transition{
 func waitingWords(waiting int) (waits, goes string) {
 	switch {
 	case waiting == 0:
-		return "Nothing waits so far; what falls due is held back", "go"
+		return "Nothing waits so far; what falls due is held back", "goes"
 	case waiting > maxWaiting:
 		return "More than " + ui.Number(maxWaiting) + " deliveries wait", "go"
 	case waiting == 1:
