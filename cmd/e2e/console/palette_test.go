@@ -1,9 +1,13 @@
 package console
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -85,5 +89,34 @@ func TestPalette(t *testing.T) {
 		`[...document.querySelectorAll("#palette-results h2")].map((e) => e.textContent).join()`,
 	); strings.Contains(before, "Recently opened") {
 		t.Errorf("the palette still offers what was opened before: %s", before)
+	}
+}
+
+// Where the system chooses the colours, what is chosen still differs from what is not.
+func TestForcedColorsTellWhatIsChosen(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	h := &userInput{T: t, browser: o.browser}
+	do(t, o.browser,
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}},
+			})
+			return err
+		}),
+		chromedp.Navigate(o.server.URL+"/console/deliveries?state=failed"),
+		chromedp.WaitVisible(chromedp.CSS("h1")),
+	)
+	h.loaded()
+	h.seeks("audit", "Audit log")
+	for _, chosen := range []string{
+		"main .segment[aria-current]", ".rail a[aria-current]", "#who [aria-pressed=true]", first,
+	} {
+		// The computed style has the page's colours, also where the system takes them away.
+		got := evaluate(t, o.browser, fmt.Sprintf(
+			`getComputedStyle(document.querySelector(%q)).forcedColorAdjust`, chosen))
+		if got != "none" {
+			t.Errorf("the system takes the colours of %s away", chosen)
+		}
 	}
 }
