@@ -31,6 +31,8 @@ func TestPagesAboutLongNames(t *testing.T) {
 	}
 	w.Execute(db, `UPDATE applications SET borrower_first_name = repeat('f', 100),
 		borrower_last_name = repeat('l', 100), external_reference = repeat('r', 100)`)
+	w.Execute(db, `INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
+		SELECT gen_random_uuid(), user_uid, repeat('w', 60), '/console/deliveries', '', now() FROM users`)
 	w.FailedDeliveries(data, uuid.MustParse(named), 1)
 	var delivery string
 	if err := db.Get(&delivery, `SELECT delivery_uid FROM deliveries`); err != nil {
@@ -49,7 +51,7 @@ func TestPagesAboutLongNames(t *testing.T) {
 	}
 	fits(paths.To(paths.Delivery, delivery), 1280)
 	for _, path := range []string{
-		paths.To(paths.ClientNew, partner), paths.To(paths.MerchantNew, partner),
+		paths.Deliveries, paths.To(paths.ClientNew, partner), paths.To(paths.MerchantNew, partner),
 		paths.To(paths.SubscriptionDelete, named), paths.To(paths.SubscriptionDelete, nameless),
 	} {
 		fits(path, 390)
