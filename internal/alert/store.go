@@ -153,12 +153,8 @@ func (s *Service) List(
 // Count counts the items that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions(s.DB.Now().UTC())
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT FROM attention_items i`+c.Where()+
-		` ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting alerts: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "alerts", `FROM attention_items i`+c.Where()+
+		` ORDER BY i.opened_at DESC, i.item_uid DESC`, c.Args)
 }
 
 // Get returns one item. Error: NOT_FOUND.

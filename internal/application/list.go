@@ -119,12 +119,8 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 		return 0, err
 	}
 	c := filter.conditions()
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM applications a`+c.Where()+
-		newestFirst+` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting applications: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "applications",
+		`FROM applications a`+c.Where()+newestFirst, c.Args)
 }
 
 // Summary returns one application as lists show it. Error: NOT_FOUND.

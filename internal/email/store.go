@@ -89,15 +89,8 @@ func List(
 // list, so that it stops as early.
 func Count(ctx context.Context, db *postgres.DB, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
-	count, err := db.Count(ctx, `
-		SELECT count(*)
-		  FROM (SELECT FROM emails`+c.Where()+`
-		         ORDER BY created_at DESC, email_uid DESC
-		         LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting e-mails: %w", err)
-	}
-	return count, nil
+	return db.CountUpTo(ctx, limit, "e-mails",
+		`FROM emails`+c.Where()+` ORDER BY created_at DESC, email_uid DESC`, c.Args)
 }
 
 // lockOriginals keeps others from sending these mails again until tx ends; in one order, since two

@@ -113,12 +113,7 @@ func (s *Service) CountDesk(ctx context.Context, filter DeskFilter, limit int) (
 	if err != nil {
 		return 0, err
 	}
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT`+deskTables+c.Where()+
-		` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting draws: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "draws", deskTables+c.Where(), c.Args)
 }
 
 func (s *Service) deskConditions(

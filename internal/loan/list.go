@@ -2,7 +2,6 @@ package loan
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -138,15 +137,9 @@ func (s *Service) List(
 // Count counts the loans that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int, error) {
 	c := filter.conditions()
-	count, err := s.DB.Count(ctx, `
-		SELECT count(*)
-		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+c.Where()+
-		` ORDER BY l.opened_at DESC, l.application_uid DESC LIMIT `+c.Bind(limit)+`) AS matching`,
-		c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting loans: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "loans",
+		`FROM loans l JOIN applications a USING (application_uid)`+c.Where()+
+			` ORDER BY l.opened_at DESC, l.application_uid DESC`, c.Args)
 }
 
 // conditions are those of the filter over loans l and applications a.

@@ -72,14 +72,8 @@ func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool,
 // of them.
 func (l AuditLog) Count(ctx context.Context, filter AuditFilter, limit int) (int, error) {
 	c := filter.conditions()
-	query := `SELECT count(*) FROM (
-		SELECT 1 FROM audit_log` + c.Where() + `
-		 ORDER BY entry_id DESC LIMIT ` + c.Bind(limit) + `) AS found`
-	count, err := l.DB.Count(ctx, query, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting the audit log: %w", err)
-	}
-	return count, nil
+	return l.DB.CountUpTo(ctx, limit, "the audit log",
+		`FROM audit_log`+c.Where()+` ORDER BY entry_id DESC`, c.Args)
 }
 
 // Get returns one line of the audit log. Error: NOT_FOUND.

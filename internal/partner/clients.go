@@ -126,14 +126,8 @@ func (s *Service) ListClients(
 
 // CountSystems counts the clients of the lender's own systems, at most limit of them.
 func (s *Service) CountSystems(ctx context.Context, limit int) (int, error) {
-	count, err := s.DB.Count(ctx, `
-		SELECT count(*)
-		  FROM (SELECT 1 FROM clients WHERE partner_uid IS NULL
-		         ORDER BY created_at DESC LIMIT $1) AS found`, limit)
-	if err != nil {
-		return 0, fmt.Errorf("counting the lender's systems: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "the lender's systems",
+		`FROM clients WHERE partner_uid IS NULL ORDER BY created_at DESC`, nil)
 }
 
 // lookupID is id if it can be a client's. No client has the empty id, so that

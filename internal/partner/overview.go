@@ -45,12 +45,7 @@ func (s *Service) Summaries(
 // CountPartners counts the partners that match, at most limit of them.
 func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM partners p`+
-		c.Where()+` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting partners: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "partners", `FROM partners p`+c.Where(), c.Args)
 }
 
 // conditions are those of the filter over partners p.

@@ -13,6 +13,20 @@ import (
 // then is its connection lost.
 const countGrace = time.Second
 
+// CountUpTo counts the rows that from selects, beginning with FROM, in the order that it gives, at
+// most limit of them; what names them in errors. It ends as Count does.
+func (db *DB) CountUpTo(
+	ctx context.Context, limit int, what, from string, args []any,
+) (int, error) {
+	c := Conditions{Args: args}
+	text := `SELECT count(*) FROM (SELECT ` + from + ` LIMIT ` + c.Bind(limit) + `) AS matching`
+	count, err := db.Count(ctx, text, c.Args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting %s: %w", what, err)
+	}
+	return count, nil
+}
+
 // Count returns the number that a query asks for. When the deadline of ctx passes
 // first, the error is context.DeadlineExceeded: the server ends the query by
 // itself, so that the connection lives on, with the statements it keeps.

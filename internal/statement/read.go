@@ -234,13 +234,7 @@ func (s *Service) List(
 // Count counts the statements that match up to a limit.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
-	count, err := s.DB.Count(ctx, `
-		SELECT count(*) FROM (SELECT FROM statements s`+c.Where()+` LIMIT `+c.Bind(limit)+`) AS found`,
-		c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting statements: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "statements", `FROM statements s`+c.Where(), c.Args)
 }
 
 // Line is a disbursement in a partner's books.

@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -127,11 +126,6 @@ func (s *Service) List(
 // Count counts the bulk re-sends that match, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
-	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.Where() +
-		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(limit) + `) AS matching`
-	count, err := s.DB.Count(ctx, text, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting bulk re-sends: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "bulk re-sends", `FROM bulk_resends b`+c.Where()+
+		` ORDER BY b.created_at DESC, b.bulk_uid DESC`, c.Args)
 }

@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -83,11 +82,5 @@ func (s *Service) CountSummaries(
 	ctx context.Context, filter SummaryFilter, limit int,
 ) (int, error) {
 	c := filter.conditions()
-	text := `SELECT count(*) FROM (SELECT 1 FROM subscriptions s` + c.Where() +
-		` LIMIT ` + c.Bind(limit) + `) AS matching`
-	count, err := s.DB.Count(ctx, text, c.Args...)
-	if err != nil {
-		return 0, fmt.Errorf("counting subscriptions: %w", err)
-	}
-	return count, nil
+	return s.DB.CountUpTo(ctx, limit, "subscriptions", `FROM subscriptions s`+c.Where(), c.Args)
 }
