@@ -73,14 +73,9 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
 		 WHERE r.request_uid = $1
 		   AND r.at >= $2
 		   AND r.at < $3`, uid, at.Truncate(time.Millisecond), at.Add(2*time.Millisecond))
-	if postgres.IsNoRows(err) {
-		return Request{}, lending.NewError(lending.CodeNotFound,
-			"no request has the id %s; the log keeps requests for some days only", uid)
-	}
-	if err != nil {
-		return Request{}, fmt.Errorf("loading API request %s: %w", uid, err)
-	}
-	return found, nil
+	return found, postgres.RowError(err, lending.NewError(lending.CodeNotFound,
+		"no request has the id %s; the log keeps requests for some days only", uid),
+		"loading API request %s", uid)
 }
 
 // Traffic sums requests up.

@@ -75,14 +75,8 @@ func (s *Service) Release(
 		 WHERE application_uid = $1
 		   AND released_at IS NULL
 		RETURNING `+legalHoldColumns, application, by, reason, tx.Now)
-	if postgres.IsNoRows(err) {
-		return LegalHold{}, lending.NewError(lending.CodeInvalidState,
-			"application %s is under no legal hold", application)
-	}
-	if err != nil {
-		return LegalHold{}, fmt.Errorf("releasing application %s: %w", application, err)
-	}
-	return hold, nil
+	return hold, postgres.RowError(err, lending.NewError(lending.CodeInvalidState,
+		"application %s is under no legal hold", application), "releasing application %s", application)
 }
 
 // LegalHolds returns the legal holds of an application, newest first, released ones too.
