@@ -100,7 +100,7 @@ func (f *Feature) showResend(
 // cancel asks once what cancelling the chosen deliveries means, and then cancels
 // those that still wait.
 func (f *Feature) cancel(ctx echo.Context) error {
-	chosen, err := chosen(ctx)
+	chosen, err := page.Ticked(ctx, "delivery", postgres.MaxPage, "deliveries", "a delivery")
 	if err != nil {
 		return err
 	}
@@ -141,11 +141,6 @@ func (f *Feature) cancel(ctx echo.Context) error {
 	}
 	f.LeaveNotice(ctx, "Cancelled: "+ui.Plural(len(outcome.Entries), "delivery", "deliveries")+".")
 	return page.LeadTo(ctx, outcome.Target)
-}
-
-// chosen reads the rows that were selected, if any.
-func chosen(ctx echo.Context) ([]uuid.UUID, error) {
-	return page.Ticked(ctx, "delivery", postgres.MaxPage, "deliveries", "a delivery")
 }
 
 // confirmCancel names how many would be cancelled, where they go, and what that
