@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -227,7 +228,9 @@ func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []o
 		Label: "95 % answered within", Value: slowestOf(sum), Note: against(slowestOf(was)),
 		Icon: "clock", Tone: ui.Mute, Href: chosen.deliveries(delivery.StateDelivered),
 	}}
-	for _, part := range parts(steps) {
+	// Neighbouring steps are summed up, so that a sparkline can show them.
+	for group := range slices.Chunk(steps, max(1, (len(steps)+sparkBars-1)/sparkBars)) {
+		part := sumOf(group)
 		rate.Spark.Points = append(rate.Spark.Points,
 			ui.SparkPoint{Good: part.Delivered, Bad: part.Failed})
 		delivered.Spark.Points = append(delivered.Spark.Points, ui.SparkPoint{Good: part.Delivered})
@@ -243,16 +246,6 @@ func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []o
 
 // sparkBars is how many bars a sparkline has at most.
 const sparkBars = 30
-
-// parts sums neighbouring steps up, so that a sparkline can show them.
-func parts(steps []health.TrafficStep) []health.Counts {
-	size := (len(steps) + sparkBars - 1) / sparkBars
-	var found []health.Counts
-	for i := 0; i < len(steps); i += max(size, 1) {
-		found = append(found, sumOf(steps[i:min(i+size, len(steps))]))
-	}
-	return found
-}
 
 // tiles are the numbers of this moment, after what was created in the time chosen, failed, and was
 // not made good since, which is what its list shows.
