@@ -206,25 +206,20 @@ type clientRotateCmd struct {
 	JSON    bool          `name:"json" help:"Print one JSON document."`
 }
 
-// rotatedJSON is a new secret as commands print it.
-type rotatedJSON struct {
-	ID     string `json:"client_id"`
-	Secret string `json:"client_secret"`
-	// PreviousValidUntil is null if the old secret works no more.
-	PreviousValidUntil *time.Time `json:"previous_valid_until"`
-}
-
 // Run rotates a secret.
 func (cmd clientRotateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, unknown := s.Partners.LockClient(env.ctx, tx, cmd.ID)
 		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
-		until := utc(rotated.PreviousValidUntil)
+		until := utc(rotated.PreviousValidUntil) // nil if the old secret works no more
 		made := did(
 			changeEntry("client.rotate", rotated.ClientID, "",
 				map[string]any{"previous_valid_until": utc(before.PreviousValidUntil)},
 				map[string]any{"previous_valid_until": until}),
-			output{rotatedJSON{rotated.ClientID, rotated.Secret, until}, func(w io.Writer) {
+			output{map[string]any{
+				"client_id": rotated.ClientID, "client_secret": rotated.Secret,
+				"previous_valid_until": until,
+			}, func(w io.Writer) {
 				printSecret(w, rotated.ClientID, rotated.Secret)
 				if until != nil {
 					fmt.Fprintf(w, "  the old secret works until %s\n", until.Format(time.RFC3339))

@@ -131,11 +131,6 @@ func (env *environment) withRecord(do func(db *postgres.DB, record *restore.Serv
 
 type environmentShowCmd struct{ jsonFlag }
 
-// environmentJSON is null before the first serve.
-type environmentJSON struct {
-	Environment *string `json:"environment"`
-}
-
 // Run shows the record.
 func (cmd environmentShowCmd) Run(env *environment) error {
 	return env.withRecord(func(db *postgres.DB, record *restore.Service) error {
@@ -147,8 +142,9 @@ func (cmd environmentShowCmd) Run(env *environment) error {
 	})
 }
 
+// environmentOutput says null before the first serve.
 func environmentOutput(recorded *string) output {
-	return output{environmentJSON{recorded}, func(w io.Writer) {
+	return output{map[string]any{"environment": recorded}, func(w io.Writer) {
 		if recorded == nil {
 			fmt.Fprintln(w, "none recorded; the first serve does")
 			return
@@ -176,7 +172,7 @@ func (cmd environmentSetCmd) Run(env *environment) error {
 				err = record.SetEnvironment(env.ctx, tx, cmd.Name)
 			}
 			return []operator.Entry{settingsEntry("environment.set", "",
-				environmentJSON{before}, environmentJSON{&cmd.Name})}, err
+				map[string]any{"environment": before}, map[string]any{"environment": cmd.Name})}, err
 		})
 		if err != nil {
 			return err
