@@ -316,11 +316,6 @@ type subscriptionUpdateCmd struct {
 // Run changes a subscription.
 func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	uid, patch := env.uid("the subscription", cmd.UID), cmd.patch(env)
-	// A new secret is the weightiest change.
-	action := "update"
-	if cmd.Secret != "" {
-		action = "rotate_secret"
-	}
 	return env.changeAt(cmd.checkURL(env), cmd.JSON, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
@@ -329,6 +324,10 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 			return done{}, err
 		}
 		changed, value, err := s.Webhooks.Subscriptions.Amend(env.ctx, tx, uid, patch, cliActor)
+		action := "update"
+		if cmd.Secret != "" && !value.IsZero() { // the weightiest change
+			action = "rotate_secret"
+		}
 		made := did(subscriptionEntry(action, cmd.Reason, &before, changed),
 			subscriptionOutput(changed, value))
 		made.notes = rotationNotes(before, changed, value, tx.Now)

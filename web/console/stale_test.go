@@ -321,6 +321,29 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 	matches(secret.MatchNone)
 }
 
+// TestTheSecretInForceIsNotRotated: whoever pastes it is told, and nothing says that it was changed.
+func TestTheSecretInForceIsNotRotated(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	made, original := r.subscribe("https://hooks.example/")
+	path := paths.To(paths.SubscriptionRotate, made.UID.String())
+	values := url.Values{
+		"secret_mode": {"paste"}, "secret": {original.Reveal()}, "overlap": {"24h0m0s"},
+	}
+	b.get(path).find("form.dialog-body input[type=hidden]").Each(
+		func(_ int, field *goquery.Selection) {
+			values.Set(field.AttrOr("name", ""), field.AttrOr("value", ""))
+		})
+	page := b.post(path, values).wantStatus(t, http.StatusBadRequest)
+	if text := page.text("main"); !strings.Contains(text, "The secret is in force already") {
+		t.Errorf("the page says %q", text)
+	}
+	if after := r.onlySubscription(); after.Version != made.Version || after.PreviousUntil != nil {
+		t.Errorf("it is %+v", after)
+	}
+}
+
 // What a form announces of a subscription is what its button does: not the same to another
 // address, and not to a version that somebody put in force meanwhile. Who reads what is so now, and
 // decides again, is not refused again.

@@ -104,6 +104,9 @@ func (s *Service) amend(
 		return secret.String{}, nil, err
 	}
 	rotate := patch.rotates(settings.Auth, current.Auth)
+	if rotate && s.inForce(now, *row, settings.Auth, value, patch.Overlap) {
+		value, rotate = secret.String{}, false
+	}
 	for i := range settings.Headers {
 		settings.Headers[i].Kept = false // they are given now
 	}
@@ -183,16 +186,22 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	return names
 }
 
-// rotate puts a new secret in force. One that does not open cannot sign beside it. The one in
-// force, given again as after a lost answer, leaves the one before signing beside it.
+// inForce tells that a secret is the one in force, given again as after a lost answer. Without an
+// overlap it is given to end that of the one before.
+func (s *Service) inForce(
+	now time.Time, row Row, auth sender.Auth, value secret.String, overlap time.Duration,
+) bool {
+	former, err := s.OpenSecret(row.UID, row.SecretSealed)
+	ends := overlap == 0 && row.PreviousUntil != nil && now.Before(*row.PreviousUntil)
+	return err == nil && auth == row.Auth && former.Equal(value) && !ends
+}
+
+// rotate puts a new secret in force. One that does not open cannot sign beside it.
 func (s *Service) rotate(
 	now time.Time, row *Row, auth sender.Auth, value secret.String, overlap time.Duration,
 ) {
-	former, err := s.OpenSecret(row.UID, row.SecretSealed)
+	_, err := s.OpenSecret(row.UID, row.SecretSealed)
 	overlaps := row.Auth == sender.AuthHMAC && auth == sender.AuthHMAC && overlap > 0 && err == nil
-	if overlaps && former.Equal(value) && row.PreviousUntil != nil && now.Before(*row.PreviousUntil) {
-		return
-	}
 	row.PreviousSealed, row.PreviousUntil = nil, nil
 	if overlaps {
 		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, new(now.Add(overlap))

@@ -445,7 +445,22 @@ func TestRotationWithOverlap(t *testing.T) {
 	expect("at first", first, nil)
 	second := rotate(subscription.DefaultOverlap)
 	expect("after a rotation", second, &first)
-	put(second, subscription.DefaultOverlap)
+	version := func() int {
+		loaded, err := h.Subscriptions.Get(t.Context(), subscribed.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return loaded.Version
+	}
+	same := func(value secret.String, overlap time.Duration) {
+		t.Helper()
+		before := version()
+		made := put(value, overlap)
+		if after := version(); after != before || !made.IsZero() {
+			t.Errorf("the same secret made version %d of %d", after, before)
+		}
+	}
+	same(second, subscription.DefaultOverlap)
 	expect("when the same is given again", second, &first)
 	h.Clock.Move(subscription.DefaultOverlap - time.Second)
 	expect("just before the overlap ends", second, &first)
@@ -453,6 +468,8 @@ func TestRotationWithOverlap(t *testing.T) {
 	expect("after another rotation", third, &second)
 	h.Clock.Move(time.Hour)
 	expect("after the overlap", third, nil)
+	same(third, time.Hour)
+	expect("when the same is given again later", third, nil)
 	fourth := rotate(0)
 	expect("after a rotation without overlap", fourth, nil)
 	fifth := rotate(time.Hour)

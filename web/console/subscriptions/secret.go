@@ -72,6 +72,9 @@ func (f *Feature) rotate() action.Spec {
 						var changed subscription.Subscription
 						changed, made, err = f.Webhooks.Subscriptions.Amend(
 							request, tx, current.UID, patch, page.User(ctx).Email)
+						if err == nil && made.IsZero() {
+							err = lending.Invalid("secret", `"secret" is in force already; nothing was rotated`)
+						}
 						after := map[string]any{"version": changed.Version}
 						if changed.PreviousUntil != nil {
 							after["previous_until"] = changed.PreviousUntil
