@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +26,18 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 		if err != nil {
 			continue
 		}
+		if layout != time.RFC3339 {
+			switch local := moments(layout, text, zone); len(local) {
+			case 0:
+				wrong[name] = "The clocks of " + zone.String() + " skip this time; choose another."
+				return time.Time{}
+			case 1:
+			default:
+				wrong[name] = "The clocks of " + zone.String() + " show this time twice; choose another, " +
+					"or UTC as your time zone."
+				return time.Time{}
+			}
+		}
 		at, ok := postgres.Storable(at)
 		if !ok {
 			wrong[name] = "This must be after 0001-01-01T00:00 and before 10000-01-01T00:00 in UTC."
@@ -34,6 +47,20 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 	}
 	wrong[name] = "This is not a time; write it as 2026-11-21T09:30."
 	return time.Time{}
+}
+
+// moments are those at which a clock of the zone shows the text: none where it is set forward over
+// it, two where it is set back.
+func moments(layout, text string, zone *time.Location) (found []time.Time) {
+	shown, _ := time.Parse(layout, text)
+	for _, beside := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := shown.Add(beside).In(zone).Zone()
+		at := shown.Add(-time.Duration(offset) * time.Second).In(zone)
+		if at.Format(layout) == shown.Format(layout) && !slices.ContainsFunc(found, at.Equal) {
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
 // ReadUID reads an identifier, the nil one for none. What is wrong goes under its name.
