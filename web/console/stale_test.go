@@ -321,7 +321,7 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 	matches(secret.MatchNone)
 }
 
-// TestTheSecretInForceIsNotRotated: whoever pastes it is told, and nothing says that it was changed.
+// TestTheSecretInForceIsNotRotated: whoever pastes it is told, and nothing says that it changed.
 func TestTheSecretInForceIsNotRotated(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -13,7 +13,7 @@ import (
 
 // localLayouts are how a time may be written without a zone: it is then the reader's.
 // The first is what browsers write.
-var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02", time.RFC3339}
+var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.DateOnly, time.RFC3339}
 
 // ReadTime reads a time of a form or an address, which is in the reader's zone unless it
 // names another; zero for none. What is wrong goes under its name.
@@ -27,16 +27,17 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 			continue
 		}
 		if layout != time.RFC3339 {
-			switch local := moments(layout, text, zone); len(local) {
-			case 0:
+			local := moments(layout, text, zone)
+			switch {
+			case len(local) == 0:
 				wrong[name] = "The clocks of " + zone.String() + " skip this time; choose another."
 				return time.Time{}
-			case 1:
-			default:
+			case len(local) > 1 && layout != time.DateOnly:
 				wrong[name] = "The clocks of " + zone.String() + " show this time twice; choose another, " +
 					"or UTC as your time zone."
 				return time.Time{}
 			}
+			at = local[0]
 		}
 		at, ok := postgres.Storable(at)
 		if !ok {
@@ -49,8 +50,8 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 	return time.Time{}
 }
 
-// moments are those at which a clock of the zone shows the text: none where it is set forward over
-// it, two where it is set back.
+// moments are those at which a clock of the zone shows the text, or the first of its day: none
+// where it is set forward over them, two where it is set back.
 func moments(layout, text string, zone *time.Location) (found []time.Time) {
 	shown, _ := time.Parse(layout, text)
 	for _, beside := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {

@@ -21,6 +21,8 @@ func TestReadTimeWhereClocksAreSet(t *testing.T) {
 		{"America/New_York", "2026-11-01T02:00", "2026-11-01T07:00:00Z", ""},
 		{"Australia/Sydney", "2026-04-05T02:30", "", "show this time twice"},
 		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", ""},
+		{"America/Havana", "2026-11-01", "2026-11-01T04:00:00Z", ""},
+		{"America/Santiago", "2026-09-06", "2026-09-06T04:00:00Z", ""},
 		{"UTC", "2026-11-01T01:30", "2026-11-01T01:30:00Z", ""},
 	} {
 		zone, err := time.LoadLocation(test.zone)
