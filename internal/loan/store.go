@@ -37,11 +37,10 @@ func load(
 		 WHERE application_uid = $1
 		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
 		`+locking, uid, caller.MerchantUID)
-	if postgres.IsNoRows(err) {
-		return account{}, nil, lending.NewError(lending.CodeNotFound, "no loan has the id %s", uid)
-	}
+	err = postgres.RowError(err, lending.NewError(lending.CodeNotFound, "no loan has the id %s", uid),
+		"loading application %s", uid)
 	if err != nil {
-		return account{}, nil, fmt.Errorf("loading application %s: %w", uid, err)
+		return account{}, nil, err
 	}
 	loan, err = find(ctx, db, uid)
 	return app, loan, err

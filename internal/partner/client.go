@@ -70,11 +70,10 @@ func (s *Service) CreateClient(
 		              ORDER BY m.created_at, m.merchant_uid)
 		  FROM partners p
 		 WHERE p.partner_uid = $1`, request.PartnerUID)
-	if postgres.IsNoRows(err) {
-		return Issued{}, errNoPartner(request.PartnerUID)
-	}
+	err = postgres.RowError(err, errNoPartner(request.PartnerUID),
+		"listing merchants of partner %s", request.PartnerUID)
 	if err != nil {
-		return Issued{}, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
+		return Issued{}, err
 	}
 	const field = "merchant"
 	merchants := owned

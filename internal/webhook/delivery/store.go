@@ -103,11 +103,11 @@ func (l *Log) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	var detail Detail
 	err := l.DB.GetContext(ctx, &detail.Delivery,
 		`SELECT `+deliveryColumns+deliveryTables+` WHERE d.delivery_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return Detail{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
-	}
+	err = postgres.RowError(err,
+		lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid),
+		"loading delivery %s", uid)
 	if err != nil {
-		return Detail{}, fmt.Errorf("loading delivery %s: %w", uid, err)
+		return Detail{}, err
 	}
 	err = l.DB.QueryRowContext(ctx, `
 		SELECT body, body_removed_at, coalesce(subject, '')

@@ -79,11 +79,9 @@ func (s *Service) ProbeNow(ctx context.Context, uid uuid.UUID) (ProbeRecord, err
 		  FROM subscriptions
 		 WHERE subscription_uid = $1
 		   AND state <> 'deleted'`, uid)
-	if postgres.IsNoRows(err) {
-		return ProbeRecord{}, subscription.NotFound(uid)
-	}
+	err = postgres.RowError(err, subscription.NotFound(uid), "loading subscription %s", uid)
 	if err != nil {
-		return ProbeRecord{}, fmt.Errorf("loading subscription %s: %w", uid, err)
+		return ProbeRecord{}, err
 	}
 	return s.probe(ctx, target)
 }
