@@ -57,6 +57,30 @@ func TestAFormOutlivesItsSession(t *testing.T) {
 	}
 }
 
+// TestAFormActsForItsUserOnly sends a form of one user after another one has signed in by the same
+// browser, as in a second tab.
+func TestAFormActsForItsUserOnly(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	action, form := b.get(paths.PartnerNew).wantStatus(t, http.StatusOK).formValues(t)
+	form.Set("name", "Sunvolt South")
+	const other = "otto@lender.example"
+	r.addUser(other, operator.RoleOperator)
+	b.signIn(other, password).wantStatus(t, http.StatusSeeOther)
+	refused := b.post(action, form).wantStatus(t, http.StatusConflict).text("main")
+	if !strings.Contains(refused, "made for another user") || !strings.Contains(refused, other) {
+		t.Errorf("the page says %q", refused)
+	}
+	if made := r.count(`SELECT count(*) FROM partners WHERE name = $1`, form.Get("name")); made != 0 {
+		t.Errorf("%d partners were made, want 0", made)
+	}
+	b.fillIn(paths.PartnerNew, map[string]string{"name": "Sunvolt South"})
+	if made := r.count(`SELECT count(*) FROM partners WHERE name = $1`, form.Get("name")); made != 1 {
+		t.Errorf("%d partners were made by the other's own form, want 1", made)
+	}
+}
+
 // TestSecretsOfAFormAreGivenAgain sends a form with secrets after the session has ended: the page
 // keeps all but these, and asks for them.
 func TestSecretsOfAFormAreGivenAgain(t *testing.T) {

@@ -69,7 +69,7 @@ func again(ctx echo.Context, signIn bool) *ui.AgainForm {
 	err := request.ParseForm() // without a session nobody has read it yet
 	path := request.URL.Path
 	if !IsSent(ctx) || err != nil || request.PostForm.Get(TokenField) == "" ||
-		len(request.PostForm) == 1 ||
+		len(request.PostForm)-len(request.PostForm[userField]) == 1 ||
 		strings.HasPrefix(path, paths.SignIn) || strings.HasPrefix(path, paths.Account) {
 		return nil
 	}

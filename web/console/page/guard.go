@@ -97,24 +97,13 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		request := ui.WithCurrency(ui.WithZone(ctx.Request().Context(), zone), s.Currency)
 		ctx.SetRequest(ctx.Request().WithContext(ui.WithMay(request,
 			func(path string) bool { return s.may(signed.Role, path) })))
-		switch {
-		case needed == "":
+		if needed == "" {
 			return handler(ctx)
-		case !known:
+		}
+		if !known {
 			return askToSignIn(ctx)
-		case !signed.Role.Allows(needed):
-			return lending.NewError(lending.CodeForbidden,
-				"Your role, %s, may not do this. Ask somebody with the role %s.", signed.Role, needed)
 		}
-		step := RequiredStep(signed)
-		switch {
-		case step == "" || allowedBefore[ctx.Path()]:
-			return handler(ctx)
-		case IsFragment(ctx) || isStream(ctx.Request()):
-			return lending.NewError(lending.CodeForbidden,
-				"Something has to be done before the console opens. Reload the page.")
-		}
-		return ctx.Redirect(http.StatusSeeOther, step)
+		return admit(ctx, needed, handler)
 	})
 	return func(ctx echo.Context) error {
 		s.strictHeaders(ctx.Response().Header())
@@ -133,6 +122,29 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		request.Body = body
 		return guarded(ctx)
 	}
+}
+
+// admit runs the handler for who is signed in, if their role may and nothing else comes first.
+func admit(ctx echo.Context, needed operator.Role, handler echo.HandlerFunc) error {
+	signed := SignedIn(ctx)
+	of := ctx.FormValue(userField)
+	switch {
+	case of != "" && of != signed.User.UID.String() && ctx.Path() != paths.SignOut:
+		return lending.NewError(lending.CodeInvalidState, "This page was made for another user, "+
+			"who was signed in here before you. Nothing was done. Open it again as %s.", signed.Email)
+	case !signed.Role.Allows(needed):
+		return lending.NewError(lending.CodeForbidden,
+			"Your role, %s, may not do this. Ask somebody with the role %s.", signed.Role, needed)
+	}
+	step := RequiredStep(signed)
+	switch {
+	case step == "" || allowedBefore[ctx.Path()]:
+		return handler(ctx)
+	case IsFragment(ctx) || isStream(ctx.Request()):
+		return lending.NewError(lending.CodeForbidden,
+			"Something has to be done before the console opens. Reload the page.")
+	}
+	return ctx.Redirect(http.StatusSeeOther, step)
 }
 
 // User is who is signed in; the zero user on pages for guests.

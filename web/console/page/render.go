@@ -96,7 +96,7 @@ func Render(ctx echo.Context, status int, component templ.Component) error {
 	if err != nil {
 		return err
 	}
-	html = slim(withTokens(html))
+	html = slim(withTokens(ctx, html))
 	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	if request.Method == http.MethodGet && len(html) >= zipFrom && compress.Accepted(request) {
 		if zipped := compress.Gzip(html); zipped != nil {
@@ -120,21 +120,28 @@ func HTML(ctx context.Context, component templ.Component) ([]byte, error) {
 // acts once.
 const TokenField = "token"
 
+// userField is the hidden field with the UID of the user for whom a form was made.
+const userField = "form_user"
+
 // postForm begins a form that is posted, as templates write it: what is quoted
 // in an attribute has no bracket.
 var postForm = regexp.MustCompile(`<form\b[^>]*\smethod="post"[^>]*>`)
 
-// withTokens gives every form of a page a token of its own. It is done as the page
-// leaves, so that no form is without one, and a live region that has not changed
-// still looks the same.
+// withTokens gives every form of a page a token of its own and the user it was made for. It
+// is done as the page leaves, so that no form is without them, and a live region that has
+// not changed still looks the same.
 //
 // A form that is sent again brings its own.
-func withTokens(html []byte) []byte {
+func withTokens(ctx echo.Context, html []byte) []byte {
+	user := ""
+	if signed := User(ctx); signed.UID != uuid.Nil {
+		user = `<input type="hidden" name="` + userField + `" value="` + signed.UID.String() + `"/>`
+	}
 	return postForm.ReplaceAllFunc(html, func(start []byte) []byte {
 		if bytes.Contains(start, []byte(" data-again")) {
 			return start
 		}
 		return append(slices.Clip(start),
-			`<input type="hidden" name="`+TokenField+`" value="`+uuid.NewString()+`"/>`...)
+			`<input type="hidden" name="`+TokenField+`" value="`+uuid.NewString()+`"/>`+user...)
 	})
 }

@@ -44,7 +44,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 	out.response.WriteHeader(http.StatusOK)
 	ticker := time.NewTicker(s.LiveEvery)
 	defer ticker.Stop()
-	for connected := out.message(sent); connected; {
+	for connected := out.message(withTokens(ctx, sent)); connected; {
 		select {
 		case <-request.Done():
 			return nil
@@ -77,7 +77,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 			continue
 		}
 		sent = html
-		connected = out.message(html)
+		connected = out.message(withTokens(ctx, html))
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ type eventWriter struct {
 // the lines of an event, so a carriage return that belongs to the content goes as a character
 // reference.
 func (w *eventWriter) message(html []byte) bool {
-	html = bytes.ReplaceAll(withTokens(html), []byte("\r"), []byte("&#13;"))
+	html = bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))
 	html = bytes.ReplaceAll(html, []byte("\n"), []byte("\ndata: "))
 	return w.write(append(append([]byte("data: "), html...), "\n\n"...))
 }
