@@ -250,8 +250,8 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	server := web.NewServer(handler)
-	unserved := listener.NewUnserved()
-	server.ConnState = unserved.Note
+	connections := listener.NewConnections(listener.MaxWaiting)
+	server.ConnState = connections.Note
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}
@@ -274,7 +274,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	shutdownErr := s.stop(ctx, server, unserved, err != nil)
+	shutdownErr := s.stop(ctx, server, connections, err != nil)
 	if err == nil {
 		workers.Wait()
 		// Each is given up after a few seconds; beside each other they take no longer than one.
@@ -320,7 +320,7 @@ func (s *Server) publishLast(ctx context.Context) {
 // stop says that the process is not ready, and ends what serves HTTP: in peace,
 // unless that has failed.
 func (s *Server) stop(
-	ctx context.Context, server *http.Server, unserved *listener.Unserved, failed bool,
+	ctx context.Context, server *http.Server, connections *listener.Connections, failed bool,
 ) error {
 	slog.Info("stopping")
 	s.stopping.Store(true)
@@ -333,7 +333,7 @@ func (s *Server) stop(
 	defer cancel()
 	if !failed {
 		s.listener.Shut(drain)
-		unserved.Wait(drain)
+		connections.WaitServed(drain)
 	}
 	err := server.Shutdown(drain)
 	if errors.Is(err, context.DeadlineExceeded) {

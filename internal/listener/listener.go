@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -78,59 +77,4 @@ func (l *Listener) Close() (err error) {
 		close(l.closed)
 	})
 	return err
-}
-
-// askTime is what a connection that was just made has for the head of its request once
-// the process stops.
-const askTime = 2 * time.Second
-
-// Unserved are the connections on which no request has been read yet: a server that
-// shuts down drops the one that it reads then.
-type Unserved struct {
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	gone  chan struct{}
-}
-
-// NewUnserved has no connections yet.
-func NewUnserved() *Unserved {
-	return &Unserved{conns: make(map[net.Conn]bool), gone: make(chan struct{}, 1)}
-}
-
-// Note is told of each connection's state.
-func (u *Unserved) Note(conn net.Conn, state http.ConnState) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if state == http.StateNew {
-		u.conns[conn] = true
-		return
-	}
-	delete(u.conns, conn)
-	if len(u.conns) == 0 {
-		select {
-		case u.gone <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// none tells that every connection has asked or gone.
-func (u *Unserved) none() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.conns) == 0
-}
-
-// Wait gives those that have come some time to ask.
-func (u *Unserved) Wait(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	for !u.none() {
-		select {
-		case <-u.gone:
-		case <-ctx.Done():
-			return
-		}
-	}
-	<-time.After(quiet) // the server looks once more before it serves the last one
 }
