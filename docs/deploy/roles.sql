@@ -1,5 +1,5 @@
--- Two roles: one owns the schema and migrates it, the other runs the service and owns nothing. Run
--- by a superuser in the database of Drawbridge, and again after each upgrade; running it again
+-- Two roles: one owns the schema and migrates it, the other runs the service and owns nothing. A
+-- superuser runs this file in Drawbridge's database, and again after each upgrade; running it again
 -- changes nothing else:
 --
 --   psql --dbname=drawbridge --file=docs/deploy/roles.sql
@@ -20,8 +20,8 @@ SELECT format('CREATE ROLE %I LOGIN', name)
  WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
 \gexec
 
--- Nobody but these two comes in. The owner makes tables, the service does not; the temporary tables
--- of its chores vanish with their transaction.
+-- Only these two roles may connect. The owner creates tables, the service does not; its chores use
+-- temporary tables, which vanish with their transaction.
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()),
        format('GRANT CONNECT, TEMPORARY, CREATE ON DATABASE %I TO %I', current_database(), :'owner'),
        format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO %I', current_database(), :'service')
@@ -30,10 +30,10 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA public TO :"owner";
 GRANT USAGE ON SCHEMA public TO :"service";
 
--- Doctor and alerts see the transactions of others, such as of a dump that never ends.
+-- Lets doctor and the alerts see other roles' transactions, such as a dump that never ends.
 GRANT pg_read_all_stats TO :"service";
 
--- What is there, and what later migrations of the owner will make. Backups read sequences, too.
+-- Existing tables, and those that the owner's later migrations create. Backups read sequences, too.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :"service";
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO :"service";
 ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
@@ -41,7 +41,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
 ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
     GRANT USAGE, SELECT ON SEQUENCES TO :"service";
 
--- The record of what people did grows only, and the record of migrations is the owner's.
+-- The audit log is append-only, and only the owner writes the record of migrations.
 SELECT format('REVOKE UPDATE, DELETE ON %I FROM %I', tablename, :'service')
   FROM pg_tables
  WHERE schemaname = 'public'
@@ -53,7 +53,7 @@ SELECT format('REVOKE INSERT, UPDATE, DELETE ON %I FROM %I', tablename, :'servic
    AND tablename IN ('goose_db_version', 'river_migration')
 \gexec
 
--- Partitions are made by functions that work with the owner's rights.
+-- Partitions are created by functions that run with the owner's rights.
 SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure),
        format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, :'service')
   FROM pg_proc
