@@ -41,7 +41,7 @@ var pages = []pageSpec{
 	newPage("/quickstart", "Quick start", "",
 		"A whole loan in the sandbox, from the application to the last draw, with curl.",
 		quickStartPage),
-	newPage("/requests", "Requests and answers", "",
+	newPage("/requests", "Requests and responses", "",
 		"Credentials, the envelope, retries, limits and versions: what every call shares.",
 		guidePage),
 	newPage("/loans", "Loans and draws", "",
