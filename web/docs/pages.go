@@ -70,7 +70,7 @@ var pages = []pageSpec{
 // lenderPages are those for the lender's own systems, which partners do not need.
 var lenderPages = []pageSpec{
 	newPage("/lender", "Lender API", "Drawbridge for the lender's systems",
-		"Follow applications, decide them, and say that money moved.", guidePage),
+		"Follow applications, decide them, and report that money moved.", guidePage),
 	newPage("/lender/reference", "Reference", "Lender API reference",
 		"Every operation, its fields, examples that can be sent, and its errors.", referencePage),
 }
