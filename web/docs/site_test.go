@@ -457,7 +457,7 @@ func TestSettings(t *testing.T) {
 			}
 		}
 		for path, sentence := range map[string]string{
-			"/requests.md":  "All of them are in one currency: `%s`.",
+			"/requests.md":  "All amounts are in one currency: `%s`.",
 			"/openapi.yaml": "Every amount is in `%s`.", "/openapi.json": "Every amount is in `%s`.",
 			"/lender/openapi.yaml": "Every amount is in `%s`.",
 			"/lender/openapi.json": "Every amount is in `%s`.",
