@@ -74,12 +74,12 @@ func (s *Site) missing(c echo.Context, lib *library) error {
 		menu = lenderPages
 	}
 	frame := lib.frame(pageSpec{
-		Link: docsview.Link{Href: Prefix + "/*"}, title: "There is no such page",
-		lead: "Nothing of the documentation has this address.",
+		Link: docsview.Link{Href: Prefix + "/*"}, title: "Page not found",
+		lead: "The documentation has no page at this address.",
 	}, menu)
 	guarded(c, "text/html; charset=utf-8")
 	c.Response().WriteHeader(http.StatusNotFound)
-	return docsview.Guide(frame, "Choose from the menu, search, or begin at the [overview]("+
+	return docsview.Guide(frame, "Choose a page from the menu, search, or start at the [overview]("+
 		menu[0].Href+").").Render(c.Request().Context(), c.Response())
 }
 

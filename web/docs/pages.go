@@ -37,12 +37,12 @@ func newPage(path, label, title, lead string, render renderer) pageSpec {
 // pages are all pages in reading order. Their guides are Markdown in guides/.
 var pages = []pageSpec{
 	newPage("", "Overview", "Drawbridge for partners",
-		"Lend for projects in stages: apply, accept, draw, and hear about it.", guidePage),
+		"Lend for projects in stages: apply, accept, draw, and be notified.", guidePage),
 	newPage("/quickstart", "Quick start", "",
 		"A whole loan in the sandbox, from the application to the last draw, with curl.",
 		quickStartPage),
 	newPage("/requests", "Requests and responses", "",
-		"Credentials, the envelope, retries, limits and versions: what every call shares.",
+		"Credentials, the envelope, retries, limits and versions: what all requests share.",
 		guidePage),
 	newPage("/loans", "Loans and draws", "",
 		"From an application to the last draw, with the rules that decide each step.", guidePage),
@@ -50,21 +50,21 @@ var pages = []pageSpec{
 		"Eleven kinds of events, signed, delivered at least once, in at most three attempts.",
 		webhooksPage),
 	newPage("/catch-up", "Catch up after an outage", "",
-		"Every event is kept: follow the feed, close gaps, and find lost answers again.",
+		"Every event is kept: follow the feed, close gaps, and recover lost responses.",
 		catchUpPage),
 	newPage("/laptop", "Receive on your laptop", "",
-		"Have events posted to your own machine, where no webhook reaches it.", guidePage),
+		"Have events posted to your own machine, which webhooks cannot reach.", guidePage),
 	newPage("/statements", "Daily statements", "",
-		"What happened to your money on a business day, frozen, signed, and compared with your books.",
+		"Signed statements of your money on each business day, to compare with your books.",
 		guidePage),
 	newPage("/errors", "Errors", "",
-		"Every error code, what causes it and what cures it.", errorsPage),
+		"Every error code, its cause and what to do about it.", errorsPage),
 	newPage("/going-live", "Going live", "",
-		"What to settle with the lender and to try before the first real borrower.", guidePage),
+		"What to agree with the lender and to try before your first real borrower.", guidePage),
 	newPage("/changes", "Changes", "Changes of the API",
-		"What was added and when, what will end, and how long before you hear of it.", guidePage),
+		"What was added and when, what will end, and how much notice you get.", guidePage),
 	newPage("/reference", "Reference", "",
-		"Every operation, its fields, examples that can be sent, and its errors.", referencePage),
+		"Every operation, with its fields, examples that you can send, and its errors.", referencePage),
 }
 
 // lenderPages are those for the lender's own systems, which partners do not need.
@@ -72,7 +72,7 @@ var lenderPages = []pageSpec{
 	newPage("/lender", "Lender API", "Drawbridge for the lender's systems",
 		"Follow applications, decide them, and report that money moved.", guidePage),
 	newPage("/lender/reference", "Reference", "Lender API reference",
-		"Every operation, its fields, examples that can be sent, and its errors.", referencePage),
+		"Every operation, with its fields, examples that you can send, and its errors.", referencePage),
 }
 
 // lenderPrefix is where they stand.
@@ -130,7 +130,7 @@ var environmentWords = map[string][]string{
 			"for real: use an address of your own.",
 	},
 	production: {
-		sandboxMail, isProduction + "walk through these steps there.",
+		sandboxMail, isProduction + "follow these steps there.",
 		trySection, trySection + "\n" + isProduction + "try these there.\n",
 	},
 }

@@ -75,7 +75,7 @@ func addAnswers(shown *docsview.Operation, op operation) error {
 				result, _ := media.Value.Schema.Properties.get("result")
 				data, _ := result.Properties.get("data")
 				shown.Answer = docsview.Group{
-					Title: "Answer " + answer.Name + ", result.data", Fields: data.fields(""),
+					Title: "Response " + answer.Name + ", result.data", Fields: data.fields(""),
 				}
 			}
 			for _, sample := range media.Value.Examples {

@@ -443,7 +443,7 @@ func TestSettings(t *testing.T) {
 				Webhooks: &Timing{Timeout: 5 * time.Second},
 			}), production,
 			`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`, "EUR",
-			"5 seconds", "Your `Retry-After` moves no attempt.",
+			"5 seconds", "Drawbridge ignores your `Retry-After`.",
 		},
 	} {
 		server := serve(t, test.site)

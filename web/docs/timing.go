@@ -36,7 +36,7 @@ func (t *Timing) words() (pairs []string) {
 	switch t.RetryAfterMax {
 	case writtenRetryAfter:
 	case 0:
-		pairs = append(pairs, heedsAfter, "Your `Retry-After` moves no attempt.")
+		pairs = append(pairs, heedsAfter, "Drawbridge ignores your `Retry-After`.")
 	default:
 		pairs = append(pairs, heedsAfter, "On 429 and 503 your\n  `Retry-After` can move the next "+
 			"attempt later, up to "+spell(t.RetryAfterMax)+".")
