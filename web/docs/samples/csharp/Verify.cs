@@ -4,12 +4,12 @@ using System.Linq;
 using System.Security.Cryptography;
 using System.Text;
 
-/// Checks a webhook signature: the body comes on standard input.
+/// Checks a webhook signature. Reads the body from standard input.
 /// Verify SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 public static class Verify
 {
-    /// Tells whether one of the signatures was made with secret over the raw body.
-    /// Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+    /// Reports whether one of the signatures was made with secret over the raw body.
+    /// Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
     /// secret is being rotated.
     public static bool Genuine(string secret, byte[] body, params string[] signatures)
     {
@@ -23,7 +23,7 @@ public static class Verify
     }
 
     /// The same as CryptographicOperations.FixedTimeEquals of .NET 5 and later,
-    /// for those who are on an older one.
+    /// for older versions.
     private static bool FixedTimeEquals(byte[] left, byte[] right)
     {
         var difference = left.Length ^ right.Length;

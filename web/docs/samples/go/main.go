@@ -1,5 +1,5 @@
-// Command go checks a webhook signature: the body comes on standard input, the
-// secret and the signature headers as arguments.
+// Command go checks a webhook signature. It reads the body from standard input, and
+// takes the secret and the signature headers as arguments.
 //
 //	go run . SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 package main
@@ -13,9 +13,9 @@ import (
 	"os"
 )
 
-// genuine tells whether one of the signatures was made with secret over the
+// genuine reports whether one of the signatures was made with secret over the
 // raw body. Pass x-hmac-signature and x-hmac-signature-previous, which is
-// there while a secret is being rotated.
+// present while a secret is being rotated.
 func genuine(secret string, body []byte, signatures ...string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)

@@ -7,14 +7,14 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Checks a webhook signature: the body comes on standard input.
+ * Checks a webhook signature. Reads the body from standard input.
  * java Verify.java SECRET SIGNATURE [PREVIOUS_SIGNATURE] &lt; body
  */
 public final class Verify {
 
     /**
-     * Tells whether one of the signatures was made with secret over the raw body.
-     * Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+     * Reports whether one of the signatures was made with secret over the raw body.
+     * Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
      * secret is being rotated.
      */
     static boolean genuine(String secret, byte[] body, String... signatures)

@@ -1,11 +1,11 @@
-// Checks a webhook signature: the body comes on standard input.
+// Checks a webhook signature. Reads the body from standard input.
 //   node verify.mjs SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 /**
- * Tells whether one of the signatures was made with secret over the raw body.
- * Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+ * Reports whether one of the signatures was made with secret over the raw body.
+ * Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
  * secret is being rotated.
  */
 export function genuine(secret, body, ...signatures) {

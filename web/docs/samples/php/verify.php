@@ -1,11 +1,11 @@
 <?php
-// Checks a webhook signature: the body comes on standard input.
+// Checks a webhook signature. Reads the body from standard input.
 //   php verify.php SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 declare(strict_types=1);
 
 /**
- * Tells whether one of the signatures was made with $secret over the raw body.
- * Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+ * Reports whether one of the signatures was made with $secret over the raw body.
+ * Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
  * secret is being rotated.
  */
 function genuine(string $secret, string $body, ?string ...$signatures): bool

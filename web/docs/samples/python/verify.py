@@ -1,4 +1,4 @@
-"""Checks a webhook signature: the body comes on standard input.
+"""Checks a webhook signature. Reads the body from standard input.
 
 python3 verify.py SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 """
@@ -9,9 +9,9 @@ import sys
 
 
 def genuine(secret: str, body: bytes, *signatures: str | None) -> bool:
-    """Tell whether one of the signatures was made with secret over the raw body.
+    """Report whether one of the signatures was made with secret over the raw body.
 
-    Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+    Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
     secret is being rotated.
     """
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest().encode()

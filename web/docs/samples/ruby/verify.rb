@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Checks a webhook signature: the body comes on standard input.
+# Checks a webhook signature. Reads the body from standard input.
 #   ruby verify.rb SECRET SIGNATURE [PREVIOUS_SIGNATURE] < body
 require "openssl"
 
-# Tells whether one of the signatures was made with secret over the raw body.
-# Pass x-hmac-signature and x-hmac-signature-previous, which is there while a
+# Reports whether one of the signatures was made with secret over the raw body.
+# Pass x-hmac-signature and x-hmac-signature-previous, which is present while a
 # secret is being rotated.
 def genuine?(secret, body, *signatures)
   expected = OpenSSL::HMAC.hexdigest("SHA256", secret, body)

@@ -1,9 +1,9 @@
-// Follows the feed of events and books each of them once, whatever kills it:
+// Follows the event feed and records each event exactly once, even if it is killed at any moment:
 //
 //	BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl go run main.go
 //
 // Each line of the journal holds the events of one page and the cursor after them, so that both
-// are written at once or not at all. With a database, do the same in one transaction.
+// are written together or not at all. With a database, do the same in one transaction.
 package main
 
 import (
@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// page is what the feed answers, and a line of the journal.
+// page is the data of a feed response, and a line of the journal.
 type page struct {
 	Events     []json.RawMessage `json:"events"`
 	NextCursor string            `json:"next_cursor"`
 }
 
-// client waits longer than the feed holds an answer back. The feed never redirects, and the secret
-// goes to nobody else.
+// client has a timeout longer than the feed holds a response back. It follows no redirect: the
+// feed never redirects, and the secret must not go to another host.
 var client = &http.Client{
 	Timeout:       60 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -49,8 +49,8 @@ func main() {
 			continue
 		}
 		pause = time.Second
-		// Without events, the cursor moves past those of others: keep it now and then, before what
-		// lies behind it is removed.
+		// Without events for you, the cursor still moves past those of other clients. Store it once an
+		// hour, before retention removes the events after the stored one.
 		if len(next.Events) > 0 || time.Since(booked) > time.Hour {
 			if err := book(journal, next); err != nil {
 				log.Fatal(err)
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// open reads the cursor of the last whole line and cuts off what a crash left behind it.
+// open reads the cursor of the last complete line and removes any partial line after it.
 func open(path string) (*os.File, string, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -81,7 +81,7 @@ func open(path string) (*os.File, string, error) {
 	return file, last.NextCursor, err
 }
 
-// book writes the events and the cursor in one line. This is the place for what you do with them.
+// book writes the events and the cursor in one line. Replace it with your own processing.
 func book(journal *os.File, next page) error {
 	line, err := json.Marshal(next)
 	if err != nil {
@@ -93,10 +93,10 @@ func book(journal *os.File, next page) error {
 	return journal.Sync()
 }
 
-// errGiveUp is an answer that no repetition changes.
+// errGiveUp marks a response that a retry would not change.
 var errGiveUp = errors.New("the feed refuses")
 
-// fetch asks for what comes after a cursor, and waits for it up to 30 seconds.
+// fetch requests the page after a cursor, and waits up to 30 seconds for events.
 func fetch(cursor string) (page, error) {
 	query := url.Values{"wait": {"30"}, "limit": {"100"}}
 	if cursor != "" {
@@ -124,10 +124,10 @@ func fetch(cursor string) (page, error) {
 	switch status := response.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		return page{}, fmt.Errorf("the feed answers %d", status)
-	case status != http.StatusOK: // 410: the cursor is too old; its message has one that works
+	case status != http.StatusOK: // 410: the cursor is too old; details has one that works
 		return page{}, fmt.Errorf("%w with %d: %s", errGiveUp, status, answer.Result.Error)
 	}
-	// Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+	// A 200 from something in between, such as a gateway, has no cursor to continue from.
 	if next := answer.Result.Data; err != nil || next.Events != nil && next.NextCursor != "" {
 		return next, err
 	}

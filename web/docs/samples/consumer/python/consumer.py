@@ -1,9 +1,9 @@
-"""Follows the feed of events and books each of them once, whatever kills it:
+"""Follows the event feed and records each event exactly once, even if it is killed at any moment:
 
     BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl python3 consumer.py
 
 Each line of the journal holds the events of one page and the cursor after them, so that both are
-written at once or not at all. With a database, do the same in one transaction.
+written together or not at all. With a database, do the same in one transaction.
 """
 
 import http.client
@@ -17,7 +17,7 @@ import urllib.request
 
 
 def open_journal(path):
-    """Returns the journal and the cursor of its last whole line, without what a crash left."""
+    """Returns the journal, without any partial last line, and the cursor of its last line."""
     journal = open(path, "a+b")
     journal.seek(0)
     written = journal.read()
@@ -28,7 +28,7 @@ def open_journal(path):
 
 
 def book(journal, page):
-    """Writes events and cursor in one line. This is the place for what you do with them."""
+    """Writes the events and the cursor in one line. Replace it with your own processing."""
     line = {"events": page["events"], "next_cursor": page["next_cursor"]}
     journal.write(json.dumps(line).encode() + b"\n")
     journal.flush()
@@ -36,7 +36,7 @@ def book(journal, page):
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The feed never redirects, and the secret goes to nobody else."""
+    """The feed never redirects, and the secret must not go to another host."""
 
     def redirect_request(self, *_):
         return None
@@ -46,7 +46,7 @@ opener = urllib.request.build_opener(NoRedirect)
 
 
 def fetch(cursor):
-    """Asks for what comes after a cursor, and waits for it up to 30 seconds."""
+    """Requests the page after a cursor, and waits up to 30 seconds for events."""
     query = {"wait": 30, "limit": 100} | ({"after": cursor} if cursor else {})
     request = urllib.request.Request(
         os.environ["BASE_URL"] + "/v2/events?" + urllib.parse.urlencode(query),
@@ -57,7 +57,7 @@ def fetch(cursor):
     )
     with opener.open(request, timeout=60) as answer:
         content = json.load(answer)
-    # Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+    # A 200 from something in between, such as a gateway, has no cursor to continue from.
     try:
         page = content["result"]["data"]
         if page["events"] is not None and page["next_cursor"]:
@@ -74,7 +74,7 @@ def main():
         try:
             page = fetch(cursor)
         except urllib.error.HTTPError as refused:
-            # 410: the cursor is too old; the message has one that works.
+            # 410: the cursor is too old; details has one that works.
             if refused.code != 429 and refused.code < 500:
                 sys.exit(f"the feed refuses with {refused.code}: {refused.read().decode()}")
             problem = refused
@@ -82,8 +82,8 @@ def main():
             problem = broken
         else:
             pause = 1
-            # Without events, the cursor moves past those of others: keep it now and then, before
-            # what lies behind it is removed.
+            # Without events for you, the cursor still moves past those of other clients. Store it
+            # once an hour, before retention removes the events after the stored one.
             if page["events"] or time.monotonic() - booked > 3600:
                 book(journal, page)
                 booked = time.monotonic()

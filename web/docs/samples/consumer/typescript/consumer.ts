@@ -1,11 +1,11 @@
-// Follows the feed of events and books each of them once, whatever kills it:
+// Follows the event feed and records each event exactly once, even if it is killed at any moment:
 //
 //   npm install typescript @types/node
 //   npx tsc --strict --module nodenext --types node consumer.ts
 //   BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl node consumer.js
 //
 // Each line of the journal holds the events of one page and the cursor after them, so that both
-// are written at once or not at all. With a database, do the same in one transaction.
+// are written together or not at all. With a database, do the same in one transaction.
 import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 
 interface Page {
@@ -13,7 +13,7 @@ interface Page {
   next_cursor: string;
 }
 
-/** Opens the journal with the cursor of its last whole line, without what a crash left. */
+/** Opens the journal, without any partial last line, and reads the cursor of its last line. */
 function openJournal(path: string): { journal: number; cursor: string } {
   closeSync(openSync(path, "a"));
   const written = readFileSync(path);
@@ -26,16 +26,16 @@ function openJournal(path: string): { journal: number; cursor: string } {
   return { journal: openSync(path, "a"), cursor };
 }
 
-/** Writes events and cursor in one line. This is the place for what you do with them. */
+/** Writes the events and the cursor in one line. Replace it with your own processing. */
 function book(journal: number, { events, next_cursor }: Page): void {
   writeSync(journal, JSON.stringify({ events, next_cursor }) + "\n");
   fsyncSync(journal);
 }
 
-/** An answer that no repetition changes. */
+/** A response that a retry would not change. */
 class Refused extends Error {}
 
-/** Asks for what comes after a cursor, and waits for it up to 30 seconds. */
+/** Requests the page after a cursor, and waits up to 30 seconds for events. */
 async function fetchPage(cursor: string): Promise<Page> {
   const query = new URLSearchParams({ wait: "30", limit: "100" });
   if (cursor) query.set("after", cursor);
@@ -44,14 +44,14 @@ async function fetchPage(cursor: string): Promise<Page> {
       "x-service-client-id": process.env.CLIENT_ID ?? "",
       "x-service-client-secret": process.env.CLIENT_SECRET ?? "",
     },
-    redirect: "manual", // the feed never redirects, and the secret goes to nobody else
+    redirect: "manual", // the feed never redirects, and the secret must not go to another host
     signal: AbortSignal.timeout(60_000),
   });
   if (answer.status === 429 || answer.status >= 500) throw new Error(`the feed answers ${answer.status}`);
-  // 410: the cursor is too old; the message has one that works.
+  // 410: the cursor is too old; details has one that works.
   if (!answer.ok) throw new Refused(`the feed refuses with ${answer.status}: ${await answer.text()}`);
   const page = ((await answer.json()) as { result?: { data?: Page } } | null)?.result?.data;
-  // Whoever else answers 200 on the way, such as a gateway, gives no place to go on from.
+  // A 200 from something in between, such as a gateway, has no cursor to continue from.
   if (!page?.events || !page.next_cursor) throw new Error("the answer is no page of the feed");
   return page;
 }
@@ -71,8 +71,8 @@ async function main(): Promise<void> {
       continue;
     }
     pause = 1;
-    // Without events, the cursor moves past those of others: keep it now and then, before what
-    // lies behind it is removed.
+    // Without events for you, the cursor still moves past those of other clients. Store it once an
+    // hour, before retention removes the events after the stored one.
     if (page.events.length > 0 || Date.now() - booked > 3_600_000) {
       book(journal, page);
       booked = Date.now();
