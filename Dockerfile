@@ -14,14 +14,14 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 COPY --from=vendor /static/vendor/ static/vendor/
-# The repository is not part of the build context, so the version is given: --build-arg VERSION=...
+# The build context does not include the Git history, so pass the version: --build-arg VERSION=...
 ARG VERSION=unknown
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" \
     -o /drawbridge ./cmd/drawbridge
 # Uploaded documents go here unless DRAWBRIDGE_BLOB_URL names a bucket.
 RUN mkdir -p /data/blobs
 
-# No shell, no package manager; certificates and time zones are in the image. Runs as user 65532.
+# The image has certificates and time zones, but no shell or package manager. Runs as user 65532.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /drawbridge /drawbridge
 COPY --from=build --chown=65532:65532 /data /data
@@ -31,7 +31,7 @@ ENV DRAWBRIDGE_ENV=production \
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080
-# There is no other program in the image to ask with.
+# The image has no other program that could make the request.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=30s --retries=3 \
     CMD ["/drawbridge", "health"]
 ENTRYPOINT ["/drawbridge"]

@@ -1,17 +1,17 @@
-# `make` or `make help` lists what there is to do. `make run` and `make test` set up what they need.
+# `make` or `make help` lists the targets. `make run` and `make test` install what they need.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-# The version is all that may differ between two builds of one commit.
+# Only the version may differ between two builds of one commit.
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 LINT     := go tool -modfile=tools/go.mod golangci-lint
 FUZZTIME ?= 10m
-# Which tests: make test TESTS='-run Draw ./internal/loan'
+# Which tests to run: make test TESTS='-run Draw ./internal/loan'
 TESTS    ?= ./...
-# Which faults: make chaos CHAOS=NothingIsLost
+# Which faults to test: make chaos CHAOS=NothingIsLost
 CHAOS    ?= ^Test(NothingIsLost|SeveralProcesses|Fault)
 
 .PHONY: help
@@ -26,27 +26,27 @@ run: postgres build ## Start Drawbridge with demo data; prints the console URL, 
 build: vendor ## Build bin/drawbridge
 	@$(BUILD) -o bin/drawbridge ./cmd/drawbridge
 
-# Server programs for the Postgres that is started where DATABASE_URL names none.
+# Finds or installs the server programs for the Postgres that is started if DATABASE_URL is not set.
 .PHONY: postgres
 postgres:
 	@.ci/postgres
 
-# Without the folder in what is compiled, every clone uses what another one compiled.
+# With -trimpath, packages do not contain their folder's path, so clones share one build cache.
 test: export GOFLAGS := -trimpath $(GOFLAGS)
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
-	@go list -e -export -race ./... >/dev/null # compiled once for all that run beside each other
+	@go list -e -export -race ./... >/dev/null # compiled once for all packages that are tested at the same time
 	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all of cmd/e2e
 	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' GORACE="atexit_sleep_ms=50 $$GORACE" \
 		./bin/withpostgres ./bin/testcount -apart ./cmd/bench -apart ./cmd/e2e/... -race -vet=off -ldflags='-s -w' -timeout 45m $(TESTS)
 
-# What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
-# to run the documented commands, what tests the alert rules, and the console's files. The clients must be of the server's version, so
-# they come with one, which the tests then run on.
+# What only the tests need: a C compiler for the race detector, a browser, curl and the Postgres clients to run the documented
+# commands, promtool for the alert rules, and the console's files. The clients must have the server's version, so they are
+# installed together with a server, which the tests then use.
 .PHONY: test-tools
 test-tools:
 	@.ci/need gcc gcc libc6-dev
-	@.ci/need chromium-headless-shell chromium-headless-shell || command -v chromium >/dev/null # which costs twice as much
+	@.ci/need chromium-headless-shell chromium-headless-shell || command -v chromium >/dev/null # Chromium takes twice the processor time
 	@.ci/need curl curl ca-certificates
 	@.ci/need pg_dump postgresql
 	@.ci/need promtool prometheus
@@ -106,7 +106,7 @@ MINUTES ?= 30
 soak: vendor postgres ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.jsonl
 	@go run ./cmd/bench soak -minutes $(MINUTES) $(SOAK)
 
-# The large form of tests that make test runs small; they find and kill processes of their own alone.
+# The full form of tests that make test runs in a small form; they kill only their own processes.
 .PHONY: chaos
 chaos: vendor postgres ## Kill processes and Postgres under load, and check that nothing is lost
 	@.ci/need pgbouncer pgbouncer
@@ -116,7 +116,7 @@ chaos: vendor postgres ## Kill processes and Postgres under load, and check that
 upgrade-test: postgres ## Upgrade from the previous release under load, and go back
 	@go test ./cmd/e2e/faults -tags upgrade -run '^Test(PreviousReleaseOnThisSchema|UpgradeUnderLoad)$$' -count=1 -v -timeout 15m
 
-# Needs root: it makes a Debian in a folder. With TESTS it runs only those there.
+# Needs root: it installs a Debian in a folder. With TESTS, it runs only those tests there.
 .PHONY: fresh-test
 fresh-test: ## Try make run and make test on a fresh minimal Debian, as root and as a user
 	@.ci/fresh $(TESTS)

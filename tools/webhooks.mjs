@@ -1,5 +1,5 @@
-// Checks webhooks against their published schemas with ajv, and their signatures with the library
-// of Standard Webhooks:  node webhooks.mjs WEBHOOKS.json BASE64_SECRET SCHEMA_FOLDER
+// Checks webhooks against their published schemas with ajv, and their signatures with the Standard
+// Webhooks library:  node webhooks.mjs WEBHOOKS.json BASE64_SECRET SCHEMA_FOLDER
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Ajv from "ajv/dist/2020.js";
