@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// levels are the packages from the bottom up. A package imports only from
-// lower levels; an arrow within a level stands in siblings.
+// levels are the packages from the bottom up. A package imports only from lower levels;
+// imports within a level are listed in siblings.
 var levels = [][]string{
 	{"internal/lending", "internal/calendar", "internal/compress"},
 	{
@@ -63,7 +63,7 @@ var levels = [][]string{
 	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench"},
 }
 
-// siblings are the arrows that are drawn within a level.
+// siblings are the allowed imports within a level.
 var siblings = map[string][]string{
 	"internal/postgres":             {"migrations"},
 	"internal/webhook/subscription": {"internal/webhook/sender"},
@@ -94,7 +94,7 @@ var siblings = map[string][]string{
 	"internal/postgres/pgserver": {},
 }
 
-// fences say which packages alone may import a library.
+// fences list the only packages that may import a library.
 var fences = map[string][]string{
 	"github.com/labstack/echo/v4": {"web"},
 	"github.com/a-h/templ":        {"views", "web", "jobs"},
@@ -147,8 +147,8 @@ func levelOf(name string) int {
 	return slices.IndexFunc(levels, func(level []string) bool { return slices.Contains(level, name) })
 }
 
-// isTestSupport tells whether a package exists for tests and tools, which stand
-// outside the levels but may not be imported by the product.
+// isTestSupport reports whether a package exists for tests and tools. These are outside the
+// levels and may not be imported by the product.
 func isTestSupport(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasSuffix(base, "test") || base == "testcount" ||
@@ -203,7 +203,7 @@ func TestLibrariesStayBehindTheirFences(t *testing.T) {
 	}
 }
 
-// TestPackagesAndFilesStaySmall counts what is written by hand.
+// TestPackagesAndFilesStaySmall counts only what is written by hand.
 func TestPackagesAndFilesStaySmall(t *testing.T) {
 	t.Parallel()
 	const mostFiles, mostLines = 25, 500
@@ -238,8 +238,8 @@ func TestDomainIsPure(t *testing.T) {
 	}
 }
 
-// TestViewsFetchNothing lets views take what the services return, but neither a
-// service nor anything else that could fetch more.
+// TestViewsFetchNothing lets views use the values that services return, but neither a service nor
+// anything else that could fetch more.
 func TestViewsFetchNothing(t *testing.T) {
 	t.Parallel()
 	fetches := regexp.MustCompile(
@@ -259,8 +259,8 @@ func TestViewsFetchNothing(t *testing.T) {
 	}
 }
 
-// TestCommandsChangeByOneWay lets no command open a transaction or write the audit
-// log beside operator.Service.Act.
+// TestCommandsChangeByOneWay checks that no command opens a transaction or writes the audit log
+// except through operator.Service.Act.
 func TestCommandsChangeByOneWay(t *testing.T) {
 	t.Parallel()
 	besides := regexp.MustCompile(`\.(InTx|BeginTx\w*)\(|operator\.Audit\w*\(`)
@@ -279,8 +279,8 @@ func TestCommandsChangeByOneWay(t *testing.T) {
 	}
 }
 
-// TestAdvisoryLocksHaveNumbersOfTheirOwn looks at the constants that are named for a lock: two
-// locks of one number keep each other's work from being done.
+// TestAdvisoryLocksHaveNumbersOfTheirOwn checks the constants that are named as locks: two locks
+// with the same number would block each other's work.
 func TestAdvisoryLocksHaveNumbersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	const fewest = 4

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// auditedChanges are commands that change what is there, with what the audit log has to say of it.
+// auditedChanges are commands that change something, with the expected audit log entries.
 var auditedChanges = []struct {
 	line, stdin, action string
 	before, after       map[string]any
@@ -101,7 +101,7 @@ var auditedChanges = []struct {
 	},
 }
 
-// TestTheAuditLogSaysWhatWasBefore: each change of what was there tells both states.
+// TestTheAuditLogSaysWhatWasBefore: the entry of each change has the states before and after.
 func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -119,7 +119,7 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	// As a worker makes it.
+	// As a worker would create it.
 	_, err = db.ExecContext(t.Context(), `
 		INSERT INTO river_queue (name, created_at, updated_at) VALUES ('email', now(), now())`)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 		}
 		d.wantAudited(t, change.action, change.before, change.after)
 	}
-	// However an id is typed, its entries are found by it.
+	// An id's entries are found however the id is typed.
 	for line, uid := range map[string]any{
 		"delivery resend":                   sent[1]["delivery_uid"],
 		"product update --overdue-hours 20": list(t, data, "products")[0]["product_uid"],
@@ -153,7 +153,7 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 	}
 }
 
-// TestTheAuditLogSaysOnlyWhatChanged: a command that is repeated does nothing, and nothing is said.
+// TestTheAuditLogSaysOnlyWhatChanged: a repeated command changes nothing and writes no entry.
 func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -175,8 +175,8 @@ func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestACommandSeesTheChangeThatItWaitsFor: of two changes at once the later one keeps what the
-// other changed, and tells that state as the one before.
+// TestACommandSeesTheChangeThatItWaitsFor: of two simultaneous changes the later one keeps what the
+// other changed, and its entry has that state as the one before.
 func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -237,7 +237,7 @@ func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 	}
 }
 
-// wantAudited compares what the newest entry of an action says of the given fields.
+// wantAudited compares the given fields with the newest audit log entry of an action.
 func (d *desk) wantAudited(t *testing.T, action string, before, after map[string]any) {
 	t.Helper()
 	entry := list(t, d.document(t, "audit", "list", "--action", action), "entries")[0]

@@ -55,7 +55,7 @@ func newBulkJSON(b bulk.Resend) bulkJSON {
 	}
 }
 
-// planJSON is what confirming a draft now would mean.
+// planJSON is what confirming a draft would do now.
 type planJSON struct {
 	Total         int                     `json:"total"`
 	Skipped       map[bulk.SkipReason]int `json:"skipped"`
@@ -79,7 +79,7 @@ type bulkDetailJSON struct {
 	Plan *planJSON `json:"plan"`
 }
 
-// bulkOutput is one bulk re-send as it is now.
+// bulkOutput is the current state of one bulk re-send.
 func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, error) {
 	resend, err := s.Webhooks.Bulk.Get(env.ctx, uid)
 	printed := bulkDetailJSON{bulkJSON: newBulkJSON(resend)}
@@ -169,7 +169,7 @@ func (cmd bulkShowCmd) Run(env *environment) error {
 	})
 }
 
-// moveBulk changes a bulk re-send and prints it as it is then.
+// moveBulk changes the state of a bulk re-send and prints the result.
 func (cmd bulkShowCmd) moveBulk(
 	env *environment, action, reason string, move func(
 		s *bulk.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
@@ -188,8 +188,8 @@ func (cmd bulkShowCmd) moveBulk(
 	})
 }
 
-// bulkEntry moves a bulk re-send on and tells the audit log from which state to which; a draft
-// that is discarded has none then.
+// bulkEntry changes the state of a bulk re-send and returns an audit log entry with the old and the
+// new state; a discarded draft has no new state.
 func (env *environment) bulkEntry(
 	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action string, move func() error,
 ) (operator.Entry, error) {
@@ -276,7 +276,7 @@ type bulkCreateCmd struct {
 	JSON          bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Run keeps a draft and prints its plan, or begins to send it.
+// Run saves a draft and prints its plan, or begins to send it.
 func (cmd bulkCreateCmd) Run(env *environment) error {
 	scope := cmd.scope(env)
 	if cmd.Confirm && cmd.Reason == "" {
@@ -310,7 +310,7 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 	})
 }
 
-// scope reads what is chosen, but not whose it is.
+// scope reads the filters of the command, except the partner.
 func (cmd bulkCreateCmd) scope(env *environment) bulk.Scope {
 	filter := cmd.filter(env)
 	uids := env.uids("the delivery", cmd.UIDs)
@@ -349,7 +349,7 @@ func (cmd bulkCreateCmd) ranged(env *environment, filter delivery.Filter) bulk.S
 	}
 }
 
-// partner finds whose the choice is, where it is one partner's only.
+// partner finds the partner of the chosen deliveries; they must belong to one partner only.
 func (cmd bulkCreateCmd) partner(
 	env *environment, s *app.Services, scope bulk.Scope,
 ) (uuid.UUID, error) {

@@ -29,11 +29,11 @@ type issuedJSON struct {
 	Secret    string      `json:"client_secret"`
 	Group     bool        `json:"group"`
 	Merchants []uuid.UUID `json:"merchant_uids"`
-	// Nil, and so without fields, for a partner's client.
+	// Nil for a partner's client, whose document then lacks these fields.
 	*systemJSON
 }
 
-// systemJSON is what a client of the lender's own systems has, and one of a partner has not.
+// systemJSON has the fields that only a client of the lender's own systems has.
 type systemJSON struct {
 	// Name is null for a partner's client.
 	Name   *string         `json:"name"`
@@ -94,7 +94,7 @@ type clientCreateCmd struct {
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help tells of the two kinds of clients.
+// Help describes the two kinds of clients.
 func (clientCreateCmd) Help() string {
 	return "A partner's client needs --partner; one of the lender's own systems needs --lender, " +
 		"--name and at least one --scope, and no partner."
@@ -211,7 +211,7 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, unknown := s.Partners.LockClient(env.ctx, tx, cmd.ID)
 		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
-		until := utc(rotated.PreviousValidUntil) // nil if the old secret works no more
+		until := utc(rotated.PreviousValidUntil) // nil if the old secret does not work any more
 		made := did(
 			changeEntry("client.rotate", rotated.ClientID, "",
 				map[string]any{"previous_valid_until": utc(before.PreviousValidUntil)},
@@ -231,12 +231,12 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 		if before.IsRotating(tx.Now) {
 			made.notes = []string{overlapEnded(*before.PreviousValidUntil)}
 		}
-		return made, byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
+		return made, byFlags(cmp.Or(err, unknown)) // a wrong flag is reported first
 	})
 }
 
-// overlapEnded tells that a rotation ended the overlap of the one before it: whoever has not
-// changed over since then is refused now.
+// overlapEnded says that a rotation ended the overlap of the one before it: callers that still use
+// the secret from before that are refused now.
 func overlapEnded(planned time.Time) string {
 	return "warning: a rotation was under way: the secret before the old one stopped at once; " +
 		"it was to work until " + planned.UTC().Format(time.RFC3339)
@@ -257,7 +257,7 @@ func (cmd clientRateCmd) Run(env *environment) error {
 		return env.doneToClient(s, changeEntry("client.rate", cmd.ID, "",
 			map[string]any{"rate_per_second": before.RatePerSecond, "burst": before.Burst},
 			map[string]any{"rate_per_second": cmd.Rate, "burst": cmd.Burst},
-		)), byFlags(cmp.Or(err, unknown)) // a wrong flag is said first
+		)), byFlags(cmp.Or(err, unknown)) // a wrong flag is reported first
 	})
 }
 
@@ -276,13 +276,13 @@ func (cmd clientRevokeCmd) Run(env *environment) error {
 		made := env.doneToClient(s, changeEntry("client.revoke", cmd.ID, "",
 			map[string]any{"revoked": false}, map[string]any{"revoked": true}))
 		if before.RevokedAt != nil {
-			made.entries = nil // it was revoked before
+			made.entries = nil // it was already revoked
 		}
 		return made, s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
 	})
 }
 
-// doneToClient is a change after which the client is printed.
+// doneToClient is the result of a change that prints the client afterwards.
 func (env *environment) doneToClient(s *app.Services, made operator.Entry) done {
 	return done{entries: []operator.Entry{made}, after: func() (output, error) {
 		client, err := s.Partners.Client(env.ctx, made.Subject)

@@ -16,11 +16,11 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// desk runs command lines on a database of the test's own.
+// desk runs command lines on the test's own database.
 type desk struct {
 	url       string
 	variables map[string]string
-	// patience is the commands', 0 for that of the program.
+	// patience is how long the commands wait for the database, 0 for the program's default.
 	patience time.Duration
 }
 
@@ -34,7 +34,7 @@ func newDesk(t *testing.T) *desk {
 	}}
 }
 
-// result is what a command left behind.
+// result is the exit status and the output of a command.
 type result struct {
 	status         int
 	stdout, stderr string
@@ -45,10 +45,10 @@ func (d *desk) run(t *testing.T, args ...string) result {
 	return d.runWith(t, "", args...)
 }
 
-// runWith is run with something on the standard input.
+// runWith is run with text on the standard input.
 func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	// The program's log is the process's, so the tests beside this one write to
+	// The logger is shared by the whole process, so concurrent tests write to this
 	// stderr too.
 	var stdout bytes.Buffer
 	var stderr lockedBuffer

@@ -77,7 +77,7 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 	}
 }
 
-// productArgs are those of a good product with one flag replaced.
+// productArgs are the flags of a valid product with one flag replaced.
 func productArgs(flag, value string) []string {
 	args := []string{"product", "create"}
 	for _, pair := range [][2]string{

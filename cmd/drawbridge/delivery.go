@@ -92,7 +92,7 @@ type attemptJSON struct {
 	ErrorClass *string   `json:"error_class"`
 	Error      *string   `json:"error"`
 	Note       *string   `json:"note"`
-	// Fault is what a sandbox did to the attempt on purpose, null for nothing.
+	// Fault is the fault that a sandbox injected into the attempt, null if there was none.
 	Fault           *string         `json:"fault"`
 	Address         *string         `json:"address"`
 	RequestHeaders  []sender.Header `json:"request_headers"`
@@ -125,7 +125,7 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 		})
 }
 
-// stateWord is the state of a delivery, or that it failed and was made good.
+// stateWord is the state of a delivery, or says that a failed one was made good by a re-send.
 func stateWord(d delivery.Delivery) string {
 	if d.MadeGoodBy != nil {
 		return "made good"
@@ -191,14 +191,14 @@ type deliveryResendCmd struct {
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Help says what the flags leave out.
+// Help says which deliveries the flags leave out.
 func (deliveryResendCmd) Help() string {
 	return "The flags leave out what waits to be sent anyway and, with --state failed, what was " +
 		"made good, that is what arrived by another delivery of the same event. An event of which " +
 		"they choose several is sent once. Name deliveries to send them all the same."
 }
 
-// Run re-sends the named deliveries, or those that the filters choose.
+// Run re-sends the named deliveries, or those that the filters match.
 func (cmd deliveryResendCmd) Run(env *environment) error {
 	filter, uids := cmd.filter(env), env.uids("the delivery", cmd.UIDs)
 	env.chosen("deliveries", len(uids) > 0, cmd.deliveryFlags != deliveryFlags{},
@@ -222,7 +222,7 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 	})
 }
 
-// noneResent says that the flags of a command chose nothing.
+// noneResent is the note that the flags of a command matched nothing.
 func noneResent(made []uuid.UUID) []string {
 	if len(made) > 0 {
 		return nil
@@ -230,7 +230,7 @@ func noneResent(made []uuid.UUID) []string {
 	return []string{"nothing that the flags choose is to be sent again"}
 }
 
-// resentOutput is what a command made again.
+// resentOutput prints the new deliveries that a command made.
 func resentOutput(uids []uuid.UUID) output {
 	return output{map[string]any{"resent": append([]uuid.UUID{}, uids...)}, func(w io.Writer) {
 		for _, uid := range uids {

@@ -19,7 +19,7 @@ type demoCmd struct{ jsonFlag }
 func (cmd demoCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		if s.Settings.PublicURL == "" {
-			// Where the process says that serves, or where one would.
+			// The URL reported by a serving process, or the one that a process would have.
 			origin, err := s.Processes.Serving(env.ctx)
 			if err != nil {
 				return output{}, err
@@ -67,8 +67,8 @@ func (cmd demoCmd) Run(env *environment) error {
 	})
 }
 
-// loadDemo loads the demo data for serve and says how to try it. The command works as often
-// as it is pasted: each run takes another loan through its first draw.
+// loadDemo loads the demo data for serve and returns a text that says how to try it. Its command
+// can be pasted repeatedly: each run takes another loan through its first draw.
 func loadDemo(env *environment, s *app.Services) (string, error) {
 	data, err := demo.Load(env.ctx, s)
 	if err != nil {
@@ -120,11 +120,11 @@ type seedCmd struct {
 	JSON       bool `help:"Print one JSON document."`
 }
 
-// errSeedInProduction keeps made-up rows out of real data.
+// errSeedInProduction keeps generated rows out of real data.
 var errSeedInProduction = errors.New(
 	"seed makes up data; it is refused but with DRAWBRIDGE_ENV=development")
 
-// Run fills the database and prints what it holds then.
+// Run fills the database and prints its totals.
 func (cmd seedCmd) Run(env *environment) error {
 	if cmd.Deliveries < 1 || cmd.Partners < 1 || cmd.Days < 1 {
 		return usagef("--deliveries, --partners and --days must be at least 1")

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// TestDemoPrintsSchedules: the quick start has the reader choose a product by its schedule.
+// TestDemoPrintsSchedules: the quick start tells the reader to choose a product by its schedule.
 func TestDemoPrintsSchedules(t *testing.T) {
 	t.Parallel()
 	printed := newDesk(t).text(t, "demo")
@@ -27,7 +27,7 @@ func TestDemoPrintsSchedules(t *testing.T) {
 	}
 }
 
-// TestDemoLoadsBesideOthers: machines that start together on a new database load the data once.
+// TestDemoLoadsBesideOthers: processes that start together on a new database load the data once.
 func TestDemoLoadsBesideOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -44,8 +44,8 @@ func TestDemoLoadsBesideOthers(t *testing.T) {
 	}
 }
 
-// TestDemoTellsWhatLapsed: the data stays the same, so somebody has to say that what it publishes
-// does not work any more.
+// TestDemoTellsWhatLapsed: the data stays the same, so the command has to say which published
+// credentials do not work any more.
 func TestDemoTellsWhatLapsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -93,8 +93,8 @@ func TestDemoTellsWhatLapsed(t *testing.T) {
 	}
 }
 
-// TestDemoLeavesCredentialsWhereTheyAre: somebody's secret header does not keep the service from
-// starting at another address.
+// TestDemoLeavesCredentialsWhereTheyAre: a secret header that somebody has set does not keep the
+// service from starting at another address.
 func TestDemoLeavesCredentialsWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

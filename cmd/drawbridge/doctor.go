@@ -17,7 +17,7 @@ type doctorCmd struct {
 	JSON  bool     `help:"Print one JSON document."`
 }
 
-// Help says what is looked at.
+// Help lists what is checked.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, the database (whether it can be written, its settings, its " +
 		"connections, its tables, open transactions, backups), the migrations, the clock, the " +
@@ -30,12 +30,12 @@ func (doctorCmd) Help() string {
 		"when something failed."
 }
 
-// findingColours are those of a terminal.
+// findingColours are the colours of findings on a terminal.
 var findingColours = map[doctor.Finding]string{
 	doctor.OK: green, doctor.Warning: yellow, doctor.Failed: red, doctor.Skipped: faint,
 }
 
-// Run makes every check that the errors before it leave possible.
+// Run makes every check that earlier errors do not prevent.
 func (cmd doctorCmd) Run(env *environment) error {
 	checkups := cmd.examine(env)
 	if err := env.print(cmd.JSON, output{map[string]any{"checks": checkups}, func(w io.Writer) {
@@ -62,7 +62,7 @@ func (cmd doctorCmd) Run(env *environment) error {
 	return nil
 }
 
-// examine checks the settings and the database, and over them the rest.
+// examine checks the settings and the database, and then everything that needs them.
 func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	const remedy = "Fix the named variables; drawbridge config lists all of them."
 	settings, err := env.config()
@@ -115,13 +115,13 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 
 type configCmd struct{ jsonFlag }
 
-// Help says what the command leaves out.
+// Help says which settings the command does not print.
 func (configCmd) Help() string {
 	return "Prints every setting as the service would read it here: its value, with secrets masked, " +
 		"where it comes from, and what is wrong with it. Ends with 2 when the service would not start."
 }
 
-// Run prints the settings and fails as the service would.
+// Run prints the settings, and fails if the service would not start with them.
 func (cmd configCmd) Run(env *environment) error {
 	getenv, names, err := config.WithDotEnv(env.getenv, ".env")
 	if err != nil {

@@ -40,7 +40,7 @@ func (f emailFlags) filter(env *environment) email.Filter {
 	}
 }
 
-// oneOf reads one of some names, or none.
+// oneOf reads a flag whose value is empty or one of some names.
 func oneOf[T ~string](env *environment, flag, text string, names []T) T {
 	if text != "" && !slices.Contains(names, T(text)) {
 		env.refusef("%s is %q; it must be one of %s", flag, text, lending.JoinNames(names))
@@ -55,7 +55,7 @@ type emailJSON struct {
 	To          string      `json:"to"`
 	Kind        email.Kind  `json:"kind"`
 	State       email.State `json:"state"`
-	// AttemptCount leaves out those at which the server refused us, which are no tries.
+	// AttemptCount does not count attempts at which the server refused this installation.
 	AttemptCount int       `json:"attempt_count"`
 	CreatedAt    time.Time `json:"created_at"`
 }
@@ -97,7 +97,7 @@ type emailAttemptJSON struct {
 	TLS        *string        `json:"tls"`
 }
 
-// waitsFor is what a queued e-mail waits for besides its time.
+// waitsFor is what a queued e-mail waits for apart from its next attempt's time.
 func waitsFor(m email.Email) email.Wait {
 	if m.State != email.StateQueued {
 		return email.WaitNothing
@@ -105,7 +105,7 @@ func waitsFor(m email.Email) email.Wait {
 	return m.WaitsFor
 }
 
-// emailNote says why an e-mail is where it is.
+// emailNote explains the state of an e-mail.
 func emailNote(m email.Email) string {
 	switch waitsFor(m) {
 	case email.WaitServer:
@@ -188,14 +188,14 @@ type emailResendCmd struct {
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Help says what the flags choose.
+// Help describes which e-mails the flags select.
 func (emailResendCmd) Help() string {
 	return "The flags choose e-mails that failed or were not sent, and with --state sent those that " +
 		"were. They leave out what was re-sent before, so that a command that is repeated sends " +
 		"nothing twice, and what may have arrived although its outcome is unknown; name those."
 }
 
-// Run re-sends the named e-mails, or those that the filters choose.
+// Run re-sends the named e-mails, or those that the filters match.
 func (cmd emailResendCmd) Run(env *environment) error {
 	filter, uids := cmd.filter(env), env.uids("the e-mail", cmd.UIDs)
 	env.chosen("e-mails", len(uids) > 0, cmd.emailFlags != emailFlags{},

@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestAnEmptyFlagIsRefused: a variable that a script has not set narrows nothing, and so would
-// widen a re-send to everybody.
+// TestAnEmptyFlagIsRefused: a filter from a variable that a script has not set would be no filter,
+// and so would extend a re-send to everybody.
 func TestAnEmptyFlagIsRefused(t *testing.T) {
 	t.Parallel()
 	const uid = "0190d3c2-0000-7000-8000-000000000001"
-	// Nothing answers there: what is not refused ends otherwise.
+	// No server answers there: a command that is not refused fails with another error.
 	d := &desk{variables: map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/none"}}
 	filters := []string{"subscription", "state", "event", "application", "since", "until"}
 	for command, flags := range map[string][]string{
@@ -38,7 +38,7 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 			}
 		}
 	}
-	nothing := uuid.Nil.String() // which filters take for none given
+	nothing := uuid.Nil.String() // which filters take for an absent flag
 	for _, line := range []string{
 		"delivery resend --state failed --subscription", "delivery list --application",
 		"bulk create --subscription", "email list --application", "subscription list --partner",

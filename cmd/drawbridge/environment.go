@@ -25,7 +25,7 @@ import (
 	"drawbridge/migrations"
 )
 
-// environment is what a command may use of the world.
+// environment is everything that a command may use from outside the program.
 type environment struct {
 	ctx    context.Context //nolint:containedctx // of the one command that it is for
 	args   []string
@@ -33,21 +33,21 @@ type environment struct {
 	stdout io.Writer
 	stderr io.Writer
 	getenv func(string) string
-	// names are the variables of the environment.
+	// names are the names of the environment variables.
 	names []string
-	// model is the grammar, for commands that speak of commands.
+	// model is the grammar, for commands about commands.
 	model *kong.Application
-	// usageErr is the first error of the command line that the parser could not see.
+	// usageErr is the first error of the command line that the parser could not detect.
 	usageErr error
-	// patience is how long the command may wait for the database in all, 0 for databasePatience.
+	// patience is how long the command may wait for the database in total, 0 for databasePatience.
 	patience time.Duration
 }
 
-// databasePatience is long enough to cancel millions of deliveries after a restore, and not for a
-// lock that somebody keeps or a server that has died.
+// databasePatience is long enough to cancel millions of deliveries after a restore, and ends a wait
+// for a lock that is never released or for a server that has died.
 const databasePatience = time.Hour
 
-// config reads the settings and turns the logs on.
+// config reads the settings and sets the logger up.
 func (env *environment) config() (config.Config, error) {
 	getenv, names, err := config.WithDotEnv(env.getenv, ".env")
 	if err != nil {
@@ -58,12 +58,12 @@ func (env *environment) config() (config.Config, error) {
 		return config.Config{}, err
 	}
 	if roots := getenv(rootsVariable); roots != "" && env.getenv(rootsVariable) == "" {
-		// Only the file of settings names them.
+		// Only the .env file sets it.
 		if err := os.Setenv(rootsVariable, roots); err != nil {
 			return config.Config{}, fmt.Errorf("taking over %s: %w", rootsVariable, err)
 		}
 	}
-	// A terminal gets colour, everything else JSON.
+	// On a terminal logs are coloured text, otherwise JSON.
 	var logs slog.Handler = slog.NewJSONHandler(env.stderr, nil)
 	if settings.Env == config.Development && isTerminal(env.stderr) {
 		logs = tint.NewTextHandler(env.stderr, &tint.Options{
@@ -74,22 +74,22 @@ func (env *environment) config() (config.Config, error) {
 	return settings, nil
 }
 
-// rootsVariable names the trust roots. It is read by Go itself, and from the environment
-// alone.
+// rootsVariable names the file of trusted root certificates. Go itself reads it, and only from the
+// environment.
 const rootsVariable = "SSL_CERT_FILE"
 
-// beginners are the commands that may make the embedded database: those that set a service
-// up. Others are about one that is there, and would answer for an empty one.
+// beginners are the commands that may create the embedded database: those that set a service up.
+// Other commands need an existing one, and would show results from an empty database.
 var beginners = []string{
 	"serve", "migrate", "demo", "seed", "partner", "merchant", "client", "product",
 	"subscription", "delivery", "user",
 }
 
-// leaveRunning is the end of a server that is not ours.
+// leaveRunning is the stop function for a server that this process did not start.
 func leaveRunning() error { return nil }
 
-// embedded returns the URL of the embedded database, which is started unless a running
-// service has it already, and what stops it.
+// embedded returns the URL of the embedded database, which it starts unless a running service
+// has done so, and a function that stops it.
 func (env *environment) embedded() (url string, stop func() error, err error) {
 	command := ""
 	if len(env.args) > 0 {
@@ -104,7 +104,7 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 			"; give the command the settings of the service, see Commands beside the service in " +
 			"the operations manual"}
 	}
-	// The service itself must have the embedded server for itself.
+	// Only serve must not attach to a server that another process has started.
 	if command != "serve" {
 		fmt.Fprintf(env.stderr, "DATABASE_URL is empty: using the embedded database in %s\n", dir)
 		if attached, running := pgserver.Attach(dir); running {
@@ -122,7 +122,7 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 }
 
 // open connects to the configured database or to the embedded one; end closes the pool and
-// stops an embedded server of ours.
+// stops the embedded server if this process started it.
 func (env *environment) open(
 	settings config.Config,
 ) (db *postgres.DB, end func() error, err error) {
@@ -148,8 +148,8 @@ func (env *environment) open(
 	return db, func() error { return errors.Join(db.Close(), stop()) }, nil
 }
 
-// use opens the database with a current schema for a command and closes it
-// afterwards. One of another environment than the settings' is left as it is.
+// use opens the database with a current schema for a command and closes it afterwards. It
+// refuses a database of another environment and leaves it unchanged.
 func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) error {
 	return env.withDatabase(func(settings config.Config, db *postgres.DB) error {
 		err := app.CheckEnvironment(env.ctx, settings.Env, db)
@@ -157,7 +157,7 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 		case err != nil:
 			return err
 		case settings.Env == config.Development:
-			// Development migrates; production does when it is told to.
+			// Development migrates by itself, production only by drawbridge migrate.
 			err = migrations.Up(env.ctx, db.DB.DB)
 		default:
 			err = wantSchema(env.ctx, db)
@@ -169,7 +169,7 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 	})
 }
 
-// wantSchema refuses a schema that is behind.
+// wantSchema returns an error if migrations are missing.
 func wantSchema(ctx context.Context, db *postgres.DB) error {
 	missing, err := migrations.Pending(ctx, db.DB.DB)
 	if err != nil || len(missing) == 0 {
@@ -199,7 +199,7 @@ func (env *environment) withDatabase(
 	return writable(do(settings, db))
 }
 
-// writable says of an error that the server lets nobody write what is to be done.
+// writable replaces the error of a read-only server by one that says what to do.
 func writable(err error) error {
 	if postgres.IsReadOnly(err) {
 		return errors.New("the database can only be read: it is a standby, or was set so; name the " +
@@ -208,8 +208,8 @@ func writable(err error) error {
 	return err
 }
 
-// withServices runs do with the services over an open database, for which it may wait so long
-// and no longer.
+// withServices runs do with the services over an open database. How long it may wait for the
+// database is limited.
 func (env *environment) withServices(do func(s *app.Services) error) error {
 	return env.use(func(settings config.Config, db *postgres.DB) error {
 		s, err := env.services(settings, db)
@@ -220,7 +220,7 @@ func (env *environment) withServices(do func(s *app.Services) error) error {
 	})
 }
 
-// patiently bounds how long do may wait for the database.
+// patiently limits how long do may wait for the database.
 func (env *environment) patiently(do func() error) error {
 	patience := cmp.Or(env.patience, databasePatience)
 	ctx, end := postgres.WithPatience(env.ctx, patience)
@@ -248,13 +248,13 @@ func (env *environment) services(settings config.Config, db *postgres.DB) (*app.
 	})
 }
 
-// check finds what keeps serve from starting with settings that have their form. It makes
+// check finds errors in well-formed settings that would keep serve from starting. It creates
 // nothing.
 func check(settings config.Config) error {
 	var errs config.Errors
 	if settings.SecretsKey != "" {
 		if _, err := keyring(settings); err != nil {
-			wrong, _ := errors.AsType[config.Errors](err) // nothing is read or made for one that is set
+			wrong, _ := errors.AsType[config.Errors](err) // no file is read or created for a key that is set
 			errs = append(errs, wrong...)
 		}
 	}
@@ -264,8 +264,8 @@ func check(settings config.Config) error {
 	return nil
 }
 
-// keyring reads the keys for secrets at rest. Development makes one the first
-// time and keeps it.
+// keyring reads the keys that encrypt secrets at rest. Development creates one the first time
+// and keeps it in a file.
 func keyring(settings config.Config) (*secret.Keyring, error) {
 	if settings.SecretsKey != "" {
 		keys, err := secret.ParseKeyring(settings.SecretsKey)
@@ -295,7 +295,7 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 	return keys, nil
 }
 
-// makeKey makes a file with a new key, unless another process has. It appears whole or not at all.
+// makeKey creates a file with a new key, complete or not at all, unless another process has.
 func makeKey(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o750); err != nil {

@@ -34,7 +34,7 @@ type listenCmd struct {
 	Secret   string   `help:"Signing secret; without, one is made and printed on stderr." placeholder:"SECRET"`
 }
 
-// Help says what comes how.
+// Help describes what is forwarded and how.
 func (listenCmd) Help() string {
 	return "Each event from now on is posted with the headers of a webhook but those of delivery, " +
 		"attempt and retries, and signed. What the receiver does not answer with a 2xx is " +
@@ -149,7 +149,7 @@ type eventDetailJSON struct {
 	Ledger []ledgerJSON `json:"ledger"`
 }
 
-// ledgerJSON is the verdict of the event for one subscription.
+// ledgerJSON says whether and why one subscription got the event.
 type ledgerJSON struct {
 	Subscription  uuid.UUID        `json:"subscription_uid"`
 	Name          *string          `json:"name"`
@@ -211,7 +211,7 @@ type eventWhyCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
-// Help shows how it is asked.
+// Help describes the arguments.
 func (eventWhyCmd) Help() string {
 	return "Of several events of the kind it answers about the newest that failed, then about the " +
 		"newest that waits, then about the newest. An event that has not happened is answered too: " +
@@ -239,7 +239,7 @@ type whyLineJSON struct {
 	At           *time.Time  `json:"at"`
 }
 
-// Run answers.
+// Run prints the reasons.
 func (cmd eventWhyCmd) Run(env *environment) error {
 	question := why.Question{Kind: env.eventKind("--event", cmd.Event), Status: cmd.Status}
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
@@ -288,7 +288,7 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 	})
 }
 
-// ambiguous refuses a subject that names nothing, or more than one thing.
+// ambiguous is the refusal of a name that matches nothing, or more than one thing.
 func ambiguous(subject string, found []why.Candidate) error {
 	if len(found) == 0 {
 		return lending.NewError(lending.CodeNotFound, "no application or draw is %q", subject)

@@ -68,7 +68,7 @@ func TestEventCommands(t *testing.T) {
 	}
 }
 
-// Anyone who misses an event is told what it waits for.
+// The answer about a missing event says what it waits for.
 func TestEventWhy(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

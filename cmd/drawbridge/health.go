@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/config"
 )
 
-// healthTimeout bounds the question to the process.
+// healthTimeout limits the request to the process.
 const healthTimeout = 5 * time.Second
 
 type healthCmd struct {
@@ -22,14 +22,14 @@ type healthCmd struct {
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
-// Help says whom the command is for.
+// Help describes the purpose of the command.
 func (healthCmd) Help() string {
 	return "Asks the process that listens on DRAWBRIDGE_LISTEN of this machine for /healthz, or " +
 		"with --ready for /readyz, and ends with 1 unless it answers well: for a container's " +
 		"health check, where there is no other program to ask with."
 }
 
-// Run asks and prints the answer.
+// Run makes the request and prints the response.
 func (cmd healthCmd) Run(env *environment) error {
 	settings, err := env.config()
 	if err != nil {
@@ -54,9 +54,9 @@ func (cmd healthCmd) Run(env *environment) error {
 	})
 }
 
-// askLocal sends one request to the process that listens on this machine. Its
-// certificate is for the name that browsers use, so it is not checked here: the
-// answer tells no secret and proves nothing.
+// askLocal sends one request to the process that listens on this machine. Its certificate is for
+// the name that browsers use, so it is not verified here: the response contains no secret and
+// nothing relies on it.
 func askLocal(ctx context.Context, settings config.Config, path string) (int, string, error) {
 	host, port, err := net.SplitHostPort(settings.Listen)
 	if err != nil {

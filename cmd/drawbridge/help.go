@@ -18,7 +18,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// examples of the commands that people ask about first, by the command's path.
+// examples of the commands that people need first, by the command's path.
 var examples = map[string]string{
 	"serve": `  drawbridge serve
   drawbridge serve --roles worker
@@ -67,7 +67,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// completions ask the program itself what may come next, so that they never fall behind it.
+// completions are shell scripts that call the program for candidates, so they are never outdated.
 var completions = map[string]string{
 	"bash": `_drawbridge() {
   COMPREPLY=($(drawbridge complete -- "${COMP_WORDS[@]:1:COMP_CWORD}"))
@@ -85,7 +85,7 @@ compdef _drawbridge drawbridge
 `,
 }
 
-// Run prints the script of a shell.
+// Run prints the completion script for a shell.
 func (cmd completionCmd) Run(env *environment) error {
 	_, err := fmt.Fprint(env.stdout, completions[cmd.Shell])
 	return err
@@ -95,7 +95,7 @@ type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"Words of the line; the last may be unfinished."`
 }
 
-// Run prints the commands, flags or values that go on with the last word, one a line.
+// Run prints the commands, flags or values that complete the last word, one per line.
 func (cmd completeCmd) Run(env *environment) error {
 	words := cmd.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -123,7 +123,7 @@ func (cmd completeCmd) Run(env *environment) error {
 	return err
 }
 
-// following lists what may stand after a command, or as the value of the flag before.
+// following lists what may follow a command, or the values of the flag before.
 func following(node *kong.Node, before *kong.Flag, flags bool) []string {
 	var words []string
 	switch {
@@ -160,8 +160,8 @@ type listFlags struct {
 	jsonFlag
 }
 
-// refuse keeps the first error of the command line. With one, the command ends before
-// it opens the database, so what reads a flag returns no error of its own.
+// refuse keeps the first error of the command line. The command then ends before it opens
+// the database, so functions that read a flag do not return an error.
 func (env *environment) refuse(err error) {
 	if env.usageErr == nil {
 		env.usageErr = err
@@ -183,13 +183,13 @@ func (env *environment) optionalUID(what, text string) uuid.UUID {
 		return uuid.Nil
 	}
 	uid := env.uid(what, text)
-	if uid == uuid.Nil { // which would be taken for none given
+	if uid == uuid.Nil { // which filters take for an absent flag
 		env.refusef("%s is %q, which nothing has", what, text)
 	}
 	return uid
 }
 
-// uids returns nil for no texts.
+// uids parses several identifiers; it returns nil for no texts.
 func (env *environment) uids(what string, texts []string) (uids []uuid.UUID) {
 	for _, text := range texts {
 		uids = append(uids, env.uid(what, text))
@@ -218,7 +218,7 @@ func (env *environment) time(flag, text string) time.Time {
 	return time.Time{}
 }
 
-// readSecret reads what is short from the standard input.
+// readSecret reads a short text from the standard input.
 func (env *environment) readSecret(what string) string {
 	if env.usageErr != nil {
 		return ""
@@ -231,7 +231,7 @@ func (env *environment) readSecret(what string) string {
 	return string(text)
 }
 
-// secretFlag is the secret that a flag gives, the zero value for none; - reads it
+// secretFlag is the secret given by a flag, the zero value if there is none; - reads it
 // from the standard input, without its line end.
 func (env *environment) secretFlag(text string) secret.String {
 	if text != "-" {
@@ -244,7 +244,7 @@ func (env *environment) secretFlag(text string) secret.String {
 	return secret.New(line)
 }
 
-// webAddress checks an address that this machine shall call.
+// webAddress checks a URL that this machine will send requests to.
 func (env *environment) webAddress(flag, text string) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
@@ -252,7 +252,7 @@ func (env *environment) webAddress(flag, text string) {
 	}
 }
 
-// eventKind is empty for an empty text.
+// eventKind parses an event kind; it is empty for an empty text.
 func (env *environment) eventKind(flag, text string) lending.EventKind {
 	kind := lending.EventKind(text)
 	if text != "" && !kind.IsKnown() {
@@ -261,8 +261,8 @@ func (env *environment) eventKind(flag, text string) lending.EventKind {
 	return kind
 }
 
-// chosen makes sure that a command is told what to act on in one of its two ways:
-// by naming it or by filters.
+// chosen makes sure that the subjects of a command are given in exactly one of two ways: by
+// name or by filters.
 func (env *environment) chosen(plural string, named, filtered bool, flags string) {
 	switch {
 	case !named && !filtered:
@@ -272,13 +272,13 @@ func (env *environment) chosen(plural string, named, filtered bool, flags string
 	}
 }
 
-// quotedField is a field as refusals name it. What else they quote, such as the
-// characters of a code, is no word of this form.
+// quotedField matches a field name in a refusal. Other quoted text, such as the characters
+// of a code, does not have this form.
 var quotedField = regexp.MustCompile(`"([a-z]+)"`)
 
-// byFlags rewrites the refusal of a use case, whose fields bear the names of the
-// command's flags, as wrong usage in terms of these flags; the command line is right
-// where a value is only taken. Other errors pass.
+// byFlags rewrites a use case's refusal, whose fields are named like the command's flags, as a
+// usage error about these flags. A refusal because a value is already taken is not a usage
+// error. Other errors are returned unchanged.
 func byFlags(err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code != lending.CodeValidation {

@@ -53,7 +53,7 @@ func TestHelpIsOneWordAway(t *testing.T) {
 	}
 }
 
-// What a message tells a person to run must be there.
+// Commands that messages tell people to run must exist.
 func TestMessagesNameCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	root := newParser(environment{}).Model.Node
@@ -88,7 +88,7 @@ func TestMessagesNameCommandsThatExist(t *testing.T) {
 	}
 }
 
-// An example that is wrong is worse than none.
+// A wrong example is worse than none.
 func TestExamplesAreCommandLines(t *testing.T) {
 	t.Parallel()
 	parser := newParser(environment{})
@@ -148,8 +148,8 @@ func TestEmptyListsSaySo(t *testing.T) {
 	}
 }
 
-// TestEveryCommandPrintsJSON walks the grammar: what a command prints can be read by
-// programs, save where it prints none of its own.
+// TestEveryCommandPrintsJSON walks the grammar: programs can read the output of every command that
+// prints results of its own.
 func TestEveryCommandPrintsJSON(t *testing.T) {
 	t.Parallel()
 	without := map[string]string{
@@ -172,8 +172,8 @@ func TestEveryCommandPrintsJSON(t *testing.T) {
 	}
 }
 
-// TestWrongValuesAreNamedInPlainWords gives flags of every type what they cannot hold: the
-// message says what belongs there, and nothing in the words of Go.
+// TestWrongValuesAreNamedInPlainWords gives flags of every type values that they cannot hold: the
+// message says which value is expected, without Go's terms.
 func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
@@ -200,8 +200,8 @@ func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
 	}
 }
 
-// What help tells people to type can be typed: the Go writer of comments turns two single
-// quotes into one that no keyboard has.
+// Text that help tells people to type can be typed: Go's comment printer turns two single quotes
+// into a character that no keyboard has.
 func TestHelpNamesWhatCanBeTyped(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
@@ -222,7 +222,7 @@ func TestHelpNamesWhatCanBeTyped(t *testing.T) {
 	}
 }
 
-// helps are the texts of a command, its flags and all commands below, by their path.
+// helps are the help texts of a command, its flags and all its subcommands, by path.
 func helps(node *kong.Node, path string) map[string]string {
 	found := map[string]string{path: node.Help}
 	for _, flag := range node.Flags {

@@ -29,7 +29,7 @@ func printProduct(w io.Writer, p catalog.Product) {
 		p.Name, note)
 }
 
-// productCreateCmd takes numbers as text, so that the domain reads them.
+// productCreateCmd takes numbers as text, so that the domain parses them.
 type productCreateCmd struct {
 	Code         string `required:"" help:"Unique short name." placeholder:"TEXT"`
 	Name         string `required:"" help:"Name that borrowers see." placeholder:"TEXT"`
@@ -123,5 +123,5 @@ func (cmd drawListCmd) Run(env *environment) error {
 		})
 }
 
-// maxDeskHours is a year of business hours and more.
+// maxDeskHours is more than the business hours of a year.
 const maxDeskHours = 10_000

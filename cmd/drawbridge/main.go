@@ -21,12 +21,12 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// version is stamped by the build.
+// version is set by the linker when the program is built.
 var version = "dev"
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup sets it to be ignored
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -96,7 +96,7 @@ type grammar struct {
 	Complete completeCmd `cmd:"" name:"complete" hidden:"" help:"Print what may come next on a command line."`
 }
 
-// groups are the parts of the list of commands, in their order.
+// groups are the sections of the command list, in order.
 var groups = []kong.Group{
 	{Key: "service", Title: "Run the service"},
 	{Key: "partners", Title: "Partners and products"},
@@ -108,7 +108,7 @@ var groups = []kong.Group{
 // stopped ends a command line early with a status, after --help.
 type stopped int
 
-// usageError is a wrong command line that the parser could not see.
+// usageError is an error of the command line that the parser could not detect.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
@@ -155,8 +155,8 @@ func run(ctx context.Context, env environment) (status int) {
 	return exitOK
 }
 
-// unparsed complains of a command line that the parser refused, or whose help cannot be written,
-// and returns the exit status.
+// unparsed reports a command line that the parser refused, or whose help cannot be written, and
+// returns the exit status.
 func (env *environment) unparsed(err error) int {
 	if _, unwritten := errors.AsType[*fs.PathError](err); unwritten {
 		env.complain("writing the help: %s", lending.OneLine(err))
@@ -170,8 +170,8 @@ func (env *environment) unparsed(err error) int {
 	return exitUsage
 }
 
-// emptyFlag is the first flag that was given an empty value without being marked as one that takes
-// it. That is a variable which a script has not set: as a filter it would choose everything.
+// emptyFlag is the first flag that was given an empty value and is not marked as accepting one. The
+// cause is usually a shell variable that is not set: as a filter it would match everything.
 func emptyFlag(given *kong.Context) string {
 	for _, step := range given.Path {
 		if step.Flag != nil && !step.Flag.Tag.Has("empty") && isEmpty(step.Flag.Target) {
@@ -181,8 +181,8 @@ func emptyFlag(given *kong.Context) string {
 	return ""
 }
 
-// isEmpty tells whether the value of a flag that was given, or one of several, is an empty text.
-// Of one that is parted at its commas the parser makes an empty list.
+// isEmpty reports whether the value of a given flag, or one of its values, is an empty text. The
+// parser turns an empty comma-separated value into an empty list.
 func isEmpty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -201,13 +201,13 @@ func isEmpty(value reflect.Value) bool {
 	return false
 }
 
-// complain says in one line what went wrong.
+// complain writes a one-line error message.
 func (env *environment) complain(format string, args ...any) {
 	name := env.styleOf(env.stderr).paint(red, "drawbridge:")
 	fmt.Fprintf(shown{env.stderr}, name+" "+format+"\n", args...)
 }
 
-// plain says what the parser says of a wrong value in words for those who type it.
+// plain rewords the parser's messages about wrong values for the person who typed them.
 func plain(text string) string {
 	text, _, _ = strings.Cut(text, ": time: ")
 	return strings.NewReplacer("a valid 64 bit int", "a whole number",
@@ -215,7 +215,7 @@ func plain(text string) string {
 		"bool value must be", "the value must be").Replace(text)
 }
 
-// newParser makes the parser of command lines; the grammar is a constant of the program.
+// newParser makes the parser of command lines; since the grammar is fixed, an error in it panics.
 func newParser(env environment) *kong.Kong {
 	parser := kong.Must(&grammar{},
 		kong.Name("drawbridge"),
@@ -232,13 +232,13 @@ func newParser(env environment) *kong.Kong {
 	}
 	for _, command := range parser.Model.Children {
 		for _, child := range command.Children {
-			child.Group = &kong.Group{} // or they stand under the title of the command's group
+			child.Group = &kong.Group{} // otherwise they are listed under the title of the command's group
 		}
 	}
 	return parser
 }
 
-// find follows the names of commands down from node; nil where there is none.
+// find follows command names down from node; it returns nil if one does not exist.
 func find(node *kong.Node, names []string) *kong.Node {
 	for _, name := range names {
 		i := slices.IndexFunc(node.Children, func(c *kong.Node) bool { return c.Name == name })

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Products and users come newest first, by pages as other lists do.
+// Products and users are listed newest first, in pages like other lists.
 func TestProductsAndUsersNewestFirst(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

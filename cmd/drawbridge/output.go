@@ -19,7 +19,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// cliActor is who the records name for what a command did.
+// cliActor is the actor that records name for changes made by commands.
 const cliActor = "command line"
 
 // output is what a command prints: one JSON document, or text for people.
@@ -28,8 +28,8 @@ type output struct {
 	text     func(w io.Writer)
 }
 
-// print writes the result at once. One that nobody gets, such as a secret that is shown once, is a
-// failure of the command.
+// print writes the result at once. If it cannot be written, the command fails: it may contain a
+// secret that is shown only once.
 func (env *environment) print(asJSON bool, out output) error {
 	var text bytes.Buffer
 	if asJSON {
@@ -48,11 +48,11 @@ func (env *environment) print(asJSON bool, out output) error {
 	return nil
 }
 
-// shown writes control characters as JSON does, \u001b, so that what others wrote gives a terminal
-// no commands. Lines, tabs and our own colours stay.
+// shown escapes control characters as JSON does, \u001b, so that text from other people cannot send
+// commands to a terminal. Line ends, tabs and our own colours stay.
 type shown struct{ w io.Writer }
 
-// Write takes whole characters.
+// Write writes text, which must consist of whole characters.
 func (s shown) Write(text []byte) (int, error) {
 	_, err := s.w.Write(controls.ReplaceAllFunc(text, func(found []byte) []byte {
 		if len(found) > 2 { // a colour
@@ -68,7 +68,7 @@ var controls = regexp.MustCompile(
 	`\x1b\[(?:0|` + strings.Join([]string{bold, faint, red, green, yellow}, "|") + `)m` +
 		`|[\x00-\x08\x0b-\x1f\x7f-\x{9f}]`)
 
-// show prints what is loaded from the services.
+// show loads something from the services and prints it.
 func (env *environment) show(asJSON bool, load func(s *app.Services) (output, error)) error {
 	return env.withServices(func(s *app.Services) error {
 		out, err := load(s)
@@ -79,14 +79,14 @@ func (env *environment) show(asJSON bool, load func(s *app.Services) (output, er
 	})
 }
 
-// done is what a changing command came to.
+// done is the result of a command that changes something.
 type done struct {
-	// entries are what the audit log is told.
+	// entries go into the audit log.
 	entries []operator.Entry
 	out     output
 	// after loads what to print instead of out, once the change has committed.
 	after func() (output, error)
-	// notes go to the standard error, a line each.
+	// notes go to the standard error, one per line.
 	notes []string
 }
 
@@ -94,35 +94,35 @@ func did(entry operator.Entry, out output) done {
 	return done{entries: []operator.Entry{entry}, out: out}
 }
 
-// entry tells the audit log of a change; action begins with the kind of its subject.
+// entry is the audit log entry of a change; action begins with the kind of its subject.
 func entry(action, subject, reason string, after any) operator.Entry {
 	recorded := operator.NewEntry(action, subject, nil, after)
 	recorded.Reason = reason
 	return recorded
 }
 
-// changeEntry tells the audit log of a change of what was there before.
+// changeEntry is the audit log entry of a change to something that existed before.
 func changeEntry(action, subject, reason string, before, after any) operator.Entry {
 	recorded := entry(action, subject, reason, after)
 	recorded.Before = before
 	return recorded
 }
 
-// settingsEntry tells the audit log of a change to the settings that action begins with.
+// settingsEntry is the audit log entry of a change to the settings that action begins with.
 func settingsEntry(action, reason string, before, after any) operator.Entry {
 	recorded := changeEntry(action, "", reason, before, after)
 	recorded.SubjectKind, recorded.Subject = "settings", recorded.SubjectKind
 	return recorded
 }
 
-// change makes a change and prints what it came to.
+// change makes a change and prints its result.
 func (env *environment) change(
 	asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
 	return env.withServices(func(s *app.Services) error { return env.changeOver(s, asJSON, do) })
 }
 
-// changeOver is change over services that were used before.
+// changeOver is change with services that are already open.
 func (env *environment) changeOver(
 	s *app.Services, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
@@ -145,11 +145,11 @@ func (env *environment) changeOver(
 	return env.print(asJSON, made.out)
 }
 
-// auditTime is how long a command that was stopped may take to tell the audit log of what it did.
+// auditTime is how long an interrupted command may take to write its entry to the audit log.
 const auditTime = 10 * time.Second
 
-// record tells the audit log of what was done in transactions of its own, also when the command
-// was stopped meanwhile.
+// record writes an audit log entry of work that was done in separate transactions, even if the
+// command was interrupted meanwhile.
 func (env *environment) record(operators *operator.Service, entry operator.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.ctx), auditTime)
 	defer cancel()
@@ -158,7 +158,7 @@ func (env *environment) record(operators *operator.Service, entry operator.Entry
 	})
 }
 
-// commit makes one change and keeps it in the audit log, both or neither.
+// commit makes one change and records it in the audit log, both or neither.
 func commit(
 	ctx context.Context, operators *operator.Service,
 	do func(tx *postgres.Tx) ([]operator.Entry, error),
@@ -173,8 +173,8 @@ func commit(
 	return err
 }
 
-// listing is how a list command prints its rows: a line for each, under the heads of the
-// columns where people read, or one document with an array, empty and not null without rows.
+// listing is how a list command prints its rows: one line per row below column heads for people,
+// or one document with an array, which is empty and not null if there are no rows.
 type listing[Row, Item any] struct {
 	name  string
 	item  func(row Row) Item
@@ -182,14 +182,14 @@ type listing[Row, Item any] struct {
 	line  func(w io.Writer, row Row)
 }
 
-// rowsOf is a list of that name; heads and the cells of a line have tabs between them.
+// rowsOf is a list of that name; column heads and the cells of a line are separated by tabs.
 func rowsOf[Row, Item any](
 	name string, item func(row Row) Item, heads string, line func(w io.Writer, row Row),
 ) listing[Row, Item] {
 	return listing[Row, Item]{name, item, heads, line}
 }
 
-// all prints a list that is always whole.
+// all prints a list that has no pages.
 func (l listing[Row, Item]) all(
 	env *environment, asJSON bool, load func(s *app.Services) ([]Row, error),
 ) error {
@@ -200,7 +200,7 @@ func (l listing[Row, Item]) all(
 	})
 }
 
-// page prints a page and where the next one begins.
+// page prints one page of a list and the cursor of the next page.
 func (l listing[Row, Item]) page(
 	env *environment, flags listFlags,
 	load func(s *app.Services, page postgres.Paging) ([]Row, postgres.Cursor, error),
@@ -215,7 +215,7 @@ func (l listing[Row, Item]) page(
 	})
 }
 
-// pageBy is page for a list whose places are texts, empty at the end.
+// pageBy is page for a list whose cursors are texts, empty after the last page.
 func (l listing[Row, Item]) pageBy(
 	env *environment, flags listFlags, load func(s *app.Services) ([]Row, string, error),
 ) error {
@@ -264,7 +264,7 @@ func (l listing[Row, Item]) print(
 	}
 }
 
-// aligned lines up the cells that text has between its tabs.
+// aligned aligns the tab-separated cells of a text in columns.
 func aligned(text func(w io.Writer)) func(w io.Writer) {
 	return func(w io.Writer) {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -273,7 +273,7 @@ func aligned(text func(w io.Writer)) func(w io.Writer) {
 	}
 }
 
-// isTerminal tells whether people read what is written there.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -283,10 +283,10 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&fs.ModeCharDevice != 0
 }
 
-// itself is the item of a row that is printed as it is.
+// itself is for lists whose rows are printed unchanged.
 func itself[Row any](row Row) Row { return row }
 
-// utc is the time as documents write it; nil stays nil.
+// utc converts a time to UTC, as documents show it; nil stays nil.
 func utc(at *time.Time) *time.Time {
 	if at == nil {
 		return nil
@@ -296,11 +296,11 @@ func utc(at *time.Time) *time.Time {
 
 func orNull[T comparable](value T) *T { return postgres.OrNull(value) }
 
-// style colours what people read on a terminal, and leaves everything else as it is.
+// style colours text on a terminal, and leaves it unchanged elsewhere.
 type style bool
 
-// styleOf is the style of what is written there. NO_COLOR, set to anything, and a terminal
-// that is dumb ask for none.
+// styleOf is the style for a writer. NO_COLOR, with any value, and a dumb terminal turn colours
+// off.
 func (env *environment) styleOf(w io.Writer) style {
 	return style(isTerminal(w) && env.getenv("NO_COLOR") == "" && env.getenv("TERM") != "dumb")
 }
@@ -322,8 +322,8 @@ func (s style) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// head writes the first of some lines bold. It takes them lined up, since cells are measured
-// with all that is in them.
+// head makes the first line bold. The cells must be aligned already, since the escape sequences
+// would count as part of their width.
 func (s style) head(lines string) string {
 	first, rest, found := strings.Cut(lines, "\n")
 	if !found {

@@ -14,14 +14,14 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// fullDisk is a standard output that takes nothing.
+// fullDisk is a standard output on which every write fails.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 }
 
-// TestOutputThatIsLostIsAFailure: a secret is shown once, and a script has to hear that it was not.
+// TestOutputThatIsLostIsAFailure: a secret is shown once, and a script must learn if it was not.
 func TestOutputThatIsLostIsAFailure(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -49,7 +49,7 @@ func TestOutputThatIsLostIsAFailure(t *testing.T) {
 	}
 }
 
-// TestOthersGiveTheTerminalNoCommands: what a server says is shown, and does not clear the screen.
+// TestOthersGiveTheTerminalNoCommands: text from a server is shown, and cannot clear the screen.
 func TestOthersGiveTheTerminalNoCommands(t *testing.T) {
 	t.Parallel()
 	const command = `\u001b[2J\u009b2K\u0007`
@@ -78,8 +78,8 @@ func TestOthersGiveTheTerminalNoCommands(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeDoneIsNotCalledFailed: where the connection breaks at the commit, or afterwards,
-// whoever takes the command for failed makes a second partner, or sends everything twice.
+// TestWhatMayBeDoneIsNotCalledFailed: if the connection breaks at the commit or afterwards, a user
+// who is told that the command failed makes a second partner, or sends everything twice.
 func TestWhatMayBeDoneIsNotCalledFailed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -24,7 +24,7 @@ func (d *desk) newPartner(t *testing.T, merchants int) (partnerUID string, merch
 	return partnerUID, merchantUIDs
 }
 
-// accepts tells whether the API would accept the credentials.
+// accepts reports whether the API would accept the credentials.
 func (d *desk) accepts(t *testing.T, id, clientSecret any) bool {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), d.url)
@@ -149,8 +149,8 @@ func TestClientCommands(t *testing.T) {
 	}
 }
 
-// TestLenderClientCommands issues credentials to one of the lender's systems, and refuses what
-// would be neither a partner's client nor such a one.
+// TestLenderClientCommands issues credentials to one of the lender's systems, and refuses flags
+// that describe neither a partner's client nor a lender's.
 func TestLenderClientCommands(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -207,8 +207,8 @@ func TestLenderClientCommands(t *testing.T) {
 	}
 }
 
-// A second rotation within the overlap of the first ends it, and the commands say so; they
-// promise nothing of a secret that stopped.
+// A second rotation within the overlap of the first ends it, and the commands say so; they do not
+// claim that a secret which has stopped still works.
 func TestRotationsTellWhatStopped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -344,7 +344,7 @@ func TestEmptyListsAreArrays(t *testing.T) {
 	}
 }
 
-// productWith is a right command line but for one flag.
+// productWith is a valid command line with one flag replaced.
 func productWith(flag, value string) []string {
 	values := map[string]string{
 		"code": "A", "name": "A", "term": "12", "rate": "1", "fee": "1",
@@ -453,7 +453,7 @@ func TestWrongPartnerCommandLines(t *testing.T) {
 	}
 }
 
-// A command waits for what somebody else has locked, but not for ever.
+// A command waits for a lock that another transaction holds, but not for ever.
 func TestCommandGivesUpWaiting(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

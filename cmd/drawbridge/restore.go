@@ -27,7 +27,7 @@ func (restoreCmd) Help() string {
 
 type restoreShowCmd struct{ jsonFlag }
 
-// Run shows the state.
+// Run shows whether the database is in quarantine.
 func (cmd restoreShowCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, env.restoreOutput)
 }
@@ -72,13 +72,13 @@ type restoreReleaseCmd struct {
 	JSON       bool   `name:"json" help:"Print one JSON document."`
 }
 
-// releasedJSON is what a decision did.
+// releasedJSON is the result of ending a quarantine.
 type releasedJSON struct {
 	CancelledDeliveries int `json:"cancelled_deliveries"`
 	CancelledMails      int `json:"cancelled_mails"`
 }
 
-// Run decides.
+// Run ends the quarantine.
 func (cmd restoreReleaseCmd) Run(env *environment) error {
 	reason, err := restore.CheckReason(cmd.Reason)
 	if err != nil {
@@ -121,8 +121,8 @@ func (environmentCmd) Help() string {
 		"so does every other command but doctor, migrate and these two."
 }
 
-// withRecord opens the database of any environment, as it is. Nothing is migrated and no key is
-// made there: the settings may not be the database's.
+// withRecord opens a database of any environment without changing it. It migrates nothing and
+// creates no key, since the settings may be those of another environment.
 func (env *environment) withRecord(do func(db *postgres.DB, record *restore.Service) error) error {
 	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
 		return env.patiently(func() error { return do(db, &restore.Service{DB: db}) })
@@ -142,7 +142,7 @@ func (cmd environmentShowCmd) Run(env *environment) error {
 	})
 }
 
-// environmentOutput says null before the first serve.
+// environmentOutput prints null before the first serve.
 func environmentOutput(recorded *string) output {
 	return output{map[string]any{"environment": recorded}, func(w io.Writer) {
 		if recorded == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAReleaseNeedsAReason: the record of who let the workers go on says why, in one line.
+// TestAReleaseNeedsAReason: the record of who ended a quarantine gives a reason, in one line.
 func TestAReleaseNeedsAReason(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

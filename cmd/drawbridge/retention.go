@@ -79,8 +79,8 @@ type retentionRunCmd struct {
 	JSON   bool `name:"json" help:"Print one JSON document."`
 }
 
-// Run removes what is due, or tells what that is. A removal takes as long as it takes: it has its
-// own transactions, a month or a batch in each.
+// Run removes what is due, or prints what that is. A removal has no time limit: it uses separate
+// transactions, each for a month or a batch.
 func (cmd retentionRunCmd) Run(env *environment) error {
 	if cmd.DryRun {
 		return env.show(cmd.JSON, env.removalPlan)
@@ -100,7 +100,7 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 		}
 		removed := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
 			report.RequestDays + len(report.Months)
-		if err == nil || removed > 0 { // also what went before it failed
+		if err == nil || removed > 0 { // record also what was removed before a failure
 			recorded := settingsEntry("retention.run", "", nil, report)
 			err = errors.Join(err, env.record(s.Operators, recorded))
 		}
@@ -111,7 +111,7 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 	})
 }
 
-// removedJSON is what a run removed.
+// removedJSON counts what a run removed.
 type removedJSON struct {
 	retention.Report
 	// RequestDays counts days of the log of API requests.
@@ -218,7 +218,7 @@ func (cmd legalHoldCmd) change(env *environment, action string, to legalHoldChan
 		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
 		printed := newLegalHoldJSON(hold)
 		var before any = map[string]any{"held": false}
-		if !hold.InForce() { // now
+		if !hold.InForce() { // it was just released
 			was := printed
 			was.ReleaseReason, was.ReleasedBy, was.ReleasedAt = nil, nil, nil
 			before = was

@@ -46,7 +46,7 @@ func TestRetentionCommands(t *testing.T) {
 	}
 }
 
-// What a dry run says of the log of API requests is what the next run removes.
+// The next run removes exactly what a dry run says about the log of API requests.
 func TestRetentionDryRunOfTheRequestLog(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -107,7 +107,7 @@ func TestLegalHoldCommands(t *testing.T) {
 		holds[0]["release_reason"] != "closed" {
 		t.Errorf("holds %v", holds)
 	}
-	// Whoever looks after them needs all of them. Their applications do not matter here.
+	// The person responsible for legal holds needs all of them. Their applications do not matter here.
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {
 		t.Fatal(err)
@@ -138,8 +138,8 @@ func TestLegalHoldCommands(t *testing.T) {
 	}
 }
 
-// A key is replaced step by step, and nothing that a command prints or logs on
-// the way shows a secret or a key.
+// A key is replaced step by step, and no output or log line of a command meanwhile contains a
+// secret or a key.
 func TestRotateKeyCommand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -35,10 +35,10 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 		}
 		report, err := work(env.ctx)
 		if !cmd.Check && (err == nil || report.Reencrypted > 0) {
-			// Each batch of values was encrypted in a transaction of its own, and stays so where a
-			// later one fails.
+			// Each batch of values was encrypted in a separate transaction, and remains encrypted if
+			// a later one fails.
 			recorded := entry("secrets.rotate_key", keys.Current(), "", map[string]int{
-				"resealed": report.Reencrypted, "failed": len(report.Failed), // as in entries of before
+				"resealed": report.Reencrypted, "failed": len(report.Failed), // the names that earlier entries use
 			})
 			recorded.SubjectKind = "secrets_key"
 			err = errors.Join(err, env.record(&operator.Service{DB: db}, recorded))

@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/config"
 )
 
-// TestFirstStartsAtOnceShareTheSecretsKey: none of them reads the file before the key is in it.
+// TestFirstStartsAtOnceShareTheSecretsKey: no process reads the file before the key is in it.
 //
 //nolint:paralleltest // the folder is the whole process's
 func TestFirstStartsAtOnceShareTheSecretsKey(t *testing.T) {

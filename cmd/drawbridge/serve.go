@@ -41,7 +41,7 @@ func (serveCmd) Help() string {
 // Run serves until the context ends, and then drains.
 func (cmd serveCmd) Run(env *environment) error {
 	heap.Loosen()
-	// Whoever reads the log may end, and what is under way must not end with it.
+	// The process that reads the log may exit; that must not end this one.
 	signal.Ignore(syscall.SIGPIPE)
 	settings, err := env.config()
 	if err != nil {
@@ -65,8 +65,8 @@ func (cmd serveCmd) Run(env *environment) error {
 	return errors.Join(unlessStopped(env.ctx, err), end())
 }
 
-// unlessStopped is err, or nil if it only says that what ran was stopped: a
-// service that is asked to end while it starts has not failed.
+// unlessStopped returns err, or nil if it only means that the program was stopped: a service
+// that is stopped while it starts has not failed.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || postgres.IsCancelled(err)) {
 		slog.Info("stopped while starting")

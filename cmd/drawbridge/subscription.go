@@ -35,7 +35,7 @@ type subscriptionCmd struct {
 	CompareSecret subscriptionCompareSecretCmd `cmd:"" help:"Tell whether a secret, read from stdin, is the one in force."`
 }
 
-// subscriptionFlags are the settings, alike for create and update.
+// subscriptionFlags are the settings that create and update share.
 type subscriptionFlags struct {
 	URL      string   `name:"url" help:"HTTPS endpoint." placeholder:"URL"`
 	Auth     string   `help:"How deliveries authenticate: none, hmac or bearer." placeholder:"SCHEME"`
@@ -53,7 +53,7 @@ type subscriptionFlags struct {
 	PlainHeader  []string `sep:"none" help:"Custom header whose value may be read, repeatable." placeholder:"LINE"`
 }
 
-// retry is what the flag gives, nil for nothing.
+// retry is the value of the flag, nil if it is absent.
 func (f subscriptionFlags) retry(env *environment) *subscription.Delays {
 	var delays subscription.Delays
 	switch f.Retry {
@@ -124,16 +124,16 @@ type subscriptionJSON struct {
 	Merchant []uuid.UUID  `json:"merchants"`
 	// Rate is in requests per second, null without a limit.
 	Rate *int `json:"rate"`
-	// Name is null without one, Retry without delays of its own.
+	// Name is null if there is none, Retry if there are no delays of its own.
 	Name     *string            `json:"name"`
 	Retry    []string           `json:"retry"`
 	Standard bool               `json:"standard"`
 	State    subscription.State `json:"state"`
-	// MissingKey names the key that a secret or headers are encrypted with and that is
-	// not there.
+	// MissingKey names the key with which a secret or headers are encrypted, if the program
+	// does not have it.
 	MissingKey string `json:"missing_key,omitempty"`
-	// StoppedAt is since when nothing is sent, because a process could not open the secret or
-	// the headers.
+	// StoppedAt is the time since which nothing is sent, because a process could not decrypt the
+	// secret or the headers.
 	StoppedAt *time.Time `json:"stopped_at,omitempty"`
 	// Secret is present only in the answer that creates or rotates it.
 	Secret *string `json:"secret"`
@@ -149,7 +149,7 @@ func newSubscriptionJSON(s subscription.Subscription) subscriptionJSON {
 	}
 }
 
-// stateWords is the state for people: whatever it is, nothing is sent to a stopped one.
+// stateWords is the state in words: a stopped subscription gets nothing, whatever its state.
 func stateWords(s subscription.Subscription) string {
 	if s.StoppedAt != nil && s.State != subscription.StateDeleted {
 		return string(s.State) + ", stopped"
@@ -157,7 +157,7 @@ func stateWords(s subscription.Subscription) string {
 	return string(s.State)
 }
 
-// subscriptionOutput prints a subscription, with its secret where that is new.
+// subscriptionOutput prints a subscription, with its secret if that is new.
 func subscriptionOutput(s subscription.Subscription, value secret.String) output {
 	printed := newSubscriptionJSON(s)
 	printed.Secret = orNull(value.Reveal())
@@ -194,8 +194,8 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 	}}
 }
 
-// subscriptionEntry tells the audit log what became of a subscription; before is nil
-// for a new one.
+// subscriptionEntry is the audit log entry of a change to a subscription; before is nil for a
+// new one.
 func subscriptionEntry(
 	action, reason string, before *subscription.Subscription, after subscription.Subscription,
 ) operator.Entry {
@@ -206,7 +206,7 @@ func subscriptionEntry(
 	return recorded
 }
 
-// lockSubscription is a subscription as it is when the change in tx begins.
+// lockSubscription locks a subscription and returns it as it is before the change in tx.
 func (env *environment) lockSubscription(
 	s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 ) (subscription.Subscription, error) {
@@ -241,17 +241,17 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	})
 }
 
-// destinationCheck asks DNS about the destination that a change puts in force. With a warning the
-// change may be made all the same.
+// destinationCheck looks up the destination of a change in DNS. A warning does not prevent the
+// change.
 type destinationCheck func(s *subscription.Service) (warning string, err error)
 
-// checkURL asks about the destination that the flags name.
+// checkURL checks the destination that the flags name.
 func (f subscriptionFlags) checkURL(env *environment) destinationCheck {
 	return func(s *subscription.Service) (string, error) { return s.CheckDestination(env.ctx, f.URL) }
 }
 
-// changeAt is change for a subscription whose destination may be new: DNS is asked
-// about it before the transaction.
+// changeAt is change for a subscription whose destination may be new: it is looked up in DNS
+// before the transaction.
 func (env *environment) changeAt(
 	check destinationCheck, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
@@ -325,7 +325,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 		}
 		changed, value, err := s.Webhooks.Subscriptions.Amend(env.ctx, tx, uid, patch, cliActor)
 		action := "update"
-		if cmd.Secret != "" && !value.IsZero() { // the weightiest change
+		if cmd.Secret != "" && !value.IsZero() { // the most important change
 			action = "rotate_secret"
 		}
 		made := did(subscriptionEntry(action, cmd.Reason, &before, changed),
@@ -379,7 +379,7 @@ func (cmd subscriptionDeleteCmd) Run(env *environment) error {
 	return cmd.enter(env, "delete", (*subscription.Service).Delete)
 }
 
-// transition takes a subscription to another state.
+// transition changes the state of a subscription.
 type transition func(
 	s *subscription.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (subscription.Subscription, error)

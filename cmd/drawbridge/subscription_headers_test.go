@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Secret header values are in no answer, whichever flag made them secret.
+// Secret header values are never printed, whichever flag made them secret.
 func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -49,7 +49,7 @@ func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 	}
 }
 
-// A token and secret headers do not move to another host by an update or a restore.
+// An update or a restore does not move a token or secret headers to another host.
 func TestCredentialsAreGivenAnewForAnotherHost(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSubscriptionOptions sets, shows, changes and removes what a subscription need not have.
+// TestSubscriptionOptions sets, shows, changes and removes a subscription's optional settings.
 func TestSubscriptionOptions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -146,8 +146,8 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 	})
 }
 
-// rotationNotes tell what became of the secrets that a change found in force; value is the one
-// that it put in force, if it did.
+// rotationNotes say what happened to the secrets that were in force before a change; value is the
+// new secret, if there is one.
 func rotationNotes(
 	before, after subscription.Subscription, value secret.String, now time.Time,
 ) []string {
@@ -168,7 +168,7 @@ func rotationNotes(
 	return notes
 }
 
-// maxComparisons in comparisonWindow bounds how often one person may try a value.
+// One person may compare at most maxComparisons values in each comparisonWindow.
 const (
 	maxComparisons   = 20
 	comparisonWindow = time.Hour

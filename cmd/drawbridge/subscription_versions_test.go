@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// A process with other keys has stopped a subscription whose secret opens for the command.
+// A process with other keys has stopped a subscription whose secret the command can decrypt.
 func TestStoppedSubscriptionsAreShown(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -44,7 +44,7 @@ func TestStoppedSubscriptionsAreShown(t *testing.T) {
 	if document["stopped_at"] != "2026-11-28T10:00:00Z" || document["state"] != "active" {
 		t.Errorf("as JSON it is %v", document)
 	}
-	// A change for which everything opens lets it go on.
+	// A change for which everything can be decrypted starts it again.
 	changed := d.document(t, "subscription", "update", uid, "--rate", "5")
 	if changed["stopped_at"] != nil {
 		t.Errorf("after a change it is %v", changed)

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/config"
 )
 
-// TestUnitOfSystemdFits holds the unit against the program; make lint has
-// systemd's own tool look at it.
+// TestUnitOfSystemdFits compares the unit with the program; make lint checks it with systemd's
+// own tool.
 func TestUnitOfSystemdFits(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/deploy/drawbridge.service")
@@ -49,8 +49,8 @@ func TestUnitOfSystemdFits(t *testing.T) {
 	}
 }
 
-// TestSandboxBesideProduction holds the example of a hosted sandbox against the program: the
-// settings are complete and doubtful in nothing, and the unit shares nothing with production.
+// TestSandboxBesideProduction compares the example of a hosted sandbox with the program: the
+// settings are complete and cause no warning, and the unit shares nothing with production.
 func TestSandboxBesideProduction(t *testing.T) {
 	t.Parallel()
 	read := func(name string) map[string][]string {
@@ -70,7 +70,7 @@ func TestSandboxBesideProduction(t *testing.T) {
 	}
 	set := sourced(t, "../../docs/deploy/sandbox.environment")
 	settings, err := config.Load(func(name string) string {
-		// Its files are those beside it here.
+		// Its files are in docs/deploy here.
 		return strings.Replace(set[name], "/etc/drawbridge/", "../../docs/deploy/", 1)
 	}, slices.Collect(maps.Keys(set))...)
 	if err != nil || settings.Env != config.Sandbox || len(settings.Warnings()) != 0 {
@@ -80,7 +80,7 @@ func TestSandboxBesideProduction(t *testing.T) {
 	for _, name := range []string{"EnvironmentFile", "StateDirectory", "WorkingDirectory"} {
 		own := beside[name]
 		if len(own) == 0 || own[len(own)-1] == production[name][0] ||
-			name != "WorkingDirectory" && own[0] != "" { // else systemd adds to production's
+			name != "WorkingDirectory" && own[0] != "" { // otherwise systemd adds it to production's
 			t.Errorf("%s is %q beside %q", name, own, production[name])
 		}
 	}
@@ -89,7 +89,7 @@ func TestSandboxBesideProduction(t *testing.T) {
 	}
 }
 
-// sourced reads a file of settings as the manual has a shell do it.
+// sourced reads a file of settings by a shell, as the manual says.
 func sourced(t *testing.T, path string) map[string]string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", `set -ae; . "$0"; env`, path)

@@ -82,7 +82,7 @@ func (cmd userListCmd) Run(env *environment) error {
 		})
 }
 
-// userNamed takes the user's address as an argument or by the flag of create.
+// userNamed takes the user's address as an argument or by the flag that create has.
 type userNamed struct {
 	Address string `arg:"" optional:"" name:"email" help:"Address of the user."`
 	Email   string `help:"The same by name." placeholder:"ADDRESS"`
@@ -134,7 +134,7 @@ func newRecordedUser(user operator.User) recordedUser {
 	return recordedUser{newUserJSON(user), user.MustChangePassword}
 }
 
-// changeUser changes the user of an address, or makes one, and prints what the user is then.
+// changeUser changes the user with an address, or creates one, and prints the result.
 func (env *environment) changeUser(
 	asJSON bool, action, address string,
 	use func(s *app.Services, tx *postgres.Tx) (operator.User, error),
@@ -159,8 +159,8 @@ func (env *environment) changeUser(
 	})
 }
 
-// readPassword prompts on a terminal, where nothing is echoed, and otherwise
-// reads the first line of the standard input.
+// readPassword prompts for a password without echo on a terminal, and otherwise reads the first
+// line of the standard input.
 func (env *environment) readPassword() string {
 	if env.usageErr != nil {
 		return ""
