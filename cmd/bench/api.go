@@ -22,27 +22,27 @@ import (
 	"drawbridge/web"
 )
 
-// clients call at the same time, each over a connection of its own.
+// clients make requests at the same time, each over its own connection.
 const clients = 16
 
-// operation is a call of the API that is measured.
+// operation is an API request that is measured.
 type operation struct {
 	name string
-	// needs is what the application must have reached.
+	// needs is the stage that the application must have reached.
 	needs stage
-	// request makes the call for an application of the tenant, and inProcess does the same
-	// without HTTP, to be recorded.
+	// request makes the request for an application of the tenant; inProcess does the same
+	// without HTTP, so that it can be recorded.
 	request   func(t tenant, uid uuid.UUID) call
 	inProcess func(h *harness, ctx context.Context, t tenant, uid uuid.UUID, key string) error
-	// keyed calls have an Idempotency-Key.
+	// keyed requests have an Idempotency-Key.
 	keyed bool
-	// done counts the applications among $1 on which it took effect; empty for an
-	// operation that changes nothing.
+	// done is a query that counts the applications among $1 on which it took effect; empty
+	// for an operation that changes nothing.
 	done string
 	aim  string
 }
 
-// operations are those of the table.
+// operations are the operations in the table.
 var operations = []operation{
 	{
 		name: "request-draw", needs: opened, aim: "> 0.7", done: drawn,
@@ -82,7 +82,7 @@ var operations = []operation{
 	},
 }
 
-// drawn counts draws by the events that were told of them.
+// drawn counts draws by their events.
 const drawn = `
 	SELECT count(*)
 	  FROM disbursements d
@@ -95,7 +95,7 @@ func drawCall(_ tenant, uid uuid.UUID) call {
 	return call{method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw"}
 }
 
-// key is that of the operation's call for an application, empty for none.
+// key is the Idempotency-Key of the operation for an application, empty if it has none.
 func (o operation) key(uid uuid.UUID) string {
 	if o.keyed {
 		return uid.String()
@@ -103,7 +103,7 @@ func (o operation) key(uid uuid.UUID) string {
 	return ""
 }
 
-// requestDraw is the operation as the handler runs it, without the handler.
+// requestDraw does what the handler of a draw does, without HTTP.
 func (h *harness) requestDraw(ctx context.Context, t tenant, uid uuid.UUID, key string) error {
 	request := idempotency.Request{
 		ClientID: t.client.ClientID, MerchantUID: t.merchant, Key: key,
@@ -116,8 +116,8 @@ func (h *harness) requestDraw(ctx context.Context, t tenant, uid uuid.UUID, key 
 	return err
 }
 
-// api measures the operations over HTTP, each beside its own statements. Webhooks are
-// owed and stay in the outbox: no worker runs.
+// api measures the operations over HTTP, each compared with its SQL statements alone. Events stay
+// in the outbox, since no worker runs.
 func (b *bench) api(ctx context.Context, open *ends) error {
 	a, err := b.newAPI(ctx, open)
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *bench) api(ctx context.Context, open *ends) error {
 	return b.profileDraws(ctx, a)
 }
 
-// apiRun is a running server and who calls it.
+// apiRun is a running server and its clients.
 type apiRun struct {
 	harness *harness
 	owner   tenant
@@ -142,8 +142,8 @@ type apiRun struct {
 	callers []*caller
 }
 
-// newCallee adds the partner that calls, whose webhooks go to the endpoint, and what it
-// sells.
+// newCallee adds the partner that makes the requests, whose webhooks go to the endpoint, and
+// its product.
 func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error) {
 	a := &apiRun{harness: h}
 	var err error
@@ -164,7 +164,7 @@ func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error
 	return a, err
 }
 
-// newAPIRun serves the API of the harness and connects its callers, whose webhooks go
+// newAPIRun serves the API of the harness and connects clients of a partner whose webhooks go
 // to the endpoint.
 func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*apiRun, error) {
 	a, err := newCallee(ctx, h, endpoint)
@@ -183,7 +183,7 @@ func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*a
 		API: options.API, Now: h.DB.Now, Metrics: http.NotFoundHandler(),
 		Ready: func(*http.Request) []string { return nil },
 	}))
-	go func() { _ = server.Serve(listener) }() // it ends by close
+	go func() { _ = server.Serve(listener) }() // close ends it
 	open.add(server.Close)
 	a.address = listener.Addr().String()
 	for range clients {
@@ -197,7 +197,7 @@ func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*a
 	return a, nil
 }
 
-// newAPI serves the API of a new harness, whose webhooks nobody sends.
+// newAPI serves the API of a new harness without workers, so no webhook is sent.
 func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
 	h, err := b.newHarness(ctx, open, nil)
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
 	return newAPIRun(ctx, open, h, "http://127.0.0.1:9911/hook")
 }
 
-// newClient connects a client that create makes, whose rate no measurement reaches.
+// newClient connects a client that create makes, with a rate limit that no measurement reaches.
 func (a *apiRun) newClient(
 	ctx context.Context, open *ends, create func(tx *postgres.Tx) (partner.Issued, error),
 ) (*caller, error) {
@@ -227,8 +227,7 @@ func (a *apiRun) newClient(
 	return made, err
 }
 
-// calls is the task of the operation over HTTP, for one application after the
-// other.
+// calls is the task that makes the operation's request for one application after another.
 func (a *apiRun) calls(o operation, uids []uuid.UUID) task {
 	return func(_ context.Context, worker, i int) error {
 		request := o.request(a.owner, uids[i])
@@ -237,13 +236,13 @@ func (a *apiRun) calls(o operation, uids []uuid.UUID) task {
 	}
 }
 
-// plays is the task of its floor.
+// plays is the task of the operation's floor.
 func plays(s *script, uids []uuid.UUID) task {
 	return func(ctx context.Context, _, i int) error { return s.play(ctx, uids[i]) }
 }
 
-// operation measures one call of the API. It and its floor take turns, so that
-// both meet the same tables and the same weather.
+// operation measures one kind of API request. It alternates with its floor, so that both have
+// the same tables and the same load on the machine.
 func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	b.say("API: %s", o.name)
 	rounds, perRound := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
@@ -287,7 +286,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	return a.verify(ctx, o, uids)
 }
 
-// record runs the operation once over connections that are written down.
+// record runs the operation once over connections whose statements are recorded.
 func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*script, error) {
 	recorded, tape, err := a.harness.recorded()
 	if err != nil {
@@ -303,8 +302,7 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 		a.owner.partner, a.owner.merchant, a.owner.subscription, a.owner.product)
 }
 
-// verify tells whether the operation took effect on all applications, by
-// whichever way.
+// verify returns an error unless the operation, or its floor, took effect on all applications.
 func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) error {
 	if o.done == "" {
 		return nil
@@ -322,8 +320,8 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 	return nil
 }
 
-// profileDraws writes a CPU profile of a run of request-draw, clients included:
-// they share the machine with the server.
+// profileDraws writes a CPU profile of a run of request-draw, which includes the clients, since
+// they run in the same process as the server.
 func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
 	draw := operations[0]
 	b.say("API: profiling %s", draw.name)

@@ -14,12 +14,11 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// calledRate is how many calls of the API come per second while a backlog is
-// worked off.
+// calledRate is the number of API requests per second while a backlog is worked off.
 const calledRate = 20
 
-// backlog500k measures how fast a worker delivers while very many deliveries wait
-// behind those, beside an empty start, and what the API's callers notice.
+// backlog500k measures how fast a worker delivers with a very long backlog, compared with an
+// empty start, and by how much API requests get slower.
 func (b *bench) backlog500k(ctx context.Context, _ *ends) error {
 	empty, err := b.drain(ctx, b.sizes.drained, (b.sizes.called+2)/3)
 	if err != nil {
@@ -41,15 +40,15 @@ func (b *bench) backlog500k(ctx context.Context, _ *ends) error {
 	return nil
 }
 
-// drained is what was found while a backlog was worked off.
+// drained is the result of working off a backlog.
 type drained struct {
 	delivered timing
-	// idle and called are calls of the API before and meanwhile.
+	// idle and called are the times of API requests before and meanwhile.
 	idle, called timing
 }
 
-// drain begins to work off a backlog and stops when as many were delivered as
-// are measured, and all calls were made.
+// drain begins to work off a backlog and stops when the measured number was delivered and all
+// API requests were made.
 func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained, err error) {
 	var open ends
 	defer open.run(&err)
@@ -71,7 +70,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	if _, err := a.drawSteadily(ctx, uids[:10]); err != nil { // connections, plans
+	if _, err := a.drawSteadily(ctx, uids[:10]); err != nil { // opens connections and prepares plans
 		return drained{}, err
 	}
 	if found.idle, err = a.drawSteadily(ctx, uids[10:10+calls]); err != nil {
@@ -97,9 +96,9 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	return found, err
 }
 
-// pile writes events, deliveries and jobs as publishing does, for applications in
-// turn, but all at once: how a backlog came about is not what is measured. They are
-// for one endpoint, or for all where url is empty.
+// pile writes events, deliveries and jobs as publishing does, for each application in turn, but
+// in one statement: creating the backlog is not measured. They are for the endpoint at url, or
+// for all endpoints if url is empty.
 func (h *harness) pile(ctx context.Context, n int, url string) error {
 	_, err := h.DB.ExecContext(ctx, `
 		WITH subject AS (
@@ -139,28 +138,28 @@ func (h *harness) pile(ctx context.Context, n int, url string) error {
 	return nil
 }
 
-// drawSteadily draws on one application after the other at a steady rate, over one
-// connection, and tells how long each call took.
+// drawSteadily requests a draw for one application after another at a steady rate, over one
+// connection, and returns how long each request took.
 func (a *apiRun) drawSteadily(ctx context.Context, uids []uuid.UUID) (timing, error) {
 	found, err := a.callOutside(ctx, callTask{Applications: uids, Callers: 1, Rate: calledRate})
 	return timing{each: found.Took}, err
 }
 
-// isolationRate is in events per second over all endpoints.
+// isolationRate is the number of events per second for all endpoints together.
 const isolationRate = 150
 
-// crowd is who gets events in a measurement of isolation.
+// crowd describes the endpoints in a measurement of isolation.
 type crowd struct {
-	// healthy endpoints confirm at once, failing ones answer 500, one more not at all.
+	// healthy endpoints confirm at once and failing ones answer 500; one more never answers.
 	healthy, failing int
-	// waiting deliveries are due at the one that hangs before anything else.
+	// waiting is how many deliveries are already due at the hanging endpoint.
 	waiting int
 }
 
 func (c crowd) sick() int { return c.failing + 1 }
 
-// isolation measures from a commit to the arrival at healthy endpoints while
-// others hang and fail, beside the same without those.
+// isolation measures the time from commit to arrival at healthy endpoints while others hang and
+// fail, compared with the same without the others.
 func (b *bench) isolation(ctx context.Context, _ *ends) error {
 	few := crowd{healthy: 10, failing: 5}
 	err := b.besideTheSick(ctx, few, fmt.Sprintf("%d events, 1 hanging and %d failing of %d endpoints",
@@ -173,7 +172,7 @@ func (b *bench) isolation(ctx context.Context, _ *ends) error {
 		b.sizes.isolated, many.waiting, many.healthy+many.sick()))
 }
 
-// besideTheSick adds the rows of a crowd.
+// besideTheSick adds the rows for one crowd to the table.
 func (b *bench) besideTheSick(ctx context.Context, c crowd, name string) error {
 	alone, err := b.arrivals(ctx, c, false)
 	if err != nil {
@@ -190,8 +189,8 @@ func (b *bench) besideTheSick(ctx context.Context, c crowd, name string) error {
 	return nil
 }
 
-// arrivals publishes events to all endpoints, or to the healthy ones alone, and
-// returns how long after their commits those of the healthy ones arrived.
+// arrivals publishes events to all endpoints, or only to the healthy ones, and returns how long
+// after its commit each event for a healthy endpoint arrived.
 func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timing, err error) {
 	var open ends
 	defer open.run(&err)
@@ -208,7 +207,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	if err != nil {
 		return timing{}, err
 	}
-	// Borrowers come in turns, those with a healthy endpoint first.
+	// borrowers assigns the endpoints in turn, the healthy ones first.
 	var well []uuid.UUID
 	for i, uid := range uids {
 		if i%len(urls) < c.healthy {
@@ -238,7 +237,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 		if err := set.targets.came(ctx, len(well)); err != nil {
 			return err
 		}
-		return failing.close() // what hangs ends with its endpoint
+		return failing.close() // hanging requests end with their endpoint
 	})
 	if err != nil {
 		return timing{}, err
@@ -249,8 +248,8 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	return committed.until(arrived, well)
 }
 
-// waitUntilHeld waits until what was piled up for the endpoint that hangs is set aside, but
-// for what is under way there: only then does it wait.
+// waitUntilHeld waits until the backlog of the hanging endpoint has been set aside, except for
+// deliveries in flight; until then it is still in the queue ahead of the others.
 func (b *bench) waitUntilHeld(ctx context.Context, h *harness) error {
 	began := time.Now()
 	err := waitUntil(ctx, func() (bool, error) {
@@ -263,7 +262,7 @@ func (b *bench) waitUntilHeld(ctx context.Context, h *harness) error {
 	return err
 }
 
-// sick answers the hosts that it meets: all but one with an error, the first never.
+// sick answers every host with an error, except the first host that it sees, which gets no answer.
 func sick() http.Handler {
 	var hanging atomic.Value
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

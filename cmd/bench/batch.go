@@ -16,9 +16,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// batch measures how long the lender's system waits until many draws are settled by
-// one request, beside a request for each of as many others. Webhooks are published and
-// stay where they are: no worker runs.
+// batch measures how long the lender's system waits until one request has settled many draws,
+// compared with one request for each of as many others. Webhooks are not sent, since no worker
+// runs.
 func (b *bench) batch(ctx context.Context, open *ends) error {
 	rounds, n := b.sizes.rounds, b.sizes.settled
 	b.say("batch: %d times %d draws in a request, and in a request each", rounds, n)
@@ -41,7 +41,7 @@ func (b *bench) batch(ctx context.Context, open *ends) error {
 	if err := settle(ctx, h.DB); err != nil {
 		return err
 	}
-	// A connection that asks nothing for long would be closed.
+	// Connect only now: a connection that is idle for long would be closed.
 	system, err := a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
 		return h.Partners.CreateLenderClient(ctx, tx, partner.NewLenderClient{
 			Name: "payments", Scopes: []string{string(partner.ScopeFunding)},
@@ -70,7 +70,7 @@ func (b *bench) batch(ctx context.Context, open *ends) error {
 	return err
 }
 
-// settleInRounds settles n draws by one request and as many by a request each, in turn.
+// settleInRounds settles n draws by one request, and alternately as many by one request each.
 func settleInRounds(
 	system *caller, changes []map[string]any, rounds, n int,
 ) (ours, floor timing, err error) {
@@ -103,7 +103,7 @@ func settleInRounds(
 	return ours, floor, nil
 }
 
-// measured is how long something takes.
+// measured returns how long do takes.
 func measured(do func() error) (time.Duration, error) {
 	began := time.Now()
 	err := do()
@@ -124,8 +124,8 @@ func (h *harness) drawOn(ctx context.Context, t tenant, uids []uuid.UUID) error 
 	return nil
 }
 
-// settlements are the changes that tell that the applications' draws were paid, which are
-// moved on to where they can be settled.
+// settlements moves the applications' draws to the state before settlement, and returns the
+// changes that report them as paid.
 func (h *harness) settlements(
 	ctx context.Context, t tenant, uids []uuid.UUID,
 ) ([]map[string]any, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The figures start their own program for what is done in a process of its own.
+	// Sections start this test binary for work in a separate process.
 	if len(os.Args) == 2 && slices.Contains([]string{"call", "floor"}, os.Args[1]) {
 		os.Exit(run(&world{context.Background(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
 	}
@@ -26,9 +26,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMeasuresEverything runs each section once, small: the real program, real
-// sockets, a real server. Sections check their own effects, so that a figure
-// without them would be an error here.
+// TestMeasuresEverything runs each section once with small sizes: the real program, real sockets,
+// a real server. Sections check their own effects, so a measurement without the effect fails
+// here.
 func TestMeasuresEverything(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -56,7 +56,7 @@ func TestMeasuresEverything(t *testing.T) {
 		if !isFigure(line.Floor) || line.FloorName == "" || line.Section == "" {
 			t.Errorf("%s has the floor %v, named %q", line.Name, line.Floor, line.FloorName)
 		}
-		// An arrival may come before the commit's return, and memory need not grow.
+		// A webhook may arrive before the commit returns, and memory need not grow.
 		if !isFigure(line.Value) && line.Unit != "ms" && line.Unit != "MiB" {
 			t.Errorf("%s is %v %s", line.Name, line.Value, line.Unit)
 		}
@@ -81,7 +81,7 @@ func TestMeasuresEverything(t *testing.T) {
 
 func isFigure(value float64) bool { return value > 0 && !math.IsInf(value, 0) }
 
-// figures are the names of the table, in its order.
+// figures are the names in the table, in order.
 var figures = []string{
 	"HTTP, request-draw", "HTTP, request-draw, processor time each",
 	"HTTP, processors busy", "HTTP, call to arrival, p50", "HTTP, call to arrival, p99",
@@ -174,13 +174,12 @@ func TestWrongUsageIsNamed(t *testing.T) {
 	}
 }
 
-// documented are the options of this program in a document, by make or by go.
+// documented matches options of this program in a document, given to make or to go run.
 var documented = regexp.MustCompile(
 	`make (?:bench|(soak)(?: MINUTES=\d+)?|(lists)) (?:BENCH|SOAK|LISTS)=(?:'([^']*)'|(\S+))|` +
 		`go run \./cmd/bench ([^` + "`\n&]*)")
 
-// TestDocumentedOptionsAreTaken has the parser of the command line read what the
-// documents say.
+// TestDocumentedOptionsAreTaken parses the command lines that the documents show.
 func TestDocumentedOptionsAreTaken(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -237,7 +236,7 @@ func readLines(t *testing.T, path string) []map[string]any {
 	return lines
 }
 
-// cellsOf are the lines of a printed table with the space between cells left out.
+// cellsOf are the lines of a printed table with single spaces between cells.
 func cellsOf(printed string) []string {
 	var lines []string
 	for line := range strings.Lines(printed) {

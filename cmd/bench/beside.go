@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/seed"
 )
 
-// besideCmd measures what calls and deliveries notice of something that goes on for long
-// beside them: a transaction that stays open, or the retention of very many rows.
+// besideCmd measures how API requests and deliveries are affected by long work that runs at the
+// same time: a transaction that stays open, or the removal of very many rows by retention.
 type besideCmd struct {
 	What       string        `arg:"" enum:"transaction,retention" help:"What goes on: transaction or retention."`
 	Open       time.Duration `help:"How long the transaction stays open." default:"20m"`
@@ -24,7 +24,7 @@ type besideCmd struct {
 	Dir        string        `help:"Keep the data in this folder." default:"${tmp}"`
 }
 
-// Validate refuses what cannot be measured.
+// Validate refuses options that cannot be measured.
 func (c *besideCmd) Validate() error {
 	if c.Open <= 0 || c.Before <= 0 || c.Peak <= 0 || c.Deliveries <= 0 ||
 		c.Share <= 0 || c.Share > 1 {
@@ -33,12 +33,12 @@ func (c *besideCmd) Validate() error {
 	return nil
 }
 
-// seedDays is how far back what is to be removed goes: of twenty months seven are older than
-// the thirteen that are kept, and all but three have their bodies removed.
+// seedDays is how far back the data to be removed goes: of twenty months seven are older than the
+// thirteen that are kept, and all but three have their bodies removed.
 const seedDays = 610
 
-// Run offers a share of what is carried, and compares what it takes before and meanwhile. It fails
-// where a call does, or where deliveries take twice as long.
+// Run applies a share of the load that the machine carries, and compares times before and during
+// the work. It fails if a request does, or if deliveries take twice as long.
 func (c *besideCmd) Run(w *world) (err error) {
 	var open ends
 	defer open.run(&err)
@@ -72,7 +72,7 @@ func (c *besideCmd) Run(w *world) (err error) {
 	return err
 }
 
-// beside is such a measurement.
+// beside is one such measurement.
 type beside struct {
 	*besideCmd
 	*world
@@ -83,10 +83,10 @@ type beside struct {
 	slower bool
 }
 
-// seen is what calls and deliveries took for a while.
+// seen is how long requests and deliveries took during a period.
 type seen struct{ calls, lags timing }
 
-// measure compares.
+// measure compares the times before and during the work.
 func (b *beside) measure(ctx context.Context) (err error) {
 	b.say("measuring for %s before", b.Before)
 	b.before, err = b.watch(ctx, func() error { return sleep(ctx, b.Before) })
@@ -96,7 +96,7 @@ func (b *beside) measure(ctx context.Context) (err error) {
 	if b.What != "retention" {
 		return b.transaction(ctx)
 	}
-	// Retention removes what is older than usual.
+	// Retention keeps less than by default.
 	_, err = b.program.run(ctx, "retention", "set", "--metadata-months", "13",
 		"--body-days", "90", "--email-body-days", "90")
 	if err != nil {
@@ -115,9 +115,9 @@ func (b *beside) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// watch returns what was seen until the end of a piece of work.
+// watch returns the times of requests and deliveries until do has ended.
 func (b *beside) watch(ctx context.Context, do func() error) (now seen, err error) {
-	b.traffic.times() // those of before are forgotten
+	b.traffic.times() // drops earlier times
 	var from, to time.Time
 	const clock = `SELECT clock_timestamp()`
 	if err := b.db.GetContext(ctx, &from, clock); err != nil {
@@ -134,7 +134,7 @@ func (b *beside) watch(ctx context.Context, do func() error) (now seen, err erro
 	if err := b.db.GetContext(ctx, &to, clock); err != nil {
 		return seen{}, fmt.Errorf("asking for the time: %w", err)
 	}
-	// What was made in the last seconds may not have been sent yet.
+	// Deliveries made in the last seconds may not have been sent yet.
 	var lags []float64
 	err = b.db.SelectContext(ctx, &lags, `
 		SELECT extract(epoch FROM coalesce(a.started_at, now()) - d.created_at)::float
@@ -155,7 +155,7 @@ func (b *beside) watch(ctx context.Context, do func() error) (now seen, err erro
 	return now, nil
 }
 
-// compare adds the rows of something that was seen.
+// compare adds the rows for a period to the table.
 func (b *beside) compare(name string, now seen) {
 	const before = "before, in the same run"
 	section := "beside " + b.What
@@ -167,9 +167,9 @@ func (b *beside) compare(name string, now seen) {
 	b.slower = b.slower || now.lags.quantile(0.5) >= 2*b.before.lags.quantile(0.5)
 }
 
-// transaction keeps one open, in which nothing happens but that it sees everything as it was.
+// transaction keeps a transaction with a snapshot open, in which nothing else happens.
 func (b *beside) transaction(ctx context.Context) (err error) {
-	// Without the program's pool, which ends a transaction that is idle for a minute.
+	// Not through the program's pool, whose sessions end a transaction that is idle for a minute.
 	db, err := sql.Open("postgres", b.program.url)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
@@ -201,7 +201,7 @@ func (b *beside) transaction(ctx context.Context) (err error) {
 	return err
 }
 
-// fill makes what is to be removed, none of it by now.
+// fill creates the data to be removed; nothing of it is due yet.
 func (b *beside) fill(ctx context.Context) error {
 	_, err := b.program.run(ctx, "retention", "set", "--metadata-months", "120",
 		"--body-days", "3000", "--email-body-days", "3000")
@@ -216,7 +216,7 @@ func (b *beside) fill(ctx context.Context) error {
 		return err
 	}
 	b.say("%d deliveries, %d attempts", total.Deliveries, total.Attempts)
-	// Some wait for an attempt in years, which those of the peak are not waited for with.
+	// The next attempts of some are years away; the wait after the peak must not include them.
 	_, err = b.db.ExecContext(ctx, `
 		UPDATE deliveries
 		   SET state = 'failed',

@@ -29,9 +29,9 @@ type call struct {
 	key string
 }
 
-// caller is a client of the API with a connection of its own. It writes and
-// reads HTTP itself: net/http's client would take a good part of the processor
-// that the server is to be measured on.
+// caller is a client of the API with its own connection. It writes and reads HTTP itself:
+// net/http's client would use a good part of the processor time on which the server is
+// measured.
 type caller struct {
 	conn        net.Conn
 	reader      *bufio.Reader
@@ -60,10 +60,10 @@ func dialAPI(
 	}, nil
 }
 
-// errRefused is what came of a call that the API was too busy for.
+// errRefused is the error of a request that the API refused because it was too busy.
 var errRefused = errors.New("the API is too busy")
 
-// do sends a call and reads the answer, which must be 200.
+// do sends a request and reads the response, whose status must be 200.
 func (c *caller) do(request call) error {
 	text := make([]byte, 0, 512)
 	text = append(text, request.method+" "+request.path+c.credentials...)
@@ -97,38 +97,38 @@ func (c *caller) do(request call) error {
 
 func (c *caller) close() error { return c.conn.Close() }
 
-// callTask is what callers in a process of their own do.
+// callTask is the task of callers in a separate process.
 type callTask struct {
 	Address string
-	// Base comes before the paths of the API.
+	// Base is prepended to the paths of the API.
 	Base string
-	// Client makes the calls; none for that of the partner.
+	// Client makes the requests; if it is empty, the partner's client.
 	Client partner.Issued
-	// Roots are the certificates to trust, in PEM; none to call without TLS.
+	// Roots are the certificates to trust, in PEM; empty for plain HTTP.
 	Roots []byte
-	// Applications are drawn on one after the other.
+	// Applications are those to request draws for, one after another.
 	Applications []uuid.UUID
-	// Callers are at work at a time, each over a connection of its own, and begin
-	// Rate calls a second together, 0 for as many as they can.
+	// Callers is how many work at a time, each over its own connection. Together they begin
+	// Rate requests a second, or as many as they can if Rate is 0.
 	Callers int
 	Rate    float64
-	// Refusable tells that the API may be too busy for some.
+	// Refusable says that the API may refuse some requests because it is too busy.
 	Refusable bool
 }
 
-// findings are what a process of its own tells of what it did, thing by thing: when it
-// began and how long it took.
+// findings are the results of a separate process: for each thing that it did, when that began
+// and how long it took.
 type findings struct {
 	Began []time.Time
 	Took  []time.Duration
-	// Refused are those for which the API was too busy.
+	// Refused says of each whether the API was too busy for it.
 	Refused []bool
-	// Total, Processor and Busy are those of a timing.
+	// Total, Processor and Busy are the fields of a timing.
 	Total, Processor, Busy time.Duration
 }
 
-// callOutside makes the calls of a task from a process of its own: from here, they
-// would wait for the processors among what they are to measure.
+// callOutside makes the requests of a task from a separate process: in this one they would
+// compete for processors with the server that they measure.
 func (a *apiRun) callOutside(ctx context.Context, task callTask) (findings, error) {
 	task.Address = a.address
 	if task.Client.ClientID == "" {
@@ -137,7 +137,7 @@ func (a *apiRun) callOutside(ctx context.Context, task callTask) (findings, erro
 	return apart(ctx, "call", task)
 }
 
-// apart has this program do a task in a process of its own.
+// apart runs a task of this program in a separate process.
 func apart(ctx context.Context, command string, task any) (findings, error) {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -161,10 +161,10 @@ func apart(ctx context.Context, command string, task any) (findings, error) {
 	return found, nil
 }
 
-// callCmd is the other side of callOutside.
+// callCmd is the command that callOutside runs in the separate process.
 type callCmd struct{}
 
-// Run reads its task and writes when each call began and how long it took.
+// Run reads its task, and writes when each request began and how long it took.
 func (callCmd) Run(w *world) (err error) {
 	var task callTask
 	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
@@ -204,7 +204,7 @@ func (callCmd) Run(w *world) (err error) {
 	return json.NewEncoder(w.out).Encode(found)
 }
 
-// trusting are the certificates of a PEM text; nil for none.
+// trusting is a pool of the certificates in a PEM text; nil if it is empty.
 func trusting(text []byte) *x509.CertPool {
 	if len(text) == 0 {
 		return nil

@@ -14,26 +14,26 @@ import (
 	"drawbridge/migrations"
 )
 
-// templateName is the database that the others are copies of.
+// templateName is the database from which the others are copied.
 const templateName = "bench_template"
 
 // cluster is the Postgres server of a run.
 type cluster struct {
 	server *pgserver.Server
 	admin  *postgres.DB
-	// folder holds what the run keeps: the server's data, uploads, a program.
+	// folder holds the files of the run: the server's data, uploads, a program.
 	folder string
 	made   int
 }
 
-// serverOptions say where the server keeps its data, and whether it keeps its
-// promises as in production, fsync included.
+// serverOptions say where the server keeps its data, and whether it is as durable as in
+// production, fsync included.
 type serverOptions struct {
 	dir      string
 	volatile bool
 }
 
-// startCluster starts a server with the schema in place, which ends with open.
+// startCluster starts a server with the schema in place; open stops it.
 func startCluster(w *world, open *ends, o serverOptions) (*cluster, error) {
 	folder, err := os.MkdirTemp(o.dir, "drawbridge-bench-*")
 	if err != nil {
@@ -55,7 +55,7 @@ func startCluster(w *world, open *ends, o serverOptions) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The data is elsewhere when the server's user may not enter the folder.
+	// The data is elsewhere if the server's user may not enter the folder.
 	data := c.server.Folder()
 	open.add(func() error { return errors.Join(c.server.Stop(), os.RemoveAll(data)) })
 	if c.admin, err = postgres.Open(w.ctx, c.server.URL()); err != nil {
@@ -72,7 +72,7 @@ func startCluster(w *world, open *ends, o serverOptions) (*cluster, error) {
 	return c, errors.Join(migrations.Up(w.ctx, db.DB.DB), db.Close())
 }
 
-// url is that of one of the server's databases.
+// url is the URL of one of the server's databases.
 func (c *cluster) url(database string) string {
 	address, err := url.Parse(c.server.URL())
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cluster) url(database string) string {
 	return address.String()
 }
 
-// newDatabase makes an empty database with the schema and returns its URL.
+// newDatabase creates a database with the schema but without rows, and returns its URL.
 func (c *cluster) newDatabase(ctx context.Context) (string, error) {
 	c.made++
 	name := fmt.Sprintf("bench_%d", c.made)
@@ -93,9 +93,8 @@ func (c *cluster) newDatabase(ctx context.Context) (string, error) {
 	return c.url(name), nil
 }
 
-// settle writes out what is dirty, so that a measurement does not pay for the
-// preparations, and gives the planner its statistics of the tables that have rows,
-// as autovacuum does.
+// settle writes out dirty buffers, so that a measurement does not pay for the preparations, and
+// updates the planner's statistics of tables that have rows, as autovacuum does.
 func settle(ctx context.Context, db *postgres.DB) error {
 	var filled []string
 	err := db.SelectContext(ctx, &filled, `

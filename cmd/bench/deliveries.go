@@ -14,21 +14,21 @@ import (
 const (
 	// publishers commit at the same time.
 	publishers = 16
-	// backlogBatch is how many events of a backlog are committed together: how
-	// fast a backlog comes about is not what is measured.
+	// backlogBatch is how many events of a backlog are committed together: the speed of
+	// creating a backlog is not measured.
 	backlogBatch = 100
-	// backlogBorrowers is how many applications the events are about.
+	// backlogBorrowers is the number of applications that have the events.
 	backlogBorrowers = 1000
 )
 
-// stageSet is what a scene is played on.
+// stageSet has the endpoints, services and applications of a scene.
 type stageSet struct {
 	targets *receivers
 	harness *harness
 	uids    []uuid.UUID
 }
 
-// stage sets a scene: endpoints, the services, and applications.
+// stage prepares a scene: endpoints, the services, and applications.
 func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
 	targets := newReceivers(open, s)
 	h, err := b.newHarness(ctx, open, targets.roots)
@@ -39,8 +39,7 @@ func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, erro
 	return &stageSet{targets, h, uids}, err
 }
 
-// publish commits n events in batches, as many transactions at a time as there
-// are publishers.
+// publish commits n events in batches, with publishers transactions at a time.
 func (s *stageSet) publish(ctx context.Context, n, batch int) error {
 	_, err := drive(ctx, publishers, (n+batch-1)/batch, func(ctx context.Context, _, i int) error {
 		return s.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -60,7 +59,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 	if err := s.targets.came(ctx, n); err != nil {
 		return err
 	}
-	// The last answers are on their way into the database.
+	// The last outcomes may not be recorded yet.
 	return waitUntil(ctx, func() (bool, error) {
 		var open bool
 		err := s.harness.DB.GetContext(ctx, &open,
@@ -69,7 +68,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 	})
 }
 
-// check tells whether n deliveries took one successful attempt each.
+// check returns an error unless n deliveries had one successful attempt each.
 func (s *stageSet) check(ctx context.Context, n int) error {
 	var found int
 	err := s.harness.DB.GetContext(ctx, &found, `
@@ -89,7 +88,7 @@ func (s *stageSet) check(ctx context.Context, n int) error {
 	return s.targets.check(n)
 }
 
-// workOff measures how long working processes take for n events that wait for them.
+// workOff measures how long worker processes take for a backlog of n events.
 func (b *bench) workOff(
 	ctx context.Context, set *stageSet, harnesses []*harness, n int,
 ) (took timing, err error) {
@@ -102,8 +101,8 @@ func (b *bench) workOff(
 	return b.deliver(ctx, set, harnesses, n, func() error { return nil })
 }
 
-// deliver measures how long working processes take for n events, those that publish
-// adds meanwhile among them.
+// deliver measures how long worker processes take for n events, including those that publish
+// adds meanwhile.
 func (b *bench) deliver(
 	ctx context.Context, set *stageSet, harnesses []*harness, n int, publish func() error,
 ) (took timing, err error) {
@@ -127,8 +126,8 @@ func (b *bench) deliver(
 	return took, set.check(ctx, n)
 }
 
-// deliveries measures how many events a second reach the state "attempt
-// recorded" from a backlog that was there before the worker.
+// deliveries measures how many events a second have their attempt recorded, from a backlog that
+// existed before the worker started.
 func (b *bench) deliveries(ctx context.Context, _ *ends) error {
 	empty, err := b.backlogOfJobs(ctx, nothing)
 	if err != nil {
@@ -146,8 +145,8 @@ func (b *bench) deliveries(ctx context.Context, _ *ends) error {
 	return nil
 }
 
-// backlog measures a worker that finds everything waiting, beside a queue whose jobs
-// are empty.
+// backlog measures a worker that starts with a full backlog, compared with a queue of empty
+// jobs.
 func (b *bench) backlog(ctx context.Context, open *ends, s scene, empty timing) error {
 	n := b.sizes.events
 	b.say("deliveries over %s: a backlog of %d events", s, n)
@@ -175,8 +174,7 @@ func (b *bench) backlog(ctx context.Context, open *ends, s scene, empty timing) 
 	return nil
 }
 
-// stream measures publishing and delivering at the same time, one transaction
-// per event.
+// stream measures publishing and delivering at the same time, with one transaction per event.
 func (b *bench) stream(ctx context.Context, open *ends) error {
 	s, n := scene{endpoints: 1, borrowers: backlogBorrowers}, b.sizes.events
 	b.say("deliveries over %s: %d events, a transaction each", s, n)
@@ -190,8 +188,8 @@ func (b *bench) stream(ctx context.Context, open *ends) error {
 	if err != nil {
 		return err
 	}
-	// The floor is a transaction that does nothing but insert a job, over lib/pq, and a job
-	// that does nothing but POST.
+	// The floor is a transaction that only inserts a job, over lib/pq, and a job that only makes
+	// a POST.
 	h, err := b.newHarness(ctx, open, nil)
 	if err != nil {
 		return err
@@ -209,7 +207,7 @@ func (b *bench) stream(ctx context.Context, open *ends) error {
 	return nil
 }
 
-// floor is a rate to compare with, with the aims for it and for the processor time of each.
+// floor is a rate to compare with, and the aims for the rate and for the processor time per event.
 type floor struct {
 	name string
 	took timing
@@ -235,25 +233,25 @@ func (b *bench) reportRate(section, name string, took timing, floors []floor) {
 }
 
 const (
-	// quickAnswer is how long an endpoint takes that is only far away, slowAnswer a slow one, and
-	// slowerAnswer one at which even four processes are bounded by waiting and not by the
-	// processors.
+	// quickAnswer is how long a distant endpoint takes to answer, slowAnswer a slow one, and
+	// slowerAnswer one that is so slow that even four processes are limited by waiting and not by
+	// the processors.
 	quickAnswer, slowAnswer, slowerAnswer = 20 * time.Millisecond, 200 * time.Millisecond, time.Second
-	// slowEndpoints have room for so few requests at a time that waiting, and not
-	// the processors, bounds the rate of one process.
+	// slowEndpoints allow so few requests at a time that waiting, and not the processors,
+	// limits the rate of one process.
 	slowEndpoints = 1
 )
 
-// inWords are the numbers of processes.
+// inWords are the numbers of processes in words.
 var inWords = map[int]string{2: "two processes", 4: "four processes"}
 
-// processes measures how much several working processes deliver to slow
-// endpoints, beside so many times what one does.
+// processes measures how much several worker processes deliver to slow endpoints, compared with
+// that multiple of what one does.
 func (b *bench) processes(ctx context.Context, _ *ends) error {
 	for _, step := range []struct {
 		answer time.Duration
-		// each is how many events there are for each process, most how many
-		// processes it goes up to.
+		// each is the number of events for each process, most the largest number of
+		// processes.
 		each, most int
 	}{
 		{quickAnswer, 2 * b.sizes.slow, 4},
@@ -286,8 +284,8 @@ func (b *bench) processes(ctx context.Context, _ *ends) error {
 	return nil
 }
 
-// slowly works a backlog of n with a number of processes, each with services and
-// connections of its own.
+// slowly works off a backlog of n events with a number of processes, each with its own services
+// and connections.
 func (b *bench) slowly(
 	ctx context.Context, workers, n int, answer time.Duration,
 ) (took timing, err error) {

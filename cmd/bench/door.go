@@ -16,12 +16,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// doorFloor names the floor of the door.
+// doorFloor is the name of the floor of the door section.
 const doorFloor = "River, a job per transaction, POSTed"
 
-// door measures the real program from outside: the call of a partner comes in, the
-// change commits with its event, and the signed webhook arrives. Callers, program and
-// endpoints are three processes, and so is the floor in the program's place.
+// door measures the real program from outside: a partner's request comes in, the change commits
+// with its event, and the signed webhook arrives. Callers, program and endpoints are three
+// processes; to measure the floor, another process takes the program's place.
 func (b *bench) door(ctx context.Context, open *ends, secured bool) error {
 	rounds, each := b.sizes.rounds, b.sizes.door/b.sizes.rounds
 	paced, rate := b.sizes.rate*b.sizes.seconds, float64(b.sizes.rate)
@@ -69,12 +69,12 @@ func (b *bench) door(ctx context.Context, open *ends, secured bool) error {
 	return nil
 }
 
-// busyShare is which part of the processors was busy, from 0 to 1.
+// busyShare is the share of the processors that was busy, from 0 to 1.
 func (t timing) busyShare() float64 {
 	return t.busy.Seconds() / t.total.Seconds() / float64(runtime.NumCPU())
 }
 
-// doorway is what is called and where it sends.
+// doorway is the running program or its floor, with the endpoint that gets the webhooks.
 type doorway struct {
 	*apiRun
 
@@ -82,17 +82,17 @@ type doorway struct {
 	program  *program
 	targets  *receivers
 	arrivals *moments
-	// certificate is trusted for API and endpoints, in PEM; empty without TLS.
+	// certificate is trusted for the API and the endpoints, in PEM; empty without TLS.
 	certificate []byte
-	// left are the applications that were not drawn on yet, came how many webhooks
-	// came before.
+	// left are the applications that have no draw yet, came is how many webhooks came
+	// before.
 	left unused
 	came int
-	// floors is the database of the floor.
+	// floors has the database of the floor.
 	floors *harness
 }
 
-// openDoor starts the program beside one endpoint and prepares n applications for it.
+// openDoor starts the program and one endpoint, and prepares n applications.
 func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (*doorway, error) {
 	d := &doorway{cluster: b.cluster, arrivals: newMoments()}
 	set, err := b.stage(ctx, open,
@@ -129,7 +129,7 @@ func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (
 	}
 	open.add(d.program.stop)
 	_, d.address, _ = strings.Cut(d.program.origin, "://")
-	// The preparations have their webhooks too.
+	// The preparations cause webhooks, too.
 	if err := set.delivered(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (
 	return d, nil
 }
 
-// secure has the program answer with the certificate of its endpoint, and trust it.
+// secure makes the program serve with its endpoint's certificate, and trust that.
 func (d *doorway) secure() error {
 	pair := d.targets.servers[0].TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -158,18 +158,18 @@ func (d *doorway) secure() error {
 	return nil
 }
 
-// unused are applications that nothing was done with yet.
+// unused are applications that have not been used yet.
 type unused []uuid.UUID
 
-// take returns n of them, which are used then.
+// take removes n of them and returns them.
 func (u *unused) take(n int) []uuid.UUID {
 	taken := (*u)[:n]
 	*u = (*u)[n:]
 	return taken
 }
 
-// draw makes n calls, at a rate or as fast as they are answered for 0. It returns what
-// they took until the last attempt was recorded, and from each call to its webhook.
+// draw makes n requests, at a rate, or as fast as they are answered if the rate is 0. It returns
+// the time until the last attempt was recorded, and the time from each request to its webhook.
 func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived timing, err error) {
 	uids := d.left.take(n)
 	m, err := d.cluster.meter(d.program.process.Process.Pid)
@@ -197,7 +197,7 @@ func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived 
 	return took, arrived, err
 }
 
-// match is how long after its beginning the webhook of each came, and all came once.
+// match returns how long after each request its webhook came; each must have come once.
 func (d *doorway) match(uids []uuid.UUID, found findings) (timing, error) {
 	d.came += len(uids)
 	if err := d.targets.check(d.came); err != nil {
@@ -210,19 +210,19 @@ func (d *doorway) match(uids []uuid.UUID, found findings) (timing, error) {
 	return began.until(d.arrivals, uids)
 }
 
-// floorTask is what the floor in a process of its own does: a transaction for each
-// application that does nothing but insert a job, which does nothing but POST.
+// floorTask is the task of the floor in its separate process: for each application a transaction
+// that only inserts a job, which only makes a POST.
 type floorTask struct {
 	URL, Folder, Endpoint string
 	Postmaster            int
 	Roots                 []byte
-	// Applications are those that the bodies name, WarmUps of them before it counts.
+	// Applications are those named in the bodies; the first WarmUps are not measured.
 	Applications []uuid.UUID
 	WarmUps      int
 	Rate         float64
 }
 
-// floor does the same as draw in the program's place.
+// floor runs the floor in place of the program, and measures the same as draw.
 func (d *doorway) floor(
 	ctx context.Context, n int, rate float64,
 ) (took, arrived timing, err error) {
@@ -250,10 +250,10 @@ func (d *doorway) floor(
 	}, timing{each: arrived.each[warmUps:]}, nil
 }
 
-// floorCmd is the other side of floor.
+// floorCmd is the command that floor runs in the separate process.
 type floorCmd struct{}
 
-// Run reads its task and writes when each transaction began and what all took.
+// Run reads its task, and writes when each transaction began and how long all took.
 func (floorCmd) Run(w *world) (err error) {
 	var task floorTask
 	if err := json.NewDecoder(w.in).Decode(&task); err != nil {

@@ -16,11 +16,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// rareEvery is of how many events one is of a rare kind.
+// rareEvery is the number of events among which one is of a rare kind.
 const rareEvery = 5000
 
-// feed measures pages of the feed wherever a cursor stands, over HTTP, and how soon a call
-// that waits is answered.
+// feed measures pages of the feed at various cursors, over HTTP, and how soon a waiting request
+// is answered.
 func (b *bench) feed(ctx context.Context, open *ends) error {
 	a, err := b.newAPI(ctx, open)
 	if err != nil {
@@ -32,8 +32,8 @@ func (b *bench) feed(ctx context.Context, open *ends) error {
 	return b.feedPages(ctx, open, a)
 }
 
-// feedPages reads pages of a long feed. Half of its events are of one merchant, the others
-// of very many in turn.
+// feedPages reads pages of a long feed. Half of its events belong to one merchant, the others to
+// very many merchants in turn.
 func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 	b.say("feed: publishing %d events of %d merchants", b.sizes.published, b.sizes.merchants)
 	merchants, err := a.joinedBy(ctx, b.sizes.merchants)
@@ -99,7 +99,7 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 	return nil
 }
 
-// joinedBy adds merchants to the caller's and returns all n with applications of theirs.
+// joinedBy adds merchants to the caller's, each with an application, and returns all n.
 func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 	merchants := []uuid.UUID{a.owner.merchant}
 	err := a.harness.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -127,9 +127,9 @@ func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
 	return merchants, nil
 }
 
-// fillFeed writes n events as recording and publishing do, but all at once, and returns the
-// newest position. The references to merchants and applications that are known to stand are
-// not checked once more.
+// fillFeed writes n events as recording and publishing do, but in one go, and returns the newest
+// position. Foreign keys to merchants and applications are not checked, since these are known to
+// exist.
 func (h *harness) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (int64, error) {
 	var head int64
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -170,7 +170,7 @@ func (h *harness) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (i
 	return head, nil
 }
 
-// follower connects a client of these merchants.
+// follower connects a client that has these merchants.
 func (a *apiRun) follower(ctx context.Context, open *ends, merchants []uuid.UUID) (*caller, error) {
 	return a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
 		return a.harness.Partners.CreateClient(ctx, tx, partner.NewClient{
@@ -179,8 +179,8 @@ func (a *apiRun) follower(ctx context.Context, open *ends, merchants []uuid.UUID
 	})
 }
 
-// waking measures how long a call that waits for an event is held back once that is
-// committed, beside the same call when the event stands in the feed.
+// waking measures how long after an event's commit a request that waits for it is answered,
+// compared with the same request when the event is already in the feed.
 func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	b.say("feed: %d calls that wait", b.sizes.visits)
 	h := a.harness

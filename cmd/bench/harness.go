@@ -30,7 +30,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// attemptTimeout bounds an attempt; no endpoint here comes near it.
+// attemptTimeout limits an attempt; no endpoint here comes near it.
 const attemptTimeout = 30 * time.Second
 
 // harness is the program's services over one database, with endpoints on this machine.
@@ -52,7 +52,7 @@ func (b *bench) newHarness(
 	return openHarness(ctx, open, settings, roots)
 }
 
-// configure makes the settings of services over a database, with a folder for files.
+// configure makes the settings for services over a database, with a folder for files.
 func configure(url, folder string) (config.Config, error) {
 	set := map[string]string{
 		"DATABASE_URL":                  url,
@@ -68,7 +68,7 @@ func configure(url, folder string) (config.Config, error) {
 	return config.Load(func(name string) string { return set[name] })
 }
 
-// openHarness wires the services of a process.
+// openHarness opens a database and wires the services of one process over it.
 func openHarness(
 	ctx context.Context, open *ends, settings config.Config, roots *x509.CertPool,
 ) (*harness, error) {
@@ -84,7 +84,7 @@ func openHarness(
 	return h, nil
 }
 
-// recorded wires the same services over connections that are written down.
+// recorded wires the same services over connections whose statements are recorded.
 func (h *harness) recorded() (*harness, *recorder, error) {
 	connector, err := pq.NewConnector(h.DB.URL())
 	if err != nil {
@@ -120,10 +120,10 @@ func (h *harness) close() error {
 	return h.DB.Close()
 }
 
-// stopTimeout is what jobs in flight have to end.
+// stopTimeout is how long jobs in flight may take to end.
 const stopTimeout = 30 * time.Second
 
-// runQueue works a queue with River alone, as long as do takes.
+// runQueue works queues with River alone while do runs.
 func (h *harness) runQueue(ctx context.Context, queues *river.Config, do func() error) error {
 	pool, err := pgxpool.New(ctx, h.DB.URL())
 	if err != nil {
@@ -145,8 +145,8 @@ func (h *harness) runQueue(ctx context.Context, queues *river.Config, do func() 
 	return errors.Join(err, client.Stop(ctx))
 }
 
-// working runs do while working processes, each with services of its own, work their queues
-// as the program does.
+// working runs do while worker processes, each with its own services, work their queues as the
+// program does.
 func working(ctx context.Context, harnesses []*harness, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	started := make(chan struct{}, len(harnesses))
@@ -183,20 +183,20 @@ func working(ctx context.Context, harnesses []*harness, do func() error) error {
 type tenant struct {
 	partner, merchant, subscription uuid.UUID
 	client                          partner.Issued
-	// product is what its borrowers accept, if they come so far.
+	// product is the product that its borrowers accept, if they accept one.
 	product uuid.UUID
 }
 
-// caller is the tenant's merchant as the services know it.
+// caller is the tenant's merchant, as the services identify it.
 func (t tenant) caller() loan.Caller {
 	return loan.Caller{MerchantUID: t.merchant, Name: t.client.ClientID}
 }
 
-// freeRate, a second, and freeBurst are what no measurement reaches.
+// freeRate, per second, and freeBurst are limits that no measurement reaches.
 const freeRate, freeBurst = 100_000, 200_000
 
-// newTenant adds a partner whose rate no measurement reaches and whose every
-// event goes, signed, to the endpoint at url.
+// newTenant adds a partner with a rate limit that no measurement reaches, all of whose events go,
+// signed, to the endpoint at url.
 func (h *harness) newTenant(ctx context.Context, name, url string) (tenant, error) {
 	var made tenant
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -226,7 +226,7 @@ func (h *harness) newTenant(ctx context.Context, name, url string) (tenant, erro
 	return made, nil
 }
 
-// addClient gives a partner credentials whose rate no measurement reaches.
+// addClient gives a partner credentials with a rate limit that no measurement reaches.
 func (h *harness) addClient(
 	ctx context.Context, tx *postgres.Tx, owner uuid.UUID,
 ) (partner.Issued, error) {
@@ -237,7 +237,7 @@ func (h *harness) addClient(
 	return client, h.Partners.SetRate(ctx, tx, client.ClientID, freeRate, freeBurst)
 }
 
-// stage is how far an application has come.
+// stage is how far an application has progressed.
 type stage int
 
 const (
@@ -245,12 +245,12 @@ const (
 	created stage = iota
 	// offered waits for the borrower to accept.
 	offered
-	// opened is approved and has a loan from which nothing was drawn.
+	// opened is approved and has a loan without draws.
 	opened
 )
 
-// newApplication takes a new application through the services to a stage. Past
-// created the tenant must have a product, and opened accepts it.
+// newApplication takes a new application through the services to a stage. For stages after
+// created the tenant must have a product, which is accepted for opened.
 func (h *harness) newApplication(ctx context.Context, t tenant, to stage) (uuid.UUID, error) {
 	var uid uuid.UUID
 	income, by := lending.Cents(96_000_00), t.caller()
@@ -284,8 +284,8 @@ func (h *harness) newApplication(ctx context.Context, t tenant, to stage) (uuid.
 	return uid, nil
 }
 
-// applications are n copies of one that was taken to a stage, with its offers and its
-// loan, if any. Rows are copied whole, whatever columns they have, under new identifiers.
+// applications returns n copies of an application that was taken to a stage, with its offers and
+// its loan, if any. Rows are copied with all their columns, under new identifiers.
 func (h *harness) applications(
 	ctx context.Context, t tenant, to stage, n int,
 ) ([]uuid.UUID, error) {

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// moments are when things happened, by application.
+// moments are the times when something happened, by application.
 type moments struct {
 	mu sync.Mutex
 	at map[uuid.UUID]time.Time
@@ -27,16 +27,16 @@ func (m *moments) note(uid uuid.UUID, at time.Time) {
 	m.at[uid] = at
 }
 
-// noteArrival reads which application a webhook is about.
+// noteArrival notes the arrival of a webhook by the application in its body.
 func (m *moments) noteArrival(at time.Time, body []byte) {
 	var payload struct {
 		ApplicationUID uuid.UUID `json:"application_id"`
 	}
-	_ = json.Unmarshal(body, &payload) // one that cannot be read is missed later
+	_ = json.Unmarshal(body, &payload) // an unreadable one is missing later
 	m.note(payload.ApplicationUID, at)
 }
 
-// until is how long after these moments of the applications the other ones were.
+// until returns, for each application, the time from its moment here to its moment in other.
 func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
 	var took timing
 	for _, uid := range uids {
@@ -49,10 +49,10 @@ func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
 	return took, nil
 }
 
-// warmUps precede a measurement: connections are made, statements known.
+// warmUps is how many precede a measurement, to open connections and prepare statements.
 const warmUps = 20
 
-// latency measures from a commit to the arrival of its webhook.
+// latency measures the time from a commit to the arrival of its webhook.
 func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 	b.say("latency over %s: %d events/s for %d s", schemeName(secured), b.sizes.rate, b.sizes.seconds)
 	arrivals := newMoments()
@@ -108,8 +108,8 @@ func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 	return nil
 }
 
-// borrowers prepares applications of as many tenants as there are endpoints,
-// taking turns, and returns count of them, each its own.
+// borrowers prepares count different applications, whose tenants, one for each endpoint, take
+// turns.
 func (h *harness) borrowers(ctx context.Context, urls []string, count int) ([]uuid.UUID, error) {
 	each := (count + len(urls) - 1) / len(urls)
 	groups := make([][]uuid.UUID, len(urls))
@@ -131,14 +131,14 @@ func (h *harness) borrowers(ctx context.Context, urls []string, count int) ([]uu
 	return uids[:count], settle(ctx, h.DB)
 }
 
-// record is the change that is told: the funding of a draw was requested.
+// record makes the change that causes a webhook: the funding of a draw was requested.
 func (h *harness) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	event := lending.FundingChanged(uid.String(), lending.FundingRequested)
 	return h.Events.Record(ctx, tx, event)
 }
 
-// publish commits one event per application at the rate per second. A slow commit does not
-// hold up the next one. Sending is just before each COMMIT went out, committed after its answer.
+// publish commits one event per application at a rate per second. A slow commit does not delay
+// the next one. Sending is just before each COMMIT was sent, committed is after its response.
 func (h *harness) publish(
 	ctx context.Context, uids []uuid.UUID, rate float64,
 ) (sending, committed *moments, err error) {

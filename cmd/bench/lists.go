@@ -16,7 +16,7 @@ import (
 
 // listsCmd measures how long the console's list pages take, over HTTP, in a running
 // Drawbridge: each filter alone, every pair of filters, and some of three; the first
-// page, the next one, and one deep in the list. So it does the pickers of their filters.
+// page, the next one, and one deep in the list. It measures the filters' pickers likewise.
 type listsCmd struct {
 	URL      string        `help:"Where the console is." default:"http://127.0.0.1:8080" name:"url"`
 	Email    string        `help:"Who signs in." default:"admin@drawbridge.example"`
@@ -76,11 +76,11 @@ func (c *listsCmd) Run(w *world) error {
 	return c.report(w, found)
 }
 
-// typedPerRound is how often each text is typed into a picker: there are few of them.
+// typedPerRound is how often per round each text is typed into a picker, as there are few texts.
 const typedPerRound = 5
 
-// visit takes the times of pages in random order, and of the next one of each, by address.
-// Filters that exclude each other are left out.
+// visit measures pages in random order, and the next page of each, and returns the times by
+// address. Filters that exclude each other are left out.
 func visit(
 	ctx context.Context, v *lists.Visitor, addresses []lists.Address, rounds int,
 	next func(page string) string,
@@ -112,7 +112,7 @@ func visit(
 // byte of the answer.
 type listFigure struct {
 	Path string `json:"path"`
-	// Addresses is how many pages were asked for.
+	// Addresses is how many pages were requested.
 	Addresses int     `json:"addresses"`
 	P50       float64 `json:"p50_ms"`
 	P95       float64 `json:"p95_ms"`
@@ -120,7 +120,7 @@ type listFigure struct {
 	Max       float64 `json:"max_ms"`
 	// Slowest are the pages that took longest.
 	Slowest []slowPage `json:"slowest"`
-	// bound is what its p95 may be.
+	// bound is the limit for the p95.
 	bound time.Duration
 }
 
@@ -146,10 +146,10 @@ func newListFigure(path string, took map[string][]time.Duration, bound time.Dura
 	return f
 }
 
-// mostTimes is how many times its bound the slowest page of a list may take.
+// mostTimes is how many times the bound of a list its slowest page may take.
 const mostTimes = 3
 
-// report prints the table and writes the file, and fails for a list over the bound.
+// report prints the table and writes the file; it returns an error if a list exceeds its bound.
 func (c *listsCmd) report(w *world, found []listFigure) error {
 	t := newTable(w.out, "list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
 	lines := make([]any, 0, len(found))

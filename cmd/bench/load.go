@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// task does the i-th of many things; worker tells which of the goroutines it
-// runs in.
+// task does the i-th of many things; worker is the number of the goroutine that it runs
+// in.
 type task func(ctx context.Context, worker, i int) error
 
-// drive does n things with a fixed number of goroutines, each of which begins
-// with the next as soon as it has ended one. The first error stops all.
+// drive does n things with a fixed number of goroutines, each of which begins the next as
+// soon as it has ended one. The first error stops all.
 func drive(ctx context.Context, workers, n int, do task) (timing, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -44,14 +44,14 @@ func drive(ctx context.Context, workers, n int, do task) (timing, error) {
 	return timing{each: each, total: time.Since(start)}, nil
 }
 
-// pace says when things begin, however long each takes.
+// pace determines when things begin, independently of how long each takes.
 type pace struct {
-	// rate is how many a second, 0 for as soon as there is a place.
+	// rate is how many begin per second; 0 begins the next as soon as there is a free slot.
 	rate float64
-	// random lets them come at random moments.
+	// random makes them begin at random moments.
 	random bool
-	// most is how many may be under way, 0 for any number. What finds no place
-	// waits, and is told when it was due.
+	// most is how many may be under way, 0 for any number. One that finds no free slot
+	// waits, and gets the time when it was due.
 	most int
 }
 
@@ -90,7 +90,7 @@ func (p pace) run(ctx context.Context, n int, do func(i int, due time.Time) erro
 	return errors.Join(errs...)
 }
 
-// next is when the thing after one that was due then is due.
+// next returns when the next thing is due after one that was due at a time.
 func (p pace) next(due time.Time) time.Time {
 	if p.rate == 0 {
 		return time.Now()
@@ -103,23 +103,23 @@ func (p pace) next(due time.Time) time.Time {
 }
 
 const (
-	// pollEvery is how often a condition is looked at that nothing announces.
+	// pollEvery is how often a condition is checked that sends no notification.
 	pollEvery = 2 * time.Millisecond
-	// patience is how long it may take until it holds.
+	// patience is how long a condition may take to hold.
 	patience = 5 * time.Minute
 )
 
-// errPatience says that a condition was given up.
+// errPatience is the error for a condition that did not hold in time.
 var errPatience = fmt.Errorf("what was waited for did not come within %s", patience)
 
-// waitUntil returns once the condition holds, or with the error that it gave.
+// waitUntil returns once the condition holds or returns an error.
 func waitUntil(ctx context.Context, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	return poll(ctx, pollEvery, holds)
 }
 
-// poll asks so often whether the condition holds, until ctx ends.
+// poll checks at intervals whether the condition holds, until ctx ends.
 func poll(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -135,12 +135,12 @@ func poll(ctx context.Context, every time.Duration, holds func() (bool, error)) 
 	}
 }
 
-// ends undo what was begun, the last first.
+// ends are clean-up functions, which run last first.
 type ends []func() error
 
 func (e *ends) add(end func() error) { *e = append(*e, end) }
 
-// within does something and undoes what it began.
+// within runs do, and then the clean-up functions that it added.
 func within(do func(open *ends) error) (err error) {
 	var open ends
 	defer open.run(&err)

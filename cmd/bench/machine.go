@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// machine is where and when a run took place.
+// machine describes where and when a run took place.
 type machine struct {
 	At       time.Time `json:"at"`
 	Cores    int       `json:"cores"`
@@ -21,13 +21,13 @@ type machine struct {
 	Go       string    `json:"go"`
 	Postgres string    `json:"postgres"`
 	Fsync    string    `json:"fsync"`
-	// Load is the load average of the last minute before the run: what else the
-	// machine was doing.
+	// Load is the load average of the last minute before the run, caused by other
+	// work on the machine.
 	Load float64 `json:"load"`
-	// CommitMS is what a transaction takes that changes one row, the median.
+	// CommitMS is the median time of a transaction that changes one row.
 	CommitMS float64 `json:"commit_ms"`
-	// Stolen is the share of the processors, from 0 to 1, that other guests of the
-	// same host had during the run while this one wanted them.
+	// Stolen is the share of processor time, from 0 to 1, that other guests of the same host
+	// used during the run while this one needed it.
 	Stolen float64 `json:"stolen"`
 }
 
@@ -69,7 +69,7 @@ func describeMachine(ctx context.Context, c *cluster) (machine, error) {
 	return m, err
 }
 
-// loadAverage is that of the last minute.
+// loadAverage is the load average of the last minute.
 func loadAverage() (float64, error) {
 	kernel, err := procfs.NewDefaultFS()
 	var load *procfs.LoadAvg
@@ -82,7 +82,7 @@ func loadAverage() (float64, error) {
 	return load.Load1, nil
 }
 
-// processors is what all processors together have spent their time on so far.
+// processors is how all processors together have spent their time so far.
 func processors() (procfs.CPUStat, error) {
 	kernel, err := procfs.NewDefaultFS()
 	var stat procfs.Stat
@@ -95,20 +95,20 @@ func processors() (procfs.CPUStat, error) {
 	return stat.CPUTotal, nil
 }
 
-// wholeTime is the sum of all kinds of time; that of guests is among the others
-// already (proc_stat(5)).
+// wholeTime is the sum of all kinds of time, except guest time, which the others already
+// include (proc_stat(5)).
 func wholeTime(c procfs.CPUStat) float64 {
 	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
 }
 
-// clockTick is the unit in which Linux tells of processes' time.
+// clockTick is the unit in which Linux reports the processor time of processes.
 const clockTick = 10 * time.Millisecond
 
-// meter tells what a process and the server use of the processors. Unlike the time on
-// the clock that hardly depends on what else the machine does.
+// meter measures the processor time that a process and the server use. Unlike elapsed time,
+// that hardly depends on other work on the machine.
 type meter struct{ Process, Postmaster int }
 
-// meter watches a process beside the server.
+// meter measures a process together with the server.
 func (c *cluster) meter(process int) (meter, error) {
 	text, err := os.ReadFile(filepath.Join(c.server.Folder(), "data", "postmaster.pid"))
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *cluster) meter(process int) (meter, error) {
 	return meter{Process: process, Postmaster: postmaster}, nil
 }
 
-// processorTime is what the two, with the server's children that have ended, have used
-// so far.
+// processorTime is the processor time that the two, including the server's ended children, have
+// used so far.
 func (m meter) processorTime() (time.Duration, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -145,8 +145,8 @@ func (m meter) processorTime() (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// clock measures how long n things take, how much of the processors the two use, and
-// how much everybody does.
+// clock measures how long n things take, how much processor time the two use, and how much all
+// processes use.
 func (m meter) clock(n int) (stop func() (timing, error), err error) {
 	allBefore, err := processors()
 	if err != nil {
@@ -170,10 +170,10 @@ func (m meter) clock(n int) (stop func() (timing, error), err error) {
 	}, nil
 }
 
-// busyTime is the part of the whole in which a processor had something to do.
+// busyTime is the part of the whole time in which processors were busy.
 func busyTime(c procfs.CPUStat) float64 { return wholeTime(c) - c.Idle - c.Iowait }
 
-// clock measures this process beside the server.
+// clock measures this process together with the server.
 func (b *bench) clock(n int) (stop func() (timing, error), err error) {
 	m, err := b.cluster.meter(os.Getpid())
 	if err != nil {

@@ -1,25 +1,25 @@
-// Command bench measures Drawbridge. Each figure stands beside its floor: what the
-// machine does, in the same run, when only the part of the work that cannot be
-// saved is left.
+// Command bench measures Drawbridge. Each figure is compared with its floor: what the
+// machine achieves, in the same run, with only the part of the work that cannot be
+// avoided.
 //
 //	bench [-quick] [-only SECTION,...]   throughput and latency, in one table
 //	bench soak [-minutes 30]             a long load, and whether everything stays flat
-//	bench beside transaction             a load, and what a long transaction costs it
+//	bench beside transaction             a load, and how a long transaction slows it
 //	bench lists -password ...            the console's lists in a running Drawbridge
 //
-// docs/PERFORMANCE.md says what is measured, how, and what the floors hold.
+// docs/PERFORMANCE.md says what is measured, how, and what the floors contain.
 //
 //	main.go        the command line, and the sections of the table: each in a file of its
 //	               name, in deliveries.go, backlog.go or real.go
 //	report.go      the table, JSON lines, quantiles, slopes, verdicts
-//	load.go        how work comes: from so many callers, or at so many a second
-//	cluster.go     the server and its databases; machine.go what they run on
+//	load.go        how work begins: by a number of callers, or at a rate
+//	cluster.go     the server and its databases; machine.go the machine
 //	program.go     the real program and its partner; harness.go the services alone
-//	caller.go      who calls the API; what runs in a process of its own
+//	caller.go      the API's clients; work in separate processes
 //	receiver.go    endpoints, and the bare POST to them
-//	replay.go      floors: statements that were recorded; queue.go those of a queue
-//	soak.go        the long load; mix.go what is called, sample.go what is looked at
-//	beside.go      the same load beside what goes on for long
+//	replay.go      floors that replay recorded statements; queue.go floors of a queue
+//	soak.go        the long load; mix.go the requests, sample.go the samples
+//	beside.go      the same load during other long work
 //	lists.go       the console's lists
 package main
 
@@ -40,7 +40,7 @@ import (
 	"drawbridge/internal/heap"
 )
 
-// errFailed says that a run ended and found what it should not.
+// errFailed is the error of a run whose results are not as they should be.
 var errFailed = errors.New("not everything is as it should be; see above")
 
 // grammar is every command with its options.
@@ -53,18 +53,18 @@ type grammar struct {
 	Floor   floorCmd   `cmd:"" hidden:"" help:"Be the floor of the door, as the figures tell."`
 }
 
-// world is what a command may use.
+// world is everything that a command may use from outside the program.
 type world struct {
 	ctx       context.Context //nolint:containedctx // of the one command that it is for
 	in        io.Reader
 	out, errs io.Writer
 }
 
-// say tells what takes time.
+// say reports progress.
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.errs, "  "+format+"\n", args...) }
 
 func main() {
-	heap.Loosen() // as the program does
+	heap.Loosen() // as drawbridge serve does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(&world{ctx, os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()
@@ -85,7 +85,7 @@ func run(w *world, args []string) int {
 	return 0
 }
 
-// parse reads a command line, in which one dash before an option is as good as two.
+// parse reads a command line, in which options may have one dash or two.
 func parse(args []string) (*kong.Context, error) {
 	parser, err := kong.New(new(grammar), kong.Name("bench"), kong.Vars{"tmp": os.TempDir()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -111,7 +111,7 @@ type figuresCmd struct {
 	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
 }
 
-// Validate refuses sections that there are not.
+// Validate refuses sections that do not exist.
 func (c *figuresCmd) Validate() error {
 	for _, name := range c.Only {
 		if !slices.Contains(sectionNames(), name) {
@@ -149,34 +149,34 @@ func (c *figuresCmd) Run(w *world) error {
 
 // sizes say how much is measured.
 type sizes struct {
-	// rate is in events per second, seconds how long they come.
+	// rate is in events per second, seconds is for how long.
 	rate, seconds int
-	// operations is how often each call of the API is made, in so many rounds
-	// that take turns with the floor.
+	// operations is how often each API request is made, in rounds that alternate with
+	// the floor.
 	operations, rounds int
 	// settled is how many draws are settled by one request.
 	settled int
-	// published is the length of the feed, merchants whose it is.
+	// published is the length of the feed, merchants the number of its merchants.
 	published, merchants int
 	// events is the length of the backlog and of the stream.
 	events int
-	// endpoints is how many the many are.
+	// endpoints is how many "many endpoints" are.
 	endpoints int
-	// door is how many calls are made at the door as fast as they are answered.
+	// door is how many requests the door section makes as fast as they are answered.
 	door int
-	// beside is how many calls another client makes beside a crowd, twice.
+	// beside is how many requests another client makes alongside a crowd, twice.
 	beside int
-	// isolated is how many events are told beside sick endpoints, slow and slower
-	// how many per process to slow and to very slow ones.
+	// isolated is how many events are sent while other endpoints fail, slow and slower
+	// how many per process go to slow and to very slow endpoints.
 	isolated, slow, slower int
 	// hanging is how many deliveries wait at an endpoint that hangs.
 	hanging int
-	// waiting is the length of the long backlog, drained how much of it is
-	// measured, called for how many seconds the API is called meanwhile, and a third
-	// as long beside the empty start.
+	// waiting is the length of the long backlog, drained how much of it is measured,
+	// called for how many seconds API requests are made meanwhile; with the empty start
+	// it is a third.
 	waiting, drained, called int
-	// starts is how often the program is started, visits how often a list of the
-	// console is asked for, beside so many seeded deliveries.
+	// starts is how often the program is started, visits how often each list of the
+	// console is requested, seeded how many deliveries the lists have.
 	starts, visits, seeded int
 }
 
@@ -197,7 +197,7 @@ var (
 	}
 )
 
-// section measures a part of the table; what it begins ends with it by open.
+// section measures a part of the table; it adds clean-up functions to open.
 type section func(b *bench, ctx context.Context, open *ends) error
 
 // overBoth is a section that is measured over HTTP, and then over TLS.
@@ -213,7 +213,7 @@ func overBoth(measure func(b *bench, ctx context.Context, open *ends, secured bo
 	}
 }
 
-// sections are in the order of the table.
+// sections are the parts of the table, in order.
 var sections = []struct {
 	name string
 	run  section
@@ -247,16 +247,16 @@ type bench struct {
 	*world
 
 	sizes sizes
-	// sections are the names of those to run, none for all.
+	// sections are the names of those to run, empty for all.
 	sections []string
-	// profile is where the CPU profile of request-draw goes, empty for none.
+	// profile is the file for the CPU profile of request-draw, empty for none.
 	profile string
 	server  serverOptions
 	cluster *cluster
 	report  report
 }
 
-// measure runs the chosen sections on a server that ends with them.
+// measure starts a server, runs the chosen sections on it and stops it.
 func (b *bench) measure() (err error) {
 	var open ends
 	defer open.run(&err)

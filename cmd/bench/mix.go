@@ -17,27 +17,27 @@ import (
 	"drawbridge/internal/lists"
 )
 
-// kind is one kind of work and its weight in the mix.
+// kind is a kind of work and its weight in the mix.
 type kind struct {
 	name   string
 	weight int
 	do     func(t *traffic, ctx context.Context) error
 }
 
-// mix is what is offered.
+// mix is the mix of work in the load.
 var mix = []kind{
 	{"task", 35, (*traffic).task},
 	{"read loan", 29, (*traffic).read},
 	{"draw and funding", 15, (*traffic).draw},
 	{"open a loan", 10, (*traffic).open},
 	{"console page", 10, (*traffic).look},
-	{"upload of 256 KiB", 1, (*traffic).upload}, // more would be refused within the day
+	{"upload of 256 KiB", 1, (*traffic).upload}, // more would exceed the daily limit
 }
 
-// most is how many may be under way at the steady pace.
+// most is how many pieces of work may be under way at the steady pace.
 const most = 128
 
-// traffic makes calls as a partner and reads pages as an operator.
+// traffic makes requests as a partner and reads pages as an operator.
 type traffic struct {
 	//nolint:containedctx // of the run, which ends all calls
 	ctx     context.Context
@@ -49,9 +49,9 @@ type traffic struct {
 	next, made      atomic.Int64
 
 	mu sync.Mutex
-	// loans are all, undrawn those that can be drawn on.
+	// loans are all loans, undrawn those without a draw.
 	loans, undrawn []string
-	// took are the times since they were last asked for, by kind.
+	// took are the durations since the last call of times, by kind.
 	took     map[string][]time.Duration
 	failures map[string]int
 }
@@ -76,7 +76,7 @@ func newTraffic(ctx context.Context, p *program) (*traffic, error) {
 	return t, nil
 }
 
-// begin forgets what was counted.
+// begin resets the counts.
 func (t *traffic) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *traffic) begin() {
 	t.made.Store(0)
 }
 
-// pick draws a kind by its weight.
+// pick chooses a kind at random, by weight.
 func pick() kind {
 	total := 0
 	for _, one := range mix {
@@ -99,7 +99,7 @@ func pick() kind {
 	return mix[0]
 }
 
-// do does a piece of work that was due at a time; what goes wrong is counted.
+// do does a piece of work that was due at a time, and counts failures.
 func (t *traffic) do(_ int, due time.Time) error {
 	one := pick()
 	err := one.do(t, t.ctx)
@@ -117,7 +117,7 @@ func (t *traffic) do(_ int, due time.Time) error {
 	return nil
 }
 
-// peak has each caller begin the next piece of work as soon as one has ended, and returns how
+// peak makes each caller begin the next piece of work as soon as one has ended, and returns how
 // many were done.
 func (t *traffic) peak(ctx context.Context, length time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
@@ -129,7 +129,7 @@ func (t *traffic) peak(ctx context.Context, length time.Duration) (int64, error)
 	return t.made.Load(), err
 }
 
-// offer lets work come at random moments, so much a second on average, while do runs.
+// offer begins work at random moments, at an average rate per second, while do runs.
 func (t *traffic) offer(
 	ctx context.Context, rate float64, do func(ctx context.Context) error,
 ) error {
@@ -143,7 +143,7 @@ func (t *traffic) offer(
 	return errors.Join(err, <-pacing, ctx.Err())
 }
 
-// times returns what the work took since the last call, by kind.
+// times returns the durations of the work since the last call of times, by kind.
 func (t *traffic) times() map[string][]time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,14 +152,14 @@ func (t *traffic) times() map[string][]time.Duration {
 	return took
 }
 
-// failed returns what went wrong and how often.
+// failed returns the failures and how often each occurred.
 func (t *traffic) failed() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.failures)
 }
 
-// call calls the API, under a key of its own unless it only reads.
+// call makes an API request, with a new Idempotency-Key unless it only reads.
 func (t *traffic) call(ctx context.Context, r request, into any) error {
 	if r.method != http.MethodGet {
 		r.key = "soak-" + strconv.FormatInt(t.next.Add(1), 10)
@@ -174,7 +174,7 @@ func (t *traffic) send(ctx context.Context, method, path, body string, into any)
 	}, into)
 }
 
-// open leads an application to a loan: four calls.
+// open takes an application to a loan, by four requests.
 func (t *traffic) open(ctx context.Context) error {
 	var made struct {
 		UID string `json:"thrive_application_uid"`
@@ -206,7 +206,7 @@ func (t *traffic) open(ctx context.Context) error {
 	return nil
 }
 
-// take removes the oldest loan that can be drawn on, empty if there is none.
+// take removes the oldest undrawn loan and returns it, empty if there is none.
 func (t *traffic) take() (uid string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,7 +223,7 @@ func (t *traffic) any() string {
 	return t.loans[rand.IntN(len(t.loans))]
 }
 
-// draw draws the first stage of a loan and has it paid out: three calls.
+// draw draws the first stage of a loan and has it paid out, by three requests.
 func (t *traffic) draw(ctx context.Context) error {
 	uid := t.take()
 	if uid == "" {
@@ -252,7 +252,7 @@ func (t *traffic) upload(ctx context.Context) error {
 	}, nil)
 }
 
-// task creates a task, which is told by webhooks and a mail.
+// task creates a task, which causes webhooks and an e-mail.
 func (t *traffic) task(ctx context.Context) error {
 	return t.send(ctx, http.MethodPost, "/sandbox/application/"+t.any()+"/task",
 		`{"title":"Send the contract"}`, nil)
@@ -263,7 +263,7 @@ func (t *traffic) read(ctx context.Context) error {
 	return t.call(ctx, request{method: http.MethodGet, path: "/loan/" + t.any()}, nil)
 }
 
-// pages are those that an operator looks at in turn.
+// pages are the pages that an operator reads in turn.
 var pages = []string{
 	"/console", "/console/deliveries", "/console/deliveries?state=failed", "/console/applications",
 	"/console/emails", "/console/subscriptions",

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// throng is how many calls may be under way: more than the program lets in and
-	// lets wait, so that those which are refused do not hold up the next.
+	// throng is how many requests may be under way: more than the program admits and lets
+	// wait, so that refused requests do not hold up the next ones.
 	throng = 400
-	// overload is how many times as many calls come as the program can answer.
+	// overload is how many times as many requests are made as the program can answer.
 	overload = 2
-	// burst is how long the program takes them for one, in which a call may wait longer.
+	// burst is how long the program treats the load as a burst, during which requests may wait longer.
 	burst = 3 * time.Second
 )
 
-// seldom is how many calls a second the client makes that is no part of the crowd.
+// seldom is how many requests a second the client outside the crowd makes.
 const seldom = 4
 
-// overload asks the real program twice for more than it can do, over HTTP by callers in a
-// process of their own, and looks at the calls that it answers all the same, at those of a
-// client that asks for little, and at the memory.
+// overload twice sends the real program more requests than it can answer, over HTTP from a
+// separate process, and measures those that it still answers, those of a client that sends few,
+// and the memory.
 func (b *bench) overload(ctx context.Context, open *ends) error {
 	n := b.sizes.door / 2
 	crowded := overload * n
@@ -85,7 +85,7 @@ func (b *bench) overload(ctx context.Context, open *ends) error {
 	return nil
 }
 
-// crowd makes the calls of several tasks at once and returns those of each that were
+// crowd makes the requests of several tasks at once and returns those of each that were
 // answered, without those that began in the first moments.
 func (d *doorway) crowd(
 	ctx context.Context, leftOut time.Duration, tasks ...callTask,
@@ -114,12 +114,12 @@ func (d *doorway) crowd(
 	if err := set.delivered(ctx, d.came+len(done)); err != nil {
 		return nil, err
 	}
-	_, err = d.match(done, kept) // each that was answered has its webhook, and no other
+	_, err = d.match(done, kept) // exactly the answered requests have webhooks
 	return answered, err
 }
 
-// answered are the calls that were, from the first to the last; those that began in the
-// first moments are left out, or in the first half where there are hardly more.
+// answered are the times of answered requests; those that began in the first moments are left
+// out, or those of the first half if there would be hardly any others.
 func (f findings) answered(leftOut time.Duration) timing {
 	var t timing
 	first := f.Began[0].Add(min(leftOut, f.Began[len(f.Began)-1].Sub(f.Began[0])/2))

@@ -24,7 +24,7 @@ import (
 	"drawbridge/internal/lists"
 )
 
-// program is the real program in a process of its own, with the demo data.
+// program is the real program in a separate process, with the demo data.
 type program struct {
 	binary, folder, url string
 	// settings are added to its environment.
@@ -35,8 +35,8 @@ type program struct {
 	process  *exec.Cmd
 }
 
-// newProgram gives the real program, which it builds the first time, a new database
-// with the demo data and a folder to run in.
+// newProgram prepares the real program with a new database, the demo data and a folder to run
+// in. It builds the program the first time.
 func newProgram(ctx context.Context, c *cluster, settings ...string) (*program, error) {
 	url, err := c.newDatabase(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func newProgram(ctx context.Context, c *cluster, settings ...string) (*program, 
 	return p, nil
 }
 
-// buildProgram gives the program a database and a folder to run in.
+// buildProgram builds the program if necessary, and gives it a database and a folder to run in.
 func buildProgram(
 	ctx context.Context, c *cluster, url string, settings ...string,
 ) (*program, error) {
@@ -104,7 +104,7 @@ func (p *program) run(ctx context.Context, args ...string) ([]byte, error) {
 
 // serve starts the service and waits for the line that says it is ready.
 func (p *program) serve(ctx context.Context) error {
-	p.process = p.command(context.WithoutCancel(ctx), "serve") // stop ends it
+	p.process = p.command(context.WithoutCancel(ctx), "serve") // stop kills it
 	stdout, err := p.process.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("reading from the program: %w", err)
@@ -133,7 +133,7 @@ func (p *program) stop() error {
 
 const mebi = 1 << 20
 
-// memory is what the process has resident, and the most that it ever had, in MiB.
+// memory is the resident memory of the process, and its peak so far, in MiB.
 func (p *program) memory() (resident, peak float64, err error) {
 	process, err := procfs.NewProc(p.process.Process.Pid)
 	if err != nil {
@@ -152,22 +152,22 @@ func (p *program) signIn(ctx context.Context) (*lists.Visitor, error) {
 	return lists.SignIn(ctx, p.origin, user.Email, user.Password)
 }
 
-// request is a call of the API by the demo partner's client.
+// request is an API request of the demo partner's client.
 type request struct {
 	method, path string
 	// key is the Idempotency-Key, empty for none.
 	key  string
 	body io.Reader
-	// kind is the body's content type.
+	// kind is the content type of the body.
 	kind string
 }
 
-// identifiers are left out of what is said of a failure, so that those of one kind
-// are counted together.
+// identifiers are removed from error texts, so that failures of one kind are counted
+// together.
 var identifiers = regexp.MustCompile(`/[0-9a-f-]*\d[0-9a-f-]*(/|$)`)
 
-// call makes a request, which must succeed, and decodes the data of its answer into
-// what is not nil.
+// call makes a request, which must succeed, and decodes the data of the response into a non-nil
+// into.
 func (p *program) call(ctx context.Context, r request, into any) error {
 	what := r.method + " " + identifiers.ReplaceAllString(r.path, "/ID$1")
 	made, err := http.NewRequestWithContext(ctx, r.method, p.origin+"/api/v2"+r.path, r.body)
@@ -208,18 +208,18 @@ func (p *program) call(ctx context.Context, r request, into any) error {
 		return fmt.Errorf("reading the answer %d of %s: %w", response.StatusCode, what, err)
 	}
 	if failed {
-		// Without its time, so that answers of one kind are counted together.
+		// Without its timestamp, so that responses of one kind are counted together.
 		return fmt.Errorf("%s was answered %d %s",
 			what, response.StatusCode, envelope.Result.Error.Message)
 	}
 	return json.Unmarshal(envelope.Result.Data, into)
 }
 
-// certificates are an upload of so many documents of a size, with its content type.
+// certificates returns an upload of count documents of a size, and its content type.
 func certificates(count, size int) (body []byte, kind string, err error) {
 	var text bytes.Buffer
 	form := multipart.NewWriter(&text)
-	// Most of a document is a stream that no reader minds.
+	// Most of a document is a comment that readers ignore.
 	const head, tail = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n%", "\n%%EOF\n"
 	content := []byte(head + strings.Repeat("x", size-len(head)-len(tail)) + tail)
 	for i := range count {
@@ -231,6 +231,6 @@ func certificates(count, size int) (body []byte, kind string, err error) {
 			return nil, "", err
 		}
 	}
-	err = form.Close() // which ends the text
+	err = form.Close() // writes the closing boundary
 	return text.Bytes(), form.FormDataContentType(), err
 }

@@ -13,8 +13,8 @@ import (
 	"drawbridge/jobs"
 )
 
-// webhookWorkers is how many deliveries the program works at a time, and so how
-// many goroutines the floors use.
+// webhookWorkers is how many deliveries the program works at a time, and so the number of
+// goroutines of the floors.
 var webhookWorkers = jobs.Config(jobs.Deps{}).Queues[delivery.Queue].MaxWorkers
 
 // sampleBody is as long as a typical event.
@@ -23,7 +23,7 @@ var sampleBody = []byte(`{"application_id":"0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d
 
 // floorArgs is a job of the floors, in the queue of the deliveries.
 type floorArgs struct {
-	// Number leads to an endpoint.
+	// Number determines the endpoint.
 	Number int `json:"number"`
 }
 
@@ -33,7 +33,7 @@ func (floorArgs) Kind() string { return "floor" }
 // InsertOpts puts the job in the deliveries' queue.
 func (floorArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: delivery.Queue} }
 
-// floorWorker does a task for each job and announces the last.
+// floorWorker does a task for each job, and signals when the last is done.
 type floorWorker struct {
 	river.WorkerDefaults[floorArgs]
 
@@ -53,10 +53,10 @@ func (w *floorWorker) Work(ctx context.Context, job *river.Job[floorArgs]) error
 	return nil
 }
 
-// nothing is the task of an empty job.
+// nothing is the task of an empty job: it does nothing.
 func nothing(context.Context, int, int) error { return nil }
 
-// barePosts is the task of a bare signed POST, the endpoints taking turns.
+// barePosts is the task of a bare signed POST, to the endpoints in turn.
 func barePosts(targets *receivers, users int) task {
 	client := targets.client(users)
 	return func(ctx context.Context, _, i int) error {
@@ -64,9 +64,9 @@ func barePosts(targets *receivers, users int) task {
 	}
 }
 
-// floorQueue works n jobs that do a task, in a queue with the program's settings,
-// while insert inserts them. It ends when the last job is done and the queue has
-// written that down, as an attempt of the program ends when it is recorded.
+// floorQueue works n jobs that do a task, in a queue with the program's settings, while insert
+// inserts them. It ends when the last job is done and the queue has recorded that, as an
+// attempt of the program ends when it is recorded.
 func (b *bench) floorQueue(
 	ctx context.Context, h *harness, do task, insert func() error,
 ) (took timing, err error) {
@@ -99,7 +99,7 @@ func (h *harness) floorWorker(n int, do task) (*floorWorker, *river.Config) {
 	return worker, config
 }
 
-// worked waits until a worker has done its last job and the queue has written that down.
+// worked waits until a worker has done its last job and the queue has recorded that.
 func (h *harness) worked(ctx context.Context, worker *floorWorker) error {
 	select {
 	case <-ctx.Done():
@@ -117,8 +117,8 @@ func (h *harness) worked(ctx context.Context, worker *floorWorker) error {
 	})
 }
 
-// backlogOfJobs is the floor of a queue whose jobs were there before the worker, and
-// of which nothing is recorded.
+// backlogOfJobs is the floor of a queue whose jobs existed before the worker, without recording
+// anything.
 func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error) {
 	var open ends
 	defer open.run(&err)
@@ -141,7 +141,7 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error
 	return b.floorQueue(ctx, h, do, func() error { return nil })
 }
 
-// insertJob is the task of a transaction with one job of the floors.
+// insertJob is the task that inserts one job of the floors in a transaction.
 func (h *harness) insertJob(ctx context.Context, _, i int) error {
 	return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		_, err := h.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx,

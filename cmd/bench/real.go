@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// uploadFiles of uploadFileSize are the most that one request may bring.
+	// uploadFiles of uploadFileSize are the most that one request may contain.
 	uploadFiles    = 5
 	uploadFileSize = 10 << 20
 )
 
-// upload measures by how much the largest upload makes the memory of the real
-// program peak, beside what the program takes when it is idle.
+// upload measures the peak memory of the real program during the largest upload, compared with
+// its memory when it is idle.
 func (b *bench) upload(ctx context.Context, open *ends) error {
 	b.say("upload: sending %d files of %d MiB", uploadFiles, uploadFileSize>>20)
 	p, err := newProgram(ctx, b.cluster)
@@ -32,7 +32,7 @@ func (b *bench) upload(ctx context.Context, open *ends) error {
 	}
 	open.add(p.stop)
 	path := "/loan/" + p.demo.Loans[0].UID.String()
-	// A first request, so that the idle program is one that has served.
+	// A first request, so that the idle program has already served one.
 	if err := p.call(ctx, request{method: http.MethodGet, path: path}, nil); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (b *bench) upload(ctx context.Context, open *ends) error {
 	}
 	err = p.call(ctx, request{
 		method: http.MethodPost, path: path + "/completion-cert-upload", kind: kind,
-		body: io.MultiReader(bytes.NewReader(body)), // whose length nobody is told
+		body: io.MultiReader(bytes.NewReader(body)), // hides the length, so the request is chunked
 	}, nil)
 	if err != nil {
 		return err
@@ -60,8 +60,8 @@ func (b *bench) upload(ctx context.Context, open *ends) error {
 	return err
 }
 
-// start measures how long the real program takes from its start to the line that
-// says it is ready, on a database with data, beside printing its version.
+// start measures how long the real program takes from its start to the line that says it is
+// ready, on a database with data, compared with printing its version.
 func (b *bench) start(ctx context.Context, _ *ends) error {
 	b.say("start: %d times", b.sizes.starts)
 	p, err := newProgram(ctx, b.cluster)
@@ -91,8 +91,8 @@ func (b *bench) start(ctx context.Context, _ *ends) error {
 	return nil
 }
 
-// listed are pages of the console, each with the table of its rows, its key and which
-// rows it shows.
+// listed are pages of the console, each with its table, the table's key and a condition for the
+// rows that it shows.
 var listed = []struct{ name, path, table, key, where string }{
 	{"deliveries", "/console/deliveries", "deliveries", "delivery_uid", "true"},
 	{
@@ -107,8 +107,8 @@ var listed = []struct{ name, path, table, key, where string }{
 // attemptsEach is how many attempts a seeded delivery has on average.
 const attemptsEach = 1.5
 
-// lists measures the console's lists in the real program, over HTTP by somebody
-// who is signed in, on a database with many deliveries.
+// lists measures the console's lists in the real program, over HTTP with a signed-in session, on
+// a database with many deliveries.
 func (b *bench) lists(ctx context.Context, open *ends) error {
 	b.say("lists: seeding %d deliveries", b.sizes.seeded)
 	p, err := newProgram(ctx, b.cluster)
@@ -145,7 +145,7 @@ func (b *bench) lists(ctx context.Context, open *ends) error {
 		if err != nil {
 			return err
 		}
-		// A page has 50 rows and looks for one more.
+		// A page has 50 rows and reads one more.
 		//nolint:unqueryvet // the floor reads rows whole
 		statement := fmt.Sprintf(`SELECT * FROM %s WHERE %s ORDER BY created_at DESC, %s DESC LIMIT 51`,
 			list.table, list.where, list.key)

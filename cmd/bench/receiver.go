@@ -19,21 +19,21 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// signingSecret signs everything that is sent to the receivers.
+// signingSecret signs all webhooks to the receivers.
 var signingSecret = secret.New("whsec_of-the-measurement")
 
 // signatureHeader carries the signature (specification section 5).
 const signatureHeader = "x-hmac-signature"
 
-// endpoints listen on ports of this machine, one each.
+// endpoints listen on this machine, each on its own port.
 type endpoints struct {
 	urls []string
-	// roots are to be trusted for their certificates, nil without TLS.
+	// roots verify their certificates, nil without TLS.
 	roots   *x509.CertPool
 	servers []*httptest.Server
 }
 
-// listen opens n endpoints, with TLS or without, that a handler answers.
+// listen opens n endpoints, with TLS or without, that a handler serves.
 func listen(n int, secured bool, handler http.Handler) *endpoints {
 	e := new(endpoints)
 	if secured {
@@ -58,12 +58,12 @@ func listen(n int, secured bool, handler http.Handler) *endpoints {
 func (e *endpoints) close() error {
 	var errs []error
 	for _, server := range e.servers {
-		errs = append(errs, server.Config.Close()) // which waits for no handler
+		errs = append(errs, server.Config.Close()) // does not wait for handlers
 	}
 	return errors.Join(errs...)
 }
 
-// client returns a client that keeps as many connections as it has users.
+// client returns a client that keeps one connection for each of its users.
 func (e *endpoints) client(users int) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -80,24 +80,24 @@ type receivers struct {
 	*endpoints
 
 	scene scene
-	// count is how many came with the right signature, refused how many not.
+	// count is how many webhooks had the right signature, refused how many had not.
 	count, refused atomic.Int64
 }
 
-// scene says where deliveries go.
+// scene describes the endpoints and the applications of a measurement.
 type scene struct {
 	secured   bool
 	endpoints int
-	// answer is how long the endpoints take, 0 for at once.
+	// answer is how long the endpoints take to answer, 0 for at once.
 	answer time.Duration
-	// arrived is told what came and when its head had been read; it may be nil.
+	// arrived is called with each webhook's body and when its head had been read; it may be nil.
 	arrived func(at time.Time, body []byte)
-	// borrowers are prepared, each with an application whose events go to one of the
-	// endpoints in turn.
+	// borrowers is how many are prepared, each with an application whose events go to one
+	// of the endpoints in turn.
 	borrowers int
 }
 
-// String names the scene in the table.
+// String is the name of the scene in the table.
 func (s scene) String() string {
 	noun := "endpoints"
 	if s.endpoints == 1 {
@@ -125,7 +125,7 @@ func newReceivers(open *ends, s scene) *receivers {
 func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	at := time.Now()
 	if request.Method == http.MethodHead && request.Header.Get("x-drawbridge-probe") == "true" {
-		return // the workers' look at the endpoint, which is no webhook
+		return // a worker's probe of the endpoint, which is no webhook
 	}
 	body, err := io.ReadAll(request.Body)
 	expected := sender.Sign(signingSecret, body)
@@ -147,12 +147,12 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// came waits until so many webhooks have arrived.
+// came waits until n webhooks have arrived.
 func (r *receivers) came(ctx context.Context, n int) error {
 	return waitUntil(ctx, func() (bool, error) { return r.count.Load() >= int64(n), nil })
 }
 
-// check tells whether exactly the wanted number came.
+// check returns an error unless exactly the wanted number of webhooks came.
 func (r *receivers) check(want int) error {
 	if count, refused := r.count.Load(), r.refused.Load(); count != int64(want) || refused != 0 {
 		return fmt.Errorf("%d requests arrived and %d were refused, want %d and none",

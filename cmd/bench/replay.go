@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// script is a recorded operation that can be played for other applications:
-// the statements, and nothing of the program that made them.
+// script is a recorded operation that can be replayed for other applications: only its SQL
+// statements, without the program that made them.
 type script struct {
 	db    *sql.DB
 	steps []step
@@ -25,21 +25,21 @@ type script struct {
 	subject    string
 	recordedAt time.Time
 	notify     throttle
-	// fresh are the identifiers that the operation made, new on each play.
+	// fresh are the identifiers that the operation created; each replay replaces them.
 	fresh []string
-	// renamed tells of each argument of each step whether any of them is in it.
+	// renamed says for each argument of each step whether it contains one of them.
 	renamed [][]bool
 }
 
 // uuidPattern finds identifiers in arguments.
 var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// cooldown is that of the program's inserting client: the least time between
-// two notifications of a queue.
+// cooldown is the setting of the program's inserting client: the least time between two
+// notifications of a queue.
 const cooldown = 5 * time.Millisecond
 
-// newScript makes a script of what was recorded when the operation ran for the
-// subject. Identifiers among known stay what they are.
+// newScript makes a script of the steps that were recorded when the operation ran for the
+// subject. Identifiers among known are not replaced.
 func newScript(db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID) (*script, error) {
 	if len(steps) == 0 {
 		return nil, errors.New("the operation sent nothing to the database")
@@ -67,7 +67,7 @@ func newScript(db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID) 
 	return s, nil
 }
 
-// text is what an argument spells, empty for one that is no text.
+// text is the text of an argument, empty if it is not text.
 func text(arg any) string {
 	switch value := arg.(type) {
 	case string:
@@ -78,8 +78,8 @@ func text(arg any) string {
 	return ""
 }
 
-// play runs the statements for another application: in one transaction if the
-// operation was one.
+// play runs the statements for another application: in one transaction if the operation used
+// one.
 func (s *script) play(ctx context.Context, target uuid.UUID) error {
 	pairs := []string{s.subject, target.String()}
 	for _, uid := range s.fresh {
@@ -110,15 +110,15 @@ func (s *script) play(ctx context.Context, target uuid.UUID) error {
 	return errors.Join(err, tx.Rollback())
 }
 
-// cast says who plays whom.
+// cast has the replacements for one replay.
 type cast struct {
 	names *strings.Replacer
 	// later is how long ago the recording was made.
 	later time.Duration
 }
 
-// send sends one statement and reads its rows to the end. Without a transaction
-// any connection will do.
+// send sends one statement and reads its rows to the end. Without a transaction it uses any
+// connection.
 func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error {
 	step := s.steps[at]
 	if strings.Contains(step.text, "pg_notify") && !s.notify.due(time.Now()) {
@@ -146,7 +146,7 @@ func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error 
 	return rows.Err()
 }
 
-// play returns what the argument is this time: other names, and times moved on.
+// play returns an argument for this replay, with identifiers replaced and times moved forward.
 func (c cast) play(arg any, renamed bool) any {
 	switch value := arg.(type) {
 	case time.Time:
@@ -163,8 +163,8 @@ func (c cast) play(arg any, renamed bool) any {
 	return arg
 }
 
-// throttle lets something happen only so often, as the inserting client does with
-// its notifications.
+// throttle limits how often something happens, as the inserting client limits its
+// notifications.
 type throttle struct {
 	every time.Duration
 	mu    sync.Mutex
@@ -181,8 +181,8 @@ func (p *throttle) due(now time.Time) bool {
 	return true
 }
 
-// recorder is a connector of lib/pq that writes down what goes over its
-// connections while it is on, exactly as the driver gets it.
+// recorder is a connector of lib/pq that records the statements on its connections while it is
+// on, exactly as the driver gets them.
 type recorder struct {
 	driver.Connector
 
@@ -191,7 +191,7 @@ type recorder struct {
 	steps []step
 }
 
-// action is what a step does.
+// action is the kind of a step.
 type action int
 
 const (
@@ -201,14 +201,14 @@ const (
 	commits
 )
 
-// step is one thing that went to the database.
+// step is one recorded call to the database.
 type step struct {
 	action action
 	text   string
 	args   []any
 }
 
-// record writes down what do sends.
+// record runs do and returns the steps that it made.
 func (r *recorder) record(do func() error) ([]step, error) {
 	r.on.Store(true)
 	err := do()
@@ -224,7 +224,7 @@ func (r *recorder) note(s step) {
 	}
 }
 
-// conn is what a connection of the driver is.
+// conn has the interfaces that a connection of the driver implements.
 type conn interface { //nolint:interfacebloat // it is database/sql that asks for so much
 	driver.Conn
 	driver.ConnBeginTx
@@ -233,7 +233,7 @@ type conn interface { //nolint:interfacebloat // it is database/sql that asks fo
 	driver.QueryerContext
 }
 
-// Connect opens a connection that is written down.
+// Connect opens a connection whose statements are recorded.
 func (r *recorder) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := r.Connector.Connect(ctx)
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *recorder) Connect(ctx context.Context) (driver.Conn, error) {
 	return &recordedConn{conn: full, recorder: r}, nil
 }
 
-// recordedConn passes everything on to a connection of lib/pq.
+// recordedConn records calls and passes them on to a connection of lib/pq.
 type recordedConn struct {
 	conn
 
@@ -276,7 +276,7 @@ func (c *recordedConn) ExecContext(
 	return c.conn.ExecContext(ctx, text, args)
 }
 
-// recordedTx is a transaction whose commit is written down.
+// recordedTx is a transaction whose commit is recorded.
 type recordedTx struct {
 	driver.Tx
 
@@ -289,7 +289,7 @@ func (t *recordedTx) Commit() error {
 	return t.Tx.Commit()
 }
 
-// values copies arguments, whose memory may be used again.
+// values copies arguments, since the driver's caller may reuse their memory.
 func values(args []driver.NamedValue) []any {
 	copied := make([]any, 0, len(args))
 	for _, arg := range args {

@@ -48,8 +48,8 @@ func newNotebook(t *testing.T) *notebook {
 	return n
 }
 
-// operate writes a note about a subject: an identifier that is made for it, in
-// a column and in a body, one that is kept, a time, an array.
+// operate writes a note about a subject, with a new identifier in a column and in a body, a
+// known identifier, a time and an array.
 func (n *notebook) operate(ctx context.Context, subject uuid.UUID) error {
 	return n.over.InTx(ctx, func(tx *postgres.Tx) error {
 		fresh := uuid.New()
@@ -100,7 +100,7 @@ func TestReplay(t *testing.T) {
 	checkNotes(t, n, targets)
 }
 
-// checkNotes tells whether each play wrote what the operation would have.
+// checkNotes checks that each replay wrote what the operation would have written.
 func checkNotes(t *testing.T, n *notebook, targets []uuid.UUID) {
 	t.Helper()
 	var notes []struct {
@@ -134,7 +134,7 @@ func checkNotes(t *testing.T, n *notebook, targets []uuid.UUID) {
 	}
 }
 
-// A play that cannot succeed says so and leaves nothing behind.
+// A replay that fails returns an error and writes nothing.
 func TestReplayFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)

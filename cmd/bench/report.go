@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// table prints columns of cells that line up.
+// table prints aligned columns.
 type table struct{ *tabwriter.Writer }
 
 func newTable(out io.Writer, head ...string) table {
@@ -26,7 +26,7 @@ func newTable(out io.Writer, head ...string) table {
 
 func (t table) line(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
 
-// writeLines writes values to a file, one JSON document a line; none without a path.
+// writeLines writes values to a file, one JSON document per line; nothing if path is empty.
 func writeLines(path string, values ...any) (err error) {
 	if path == "" {
 		return nil
@@ -45,27 +45,27 @@ func writeLines(path string, values ...any) (err error) {
 	return nil
 }
 
-// report is what a run found.
+// report has the results of a run.
 type report struct {
 	Machine machine
 	Rows    []row
 }
 
-// row is one figure beside its floor.
+// row is one figure and its floor.
 type row struct {
 	// Section and Name say what was measured.
 	Section string `json:"section"`
 	Name    string `json:"name"`
-	// Unit is that of Value and Floor: "µs", "ms", "/s" or "MiB".
+	// Unit is the unit of Value and Floor: "µs", "ms", "/s" or "MiB".
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	Floor float64 `json:"floor"`
-	// FloorName says what the floor did.
+	// FloorName says what the floor measures.
 	FloorName string `json:"floor_name"`
-	// Ratio is Value divided by Floor. Of rates a high one is good, of times and
-	// sizes a low one.
+	// Ratio is Value divided by Floor. A high ratio is good for rates; a low one is good
+	// for times and sizes.
 	Ratio float64 `json:"ratio"`
-	// Aim is what the figure should be, empty without one.
+	// Aim is what the figure should be, empty if there is no aim.
 	Aim string `json:"aim"`
 }
 
@@ -77,14 +77,14 @@ func (r *report) add(line row) {
 	r.Rows = append(r.Rows, line)
 }
 
-// share is a quantile of times that is shown, and its aim.
+// share is a quantile of times to show, and its aim.
 type share struct {
 	name string
 	q    float64
 	aim  string
 }
 
-// addTimes appends a row like the given one for each share of two timings.
+// addTimes appends a row like the given one for each quantile of two timings.
 func (r *report) addTimes(line row, ours, floor timing, shares ...share) {
 	name := line.Name
 	for _, one := range shares {
@@ -95,8 +95,8 @@ func (r *report) addTimes(line row, ours, floor timing, shares ...share) {
 	}
 }
 
-// print writes the machine and the table. A name is printed once when several
-// floors stand beside one figure.
+// print writes the machine and the table. If one figure has several floors, its name is
+// printed once.
 func (r *report) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n\n", r.Machine)
 	t := newTable(out, "figure", "value", "floor", "ratio", "floor is", "aim")
@@ -130,7 +130,7 @@ func quantity(value float64, unit string) string {
 	return strings.TrimSpace(digits(value) + " " + unit)
 }
 
-// digits keeps as many decimals as a measurement deserves: about three figures.
+// digits formats a value with as many decimals as are significant: about three figures.
 func digits(value float64) string {
 	decimals := 2
 	switch size := math.Abs(value); {
@@ -144,8 +144,8 @@ func digits(value float64) string {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// quantile is the value that the share q of the values, from 0 to 1, does not
-// exceed; zero without any.
+// quantile is the value that a share q of the values, from 0 to 1, does not exceed; zero if
+// there are none.
 func quantile[T cmp.Ordered](values []T, q float64) T {
 	if len(values) == 0 {
 		return *new(T)
@@ -158,18 +158,18 @@ func quantile[T cmp.Ordered](values []T, q float64) T {
 type timing struct {
 	each  []time.Duration
 	total time.Duration
-	// processor is what they used of the processors, 0 where it was not measured.
+	// processor is the processor time that they used, 0 if it was not measured.
 	processor time.Duration
-	// busy is how long processors had something to do meanwhile, whatever it was.
+	// busy is how long processors were busy meanwhile, with any work.
 	busy time.Duration
 }
 
-// rate is how many came per second.
+// rate is how many things were done per second.
 func (t timing) rate() float64 { return float64(len(t.each)) / t.total.Seconds() }
 
 func (t timing) quantile(q float64) time.Duration { return quantile(t.each, q) }
 
-// join adds what a later round found.
+// join adds the timing of a later round.
 func (t timing) join(other timing) timing {
 	return timing{
 		each: append(t.each, other.each...), total: t.total + other.total,
@@ -183,22 +183,22 @@ type point struct {
 	Value float64 `json:"value"`
 }
 
-// bound is how much a series may change over the last two thirds of a run: by a
-// share of its median or by so much, whichever is more.
+// bound is how much a series may change over the last two thirds of a run: by a share of its
+// median or by an absolute amount, whichever is more.
 type bound struct {
 	Share float64 `json:"share"`
 	Slack float64 `json:"slack"`
-	// Both judges a fall like a rise; otherwise only a rise is bad.
+	// Both says that a fall is as bad as a rise; otherwise only a rise is bad.
 	Both bool `json:"both"`
-	// None is for what grows with what is kept, and is shown only.
+	// None says that the series has no limit, since it grows with the data kept, and is only shown.
 	None bool `json:"none,omitempty"`
 }
 
-// verdict is what became of a series.
+// verdict is the judgement of a series.
 type verdict struct {
 	Flat bool `json:"flat"`
-	// Median is that of the last two thirds, Change what the slope makes of it
-	// over their length, Limit the most that it may be.
+	// Median is the median of the last two thirds, Change the slope times their length,
+	// Limit the largest allowed change.
 	Median float64 `json:"median"`
 	Change float64 `json:"change"`
 	Limit  float64 `json:"limit"`
@@ -215,7 +215,7 @@ func (v verdict) word() string {
 	return "not flat"
 }
 
-// series is one measure over a run.
+// series is one measured quantity over a run.
 type series struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`
@@ -228,7 +228,7 @@ type series struct {
 // leastPoints is how many samples a verdict needs.
 const leastPoints = 6
 
-// judge looks at the last two thirds: what comes before is warming up.
+// judge evaluates the last two thirds; the first third is warm-up.
 func (s *series) judge() {
 	s.Verdict = verdict{Flat: true}
 	if len(s.Points) == 0 {
@@ -247,10 +247,10 @@ func (s *series) judge() {
 	s.Verdict = v
 }
 
-// slope is the median of the slopes between all pairs of points (Theil and Sen), per
-// second, which a few outliers, a checkpoint or a slow second, do not move.
+// slope is the median of the slopes between all pairs of points (Theil and Sen), per second.
+// A few outliers, such as a checkpoint or a slow second, do not change it.
 func slope(points []point) float64 {
-	const most = 300 // pairs grow with the square
+	const most = 300 // the number of pairs grows with the square
 	step := max(1, (len(points)+most-1)/most)
 	var slopes []float64
 	for i := 0; i < len(points); i += step {
@@ -263,7 +263,7 @@ func slope(points []point) float64 {
 	return quantile(slopes, 0.5)
 }
 
-// cells are the series in the table.
+// cells are the cells of the series' row in the table.
 func (s *series) cells() []string {
 	change, limit := quantity(s.Verdict.Change, s.Unit), "none"
 	if s.Verdict.Change >= 0 {

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// sampler takes samples of everything and keeps them.
+// sampler takes samples of all series and keeps them.
 type sampler struct {
 	machine machine
 	program *program
@@ -23,7 +23,7 @@ type sampler struct {
 	traffic *traffic
 	outside *outside
 	series  []*series
-	// before are the counters at the last sample, used the processors' times.
+	// before are the counters at the last sample, used the processor times.
 	before  counters
 	used    procfs.CPUStat
 	started time.Time
@@ -35,8 +35,8 @@ type counters struct {
 	calls, arrived, mailed int64
 }
 
-// measures are the series that do not depend on the mix, in the order of the
-// table, with their bounds.
+// measures are the series that do not depend on the mix, in the order of the table, with
+// their bounds.
 var measures = []struct {
 	name, unit, why string
 	bound           bound
@@ -82,7 +82,7 @@ var measures = []struct {
 	},
 }
 
-// latencyBounds are those of the 50th and the 99th percentile.
+// latencyBounds are the bounds of the 50th and the 99th percentile.
 var latencyBounds = map[string]bound{
 	"p50": {Share: .25, Slack: 5}, "p99": {Share: .50, Slack: 50},
 }
@@ -119,7 +119,7 @@ func (s *sampler) run(ctx context.Context, every time.Duration, say func(string,
 	}
 }
 
-// add adds a point to the series of a name.
+// add adds a point to the series with a name.
 func (s *sampler) add(name string, value float64) {
 	for _, one := range s.series {
 		if one.Name == name {
@@ -158,7 +158,7 @@ func (s *sampler) sample(ctx context.Context) error {
 	return errors.Join(err, loadErr, usedErr, s.scrape(ctx), s.ask(ctx))
 }
 
-// scrape reads what the program says of itself.
+// scrape reads the program's metrics.
 func (s *sampler) scrape(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.program.origin+"/metrics",
 		http.NoBody)

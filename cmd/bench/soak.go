@@ -17,8 +17,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// soakCmd loads the real program for a long time and judges whether it stays as it
-// began: memory, goroutines, connections, queue, bloat and latency.
+// soakCmd loads the real program for a long time and judges whether memory, goroutines,
+// connections, queue, bloat and latency stay level.
 type soakCmd struct {
 	Minutes float64       `help:"How long the load lasts." default:"30"`
 	Share   float64       `help:"Which share of what is carried to the end is offered." default:"0.5"`
@@ -28,7 +28,7 @@ type soakCmd struct {
 	Dir     string        `help:"Keep the data in this folder." default:"${tmp}"`
 }
 
-// Validate refuses what cannot be measured.
+// Validate refuses options that cannot be measured.
 func (c *soakCmd) Validate() error {
 	if c.Minutes <= 0 || c.Share <= 0 || c.Share > 1 || c.Every <= 0 || c.Peak <= 0 {
 		return errors.New("times must be positive, and -share at most 1")
@@ -36,9 +36,8 @@ func (c *soakCmd) Validate() error {
 	return nil
 }
 
-// Run measures how much of the mixed load the machine can carry, and then offers a
-// share of that at a steady pace. It fails unless every series is flat and every call
-// succeeded.
+// Run measures how much of the mixed load the machine can carry, and then applies a share of
+// that at a steady pace. It fails unless every series is flat and every request succeeded.
 func (c *soakCmd) Run(w *world) error {
 	result, err := c.soak(w)
 	if err != nil {
@@ -61,7 +60,7 @@ func (c *soakCmd) Run(w *world) error {
 	return nil
 }
 
-// result is a run and what it found.
+// result has the settings and the results of a run.
 type result struct {
 	Minutes  float64        `json:"minutes"`
 	Machine  machine        `json:"machine"`
@@ -72,7 +71,7 @@ type result struct {
 	series   []*series
 }
 
-// flat tells whether every series is, and no call failed.
+// flat reports whether every series is flat and no request failed.
 func (r *result) flat() bool {
 	for _, one := range r.series {
 		if !one.Verdict.Flat {
@@ -96,7 +95,7 @@ func (r *result) print(out io.Writer) error {
 	return t.Flush()
 }
 
-// soak runs the whole of it.
+// soak does the whole run.
 func (c *soakCmd) soak(w *world) (r *result, err error) {
 	var open ends
 	defer open.run(&err)
@@ -126,8 +125,8 @@ func (c *soakCmd) soak(w *world) (r *result, err error) {
 	return r, nil
 }
 
-// startSampled runs the program on a new server beside what it talks to, and prepares its
-// partner: a rate that nothing reaches, and a subscription for each endpoint.
+// startSampled starts the program on a new server, its endpoints and its mail server, and prepares
+// its partner with a rate limit that is never reached and a subscription for each endpoint.
 func startSampled(w *world, open *ends, dir string) (*sampler, error) {
 	s := &sampler{outside: new(outside)}
 	if err := s.outside.listen(w.ctx, open); err != nil {
@@ -176,12 +175,12 @@ func startSampled(w *world, open *ends, dir string) (*sampler, error) {
 	return s, nil
 }
 
-// drainTime is how long what the peak left may take to be delivered.
+// drainTime is how long the deliveries left by the peak may take.
 const drainTime = 10 * time.Minute
 
-// carried is how many calls a second the program carries to the end: it takes as many as it can
-// for a while, and the time counts until their webhooks and mails are sent, too. What comes
-// faster than that piles up. Afterwards nothing is open.
+// carried measures the sustainable rate of calls per second: the program takes as many as it can
+// for a while, and the time counts until their webhooks and e-mails have been sent, too. Work that
+// comes faster piles up. Afterwards nothing is open.
 func (s *sampler) carried(w *world, length time.Duration) (rate float64, err error) {
 	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
 		return 0, err
@@ -219,10 +218,10 @@ func drain(ctx context.Context, db *postgres.DB, states ...string) error {
 	return nil
 }
 
-// outside is what the program talks to: endpoints and a mail server.
+// outside has the servers that the program connects to: endpoints and a mail server.
 type outside struct {
 	url, smtp string
-	// arrived counts webhooks, mails the messages that were accepted.
+	// arrived counts webhooks, mails counts accepted messages.
 	arrived, mails atomic.Int64
 }
 
@@ -238,16 +237,16 @@ func (o *outside) listen(ctx context.Context, open *ends) error {
 		return mailbox{o}, nil
 	}))
 	server.Domain = "mail.example"
-	go func() { _ = server.Serve(listener) }() // it ends by close
+	go func() { _ = server.Serve(listener) }() // close ends it
 	open.add(server.Close)
 	o.url, o.smtp = hooks.urls[0], "smtp://"+listener.Addr().String()
 	return nil
 }
 
-// ServeHTTP is a good endpoint, a slow one, one that refuses about every tenth request,
+// ServeHTTP serves a good endpoint, a slow one, one that refuses about every tenth request,
 // and one that refuses all.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // whose end nobody waits for
+	_, _ = io.Copy(io.Discard, r.Body) // nothing depends on its end
 	count, status := o.arrived.Add(1), http.StatusNoContent
 	switch _, name, _ := strings.Cut(r.URL.Path, "/hook"); {
 	case name == "/slow":
@@ -269,10 +268,10 @@ func (mailbox) Mail(string, *smtp.MailOptions) error { return nil }
 // Rcpt accepts every recipient.
 func (mailbox) Rcpt(string, *smtp.RcptOptions) error { return nil }
 
-// Reset has nothing to forget.
+// Reset does nothing, since there is no state.
 func (mailbox) Reset() {}
 
-// Logout has nothing to close.
+// Logout does nothing, since there is nothing to close.
 func (mailbox) Logout() error { return nil }
 
 // Data counts a message.

@@ -49,7 +49,7 @@ func TestJoinedRounds(t *testing.T) {
 	}
 }
 
-// over makes a series of 10 minutes, a sample every five seconds.
+// over makes a series of 10 minutes, with a sample every five seconds.
 func over(b bound, value func(at float64) float64) *series {
 	s := &series{Name: "any", Bound: b}
 	for at := 5.0; at <= 600; at += 5 {
@@ -116,8 +116,7 @@ func TestTooFewSamplesAreNotJudged(t *testing.T) {
 	}
 }
 
-// TestSlopeOfALine: a line's slope is found whatever its direction, and adding a
-// constant or scaling moves it as it should.
+// TestSlopeOfALine: the slope of a line is found, whatever its direction and offset.
 func TestSlopeOfALine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
