@@ -19,9 +19,9 @@ import (
 	"drawbridge/internal/seed"
 )
 
-// way is how a command runs as a document names it: with what stands for its
-// capital words, and what it has to be given beyond. Those with an empty
-// document are there for the ones after them.
+// way is how to run a command of a document: the values for its capitalised words, and
+// any further arguments. Ways with an empty document only prepare for the ones after
+// them.
 type way struct {
 	line  string
 	words map[string]string
@@ -99,7 +99,7 @@ func documentedWays(d documentedData) []way {
 	})
 }
 
-// documentedOfSubscriptions are the ways about subscriptions and their events.
+// documentedOfSubscriptions are the ways for subscriptions and their events.
 func documentedOfSubscriptions(d documentedData) []way {
 	it := map[string]string{"UID": d.Subscription, "N": "5"}
 	return []way{
@@ -120,8 +120,8 @@ func documentedOfSubscriptions(d documentedData) []way {
 	}
 }
 
-// documentedServers are the documented ways to start the service; what is asked
-// of a running one is asked of the first.
+// documentedServers are the documented ways to start the service; commands for a running
+// service use the first.
 var (
 	documentedServers = []string{
 		"serve", "serve --roles api", "serve --roles console", "serve --roles worker",
@@ -132,7 +132,7 @@ var (
 		"--forward http://127.0.0.1:3000/hook"
 )
 
-// documentedData is what stands for the capital words.
+// documentedData has the values for the capitalised words.
 type documentedData struct {
 	Subscription string `db:"subscription"`
 	Application  string `db:"application"`
@@ -171,9 +171,8 @@ func documentedLines(t *testing.T) map[string]string {
 	return lines
 }
 
-// TestDocumentedCommandsRun executes every command that a document or a page of
-// the console names, on one database, and fails for one that it knows no way to
-// run.
+// TestDocumentedCommandsRun runs every command that a document or a page of the console
+// names, on one database, and fails if there is no way to run one.
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "204 No Content")
@@ -221,7 +220,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	for line, page := range lines {
 		help := bare.Run("", append(strings.Fields(strings.TrimSuffix(line, "--help")), "--help")...)
 		if strings.HasSuffix(line, "--help") || strings.Contains(help.Stdout, " <command>") {
-			continue // what it prints is checked, and a group of commands does nothing by itself
+			continue // its output is checked elsewhere, and a group of commands does nothing by itself
 		}
 		t.Errorf("%s names `drawbridge %s`, which this test knows no way to run", page, line)
 	}
@@ -247,7 +246,7 @@ func listenUntilInterrupted(t *testing.T, w *e2etest.Harness, s *e2etest.Server)
 	said := bufio.NewScanner(notes)
 	for said.Scan() {
 		if strings.HasPrefix(said.Text(), "following ") {
-			_ = command.Process.Signal(os.Interrupt) // what follows tells whether it came
+			_ = command.Process.Signal(os.Interrupt) // what follows shows whether it arrived
 		}
 	}
 	if err := command.Wait(); err != nil {
@@ -255,7 +254,7 @@ func listenUntilInterrupted(t *testing.T, w *e2etest.Harness, s *e2etest.Server)
 	}
 }
 
-// documented fills the database and returns what the commands are about.
+// documented fills the database and returns the subjects of the commands.
 func documented(
 	t *testing.T, w *e2etest.Harness, db *postgres.DB, e *e2etest.Endpoint,
 ) documentedData {
@@ -299,7 +298,7 @@ func newYork(t *testing.T) *time.Location {
 	return zone
 }
 
-// words splits a command line; what stands in quotes is one word.
+// words splits a command line; quoted text is one word.
 func words(line string) []string {
 	var found []string
 	for i, part := range strings.Split(line, `"`) {
@@ -321,11 +320,11 @@ func one(t *testing.T, db sqlx.QueryerContext, query string) string {
 	return text
 }
 
-// made are documented calls of make.
+// made matches documented calls of make.
 var made = regexp.MustCompile("(?m)(?:`|^)make ([a-z][^`\n]*)")
 
-// TestDocumentedTargetsExist has make itself read every documented call, without
-// running it, and knows each variable that it is given.
+// TestDocumentedTargetsExist lets make itself read every documented call, without running
+// it, and checks that the variables in the calls exist.
 func TestDocumentedTargetsExist(t *testing.T) {
 	t.Parallel()
 	makefile, seen := readDocument(t, "Makefile"), 0
@@ -349,8 +348,8 @@ func TestDocumentedTargetsExist(t *testing.T) {
 	}
 }
 
-// TestDocumentedToolsWork runs what the documents say to run beside make and the
-// program itself.
+// TestDocumentedToolsWork runs the documented tools other than make and the program
+// itself.
 func TestDocumentedToolsWork(t *testing.T) {
 	t.Parallel()
 	key, err := bash(t, "openssl rand -base64 32")

@@ -22,11 +22,11 @@ var documents = []string{
 
 var (
 	fenced = regexp.MustCompile("(?s)```sh\n(.*?)```")
-	// commanded are command lines of the program, in a line of code or of a block,
-	// or at the end of a sentence of the console.
+	// commanded matches command lines of the program, in inline code, in a code block, or
+	// at the end of a sentence of the console.
 	commanded = regexp.MustCompile(
 		"(?m)(?:`|^|\" |with: )(?:[A-Z_]+=\\S+ )*drawbridge ([a-z][^`\n]*?)(?:\",)?(?:`|$)")
-	// shortened are command lines without the program's name.
+	// shortened matches command lines without the program's name.
 	shortened = regexp.MustCompile("`((?:[a-z]+ )+--[a-z][^`\n]*)`")
 	worded    = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	flagged   = regexp.MustCompile(`--[a-z][a-z-]*`)
@@ -41,9 +41,9 @@ func readDocument(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestDocumentedCommandsExist asks the program for the help of every command
-// that a document names, and looks for its flags there. A command without the
-// program's name would be checked by nobody.
+// TestDocumentedCommandsExist reads the help of every command that a document names,
+// and looks for its flags there. It refuses commands without the program's name, since
+// no test would find them.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	w := e2etest.NewWithoutDatabase(t, nil)
@@ -88,7 +88,7 @@ func TestReadmeNamesEveryCommand(t *testing.T) {
 
 func checkCommand(t *testing.T, w *e2etest.Harness, name, line string) {
 	t.Helper()
-	line, _, _ = strings.Cut(line, "|") // of alternatives, the first
+	line, _, _ = strings.Cut(line, "|") // the first of several alternatives
 	words := strings.Fields(line)
 	other := func(word string) bool { return !worded.MatchString(word) }
 	if end := slices.IndexFunc(words, other); end >= 0 {
@@ -106,7 +106,7 @@ func checkCommand(t *testing.T, w *e2etest.Harness, name, line string) {
 	}
 }
 
-// unrun are commands of blocks that no test can run as they stand, and why.
+// unrun are commands of blocks that no test can run unchanged, and why.
 var unrun = map[string]string{
 	"drawbridge_owner": "roles belong to the whole server; TestServiceOwnsNothing has its own names",
 	"migrate up":       "the same",
@@ -127,7 +127,7 @@ func TestOperationsManualRuns(t *testing.T) {
 	w := e2etest.New(t)
 	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
 	w.DemoData()
-	w.Serve("--roles", "api").Stop() // a process has to have seen the database
+	w.Serve("--roles", "api").Stop() // a process must have started on the database once
 	restored := *w
 	restored.Env = map[string]string{
 		"DATABASE_URL": pgtest.URL(t), "DRAWBRIDGE_LISTEN": "127.0.0.1:0",
@@ -172,7 +172,7 @@ func whyUnrun(line string) string {
 	return ""
 }
 
-// programsFolder holds the program under its own name.
+// programsFolder is a folder with the program under its own name.
 func programsFolder(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -94,7 +94,7 @@ func declaredTests(t *testing.T) []string {
 	return names
 }
 
-// anchors are what the headings of a page can be linked to by.
+// anchors are the anchors of a page's headings.
 func anchors(text string) []string {
 	var found []string
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
@@ -104,7 +104,7 @@ func anchors(text string) []string {
 	return found
 }
 
-// TestArchitectureShowsEveryPackage keeps the map of packages whole.
+// TestArchitectureShowsEveryPackage keeps the list of packages complete.
 func TestArchitectureShowsEveryPackage(t *testing.T) {
 	t.Parallel()
 	text := readDocument(t, "docs/ARCHITECTURE.md")

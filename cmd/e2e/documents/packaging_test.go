@@ -37,7 +37,7 @@ func dockerfile(t *testing.T) []instruction {
 	return found
 }
 
-// isIgnored tells whether .dockerignore keeps a file out of the build.
+// isIgnored reports whether .dockerignore keeps a file out of the build.
 func isIgnored(t *testing.T, path string) bool {
 	t.Helper()
 	for pattern := range strings.FieldsSeq(readDocument(t, ".dockerignore")) {
@@ -54,8 +54,8 @@ func isIgnored(t *testing.T, path string) bool {
 	return false
 }
 
-// TestDockerfileHasWhatItCopies stands in for an engine: every file that the
-// image is made from exists and gets there.
+// TestDockerfileHasWhatItCopies replaces a build by a container engine: every file that
+// the image is made from exists and is copied.
 func TestDockerfileHasWhatItCopies(t *testing.T) {
 	t.Parallel()
 	stages := []string{}
@@ -95,7 +95,7 @@ func TestDockerfileHasWhatItCopies(t *testing.T) {
 	}
 }
 
-// builtFrom lists our files that go into the program, embedded ones included.
+// builtFrom lists our files that are built into the program, including embedded ones.
 func builtFrom(t *testing.T) []string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -133,8 +133,8 @@ func builtFrom(t *testing.T) []string {
 	return paths
 }
 
-// TestImageIsWhatMakeBuilds compares the commands, so that an image holds the
-// very program that the tests ran.
+// TestImageIsWhatMakeBuilds compares the build commands, so that an image contains the
+// same program that the tests ran.
 func TestImageIsWhatMakeBuilds(t *testing.T) {
 	t.Parallel()
 	plain := strings.NewReplacer(`"`, "", "'", "", "$(VERSION)", "V", "${VERSION}", "V")
@@ -178,7 +178,7 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 	}
 }
 
-// firstMatch is what the pattern's group finds in a file.
+// firstMatch is the first match of the pattern's group in a file.
 func firstMatch(t *testing.T, name, pattern string) string {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(readDocument(t, name))
@@ -188,15 +188,14 @@ func firstMatch(t *testing.T, name, pattern string) string {
 	return found[1]
 }
 
-// wantVariable checks that a file sets a variable that there is, to a value that
-// is accepted.
+// wantVariable checks that a file sets an existing variable, to a value that is accepted.
 func wantVariable(t *testing.T, file, name, value string) {
 	t.Helper()
 	none := func(string) string { return "" }
 	alone := func(asked string) string { return map[string]string{name: value}[asked] }
 	for _, setting := range config.Effective(none, alone) {
 		if setting.Name == name {
-			// What production wants beside this one is not the file's to say.
+			// Other settings that production requires need not be in the file.
 			fault := setting.Error != "" && setting.Value != ""
 			if fault && !strings.Contains(setting.Error, "production") {
 				t.Errorf("%s sets %s=%s: %s", file, name, value, setting.Error)
@@ -207,8 +206,8 @@ func wantVariable(t *testing.T, file, name, value string) {
 	t.Errorf("%s sets %s, which is no setting", file, name)
 }
 
-// TestComposeFileFits reads the file as an engine would, and its settings as the
-// program will.
+// TestComposeFileFits reads the file as a container engine would, and its settings as the
+// program does.
 func TestComposeFileFits(t *testing.T) {
 	t.Parallel()
 	var file struct {

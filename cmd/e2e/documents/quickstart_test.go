@@ -9,8 +9,8 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// TestQuickStartWorksAsPrinted runs the very commands of the quick start page against the
-// running service, as somebody who has credentials and curl, and nothing else.
+// TestQuickStartWorksAsPrinted runs the quick start page's commands unchanged against the
+// running service, with nothing but credentials and curl.
 func TestQuickStartWorksAsPrinted(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

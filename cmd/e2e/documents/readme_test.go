@@ -17,23 +17,23 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// uidText is an identifier, and changing what differs from one run to the next.
+// uidText matches an identifier, and changing matches text that differs from run to run.
 var (
 	uidText  = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	changing = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|[\d.]+(?:µs|ms|s)\b|127\.0\.0\.1:\d+|` +
 		`"merchantDisbursementId":\d+|disbursement/\d+`)
 )
 
-// masked is a text without what differs from one run to the next, nor ends of lines.
+// masked is a text without line ends and without parts that differ from run to run.
 func masked(text string) string {
 	text = changing.ReplaceAllString(uidText.ReplaceAllString(text, "UID"), "VALUE")
 	return regexp.MustCompile(` *\n`).ReplaceAllString(strings.TrimSpace(text)+"\n", "\n")
 }
 
-// step is a command of a transcript and what it printed.
+// step is a command of a transcript and its output.
 type step struct{ command, printed string }
 
-// transcript are the steps of the one in a document.
+// transcript returns the steps of the transcript in a document.
 func transcript(t *testing.T, name string) []step {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```console\n(.*?)```").FindStringSubmatch(readDocument(t, name))
@@ -51,8 +51,8 @@ func transcript(t *testing.T, name string) []step {
 	return steps
 }
 
-// TestReadmeTranscriptHappens types the commands of the README's transcript, in their order, at a
-// server with new demo data, and compares what they print with what it shows.
+// TestReadmeTranscriptHappens runs the commands of the README's transcript, in order, against a
+// server with new demo data, and compares their output with the transcript.
 func TestReadmeTranscriptHappens(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -82,7 +82,7 @@ func TestReadmeTranscriptHappens(t *testing.T) {
 		}
 		do := func() string {
 			command := exec.CommandContext(t.Context(), "bash", "-c", prelude+line)
-			if strings.HasPrefix(line, "drawbridge ") { // which writes for a terminal
+			if strings.HasPrefix(line, "drawbridge ") { // writes for a terminal
 				command = exec.CommandContext(t.Context(), "script", "--quiet", "--return", "--command", line,
 					"/dev/null")
 			}
@@ -114,7 +114,7 @@ func TestReadmeTranscriptHappens(t *testing.T) {
 	}
 }
 
-// filterJSON does what the transcript has jq do, which needs not be there.
+// filterJSON applies the transcript's jq filters, since jq may not be installed.
 func filterJSON(t *testing.T, filter string, text []byte) string {
 	t.Helper()
 	var answer struct {

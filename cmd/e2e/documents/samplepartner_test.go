@@ -8,8 +8,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestSamplePartnerPaysALoanOut has the program that an integrator might write walk a loan
-// against the running service.
+// TestSamplePartnerPaysALoanOut lets the program that an integrator might write take a loan
+// through all stages at the running service.
 func TestSamplePartnerPaysALoanOut(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

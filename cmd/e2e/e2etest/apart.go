@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Apart runs a command in a mount namespace of its own, after a shell script that
-// changes what is mounted there: nothing outside of it notices. Anyone who is not
-// root becomes so in a user namespace.
+// Apart runs a command in a separate mount namespace, after a shell script that changes
+// the mounts there. Nothing outside is affected. A user other than root becomes root in
+// a user namespace.
 func Apart(command *exec.Cmd, script string) *exec.Cmd {
 	command.Args = append([]string{"sh", "-ec", script + "\nexec \"$0\" \"$@\"", command.Path},
 		command.Args[1:]...)
@@ -25,8 +25,8 @@ func Apart(command *exec.Cmd, script string) *exec.Cmd {
 	return command
 }
 
-// Ordinary has a command that runs Apart run as another user than root: as that one if this
-// is root, else as this user by another number, in a user namespace within the first.
+// Ordinary makes a command prepared by Apart run as a user other than root: as user if this
+// process is root, else as this user under another number, in a nested user namespace.
 func Ordinary(command *exec.Cmd, user *syscall.Stat_t) *exec.Cmd {
 	by := []string{"unshare", "--user", "--map-user=1000", "--map-group=1000"}
 	if os.Geteuid() == 0 {

@@ -1,4 +1,4 @@
-// Package e2etest runs the real program for tests: builds it, gives each test a
-// database and a folder of its own, starts commands and services there as
-// processes, and stands in for partners and for their endpoints.
+// Package e2etest runs the real program for tests: it builds the program, gives each
+// test its own database and folder, starts commands and services there as processes,
+// and plays the partners and their endpoints.
 package e2etest

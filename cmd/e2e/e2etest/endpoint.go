@@ -26,15 +26,15 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// RawRequest is one request as it came over the socket.
+// RawRequest is one request as it was read from the socket.
 type RawRequest struct {
 	Line   string
 	Header []string
 	Body   []byte
 }
 
-// Value returns the header's value and whether its name came as it is written
-// here.
+// Value returns the header's value and whether the name was sent in exactly this
+// spelling.
 func (w RawRequest) Value(name string) (string, bool) {
 	for _, line := range w.Header {
 		if value, found := strings.CutPrefix(line, name+": "); found {
@@ -50,14 +50,14 @@ type Endpoint struct {
 	URL      string
 	CAFile   string
 	Requests chan RawRequest
-	// status is the line of every answer from now on.
+	// status is the status line of all further responses.
 	status atomic.Value
 }
 
-// Answers changes what the endpoint answers from now on.
+// Answers changes the status of all further responses.
 func (e *Endpoint) Answers(status string) { e.status.Store(status) }
 
-// NewEndpoint is one that answers with a status.
+// NewEndpoint starts an endpoint that answers with a status.
 func NewEndpoint(t *testing.T, status string) *Endpoint {
 	t.Helper()
 	certificate, caFile := SelfSigned(t)
@@ -85,7 +85,7 @@ func NewEndpoint(t *testing.T, status string) *Endpoint {
 	return e
 }
 
-// answer reads requests off one connection until it closes.
+// answer reads requests from a connection until it closes.
 func (e *Endpoint) answer(conn net.Conn) {
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
@@ -136,12 +136,12 @@ func (e *Endpoint) Next(t *testing.T) RawRequest {
 	return request
 }
 
-// theContract is what partners were promised.
+// theContract is the published contract with partners.
 var theContract = sync.OnceValues(func() (*contracttest.Contract, error) {
 	return contracttest.Load("http://127.0.0.1:8080/api")
 })
 
-// CheckPayload holds the body of a webhook against the schema of its kind.
+// CheckPayload compares the body of a webhook with the schema of its kind.
 func CheckPayload(t *testing.T, request RawRequest) {
 	t.Helper()
 	promised, err := theContract()
@@ -154,7 +154,7 @@ func CheckPayload(t *testing.T, request RawRequest) {
 	}
 }
 
-// SelfSigned makes a certificate for 127.0.0.1 and names, and a file with it.
+// SelfSigned makes a certificate for 127.0.0.1 and names, and writes it to a file.
 func SelfSigned(t *testing.T, names ...string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

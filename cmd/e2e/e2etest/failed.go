@@ -2,7 +2,7 @@ package e2etest
 
 import "github.com/google/uuid"
 
-// FailedDeliveries writes so many to the subscription that have used up their attempts.
+// FailedDeliveries writes count deliveries of the subscription that have used up their attempts.
 func (w *Harness) FailedDeliveries(data Demo, subscription uuid.UUID, count int) {
 	w.T.Helper()
 	db := w.Open(w.T)

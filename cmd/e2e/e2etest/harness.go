@@ -21,9 +21,9 @@ import (
 // Binary is the program under test.
 var Binary string
 
-// Main sees to the program, runs a package's tests and returns its exit status. So many
-// tests run at the same time unless -parallel says it: those that wait for processes more
-// than they compute are worth running together, browsers are not.
+// Main builds the program, runs a package's tests and returns its exit status. Up to atOnce
+// tests run at the same time, unless -parallel is given: tests that mostly wait for processes
+// are worth running together, browsers are not.
 func Main(m *testing.M, atOnce int) int {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
@@ -41,10 +41,10 @@ func Main(m *testing.M, atOnce int) int {
 	return m.Run()
 }
 
-// Programs names a folder with programs that were built for several packages; make test sets it.
+// Programs names a folder with programs built for several packages; make test sets this variable.
 const Programs = "DRAWBRIDGE_TEST_PROGRAMS"
 
-// Build returns the path of a program below cmd, which it builds in folder unless that was done.
+// Build returns the path of a program below cmd, which it builds in folder unless it exists.
 func Build(folder, name string) (string, error) {
 	if built := os.Getenv(Programs); built != "" {
 		return filepath.Join(built, name), nil
@@ -57,12 +57,12 @@ func Build(folder, name string) (string, error) {
 	return path, nil
 }
 
-// Harness is a database and a folder of a test's own, in which commands run.
+// Harness is a test's own database and folder, in which commands run.
 type Harness struct {
 	T      *testing.T
 	Folder string
 	Env    map[string]string
-	// Program is the one under test, or an earlier release.
+	// Program is the program under test, or an earlier release.
 	Program string
 }
 
@@ -72,7 +72,7 @@ func New(t *testing.T) *Harness {
 	return NewOn(t, pgtest.URL(t))
 }
 
-// NewOn is a harness on a database that the test brings.
+// NewOn is a harness on a database that the test provides.
 func NewOn(t *testing.T, databaseURL string) *Harness {
 	t.Helper()
 	return &Harness{T: t, Folder: t.TempDir(), Program: Binary, Env: map[string]string{
@@ -93,20 +93,19 @@ func (w *Harness) Command(args ...string) *exec.Cmd {
 	return command
 }
 
-// Result is what a command left behind.
+// Result is the exit status and the output of a command.
 type Result struct {
 	Status         int
 	Stdout, Stderr string
 }
 
-// Exit statuses of a command that was used well and did not succeed, and of one
-// that was used wrongly.
+// Exit statuses of a command that failed, and of one that was used wrongly.
 const (
 	ExitFailed = 1
 	ExitUsage  = 2
 )
 
-// NewWithoutDatabase is a harness without a database, for commands that need none.
+// NewWithoutDatabase is a harness for commands that need no database.
 func NewWithoutDatabase(t *testing.T, vars map[string]string) *Harness {
 	t.Helper()
 	return &Harness{T: t, Folder: t.TempDir(), Program: Binary, Env: vars}
@@ -126,7 +125,7 @@ func (w *Harness) Run(stdin string, args ...string) Result {
 	return Result{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// JSON runs a command that must succeed and reads its one document.
+// JSON runs a command that must succeed and decodes the document that it prints.
 func (w *Harness) JSON(into any, args ...string) {
 	w.T.Helper()
 	got := w.Run("", append(args, "--json")...)
@@ -142,7 +141,7 @@ func (w *Harness) JSON(into any, args ...string) {
 	}
 }
 
-// DemoData is what a test uses of the demo data set.
+// DemoData loads the demo data set and returns the part that tests use.
 func (w *Harness) DemoData() Demo {
 	w.T.Helper()
 	var data Demo
@@ -175,7 +174,7 @@ func (w *Harness) Tool(name string, args ...string) string {
 	return string(output)
 }
 
-// Execute runs a statement, also after the test has ended.
+// Execute runs a statement; it works even after the test has ended.
 func (w *Harness) Execute(db *postgres.DB, statement string) {
 	w.T.Helper()
 	if _, err := db.ExecContext(context.Background(), statement); err != nil {
@@ -203,8 +202,8 @@ func Doctor(t *testing.T, w *Harness, status int, args ...string) map[string]Che
 	return found
 }
 
-// Audited lists what the audit log says of a subject, after checking that it holds
-// no secret.
+// Audited returns the audit log of a subject, after checking that it contains no
+// secret.
 func (w *Harness) Audited(t *testing.T, kind, uid string) string {
 	t.Helper()
 	var actions string

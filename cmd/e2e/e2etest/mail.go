@@ -9,27 +9,27 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// MailPatience is how long a test waits for mails on a busy machine.
+// MailPatience is how long a test waits for e-mails on a busy machine.
 const MailPatience = 3 * time.Minute
 
-// Mail is a mail as the log has it.
+// Mail is an e-mail in the log.
 type Mail struct {
 	UID       string `db:"email_uid"`
 	State     string `db:"state"`
 	MessageID string `db:"message_id"`
 	Unknown   bool   `db:"outcome_unknown"`
 	Attempts  int    `db:"attempt_count"`
-	// Waits tells that it waits for more than its time: for the mail server, or for a
-	// welcome mail that is not concluded itself. Once that is, it goes within seconds.
+	// Waits says that it waits not only for its time, but for the mail server or for an
+	// unfinished welcome e-mail. Once that has ended, it is sent within seconds.
 	Waits bool `db:"waits"`
-	// Running counts attempts without an end, Handed those that were handed over.
+	// Running counts attempts that have not ended, Handed those handed to the server.
 	Running int `db:"running"`
 	Handed  int `db:"handed"`
-	// Errors are what its attempts met.
+	// Errors are the errors of its attempts.
 	Errors string `db:"errors"`
 }
 
-// Mails returns every mail of the log.
+// Mails returns every e-mail in the log.
 func Mails(t *testing.T, db *postgres.DB) []Mail {
 	t.Helper()
 	var all []Mail
@@ -52,8 +52,8 @@ func Mails(t *testing.T, db *postgres.DB) []Mail {
 	return all
 }
 
-// WaitForMails waits until no mail is under way or waits for a first attempt, unless for
-// its application's welcome mail, and returns the log.
+// WaitForMails waits until no e-mail is being sent or waits for its first attempt, except those
+// that wait for their application's welcome e-mail, and returns the log.
 func WaitForMails(t *testing.T, db *postgres.DB) []Mail {
 	t.Helper()
 	var log []Mail

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// Send sends a request as the first demo client, its body in JSON unless it is nil, and returns
-// the result's data of an answer that must succeed.
+// Send sends a request as the first demo client, with a JSON body unless it is nil. The request
+// must succeed; Send returns the data of the result.
 func Send(t *testing.T, data Demo, method, url string, body any) map[string]any {
 	t.Helper()
 	var text []byte
@@ -41,7 +41,7 @@ func Send(t *testing.T, data Demo, method, url string, body any) map[string]any 
 	return envelope.Result.Data
 }
 
-// Subscribe lets the first demo partner's events go to an address, all of them unless the flags
+// Subscribe sends the first demo partner's events to an address, all of them unless the flags
 // name some.
 func (w *Harness) Subscribe(data Demo, url string, flags ...string) Subscription {
 	w.T.Helper()
@@ -55,7 +55,7 @@ func (w *Harness) Subscribe(data Demo, url string, flags ...string) Subscription
 	return made
 }
 
-// WantDraw requests a draw as RequestDraw does, and wants it granted.
+// WantDraw requests a draw as RequestDraw does, and fails the test if it is refused.
 func WantDraw(t *testing.T, base string, data Demo, stage string) {
 	t.Helper()
 	if status := RequestDraw(t, base, data, stage); status != http.StatusOK {
@@ -74,8 +74,8 @@ func RequestDraw(t *testing.T, base string, data Demo, stage string) int {
 	return Call(t, data, http.MethodPost, base+path, "")
 }
 
-// Call sends a request with the first demo client's credentials and returns the
-// status of the answer. A body is JSON.
+// Call sends a request, with a JSON body unless it is empty, with the first demo client's
+// credentials and returns the status of the response.
 func Call(t *testing.T, data Demo, method, url, body string) int {
 	t.Helper()
 	response := send(t, data, method, url, content{jsonType, []byte(body)})
@@ -102,7 +102,7 @@ func PostForm(t *testing.T, data Demo, url string, fields map[string]string) int
 	return response.StatusCode
 }
 
-// content is a body, empty for none, and its type.
+// content is a body, which may be empty, and its type.
 type content struct {
 	kind string
 	text []byte

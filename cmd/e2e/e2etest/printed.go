@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Credentials of the demo users as they are published.
+// The published credentials of the demo users.
 const (
 	DemoOperator = "operator@drawbridge.example"
 	DemoAdmin    = "admin@drawbridge.example"
@@ -23,13 +23,13 @@ type Demo struct {
 	Applications []DemoApplication `json:"applications"`
 }
 
-// DemoUser is somebody who may sign in to the console.
+// DemoUser is a user who may sign in to the console.
 type DemoUser struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
 }
 
-// DemoPartner is a partner with the clients that it calls with.
+// DemoPartner is a partner with its API clients.
 type DemoPartner struct {
 	Name    string       `json:"name"`
 	UID     uuid.UUID    `json:"partner_uid"`
@@ -43,21 +43,21 @@ type DemoClient struct {
 	Merchants []uuid.UUID `json:"merchant_uids"`
 }
 
-// DemoLoan is a loan and how far it has come.
+// DemoLoan is a loan and its stage.
 type DemoLoan struct {
 	UID         uuid.UUID `json:"loan_application_uid"`
 	MerchantUID uuid.UUID `json:"merchant_uid"`
 	Stage       string    `json:"stage"`
 }
 
-// DemoApplication is an application that is no loan yet.
+// DemoApplication is an application without a loan.
 type DemoApplication struct {
 	UID         uuid.UUID `json:"thrive_application_uid"`
 	MerchantUID uuid.UUID `json:"merchant_uid"`
 	Status      string    `json:"status"`
 }
 
-// Product is what a borrower may choose.
+// Product is a loan product that a borrower may choose.
 type Product struct {
 	UID    string `json:"product_uid"`
 	Code   string `json:"code"`
@@ -67,7 +67,7 @@ type Product struct {
 	Active bool   `json:"active"`
 }
 
-// Subscription is what the commands about subscriptions print.
+// Subscription is a subscription as commands print it.
 type Subscription struct {
 	UID     uuid.UUID `json:"subscription_uid"`
 	Events  []string  `json:"events"`
@@ -98,7 +98,7 @@ type DeliveryDetail struct {
 	Attempts []Attempt `json:"attempts"`
 }
 
-// Attempt is one request and what came of it.
+// Attempt is one request and its outcome.
 type Attempt struct {
 	HTTPStatus *int    `json:"http_status"`
 	ErrorClass *string `json:"error_class"`
@@ -117,7 +117,7 @@ type Bulk struct {
 	} `json:"counts"`
 }
 
-// BulkDetail is a bulk re-send with what confirming its draft would mean.
+// BulkDetail is a bulk re-send and, for a draft, its plan.
 type BulkDetail struct {
 	Bulk
 
@@ -136,13 +136,13 @@ type Restore struct {
 	Mails      int        `json:"mails"`
 }
 
-// Released is what a release cancelled.
+// Released says what the end of a quarantine cancelled.
 type Released struct {
 	CancelledDeliveries int `json:"cancelled_deliveries"`
 	CancelledMails      int `json:"cancelled_mails"`
 }
 
-// Finding is what the doctor says of one thing.
+// Finding is the result of one of the doctor's checks.
 type Finding string
 
 // The findings.
@@ -153,7 +153,7 @@ const (
 	FindingSkipped Finding = "skipped"
 )
 
-// Check is one thing that the doctor looked at.
+// Check is one of the doctor's checks.
 type Check struct {
 	Name    string  `json:"name"`
 	Finding Finding `json:"finding"`

@@ -24,8 +24,8 @@ type Server struct {
 	log     string
 }
 
-// Logged is what the service has logged so far. It writes to a file itself: what it logged
-// before it was ready, or before it ended, is there by then.
+// Logged returns what the service has logged so far. The service writes directly to a file, so
+// everything that it logged before it was ready, or before it ended, is there by then.
 func (s *Server) Logged() string {
 	s.T.Helper()
 	text, err := os.ReadFile(s.log)
@@ -41,8 +41,8 @@ func (w *Harness) Serve(args ...string) *Server {
 	return w.Start(w.Command(append([]string{"serve"}, args...)...))
 }
 
-// Start runs a command that serves, and waits for its ready line. The command may have a reader
-// of the log of its own.
+// Start runs a command that serves, and waits for its ready line. The caller may have set the
+// command's standard error itself.
 func (w *Harness) Start(command *exec.Cmd) *Server {
 	w.T.Helper()
 	log, err := os.CreateTemp(w.T.TempDir(), "log")
@@ -77,17 +77,17 @@ func (w *Harness) Start(command *exec.Cmd) *Server {
 
 // Kill ends the service as a crash would.
 func (s *Server) Kill() {
-	_ = s.Command.Process.Signal(syscall.SIGKILL) // it may have ended already
+	_ = s.Command.Process.Signal(syscall.SIGKILL) // it may already have ended
 	<-s.ended
 }
 
-// Stop asks the service to end and returns its exit status.
+// Stop stops the service and returns its exit status.
 func (s *Server) Stop() int {
 	s.T.Helper()
 	return s.StopBy(syscall.SIGTERM)
 }
 
-// StopBy does so by a signal.
+// StopBy stops the service by a signal.
 func (s *Server) StopBy(signal syscall.Signal) int {
 	s.T.Helper()
 	if err := s.Command.Process.Signal(signal); err != nil {
@@ -101,7 +101,7 @@ func (s *Server) StopBy(signal syscall.Signal) int {
 	return s.Command.ProcessState.ExitCode()
 }
 
-// WaitForLog waits until the service has logged a text.
+// WaitForLog waits until a text appears in the service's log.
 func (s *Server) WaitForLog(text string) {
 	s.T.Helper()
 	defer func() {
@@ -114,7 +114,7 @@ func (s *Server) WaitForLog(text string) {
 	})
 }
 
-// SignsIn tells whether a demo user gets into the console.
+// SignsIn reports whether a demo user can sign in to the console.
 func SignsIn(t *testing.T, base string, user DemoUser) bool {
 	t.Helper()
 	form := url.Values{"email": {user.Email}, "password": {user.Password}}

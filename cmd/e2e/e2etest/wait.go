@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// WaitForCount waits until the query counts n.
+// WaitForCount waits until the query returns n.
 func WaitForCount(t *testing.T, db *postgres.DB, n int, query string) {
 	t.Helper()
 	waittest.Within(t, 2*time.Minute, fmt.Sprintf("it counts %d: %s", n, query), func() bool {
@@ -18,7 +18,7 @@ func WaitForCount(t *testing.T, db *postgres.DB, n int, query string) {
 	})
 }
 
-// WantSilence fails when a request comes.
+// WantSilence fails the test if a request arrives.
 func (e *Endpoint) WantSilence(t *testing.T) {
 	t.Helper()
 	select {

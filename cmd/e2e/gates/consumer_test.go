@@ -25,15 +25,15 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// booked is an event as a consumer's journal has it.
+// booked is an event in a consumer's journal.
 type booked struct {
 	UID         string `json:"event_uid"`
 	Application string `json:"thrive_application_uid"`
 	Sequence    int    `json:"sequence"`
 }
 
-// The published consumers, run as their heads print it, lose no event and book none twice, however
-// often they and the server are killed and answers are cut. They follow nobody elsewhere.
+// The published consumers, run as the comments at their top say, lose no event and book none twice,
+// however often they and the server are killed and responses are cut. They follow no redirect.
 func TestConsumersSurvive(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -48,7 +48,7 @@ func TestConsumersSurvive(t *testing.T) {
 	}
 }
 
-// built does what the head of a sample prints, up to the command that runs it, which it returns.
+// built follows the comment at the top of a sample, and returns the final command, which runs it.
 func (s *stand) built(name, sample string) *exec.Cmd {
 	s.Helper()
 	source, err := os.ReadFile(sample)
@@ -76,7 +76,7 @@ func (s *stand) built(name, sample string) *exec.Cmd {
 		switch {
 		case !printed:
 		case last && strings.HasPrefix(run, "go run "):
-			// What it starts would outlive it, so it cannot be killed.
+			// go run starts another process, which would survive a kill.
 			s.must(shell("go build -o consumer " + strings.TrimPrefix(run, "go run ")))
 			return shell("exec ./consumer")
 		case last:
@@ -95,12 +95,12 @@ func (s *stand) built(name, sample string) *exec.Cmd {
 	return nil
 }
 
-// redirect sends a consumer to another server, to which it must not take the secret.
+// redirect redirects a consumer to another server, which must not get the secret.
 func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s came with %v", r.URL, r.Header)
-		w.WriteHeader(http.StatusForbidden) // ends it
+		w.WriteHeader(http.StatusForbidden) // makes the consumer exit
 	}))
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
@@ -113,8 +113,8 @@ func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// follow makes events while it kills a consumer and the server, and compares what the journal has
-// in the end with what there is.
+// follow makes events while it kills a consumer and the server, and compares the final journal with
+// the events that exist.
 func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	t.Helper()
 	const kills, each = 6, 5
@@ -126,7 +126,7 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 		for i := range each {
 			s.event(t, fmt.Sprintf("Task %d of round %d", i, round))
 		}
-		// It dies at another moment of each round: before it has read anything, in the
+		// Each round kills it at another moment: before it has read anything, in the
 		// middle, or when all is booked.
 		waittest.Within(t, time.Minute, "enough is booked", func() bool {
 			return len(read(t, journal))-before >= round
@@ -140,7 +140,7 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 		}
 		_ = consumer.Wait()
 	}
-	// What a crash leaves behind the last whole line is no event.
+	// A partial last line, as a crash leaves it, is no event.
 	file, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -173,13 +173,13 @@ func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
 	}
 }
 
-// cutShort answers a part of what it announces.
+// cutShort sends less than its Content-Length announces.
 func cutShort(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "152")
 	_, _ = io.WriteString(w, `{"timestamp":"2026-11-21T09:30:00.123Z",`)
 }
 
-// answer answers 200 with what is no page of the feed, as a gateway before it may.
+// answer answers 200 with content that is no page of the feed, as a gateway might.
 func answer(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -187,7 +187,7 @@ func answer(content string) http.HandlerFunc {
 	}
 }
 
-// start runs a consumer that gets one wrong answer first.
+// start runs a consumer whose first response is wrong.
 func (s *stand) start(
 	t *testing.T, journal string, command *exec.Cmd, wrong http.HandlerFunc,
 ) *exec.Cmd {
@@ -214,7 +214,7 @@ func (s *stand) start(
 	return consumer
 }
 
-// consumer is the process of one, not started yet.
+// consumer prepares the process of a consumer.
 func (s *stand) consumer(t *testing.T, command *exec.Cmd, baseURL, journal string) *exec.Cmd {
 	t.Helper()
 	client := s.data.Partners[0].Clients[0]
@@ -225,7 +225,7 @@ func (s *stand) consumer(t *testing.T, command *exec.Cmd, baseURL, journal strin
 	return consumer
 }
 
-// event lets something happen to the demo's first loan.
+// event causes an event of the demo's first loan.
 func (s *stand) event(t *testing.T, title string) {
 	t.Helper()
 	status := e2etest.Call(t, s.data, http.MethodPost,
@@ -236,7 +236,7 @@ func (s *stand) event(t *testing.T, title string) {
 	}
 }
 
-// read returns the events of the whole lines of a journal.
+// read returns the events of the complete lines of a journal.
 func read(t *testing.T, journal string) []booked {
 	t.Helper()
 	text, err := os.ReadFile(journal)

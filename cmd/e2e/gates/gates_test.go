@@ -1,7 +1,7 @@
 //go:build gates
 
-// Package gates holds the published documents to tools that nobody here wrote, against the
-// running program. `make gates` fetches the tools by their lock files and runs it.
+// Package gates checks the published documents with third-party tools against the running
+// program. `make gates` fetches the tools according to their lock files and runs these tests.
 package gates
 
 import (
@@ -32,10 +32,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 2)) }
 
-// documents are the OpenAPI documents by the paths that serve them.
+// documents are the OpenAPI documents and the paths that serve them.
 var documents = map[string]string{"partner": "/openapi.yaml", "lender": "/lender/openapi.yaml"}
 
-// stand is a server with the demo's data.
+// stand is a server with the demo data.
 type stand struct {
 	*testing.T
 	*e2etest.Harness
@@ -56,7 +56,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-// npm is the command of a tool of the lock file. It runs in the folder of the test.
+// npm prepares a command of a tool from the lock file, to run in the folder of the test.
 func (s *stand) npm(name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(s.Context(), filepath.Join(s.root, "tools/node_modules/.bin", name),
 		args...)
@@ -66,7 +66,7 @@ func (s *stand) npm(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// must runs a command and fails the test with what it says.
+// must runs a command and returns its output; if it fails, so does the test.
 func (s *stand) must(command *exec.Cmd) string {
 	s.Helper()
 	said, err := command.CombinedOutput()
@@ -76,7 +76,7 @@ func (s *stand) must(command *exec.Cmd) string {
 	return string(said)
 }
 
-// fetch stores what the documentation serves in a file of the test's folder.
+// fetch stores a file of the documentation in the test's folder.
 func (s *stand) fetch(path, name string) string {
 	s.Helper()
 	answer, err := http.Get(s.server.URL + docs.Prefix + path)
@@ -113,7 +113,7 @@ func TestLinters(t *testing.T) {
 		append([]string{"lint", "--fail-severity=hint", "--ruleset=" + rules}, files...)...))
 }
 
-// What is generated from the documents compiles, in Go and in strict TypeScript.
+// Code generated from the documents compiles, in Go and in strict TypeScript.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -140,7 +140,7 @@ func TestGeneratedClients(t *testing.T) {
 }
 
 // collection runs requests of the collection against an address with the demo's first client and
-// returns what newman says.
+// returns the output of newman.
 func (s *stand) collection(file, base string) string {
 	s.Helper()
 	client := s.data.Partners[0].Clients[0]
@@ -163,7 +163,7 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// failOnce gives the first partner a subscription and a delivery that used up its attempts.
+// failOnce gives the first partner a subscription with a delivery that has used up its attempts.
 func (s *stand) failOnce() {
 	s.Helper()
 	down := httptest.NewServer(http.NotFoundHandler())
@@ -181,8 +181,8 @@ func (s *stand) failOnce() {
 	})
 }
 
-// A proxy that compares requests and answers with the document has nothing to say over the life
-// of a loan. It cannot take files.
+// A proxy that compares requests and responses with the document reports nothing during the life
+// of a loan. The proxy does not support files.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -216,9 +216,9 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// life pays a loan out to its end through the proxy. The first draw is cancelled, the second one
-// comes back, and what is refused on the way is refused as the document says. The draw that
-// completes the loan carries a form, so it goes past the proxy.
+// life pays a loan out completely through the proxy. The first draw is cancelled, the second one
+// is returned, and refusals on the way are as the document says. The draw that completes the loan
+// has a form, so it bypasses the proxy.
 func (s *stand) life(proxy string) {
 	s.Helper()
 	at := slices.IndexFunc(s.data.Products, func(p e2etest.Product) bool { return p.Code == "ROOF-3" })
@@ -292,7 +292,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// withoutFiles leaves out the requests of a collection that carry forms.
+// withoutFiles removes the requests that have forms from a collection.
 func withoutFiles(t *testing.T, whole []byte) []byte {
 	t.Helper()
 	var collection map[string]any
@@ -316,7 +316,7 @@ func withoutFiles(t *testing.T, whole []byte) []byte {
 	return text
 }
 
-// received is a webhook as the scripts read it.
+// received is a webhook in the form that the scripts read.
 type received struct {
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`

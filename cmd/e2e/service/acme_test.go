@@ -22,9 +22,9 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// authority is a small ACME authority (RFC 8555) for one name. It believes who
-// calls, but issues nothing before it has seen the answer to its challenge
-// (tls-alpn-01, RFC 8737) at the address it is told to look at.
+// authority is a small ACME authority (RFC 8555) for one name. It does not verify
+// accounts, but issues nothing before it has seen the response to its challenge
+// (tls-alpn-01, RFC 8737) at the given address.
 type authority struct {
 	t      *testing.T
 	url    string
@@ -63,7 +63,7 @@ func newAuthority(t *testing.T, name string, look func() string) *authority {
 	return a
 }
 
-// ServeHTTP is the protocol; each path is one kind of resource.
+// ServeHTTP implements the protocol; each path is one kind of resource.
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Replay-Nonce", rand.Text())
 	w.Header().Set("Content-Type", "application/json")
@@ -96,7 +96,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, answer = http.StatusOK, a.finalize(r)
 	case "/certificate":
 		w.Header().Set("Content-Type", "application/pem-certificate-chain")
-		_, _ = w.Write(a.chain) // the client notices what is missing
+		_, _ = w.Write(a.chain) // the client notices an incomplete chain
 		return
 	}
 	w.WriteHeader(status)
@@ -142,7 +142,7 @@ func (a *authority) authorization() map[string]any {
 	}
 }
 
-// check connects as an authority does and wants the extension of RFC 8737.
+// check connects as an authority does and requires the extension of RFC 8737.
 func (a *authority) check() error {
 	conn, err := tls.Dial("tcp", a.look(), &tls.Config{
 		ServerName: a.name, NextProtos: []string{acme.ALPNProto}, InsecureSkipVerify: true,
@@ -162,7 +162,7 @@ func (a *authority) check() error {
 	return nil
 }
 
-// finalize signs the request that the payload of the message carries.
+// finalize signs the certificate request in the payload of the message.
 func (a *authority) finalize(r *http.Request) map[string]any {
 	var message struct {
 		Payload string `json:"payload"`

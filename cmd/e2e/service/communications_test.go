@@ -14,8 +14,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// subjects waits for mails until the server has had none for a while after the
-// expected number, and returns their subjects, sorted, of one borrower.
+// subjects waits for the expected number of e-mails, and then until none has arrived
+// for a while, and returns the sorted subjects of those to one borrower.
 func (m *mailServer) subjects(t *testing.T, expected int, to string) []string {
 	t.Helper()
 	var found []string
@@ -44,8 +44,8 @@ func (m *mailServer) subjects(t *testing.T, expected int, to string) []string {
 	}
 }
 
-// TestCommunicationsFollowTheOffer walks the rows of specification section 3.2
-// through the public API and counts what reaches a real mail server.
+// TestCommunicationsFollowTheOffer follows the rows of specification section 3.2
+// through the public API and counts the e-mails that reach a real mail server.
 func TestCommunicationsFollowTheOffer(t *testing.T) {
 	t.Parallel()
 	w, m := e2etest.New(t), newMailServer(t)
@@ -67,7 +67,7 @@ func TestCommunicationsFollowTheOffer(t *testing.T) {
 	sandbox := func(uid, what string, body map[string]any) {
 		e2etest.Send(t, data, http.MethodPost, base+"/sandbox/application/"+uid+"/"+what, body)
 	}
-	// Paused: the decision would ask for a stipulation, the task for attention.
+	// Paused: the decision would send a stipulation e-mail, the task a task e-mail.
 	for _, uid := range []string{mine, sibling} {
 		e2etest.Send(t, data, http.MethodPost, base+"/application/create-run-decision",
 			map[string]any{"thrive_application_uid": uid})
@@ -91,7 +91,7 @@ func TestCommunicationsFollowTheOffer(t *testing.T) {
 	if linked["status"] != "Closed" {
 		t.Errorf("the linked application is %v", linked["status"])
 	}
-	// Enabled: stipulations and tasks arrive, what was suppressed does not.
+	// Enabled: e-mails for stipulations and tasks arrive, the suppressed ones do not.
 	sandbox(mine, "task", map[string]any{"title": "Proof of income"})
 	sandbox(mine, "status", map[string]any{"status": "Pend Clearance"})
 	later := m.subjects(t, 2, borrower)
@@ -99,7 +99,7 @@ func TestCommunicationsFollowTheOffer(t *testing.T) {
 		t.Errorf("a task and a stipulation sent %q", later)
 	}
 	db := w.Open(t)
-	e2etest.WaitForMails(t, db) // the server has a mail before its sender knows that it does
+	e2etest.WaitForMails(t, db) // the server has an e-mail before the sender has its response
 	var states []string
 	err := db.SelectContext(t.Context(), &states, `
 		SELECT kind || ' ' || state

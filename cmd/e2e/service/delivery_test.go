@@ -144,8 +144,8 @@ func TestKilledBetweenCommitAndDelivery(t *testing.T) {
 
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
-	// Where the tests run by nohup, the program would inherit that a hang-up is ignored; one that is
-	// caught here is not.
+	// If the tests run under nohup, the program would inherit that SIGHUP is ignored. A signal that
+	// is caught here is not ignored in the child.
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangUps) })
@@ -171,7 +171,7 @@ func stopInFlight(t *testing.T, end syscall.Signal) {
 	request.Header.Set("x-service-client-id", data.Partners[0].Clients[0].ID)
 	request.Header.Set("x-service-client-secret", data.Partners[0].Clients[0].Secret)
 	request.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-	// The body is sent once the handler asks for it: then it is in flight.
+	// The body is sent once the handler reads it: then the request is in flight.
 	request.Header.Set("Expect", "100-continue")
 	transport := &http.Transport{ExpectContinueTimeout: 30 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -191,7 +191,7 @@ func stopInFlight(t *testing.T, end syscall.Signal) {
 	}
 	stopped := make(chan int, 1)
 	go func() { stopped <- s.StopBy(end) }()
-	// The listener closes first; the request under way goes on.
+	// The listener closes first; the request in flight goes on.
 	for {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
@@ -300,8 +300,8 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 	w.Env["DRAWBRIDGE_SMTP_URL"] = "smtp://" + m.address
 	data := w.DemoData()
 	s := w.Serve()
-	// The demo loans were accepted while they were made; each welcomes once, and
-	// the one that left Approved asks for a stipulation too.
+	// The demo loans were accepted when they were made; each sends one welcome e-mail, and
+	// the one that left Approved also a stipulation e-mail.
 	for range len(data.Loans) + 1 {
 		text := waittest.Receive(t, "a welcome mail", m.mails)
 		message, err := mail.ReadMessage(strings.NewReader(text))

@@ -43,7 +43,7 @@ func TestDoctorFindsAHealthyInstallation(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesTheSender: a relay that lets us in and refuses our mail is not fine.
+// TestDoctorNamesTheSender: a relay that accepts our sign-in but refuses our sender is not fine.
 func TestDoctorNamesTheSender(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -124,8 +124,8 @@ func TestDoctorMissesMigrations(t *testing.T) {
 	}
 }
 
-// TestDoctorOpensEverySealedValue replaces the key as an operator would, with
-// each mistake that one can make on the way.
+// TestDoctorOpensEverySealedValue replaces the key as an operator would, including each
+// mistake that one can make in the process.
 func TestDoctorOpensEverySealedValue(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "204 No Content")
@@ -147,7 +147,7 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 		!strings.Contains(got.Remedy, "back behind the first") {
 		t.Errorf("another key: %+v", got)
 	}
-	s := w.Serve() // says so once, before the first subscription meets it
+	s := w.Serve() // logs it once, before a subscription needs the key
 	s.WaitForLog("encrypted values name keys")
 	s.WaitForLog(ids[0])
 	s.Stop()
@@ -178,8 +178,8 @@ func keyIDs(t *testing.T, configured string) []string {
 	return ring.IDs()
 }
 
-// TestDoctorTellsOfAQuarantine looks at a restored database before the first process
-// starts there, in quarantine, and after the decision.
+// TestDoctorTellsOfAQuarantine runs the doctor on a restored database before the first
+// process starts there, in quarantine, and after its end.
 func TestDoctorTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -207,8 +207,8 @@ func TestDoctorTellsOfAQuarantine(t *testing.T) {
 	}
 }
 
-// Behind a proxy that was not named everybody has one address: doctor says so, and so
-// does the start.
+// Behind a proxy that is not in the settings all clients have one address: the doctor says so,
+// and so does the service when it starts.
 func TestAnUnnamedProxyIsDoubtful(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -228,8 +228,8 @@ func TestAnUnnamedProxyIsDoubtful(t *testing.T) {
 	}
 }
 
-// TestConfigEndsAsServeDoes: what keeps a process from starting is seen before it is started,
-// also where it takes more than the form of a setting.
+// TestConfigEndsAsServeDoes: config reports what would keep a process from starting, even errors
+// that are not visible in the form of a setting.
 func TestConfigEndsAsServeDoes(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

@@ -16,9 +16,9 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestDumpHoldsNoEchoedSecret lets an endpoint echo the secrets that it gets, in
-// its body and a header and in every usual encoding, and looks for them in a dump
-// of the database, as text and in hexadecimal digits.
+// TestDumpHoldsNoEchoedSecret lets an endpoint echo the secrets that it gets, in its body and
+// a header and in every usual encoding, and searches a dump of the database for them, as text
+// and in hexadecimal digits.
 func TestDumpHoldsNoEchoedSecret(t *testing.T) {
 	t.Parallel()
 	const token, key = `tok/en<of>"sixteen"&more`, "s3cr"
@@ -60,9 +60,9 @@ func TestDumpHoldsNoEchoedSecret(t *testing.T) {
 	}
 }
 
-// readBytes returns a dump with the values of type bytea as what they hold. Looked
-// for among their digits, "s3cr" is found wherever an id ends with 7367: the
-// digits of "7367-" hold those of "s3cr", shifted by half a byte.
+// readBytes returns a dump with the values of type bytea decoded. A search of their
+// digits would find "s3cr" wherever an id ends with 7367: the digits of "7367-" contain
+// those of "s3cr", shifted by half a byte.
 func readBytes(t *testing.T, dump string) string {
 	t.Helper()
 	values := regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})+`)

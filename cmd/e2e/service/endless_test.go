@@ -18,9 +18,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestEndlessAnswersDoNotFillTheMemory has 500 endpoints answer at once with a
-// body that does not end, and looks at the most memory that the real process
-// ever had.
+// TestEndlessAnswersDoNotFillTheMemory lets 500 endpoints answer at once with a body
+// that does not end, and checks the peak memory of the real process.
 func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	const endpoints, limitMiB = 500, 300
@@ -59,7 +58,7 @@ func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 	}
 }
 
-// endlessEndpoints listen on ports of their own and never stop answering.
+// endlessEndpoints listen on separate ports and never stop sending.
 func endlessEndpoints(t *testing.T, n int, arrived *atomic.Int64) []string {
 	t.Helper()
 	chunk := bytes.Repeat([]byte("again and again "), 4096)
@@ -72,7 +71,7 @@ func endlessEndpoints(t *testing.T, n int, arrived *atomic.Int64) []string {
 			}
 		}),
 	}
-	t.Cleanup(func() { _ = server.Close() }) // it waits for nobody
+	t.Cleanup(func() { _ = server.Close() }) // it does not wait for requests
 	var urls []string
 	for range n {
 		listener, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()),
@@ -80,19 +79,19 @@ func endlessEndpoints(t *testing.T, n int, arrived *atomic.Int64) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _ = server.Serve(listener) }() // it ends by Close
+		go func() { _ = server.Serve(listener) }() // Close ends it
 		urls = append(urls, "http://"+listener.Addr().String()+"/hook")
 	}
 	return urls
 }
 
-// peakMemory is the most that the process ever had in memory, in MiB.
+// peakMemory is the peak resident memory of the process, in MiB.
 func peakMemory(t *testing.T, s *e2etest.Server) int {
 	t.Helper()
 	return memory(t, s, "VmHWM:")
 }
 
-// memory is a figure of the process's memory, in MiB.
+// memory reads one figure of the process's memory, in MiB.
 func memory(t *testing.T, s *e2etest.Server, figure string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Command.Process.Pid))

@@ -17,7 +17,7 @@ import (
 	"drawbridge/migrations"
 )
 
-// newDemo is a harness with production's settings on a database with demo data, and its commands.
+// newDemo is a harness with production settings on a database with demo data.
 func newDemo(t *testing.T) (*e2etest.Harness, e2etest.Demo) {
 	t.Helper()
 	w := newProduction(t)
@@ -34,7 +34,7 @@ func disableUsers(t *testing.T, w *e2etest.Harness, data e2etest.Demo) {
 	}
 }
 
-// newProduction is a harness with settings that production takes.
+// newProduction is a harness with settings that production accepts.
 func newProduction(t *testing.T) *e2etest.Harness {
 	t.Helper()
 	w := e2etest.New(t)
@@ -45,9 +45,9 @@ func newProduction(t *testing.T) *e2etest.Harness {
 	return w
 }
 
-// TestAShellWithoutSettingsLeavesProductionAlone: with nothing but the URL of the database a
-// command is one of development, which makes keys, published passwords and a newer schema. The
-// record in the database keeps it from that, and from nothing that moves the database.
+// TestAShellWithoutSettingsLeavesProductionAlone: with nothing but the database's URL a command
+// runs in development mode, which creates keys, published passwords and a newer schema. The record
+// in the database prevents that, but not the commands that migrate or move the database.
 func TestAShellWithoutSettingsLeavesProductionAlone(t *testing.T) {
 	t.Parallel()
 	w := newProduction(t)
@@ -102,8 +102,8 @@ func TestAShellWithoutSettingsLeavesProductionAlone(t *testing.T) {
 	}
 }
 
-// TestPublishedClientsKeepProductionFromStarting: as published passwords do, and until nobody can
-// use their secrets any more.
+// TestPublishedClientsKeepProductionFromStarting: like published passwords, until their secrets
+// cannot be used any more.
 func TestPublishedClientsKeepProductionFromStarting(t *testing.T) {
 	t.Parallel()
 	w, data := newDemo(t)
@@ -140,14 +140,14 @@ func TestPublishedClientsKeepProductionFromStarting(t *testing.T) {
 	refused("in the overlap", plain)
 	act("client rotate --overlap 0s " + plain)
 	w.Serve().Stop()
-	// Nobody works now, which fails.
+	// The doctor fails because no worker runs.
 	if check := e2etest.Doctor(t, w, e2etest.ExitFailed)["demo"]; check.Finding != "ok" {
 		t.Errorf("the doctor finds %+v", check)
 	}
 }
 
-// TestPublishedPasswordsAreLookedForBehindALateMigration: a process that starts before its schema
-// is there looks when it is.
+// TestPublishedPasswordsAreLookedForBehindALateMigration: a process that starts before the schema
+// exists looks for them once it does.
 func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
 	t.Parallel()
 	w, data := newDemo(t)
@@ -168,7 +168,7 @@ func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // it has ended, unless the test failed
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // it has already ended unless the test failed
 	readiness := func() (int, string) {
 		t.Helper()
 		response, err := http.Get(server.URL + "/readyz")
@@ -205,8 +205,8 @@ func TestPublishedPasswordsAreLookedForBehindALateMigration(t *testing.T) {
 	}
 }
 
-// TestAnotherEnvironmentIsNotRecordedUnderAService: nobody changes the record while processes serve
-// the database, and where that happened all the same they rest until it is theirs again.
+// TestAnotherEnvironmentIsNotRecordedUnderAService: the record cannot be changed while processes
+// serve the database; if it was changed nevertheless, their workers rest until it is theirs again.
 func TestAnotherEnvironmentIsNotRecordedUnderAService(t *testing.T) {
 	t.Parallel()
 	w := newProduction(t)
@@ -235,8 +235,8 @@ func TestAnotherEnvironmentIsNotRecordedUnderAService(t *testing.T) {
 		WHERE args = '{"again": true}' AND state = 'completed'`)
 }
 
-// TestAProcessStartsOnAServerThatCanOnlyBeRead: it serves once one can be written. Commands that
-// write say what to do.
+// TestAProcessStartsOnAServerThatCanOnlyBeRead: it serves once it can write. Commands that write
+// say what to do.
 func TestAProcessStartsOnAServerThatCanOnlyBeRead(t *testing.T) {
 	t.Parallel()
 	w := newProduction(t)
@@ -258,7 +258,7 @@ func TestAProcessStartsOnAServerThatCanOnlyBeRead(t *testing.T) {
 			t.Errorf("%s ended with %+v", line, got)
 		}
 	}
-	w.Execute(db, `UPDATE installation SET identity = 'another'`) // over a connection from before
+	w.Execute(db, `UPDATE installation SET identity = 'another'`) // over a connection opened before
 	server := w.Serve()
 	readiness := func() (status int) {
 		t.Helper()

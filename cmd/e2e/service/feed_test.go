@@ -24,7 +24,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// resident is how much memory a process holds, in KiB.
+// resident is the resident memory of a process, in KiB.
 func resident(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -39,8 +39,8 @@ func resident(t *testing.T, pid int) int {
 	return size
 }
 
-// A thousand calls wait on one process for little memory; SIGTERM has all of them
-// answered at once.
+// A thousand requests that wait on one process need little memory; on SIGTERM all of
+// them are answered at once.
 func TestWaitingCallsAreCheapAndEndWithTheService(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -87,7 +87,7 @@ func TestWaitingCallsAreCheapAndEndWithTheService(t *testing.T) {
 	}
 }
 
-// hook is a receiver on a laptop: it takes what it is told to.
+// hook is a receiver on a laptop, which accepts webhooks or refuses them as the test says.
 type hook struct {
 	*httptest.Server
 
@@ -129,7 +129,7 @@ func (h *hook) got() []string {
 	return slices.Clone(h.bodies)
 }
 
-// lockedBuffer collects what a command prints while it runs.
+// lockedBuffer collects a command's output while it runs.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -147,14 +147,14 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// The laptop gets each event of the specification's nine kinds once and in order, though
-// its receiver fails and the server restarts; what happened before stays where it is.
+// The laptop gets each event of the specification's nine kinds once and in order, though its
+// receiver fails and the server restarts. Earlier events are not forwarded.
 func TestListenForwardsEachEvent(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
 	data := w.DemoData()
 	s := w.Serve()
-	// What the demo data made happen is published before now.
+	// Wait until the events of the demo data are published.
 	e2etest.WaitForCount(t, w.Open(t), 0, `SELECT count(*) FROM outbox`)
 	w.Env["DRAWBRIDGE_LISTEN"] = strings.TrimPrefix(s.URL, "http://")
 	client := data.Partners[0].Clients[0]
@@ -171,7 +171,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = command.Process.Kill() }) // it has ended unless the test failed
+	t.Cleanup(func() { _ = command.Process.Kill() }) // it has already ended unless the test failed
 	waittest.Within(t, time.Minute, "it follows the feed", func() bool {
 		return strings.Contains(notes.String(), "following ")
 	})
@@ -211,7 +211,7 @@ func TestListenForwardsEachEvent(t *testing.T) {
 		t.Errorf("it ended with %v: %s", err, notes.String())
 	}
 	bodies := receiver.got()
-	times := make([]string, 0, len(bodies)) // each call came after the one before
+	times := make([]string, 0, len(bodies)) // the times of the events, in the order of arrival
 	for _, body := range bodies {
 		_, after, _ := strings.Cut(body, `"timestamp":"`)
 		times = append(times, after[:min(len(after), len("2006-01-02T15:04:05.000000Z"))])

@@ -45,8 +45,8 @@ func TestHealthAsksTheProcess(t *testing.T) {
 	}
 }
 
-// TestStopRightAfterTheStart must look like any other stop, however far the
-// worker has come.
+// TestStopRightAfterTheStart: it must look like any other stop, however far the worker
+// has started.
 func TestStopRightAfterTheStart(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -59,7 +59,7 @@ func TestStopRightAfterTheStart(t *testing.T) {
 	}
 }
 
-// TestServesOnWhenNobodyReadsItsLog: what is under way must not end with a collector of logs.
+// TestServesOnWhenNobodyReadsItsLog: the service must not end when its log collector does.
 func TestServesOnWhenNobodyReadsItsLog(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -74,11 +74,11 @@ func TestServesOnWhenNobodyReadsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		answer, err := http.Get(s.URL + "/api/v2/loan/x") // which is logged
+		answer, err := http.Get(s.URL + "/api/v2/loan/x") // this request is logged
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close() // its content is of no interest
+		_ = answer.Body.Close() // its content does not matter
 	}
 	if status := s.Stop(); status != 0 {
 		t.Errorf("ended with %d", status)

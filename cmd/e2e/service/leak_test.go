@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// echo is a partner's endpoint that answers with everything that it was sent.
+// echo is a partner's endpoint that answers with everything that it receives.
 func echo(t *testing.T) (server *httptest.Server, requests chan e2etest.RawRequest) {
 	t.Helper()
 	requests = make(chan e2etest.RawRequest, 100)
@@ -32,8 +32,8 @@ func echo(t *testing.T) (server *httptest.Server, requests chan e2etest.RawReque
 	return server, requests
 }
 
-// Whatever the service logs, keeps or prints of deliveries to an endpoint that
-// echoes all it gets, the secrets that it sends are in none of it.
+// Nothing that the service logs, stores or prints about deliveries to an endpoint that
+// echoes everything contains the secrets that were sent.
 func TestSecretsShowNowhere(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -67,7 +67,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	if len(kinds) != len(lending.AllEventKinds()) {
 		t.Errorf("%d kinds of events came, want all %d", len(kinds), len(lending.AllEventKinds()))
 	}
-	// What is to stay hidden really was sent; of signing secrets only the proof.
+	// The hidden values really were sent, except signing secrets, of which only the signature was.
 	for _, value := range hidden[1:3] {
 		if !strings.Contains(seen.String(), value) {
 			t.Fatalf("%q was never sent, so that this test shows nothing", value)
@@ -97,7 +97,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	}
 }
 
-// dump is every row of every table as text.
+// dump returns every row of every table as text.
 func dump(w *e2etest.Harness) string {
 	w.T.Helper()
 	ctx := context.Background()
@@ -121,7 +121,7 @@ func dump(w *e2etest.Harness) string {
 		if err := db.SelectContext(ctx, &rows, `SELECT to_jsonb(t)::text FROM `+table+` t`); err != nil {
 			w.T.Fatal(err)
 		}
-		// Bodies are bytes, which JSON shows in hex.
+		// Bodies are of type bytea, which JSON shows in hex.
 		if table == "attempts" || strings.HasPrefix(table, "attempts_") {
 			var bodies []string
 			err := db.SelectContext(ctx, &bodies,

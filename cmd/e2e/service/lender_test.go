@@ -8,14 +8,14 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestAuditListNamesTheLendersSystem: what a system did by the lender API is found by the
-// name that the log has for it, which tells it from another system of the same name.
+// TestAuditListNamesTheLendersSystem: a system's actions through the lender API are found by its
+// name in the log, which distinguishes it from another system of the same name.
 func TestAuditListNamesTheLendersSystem(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
 	data := w.DemoData()
 	s := w.Serve("--roles", "api")
-	made := map[string]string{} // the task of each, by its name in the log
+	made := map[string]string{} // the task of each system, by the system's name in the log
 	for _, title := range []string{"Invoice", "Permit"} {
 		var system e2etest.DemoClient
 		w.JSON(&system, "client", "create", "--lender", "--name", "payments", "--scope", "tasks")

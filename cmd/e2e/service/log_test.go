@@ -9,7 +9,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// logLine is what a test reads of a line of the log.
+// logLine has the fields of a log line that tests use.
 type logLine struct {
 	Message   string `json:"msg"`
 	RequestID string `json:"request_id"`
@@ -19,13 +19,13 @@ type logLine struct {
 	Delivery  string `json:"delivery"`
 	Attempt   int    `json:"attempt"`
 	Status    int    `json:"status"`
-	// Took is nil where a line has no duration.
+	// Took is nil if a line has no duration.
 	Took *float64 `json:"duration_ms"`
 }
 
-// TestLogJoinsCallAndAttemptAndNamesNobody: one line for a call and one for the
-// attempt that came of it, of one trace though no collector takes traces, and no
-// borrower and no secret in any.
+// TestLogJoinsCallAndAttemptAndNamesNobody: the lines of a request and of the attempt that it
+// caused have one trace id, although no collector accepts traces, and no line contains a borrower
+// or a secret.
 func TestLogJoinsCallAndAttemptAndNamesNobody(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "204 No Content")

@@ -16,18 +16,18 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// nobody is a user that may do nothing.
+// nobody is a user without privileges.
 var nobody = &syscall.Stat_t{Uid: 65534, Gid: 65534}
 
-// TestANewcomerWithoutPostgresIsToldAtOnce types make run on a machine without PostgreSQL, as
-// somebody who may install nothing: within five seconds and before anything is compiled, the
-// screen has a command to copy.
+// TestANewcomerWithoutPostgresIsToldAtOnce runs make run on a machine without PostgreSQL, as a
+// user who may install nothing: within five seconds and before anything is compiled, it prints a
+// command to copy.
 func TestANewcomerWithoutPostgresIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	checkout := newcomersCheckout(t)
 	compiled := filepath.Join(checkout, "home", "compiled")
 	fastest := time.Hour
-	for range 3 { // other programs of this machine may hold one up
+	for range 3 { // other programs on this machine may delay one run
 		command := exec.Command("make", "run")
 		command.Dir = checkout
 		command.Env = []string{
@@ -64,8 +64,8 @@ func TestANewcomerWithoutPostgresIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// newcomersCheckout is a folder that anybody may enter, with what make run reads first, and the
-// programs that every machine has. Its Go compiles nothing, and tells that it was asked.
+// newcomersCheckout is a folder that every user may enter, with the files that make run reads first
+// and the programs that every machine has. Its go command compiles nothing and reports that it ran.
 func newcomersCheckout(t *testing.T) string {
 	t.Helper()
 	checkout, err := os.MkdirTemp("", "drawbridge-newcomer-*")
@@ -107,7 +107,7 @@ func newcomersCheckout(t *testing.T) string {
 	}
 	err = filepath.WalkDir(checkout, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type()&fs.ModeSymlink == 0 {
-			err = os.Chmod(path, 0o777) // whatever the umask
+			err = os.Chmod(path, 0o777) // independently of the umask
 		}
 		return err
 	})
@@ -117,8 +117,8 @@ func newcomersCheckout(t *testing.T) string {
 	return checkout
 }
 
-// TestTheDemoBeginsAgain does what the welcome says: without the folder .data, a loan that was
-// drawn from waits for its first draw again.
+// TestTheDemoBeginsAgain does what the welcome text says: after the folder .data was removed, a
+// loan that had a draw waits for its first draw again.
 func TestTheDemoBeginsAgain(t *testing.T) {
 	t.Parallel()
 	w, folder := withEmbedded(t)
@@ -147,13 +147,13 @@ func TestTheDemoBeginsAgain(t *testing.T) {
 	}
 }
 
-// withEmbedded is a harness whose database is the embedded one, and the folder that it will
-// be in.
+// withEmbedded is a harness that uses the embedded database, and the folder where that will
+// be.
 func withEmbedded(t *testing.T) (w *e2etest.Harness, folder string) {
 	t.Helper()
 	w = e2etest.NewWithoutDatabase(t, map[string]string{"DRAWBRIDGE_LISTEN": "127.0.0.1:0"})
 	folder = filepath.Join(w.Folder, ".data")
-	t.Cleanup(func() { // where root's server is that may not enter the test's folder
+	t.Cleanup(func() { // the place of root's server, whose user may not enter the test's folder
 		if place, err := os.ReadFile(filepath.Join(folder, "postgres", "location")); err == nil {
 			_ = os.RemoveAll(strings.TrimSpace(string(place)))
 		}
@@ -161,8 +161,8 @@ func withEmbedded(t *testing.T) (w *e2etest.Harness, folder string) {
 	return w, folder
 }
 
-// TestCommandsMakeNoDatabaseToAnswerFor runs commands without the service's settings, as in the
-// shell of somebody who was called at night. Those that set a service up may begin one.
+// TestCommandsMakeNoDatabaseToAnswerFor runs commands without the service's settings, as an on-call
+// engineer might in a new shell. Only commands that set a service up may create a database.
 func TestCommandsMakeNoDatabaseToAnswerFor(t *testing.T) {
 	t.Parallel()
 	w, folder := withEmbedded(t)

@@ -14,9 +14,9 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// TestRestoredBackupSendsNothingUnasked walks through backup and restore with
-// the tools of the manual. The backup knows a delivery and an e-mail as waiting
-// that were sent after it was made.
+// TestRestoredBackupSendsNothingUnasked does a backup and a restore with the tools of
+// the manual. In the backup a delivery and an e-mail are waiting that were sent after it
+// was made.
 func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
@@ -29,7 +29,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	api.Stop()
 	dump := backUp(w)
 
-	original := w.Serve() // the backup lies in the cupboard, and life goes on
+	original := w.Serve() // the service goes on after the backup
 	sent := e.Next(t)
 	uid, _ := sent.Value("x-drawbridge-delivery")
 	w.WaitForState(uid, "delivered")
@@ -39,7 +39,7 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 		restored := restore(t, w, dump)
 		wantUnnoticed(restored)
 		s, mails := serveQuarantined(restored, e)
-		// What is new was certainly not sent before.
+		// New deliveries certainly have not been sent before.
 		if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
 			t.Errorf("the API answered a draw with %d while the quarantine is in force", status)
 		}
@@ -74,8 +74,8 @@ func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
 	})
 }
 
-// TestRunningProcessesNoticeARestoredDatabase: it comes under the address of the one that they
-// serve, and knows as waiting what they have sent since the backup.
+// TestRunningProcessesNoticeARestoredDatabase: it appears at the address of the database that they
+// serve, and deliveries are waiting in it that they have sent since the backup.
 func TestRunningProcessesNoticeARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
@@ -113,7 +113,7 @@ func TestRunningProcessesNoticeARestoredDatabase(t *testing.T) {
 	}
 }
 
-// exchange puts a database in the place of another, as when a restored server comes back under its
+// exchange replaces one database by another, as when a restored server comes up at the same
 // address.
 func exchange(t *testing.T, w, restored *e2etest.Harness) {
 	t.Helper()
@@ -140,7 +140,7 @@ func exchange(t *testing.T, w, restored *e2etest.Harness) {
 	server.Execute(db, `ALTER DATABASE "`+to+`" ALLOW_CONNECTIONS true`)
 }
 
-// TestQuarantineByHand is for a database that went back in time where it stands.
+// TestQuarantineByHand is for a database that was set back in time in place.
 func TestQuarantineByHand(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
@@ -167,7 +167,7 @@ func TestQuarantineByHand(t *testing.T) {
 	}
 	release()
 	e.Next(t)
-	// Workers that run stop, too.
+	// Running workers stop, too.
 	if got := w.Run("", "restore", "hold", "--reason", "look first"); got.Status != 0 {
 		t.Fatalf("a hold beside a worker ended with %d: %s", got.Status, got.Stderr)
 	}
@@ -178,7 +178,7 @@ func TestQuarantineByHand(t *testing.T) {
 	e.Next(t)
 }
 
-// wantUnnoticed asks the commands about a restored database on which no process has started.
+// wantUnnoticed checks what commands say about a restored database on which no process has started.
 func wantUnnoticed(w *e2etest.Harness) {
 	w.T.Helper()
 	const say = "the next process that starts holds everything"
@@ -192,8 +192,8 @@ func wantUnnoticed(w *e2etest.Harness) {
 	}
 }
 
-// serveQuarantined starts the service on a restored database, sees its quarantine, and returns
-// how many e-mails it holds: those of the demo data.
+// serveQuarantined starts the service on a restored database, checks that it is in quarantine, and
+// returns how many e-mails are held: those of the demo data.
 func serveQuarantined(w *e2etest.Harness, e *e2etest.Endpoint) (*e2etest.Server, int) {
 	w.T.Helper()
 	s := w.Serve()
@@ -207,7 +207,7 @@ func serveQuarantined(w *e2etest.Harness, e *e2etest.Endpoint) (*e2etest.Server,
 	return s, state.Mails
 }
 
-// backUp backs the harness's database up and returns the file.
+// backUp makes a backup of the harness's database and returns the file.
 func backUp(w *e2etest.Harness) string {
 	w.T.Helper()
 	file := filepath.Join(w.T.TempDir(), "drawbridge.dump")

@@ -33,7 +33,7 @@ func TestServiceOwnsNothing(t *testing.T) {
 	db := w.Open(t)
 	owner := *w
 	owner.Env = map[string]string{"DATABASE_URL": roles.owner.url}
-	// The last month that is made ahead, from its first day on: some months have no 31st.
+	// The last month of the partitions made in advance; from the 1st, as some months have no 31st.
 	last := time.Now().UTC().AddDate(0, 0, 1-time.Now().UTC().Day()).AddDate(0, 3, 0)
 	partition := last.Format("attempts_y2006m01")
 	_, err := owner.Open(t).ExecContext(t.Context(), `DROP TABLE `+pq.QuoteIdentifier(partition))
@@ -85,7 +85,7 @@ func TestServiceOwnsNothing(t *testing.T) {
 }
 
 // TestTheOwnerMigrates runs commands as the role of the service on a database that was never
-// migrated: what to do is to migrate as the other one.
+// migrated: they say to migrate as the owner.
 func TestTheOwnerMigrates(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -118,8 +118,8 @@ func TestTheOwnerMigrates(t *testing.T) {
 	w.Serve().WaitForLog("waiting for the schema")
 }
 
-// restoreWithRoles restores a dump as the manual says for two roles: everything belongs to
-// the owner again, and the service may use it.
+// restoreWithRoles restores a dump as the manual says for two roles: afterwards the owner owns
+// everything again, and the service may use it.
 func restoreWithRoles(w *e2etest.Harness, roles roleURLs, dump string) {
 	w.T.Helper()
 	restored := e2etest.NewOn(w.T, pgtest.URL(w.T))
@@ -138,13 +138,13 @@ func restoreWithRoles(w *e2etest.Harness, roles roleURLs, dump string) {
 	}
 }
 
-// roleURLs connect to one database as each of the two roles.
+// roleURLs are the URLs of one database for each of the two roles.
 type roleURLs struct{ owner, service roleURL }
 
 type roleURL struct{ name, url string }
 
-// twoRoles gives a fresh database to an owner, migrates it and applies the
-// documented file, with names of the test's own.
+// twoRoles gives a fresh database to an owner, migrates it and applies the documented
+// file, with role names of the test.
 func twoRoles(w *e2etest.Harness) roleURLs {
 	w.T.Helper()
 	admin := w.Env["DATABASE_URL"]
@@ -153,7 +153,7 @@ func twoRoles(w *e2etest.Harness) roleURLs {
 	if got := w.Run("", "migrate", "up"); got.Status != 0 {
 		w.T.Fatalf("the owner's migration ended with %d: %s", got.Status, got.Stderr)
 	}
-	for range 2 { // it may be run again
+	for range 2 { // it can be applied repeatedly
 		applyRoles(w, admin, roles)
 	}
 	return roles

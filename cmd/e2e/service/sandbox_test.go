@@ -10,8 +10,8 @@ import (
 
 const environmentHeader = "X-Drawbridge-Environment"
 
-// TestASandboxIsAnEnvironmentOfItsOwn starts one with production's settings: it says what
-// it is everywhere, reaches no address of this machine, and its database serves no other.
+// TestASandboxIsAnEnvironmentOfItsOwn starts a sandbox with production's settings: it names itself
+// everywhere, reaches no address of this machine, and no other environment can use its database.
 func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -80,7 +80,7 @@ func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
 	wantWebhookOf(t, w, subscription.UID, endpoint, "")
 }
 
-// TestDevelopmentNamesItself: a server without settings is one of development, and says so.
+// TestDevelopmentNamesItself: a server without settings runs in development mode, and says so.
 func TestDevelopmentNamesItself(t *testing.T) {
 	t.Parallel()
 	w, endpoint := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
@@ -99,7 +99,7 @@ func TestDevelopmentNamesItself(t *testing.T) {
 	wantWebhookOf(t, w, subscription.UID, endpoint, "development")
 }
 
-// wantWebhookOf sends a test event; want is empty where the webhook is to name no environment.
+// wantWebhookOf sends a test event; want is empty if the webhook must not name an environment.
 func wantWebhookOf(
 	t *testing.T, w *e2etest.Harness, subscription string, endpoint *e2etest.Endpoint, want string,
 ) {
@@ -113,7 +113,7 @@ func wantWebhookOf(
 	}
 }
 
-// wantEnvironment asks for one answer of each kind.
+// wantEnvironment checks one response of each kind.
 func wantEnvironment(t *testing.T, base, want string) {
 	t.Helper()
 	for _, path := range []string{
@@ -134,8 +134,8 @@ func wantEnvironment(t *testing.T, base, want string) {
 	}
 }
 
-// TestAFaultIsOrderedAndShown orders one as a partner and reads what it did by the
-// command line.
+// TestAFaultIsOrderedAndShown orders a fault as a partner, and reads its effect with the command
+// line.
 func TestAFaultIsOrderedAndShown(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// mostSignInMemory bounds the process while 200 people sign in at once, and
-	// restMemory when they are gone, in MiB.
+	// mostSignInMemory limits the process's memory while 200 people sign in at once,
+	// and restMemory afterwards, in MiB.
 	mostSignInMemory = 400
 	restMemory       = 150
 )
 
-// TestManySignInsDoNotHoldMemory has 200 people sign in at one moment, each from an
-// address of their own: the memory is bounded, and goes back to the system.
+// TestManySignInsDoNotHoldMemory lets 200 people sign in at the same moment, each from a
+// different address: the memory is bounded, and is returned to the system.
 func TestManySignInsDoNotHoldMemory(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -51,7 +51,7 @@ func TestManySignInsDoNotHoldMemory(t *testing.T) {
 	t.Logf("%d MiB are held afterwards", got)
 }
 
-// signInFrom tries a wrong password at an account and from an address of its own.
+// signInFrom tries a wrong password for the i-th account from the i-th address.
 func signInFrom(t *testing.T, client *http.Client, origin string, i int) (int, string) {
 	t.Helper()
 	form := url.Values{"email": {fmt.Sprintf("u%d@x.example", i)}, "password": {"wrong password"}}

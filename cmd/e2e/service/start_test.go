@@ -15,7 +15,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestStopWhileStarting asks a service to end that waits for its turn to migrate.
+// TestStopWhileStarting stops a service that waits for its turn to migrate.
 func TestStopWhileStarting(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -41,7 +41,7 @@ func TestStopWhileStarting(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = command.Process.Kill() }) // it has ended, unless the test failed
+	t.Cleanup(func() { _ = command.Process.Kill() }) // it has already ended unless the test failed
 	e2etest.WaitForCount(t, db, 1, `
 		SELECT count(*)
 		  FROM pg_stat_activity
@@ -83,8 +83,8 @@ func TestAPIAloneHasPartitions(t *testing.T) {
 	}
 }
 
-// TestProductionWarnsOfDoubtfulSettings starts with settings that production takes
-// but should not be without a thought.
+// TestProductionWarnsOfDoubtfulSettings starts with settings that production accepts but
+// that are probably a mistake.
 func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -104,8 +104,8 @@ func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
 	}
 }
 
-// TestAFirstStartIsToldWhatIsWrong: who starts it for the first time has a taken port and
-// misspelt settings, and needs to be told what to do about them.
+// TestAFirstStartIsToldWhatIsWrong: at a first start the port is taken or settings are misspelt,
+// and the error says what to do about that.
 func TestAFirstStartIsToldWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -132,14 +132,14 @@ func TestAFirstStartIsToldWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAStartNamesTheDatabaseThatItCannotUse: the one line of a start that ends says which setting
-// is wrong and where it leads, and nothing of the password.
+// TestAStartNamesTheDatabaseThatItCannotUse: the one error line of a failed start says which
+// setting is wrong and which server it names, but not the password.
 func TestAStartNamesTheDatabaseThatItCannotUse(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
-	// Below those that are given away, and nobody serves it.
+	// A port below the ephemeral ones, on which no server listens.
 	const refused = "127.0.0.1:1"
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nothing accepts its connections
 	if err != nil {
 		t.Fatal(err)
 	}

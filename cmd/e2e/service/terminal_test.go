@@ -10,7 +10,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// onTerminal runs a command on a terminal of its own and returns what people see there.
+// onTerminal runs a command on a pseudo-terminal and returns what is displayed there.
 func onTerminal(w *e2etest.Harness, args ...string) string {
 	w.T.Helper()
 	command := w.Command(args...)
@@ -24,8 +24,8 @@ func onTerminal(w *e2etest.Harness, args ...string) string {
 	return strings.ReplaceAll(string(seen), "\r\n", "\n")
 }
 
-// TestTerminalsHaveHeadsAndColours: who reads on a terminal sees heads over columns, and colours
-// unless there shall be none; whatever reads from a pipe gets the lines alone.
+// TestTerminalsHaveHeadsAndColours: output to a terminal has heads over columns, and colours unless
+// they are turned off; output to a pipe has only the lines.
 func TestTerminalsHaveHeadsAndColours(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

@@ -49,8 +49,8 @@ func TestServesHTTPSWithItsOwnCertificate(t *testing.T) {
 	}
 }
 
-// TestAutocert gets a certificate from an authority and shares it: a second
-// process asks for none.
+// TestAutocert gets a certificate from an authority and shares it: a second process
+// requests none.
 func TestAutocert(t *testing.T) {
 	t.Parallel()
 	const name = "bridge.lender.example"

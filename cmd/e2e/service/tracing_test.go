@@ -102,7 +102,7 @@ func TestTraceLeadsFromTheCallToTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndpointsHearOfNoTraceUnasked keeps what is ours to ourselves by default.
+// TestEndpointsHearOfNoTraceUnasked: by default endpoints get no trace header.
 func TestEndpointsHearOfNoTraceUnasked(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "204 No Content")
@@ -139,8 +139,8 @@ func TestEndpointsHearOfNoTraceUnasked(t *testing.T) {
 	}
 }
 
-// TestTrustRootsFromTheSettingsFile: what Go reads from the environment alone is
-// found in the file of settings too.
+// TestTrustRootsFromTheSettingsFile: a variable that Go reads only from the environment
+// also works in the settings file.
 func TestTrustRootsFromTheSettingsFile(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "204 No Content")

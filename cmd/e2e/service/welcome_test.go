@@ -12,9 +12,9 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestWelcomeIsLastAndItsCommandRepeats starts the service as a newcomer does: what says how
-// to go on is the end of what is on the screen, also once the demo's mails are handled, and what it
-// says to paste works every time.
+// TestWelcomeIsLastAndItsCommandRepeats starts the service as a newcomer does: the instructions are
+// the last text on the screen, even after the demo's e-mails are handled, and the command to paste
+// works every time.
 func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -37,7 +37,7 @@ func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
 			t.Fatalf("%s\nanswered %s (%v)", command, answer, err)
 		}
 	}
-	// Beside those of the traffic that the demo tells of, which nobody sends.
+	// In addition to the e-mails of the demo's past traffic, which are never sent.
 	e2etest.WaitForCount(t, db, before+2, settled)
 	waittest.Within(t, time.Minute, "the demo to name the address", func() bool {
 		return w.DemoData().BaseURL == server.URL+"/api"
