@@ -15,10 +15,9 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestKilledUnderBackpressure kills a process that holds deliveries back for an
-// endpoint which does not answer. The next process sends those as the endpoint
-// allows, without waiting until the dead one's requests are given up, and each
-// once more.
+// TestKilledUnderBackpressure kills a process that holds deliveries back for an endpoint
+// which does not answer. The next process sends those as the endpoint allows, each once
+// more, without waiting until the dead process's requests time out.
 func TestKilledUnderBackpressure(t *testing.T) {
 	t.Parallel()
 	const events, callers = 150, 8
@@ -27,7 +26,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 	w.Subscribe(data, r.url, "--auth", "none")
 	s, db := w.Serve(), w.Open(t)
 	const delivered = `SELECT count(*) FROM deliveries WHERE state = 'delivered'`
-	// An endpoint that has answered gets as many requests at a time as any.
+	// An endpoint that has answered gets the full number of requests at a time.
 	r.linger(0)
 	e2etest.RequestDraw(t, s.URL, data, "first_regular")
 	e2etest.WaitForCount(t, db, 1, delivered)
@@ -46,7 +45,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 		})
 	}
 	group.Wait()
-	const inFlight = 40 // at most so many does a process send to one endpoint at a time
+	const inFlight = 40 // the most requests that a process has in flight to one endpoint
 	const heldOnes = `SELECT count(*) FROM deliveries WHERE held`
 	waittest.Within(t, time.Minute, "deliveries are held back", func() bool {
 		return int64(pgtest.Count(t, db, heldOnes)) >= added.Load()-inFlight
@@ -75,7 +74,7 @@ func TestKilledUnderBackpressure(t *testing.T) {
 			t.Errorf("held delivery %s came %d times", uid, came)
 		}
 	}
-	// Of what was under way nobody can know; of what was held back everything is known.
+	// Attempts in flight at the kill are unknown; deliveries that were held back are not.
 	unknown := pgtest.Count(t, db, `
 		SELECT count(*)
 		  FROM attempts

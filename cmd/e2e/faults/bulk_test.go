@@ -13,7 +13,7 @@ import (
 
 // TestFaultBulkUnderKills sends many failed deliveries again while the processes that do it
 // are killed: each is sent again exactly once, with at most three attempts and never two
-// under one number, and the progress that is shown agrees with what came of them.
+// under one number, and the progress that is shown agrees with their outcomes.
 func TestFaultBulkUnderKills(t *testing.T) {
 	t.Parallel()
 	total, kills := int(scaled(400, 50_000)), int(scaled(3, 20))

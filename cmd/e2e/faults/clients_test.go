@@ -19,9 +19,9 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestStopResetsNobody stops a process while many connect again for each request:
-// anyone who gets a connection gets an answer on it. Meanwhile it says that it is not
-// ready and goes on answering.
+// TestStopResetsNobody stops a process while many clients open a new connection for each
+// request: every accepted connection gets a response. Meanwhile the process says that it
+// is not ready and goes on answering.
 func TestStopResetsNobody(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -62,7 +62,7 @@ func TestStopResetsNobody(t *testing.T) {
 	}
 }
 
-// askOnce makes a request on a connection of its own.
+// askOnce makes a request on a new connection.
 func askOnce(address, path string) (int, error) {
 	conn, err := net.DialTimeout("tcp", address, 30*time.Second)
 	if err != nil {
@@ -83,8 +83,8 @@ func askOnce(address, path string) (int, error) {
 	return answer.StatusCode, err
 }
 
-// TestReadersThatNeverRead lets clients ask for more than fits on the way and read
-// nothing: they are gone before two minutes are over, and cost little until then.
+// TestReadersThatNeverRead lets clients request more than the socket buffers hold and read
+// nothing: they are disconnected within two minutes, and cost little until then.
 func TestReadersThatNeverRead(t *testing.T) {
 	t.Parallel()
 	readers := 100
@@ -131,7 +131,7 @@ func TestReadersThatNeverRead(t *testing.T) {
 	}
 }
 
-// gauge reads metrics of the process, as they are at one moment, and returns their sum.
+// gauge reads metrics of the process at one moment and returns their sum.
 func gauge(t *testing.T, s *e2etest.Server, names ...string) float64 {
 	t.Helper()
 	answer, err := http.Get(s.URL + "/metrics")

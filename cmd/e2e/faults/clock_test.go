@@ -24,11 +24,11 @@ import (
 	"drawbridge/views/ui"
 )
 
-// steppedTime is added to the standard library's time package, and steppedMain to
-// the program: together they add the seconds that a file holds to every reading
-// of the wall clock, and leave the monotonic one alone, as a step of a machine's
-// clock does. A time namespace cannot step the wall clock, libfaketime does not
-// reach a static program, and the clock of the machine is everybody's.
+// steppedTime is added to the standard library's time package, and steppedMain to the
+// program: together they add the number of seconds in a file to every reading of the wall
+// clock, and leave the monotonic clock unchanged, as a step of a machine's clock does. A
+// time namespace cannot step the wall clock, libfaketime does not work on a static
+// program, and the clock of the machine is shared.
 const (
 	steppedTime = `package time
 
@@ -60,7 +60,7 @@ func init() {
 	}()
 }
 `
-	// reading is where the time package reads both clocks for Now.
+	// reading is the line in the time package that reads both clocks for Now.
 	reading = "sec, nsec, mono := runtimeNow()\n"
 )
 
@@ -115,7 +115,7 @@ func steppedProgram(t *testing.T) string {
 	return program
 }
 
-// stepped is a process whose clock can be stepped.
+// stepped is a process with a clock that can be stepped.
 type stepped struct {
 	*e2etest.Server
 	clock string
@@ -167,11 +167,11 @@ func TestFaultClock(t *testing.T) {
 	for i, to := range []time.Duration{hour, 0, -hour, 12 * hour, -12 * hour, 0} {
 		l.reached(r, int64(i+1)*events*18/10/7)
 		stepping.step(to)
-		v.read(paths.Home) // which signs nobody out
+		v.read(paths.Home) // the clock must not sign anybody out
 	}
 	loading.Wait()
 	db := w.Open(t)
-	waitUntilSettled(t, db, 5*time.Minute) // and no retry waits for an hour
+	waitUntilSettled(t, db, 5*time.Minute) // no retry waits for an hour
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 || l.errors.Load() > 0 {
 		t.Errorf("a clock made jobs look lost: %+v, %d calls failed", found, l.errors.Load())
@@ -188,14 +188,14 @@ func TestFaultClock(t *testing.T) {
 			ui.Number(found.delivered)+" deliveries")
 		one.shareSession(t, v)
 	}
-	v.says(paths.System, "1 h") // the clocks that are off
+	v.says(paths.System, "1 h") // the clocks that differ
 	t.Logf("%d mails; %+v in %s", sent, found, time.Since(began).Round(time.Second))
 }
 
 // shareSession reads a page of one process with the session of another one.
 func (v *visitor) shareSession(t *testing.T, of *visitor) {
 	t.Helper()
-	to, _ := url.Parse(v.base) // it was called before
+	to, _ := url.Parse(v.base) // it has been parsed before
 	from, _ := url.Parse(of.base)
 	v.client.Jar.SetCookies(to, of.client.Jar.Cookies(from))
 	answer, err := v.client.Get(v.base + paths.Home)
@@ -208,7 +208,7 @@ func (v *visitor) shareSession(t *testing.T, of *visitor) {
 	}
 }
 
-// checkTimes looks for rows whose time lies outside of the test's.
+// checkTimes looks for rows with a time outside the test.
 func checkTimes(t *testing.T, w *e2etest.Harness, began time.Time) {
 	t.Helper()
 	db := w.Open(t)

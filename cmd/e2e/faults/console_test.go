@@ -19,15 +19,15 @@ import (
 	"drawbridge/views/ui"
 )
 
-// visitor is somebody who is signed in to the console, without a browser.
+// visitor is a user who is signed in to the console, without a browser.
 type visitor struct {
 	t      *testing.T
 	client *http.Client
 	base   string
 }
 
-// visit signs the demo's admin in to a server that serves the console, and asks again where a
-// busy machine has it answer that it cannot now.
+// visit signs the demo's admin in to a server that serves the console, and tries again if the
+// server of a busy machine answers that it is unavailable.
 func visit(t *testing.T, base string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -68,7 +68,7 @@ func (v *visitor) get(path string) []byte {
 	return body
 }
 
-// read returns the text of a page's main part, its white space folded.
+// read returns the text of a page's main part, with white space folded.
 func (v *visitor) read(path string) string {
 	v.t.Helper()
 	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(v.get(path))))
@@ -78,8 +78,8 @@ func (v *visitor) read(path string) string {
 	return strings.Join(strings.Fields(page.Find("main").Text()), " ")
 }
 
-// says waits until a page holds each of the texts: where the machine is busy, a
-// list gives its count up.
+// says waits until a page contains each of the texts: on a busy machine a list may give
+// its count up.
 func (v *visitor) says(path string, texts ...string) {
 	v.t.Helper()
 	var page string
@@ -99,8 +99,8 @@ func (v *visitor) says(path string, texts ...string) {
 // at is the path of a page about one thing.
 func at(pattern, uid string) string { return strings.Replace(pattern, ":uid", uid, 1) }
 
-// consoleTells compares what the console says of the load's deliveries with what
-// was found, in all and on the pages of two that did not arrive at once.
+// consoleTells compares what the console says about the load's deliveries with what was
+// found, in the totals and on the pages of two that did not arrive at once.
 func consoleTells(w *e2etest.Harness, found faultTally) {
 	w.T.Helper()
 	v := visit(w.T, w.Serve("--roles", "console").URL)
@@ -108,7 +108,7 @@ func consoleTells(w *e2etest.Harness, found faultTally) {
 		sum := ui.Number(count) + " deliveries"
 		switch {
 		case count == 0:
-			continue // the list explains itself instead
+			continue // the list shows an explanation instead
 		case count == 1:
 			sum = "1 delivery"
 		case count > 10_000:

@@ -20,21 +20,21 @@ import (
 	"drawbridge/views/paths"
 )
 
-// storage is a service whose uploads go to small disks.
+// storage is a service whose uploads are stored on small disks.
 type storage struct {
 	*e2etest.Harness
 
 	server *e2etest.Server
 	load   *load
-	// blobs and spool are seen from outside.
+	// blobs and spool are the disks' paths from outside.
 	blobs, spool string
 }
 
-// diskSize is that of each of the two disks.
+// diskSize is the size of each of the two disks.
 const diskSize = 2 << 20
 
-// newStorage mounts a disk for the bucket and one for temporary files, both of
-// which only the service sees.
+// newStorage mounts a disk for the bucket and one for temporary files, both visible only
+// to the service.
 func newStorage(t *testing.T, r *recordingReceiver) *storage {
 	t.Helper()
 	w := e2etest.New(t)
@@ -54,7 +54,7 @@ func newStorage(t *testing.T, r *recordingReceiver) *storage {
 	return s
 }
 
-// within is where a folder of such a process is seen from outside.
+// within is the path of such a process's folder from outside.
 func within(s *e2etest.Server, folder string) string {
 	return fmt.Sprintf("/proc/%d/root%s", s.Command.Process.Pid, folder)
 }
@@ -64,7 +64,7 @@ func (s *storage) put(path, key string) granted {
 	s.T.Helper()
 	var text bytes.Buffer
 	form := multipart.NewWriter(&text)
-	part, _ := form.CreateFormFile("files", "certificate.pdf") // a buffer takes everything
+	part, _ := form.CreateFormFile("files", "certificate.pdf") // writing to a buffer cannot fail
 	_, _ = io.WriteString(part, pdf[:len("%PDF-1.4\n")]+"%"+strings.Repeat("x", 300<<10)+"\n"+pdf[9:])
 	_ = form.WriteField("metadata", `{"projectName":"Roof","completionDate":"2026-01-31"}`)
 	_ = form.Close()
@@ -79,7 +79,7 @@ func (s *storage) put(path, key string) granted {
 	return got
 }
 
-// files lists what is stored, but not what fills the disk.
+// files lists the stored files, without the one that fills the disk.
 func (s *storage) files() []string {
 	s.T.Helper()
 	var found []string
@@ -97,7 +97,7 @@ func (s *storage) files() []string {
 	return found
 }
 
-// refuses checks that an upload is refused in so many words and leaves nothing.
+// refuses checks that an upload is refused with the right message and leaves nothing.
 func (s *storage) refuses(path, key string) {
 	s.T.Helper()
 	before := s.files()
@@ -119,7 +119,7 @@ func (s *storage) refuses(path, key string) {
 	}
 }
 
-// doctor returns what the doctor finds of a name, on the disks of the service.
+// doctor returns the doctor's check of a name, run where the service's disks are visible.
 func (s *storage) doctor(name string) e2etest.Check {
 	s.T.Helper()
 	own := map[string]string{"DRAWBRIDGE_BLOB_URL": "file://" + s.blobs, "TMPDIR": s.spool}
@@ -176,7 +176,7 @@ func TestFaultFullDisk(t *testing.T) {
 			!strings.Contains(found.Remedy, "The disk is full") {
 			t.Errorf("the doctor says %+v", found)
 		}
-		// It would fit now, but others need what is left.
+		// The upload would fit now, but the rest is reserved for others.
 		if err := os.Truncate(ballast, diskSize-350<<10); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestFaultFullDisk(t *testing.T) {
 	s.check(r, final)
 }
 
-// check compares documents and deliveries with what was answered.
+// check compares documents and deliveries with the responses.
 func (s *storage) check(r *recordingReceiver, final string) {
 	s.T.Helper()
 	db := s.Open(s.T)

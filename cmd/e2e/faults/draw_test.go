@@ -25,38 +25,38 @@ import (
 	"drawbridge/views/paths"
 )
 
-// wish is a call with an Idempotency-Key, repeated until it is answered.
+// wish is a request with an Idempotency-Key, repeated until it is answered.
 type wish struct {
 	method, path, key string
 	contentType       string
 	body              []byte
 }
 
-// granted is the answer to a wish.
+// granted is the response to a wish.
 type granted struct {
 	status int
 	body   string
 }
 
-// borrowers lead loans through their lives over the API.
+// borrowers take loans through their lives over the API.
 type borrowers struct {
 	*load
 
 	roof uuid.UUID
-	// patient ones repeat what was answered by 503, too, as its Retry-After asks.
+	// patient borrowers also repeat requests that were answered with 503, after Retry-After.
 	patient bool
-	// answers are the first to each wish, repeats counts further calls.
+	// answered has the first response to each wish, repeats counts further requests.
 	answered sync.Map
 	repeats  atomic.Int64
-	// steps counts wishes that came true.
+	// steps counts wishes that have been answered.
 	steps atomic.Int64
-	// lost counts calls that were not answered, or neither granted nor told that the
-	// first of the same wish is still at work. firstLost says what became of one.
+	// lost counts requests without a response, and responses other than success or that the
+	// wish's first request is still in progress. firstLost describes the first of them.
 	lost      atomic.Int64
 	firstLost atomic.Pointer[string]
 }
 
-// newBorrowers prepares the demo data as newLoad does.
+// newBorrowers prepares the demo data like newLoad.
 func newBorrowers(w *e2etest.Harness, r *recordingReceiver) *borrowers {
 	w.T.Helper()
 	b := &borrowers{load: newLoad(w, r)}
@@ -68,7 +68,7 @@ func newBorrowers(w *e2etest.Harness, r *recordingReceiver) *borrowers {
 	return b
 }
 
-// once sends a wish to one of the servers that live.
+// once sends a wish to one of the running servers.
 func (b *borrowers) once(ctx context.Context, client *http.Client, w wish) (granted, error) {
 	urls := *b.apis.Load()
 	api := urls[int(b.next.Add(1))%len(urls)]
@@ -92,8 +92,8 @@ func (b *borrowers) once(ctx context.Context, client *http.Client, w wish) (gran
 	return granted{response.StatusCode, string(body)}, err
 }
 
-// come sends a wish from two callers at once until each has an answer other than
-// that the first is still being worked, and compares them.
+// come sends a wish from two callers at once, until each has a response other than that
+// the first request is still in progress, and compares the two responses.
 func (b *borrowers) come(w wish) granted {
 	b.t.Helper()
 	answers := make([]granted, 2)
@@ -123,12 +123,12 @@ func (b *borrowers) come(w wish) granted {
 	return answers[0]
 }
 
-// again tells whether an answer asks to repeat the wish.
+// again reports whether a status means that the wish is to be repeated.
 func (b *borrowers) again(status int) bool {
 	return status == http.StatusConflict || b.patient && status == http.StatusServiceUnavailable
 }
 
-// note counts a call that was lost.
+// note counts a lost request.
 func (b *borrowers) note(w wish, got granted, err error) {
 	if err == nil && (got.status < http.StatusMultipleChoices || got.status == http.StatusConflict) {
 		return
@@ -139,13 +139,13 @@ func (b *borrowers) note(w wish, got granted, err error) {
 	b.firstLost.CompareAndSwap(nil, &text)
 }
 
-// heard is a wish and its first answer.
+// heard is a wish and its first response.
 type heard struct {
 	wish
 	granted
 }
 
-// data decodes the result of an answer that must be a good one.
+// data decodes the result of a response, which must be a success.
 func (g granted) data(into any) error {
 	var envelope struct {
 		Result struct {
@@ -168,17 +168,17 @@ func jsonWish(method, path, key, body string) wish {
 func certified() (body []byte, contentType string) {
 	var text bytes.Buffer
 	form := multipart.NewWriter(&text)
-	part, _ := form.CreateFormFile("files", "certificate.pdf") // a buffer takes everything
+	part, _ := form.CreateFormFile("files", "certificate.pdf") // writing to a buffer cannot fail
 	_, _ = io.WriteString(part, pdf)
 	_ = form.WriteField("metadata", `{"projectName":"Roof","completionDate":"2026-01-31"}`)
 	_ = form.Close()
 	return text.Bytes(), form.FormDataContentType()
 }
 
-// pdf is the smallest thing that is one.
+// pdf is a minimal PDF.
 const pdf = "%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF\n"
 
-// live leads the loan of one application to its last draw.
+// live takes the loan of one application to its last draw.
 func (b *borrowers) live(i int) error {
 	name := fmt.Sprintf("draws-%d", i)
 	var made struct {
@@ -240,9 +240,9 @@ func (b *borrowers) draw(uid string, stage int) error {
 	return nil
 }
 
-// TestFaultDrawsUnderKills leads loans through offers, draws and funding by calls
-// with Idempotency-Keys that are repeated until they are answered, each by two
-// callers at once, while the API processes are killed in turn.
+// TestFaultDrawsUnderKills takes loans through offers, draws and funding by requests with
+// Idempotency-Keys that are repeated until they are answered, each by two callers at once,
+// while the API processes are killed in turn.
 func TestFaultDrawsUnderKills(t *testing.T) {
 	t.Parallel()
 	loans, kills := int(scaled(8, 60)), scaled(2, 12)
@@ -266,7 +266,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 			}
 		})
 	}
-	const wishes = 13 // of each loan
+	const wishes = 13 // for each loan
 	for i := range kills {
 		waittest.Within(t, 5*time.Minute, "loans have moved on", func() bool {
 			return b.steps.Load() >= (i+1)*int64(loans)*wishes/(kills+1)
@@ -295,7 +295,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	t.Logf("%d loans, %d draws, %d kills, %d calls repeated", loans, 3*loans, kills, b.repeats.Load())
 }
 
-// repeatAll sends every wish once more: the answer is the first one's, byte by byte.
+// repeatAll sends every wish once more: the response is the same as the first, byte by byte.
 func (b *borrowers) repeatAll() {
 	b.t.Helper()
 	client := &http.Client{Timeout: 30 * time.Second}
@@ -311,7 +311,7 @@ func (b *borrowers) repeatAll() {
 	})
 }
 
-// checkLoans counts what each loan came to.
+// checkLoans checks the draws of each loan.
 func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 	t.Helper()
 	var rows []struct {
@@ -352,7 +352,7 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 	}
 }
 
-// tellsOf reads what the API and the console say of one of the loans.
+// tellsOf checks what the API and the console say about one of the loans.
 func (b *borrowers) tellsOf(w *e2etest.Harness, db *postgres.DB) {
 	b.t.Helper()
 	uid := pgtest.Value[string](b.t, db, `

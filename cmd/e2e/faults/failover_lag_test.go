@@ -16,13 +16,13 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// slack is how far apart a commit and its confirmation may be on a busy machine.
+// slack is how long after its commit a confirmation may come on a busy machine.
 const slack = 2 * time.Second
 
-// TestFaultFailOverAsynchronous kills a primary that does not wait for its standby, which is
-// cut off a moment before: what was confirmed since then is missing, whole and not in part, and
-// nothing older; a follower of the feed meets all that is there. It says how much, and how often
-// partners got what the promoted server does not know to be sent.
+// TestFaultFailOverAsynchronous kills a primary that does not wait for its standby, which is cut
+// off a moment before. Changes confirmed since then are missing, each completely, and no older
+// ones; a follower of the feed gets all existing events. The test logs how many are missing, and
+// how many webhooks partners got of which the promoted server has no record.
 func TestFaultFailOverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newOwnPostgres(t)
@@ -46,7 +46,7 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 	u.takesOver()
 	u.tasks.Wait()
 	db := opened(t, u.standby)
-	// A job whose end the standby never heard of is taken up again after ten minutes.
+	// A job whose end did not reach the standby is retried after ten minutes.
 	waitUntilSettled(t, db, 15*time.Minute)
 	metAll(db)
 	titles := u.confirmed()
@@ -95,8 +95,8 @@ func TestFaultFailOverAsynchronous(t *testing.T) {
 	}
 }
 
-// follows has somebody follow the feed from now on, and returns what fails unless they meet each
-// event that a database has since.
+// follows starts a follower of the feed, and returns a function that fails the test unless the
+// follower gets every event that a database has since then.
 func (u *underLoad) follows() (metAll func(*postgres.DB)) {
 	t := u.w.T
 	t.Helper()
@@ -133,7 +133,7 @@ func (u *underLoad) follows() (metAll func(*postgres.DB)) {
 		})
 		fed.mu.Lock()
 		defer fed.mu.Unlock()
-		// The standby may have an event and lack its place in the feed, which it gives it anew.
+		// The standby may have an event without its position in the feed, and assigns another.
 		t.Logf("the follower of the feed met %d events, %d of them twice", len(fed.bodies), fed.doubled)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// takeover is how soon after the promotion calls have to be confirmed again.
+// takeover is how soon after the promotion requests must be confirmed again.
 const takeover = 10 * time.Second
 
-// probe asks whether the service is ready, and what it says.
+// probe requests /readyz and returns the status and the text.
 func probe(s *e2etest.Server) (int, string) {
 	answer, err := http.Get(s.URL + "/readyz")
 	if err != nil {
@@ -32,8 +32,8 @@ func probe(s *e2etest.Server) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// underLoad is a service on a pair of servers to which tasks are added, and whose loans are
-// drawn on, while a test fails the pair over.
+// underLoad is a service on a primary and a standby, with a load of tasks and draws while a test
+// makes them fail over.
 type underLoad struct {
 	*pair
 	*borrowers
@@ -43,11 +43,11 @@ type underLoad struct {
 	r     *recordingReceiver
 	tasks sync.WaitGroup
 	loans *lives
-	// gone is when the primary was lost, promoted when its successor began to be one.
+	// gone is when the primary was lost, promoted when the promotion of the standby began.
 	gone, promoted time.Time
 }
 
-// newUnderLoad returns once half of the tasks were added.
+// newUnderLoad returns once half of the tasks have been added.
 func newUnderLoad(t *testing.T, pg *pair) *underLoad {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -65,7 +65,7 @@ func newUnderLoad(t *testing.T, pg *pair) *underLoad {
 	return u
 }
 
-// draws has loans drawn on until the end, and returns once it began.
+// draws starts requesting draws until the end, and returns once that has begun.
 func (u *underLoad) draws() {
 	u.w.T.Helper()
 	u.loans = u.startLives()
@@ -88,7 +88,7 @@ func (u *underLoad) stranded() {
 	}
 }
 
-// takesOver promotes the standby and waits until calls are confirmed by it.
+// takesOver promotes the standby and waits until requests are confirmed by it.
 func (u *underLoad) takesOver() {
 	t := u.w.T
 	t.Helper()
@@ -118,7 +118,7 @@ func (u *underLoad) settled() *postgres.DB {
 	return db
 }
 
-// nothingLost holds all that was promised against the promoted server.
+// nothingLost compares everything that was confirmed with the promoted server.
 func (u *underLoad) nothingLost() *postgres.DB {
 	t := u.w.T
 	t.Helper()
@@ -131,7 +131,7 @@ func (u *underLoad) nothingLost() *postgres.DB {
 	}
 	after := failed.Sub(u.promoted)
 	t.Logf("the last call failed %s after the promotion began", after.Round(time.Millisecond))
-	if after > takeover+postgres.DefaultTimeout { // which one that began before may take
+	if after > takeover+postgres.DefaultTimeout { // an earlier request may take as long as its timeout
 		t.Errorf("a call failed %s after the promotion began", after)
 	}
 	found := audit(t, db, u.r, u.confirmed())
@@ -156,9 +156,9 @@ func (u *underLoad) nothingLost() *postgres.DB {
 	return db
 }
 
-// TestFaultFailOver kills the primary under load: what was confirmed is on the promoted
-// synchronous standby and sent from there, each draw was made once, and calls are confirmed
-// again soon after.
+// TestFaultFailOver kills the primary under load: all confirmed changes are on the promoted
+// synchronous standby and their webhooks are sent from there, each draw was made once, and
+// requests are confirmed again soon after.
 func TestFaultFailOver(t *testing.T) {
 	t.Parallel()
 	pg := newPair(t)
@@ -172,10 +172,10 @@ func TestFaultFailOver(t *testing.T) {
 	u.nothingLost()
 }
 
-// TestFaultSwitchover demotes the primary under load, as the manual says: it is stopped in
-// order and comes back as a standby, so that for a while none can be written, before the
-// other is promoted. Nothing is lost without the servers waiting for each other at each
-// commit, and the old primary follows the new one.
+// TestFaultSwitchover demotes the primary under load, as the manual says: it is shut down and
+// restarted as a standby, so that for a while neither server accepts writes, before the other is
+// promoted. Nothing is lost, though the servers do not wait for each other at each commit, and
+// the old primary follows the new one.
 func TestFaultSwitchover(t *testing.T) {
 	t.Parallel()
 	pg := newPair(t)
@@ -192,9 +192,9 @@ func TestFaultSwitchover(t *testing.T) {
 	})
 }
 
-// TestFaultReadOnlyPrimary turns the primary into a server that lets nobody write, without
-// cutting a connection, and promotes the other: the process says that it is not ready
-// and why, and finds the one that can be written by itself.
+// TestFaultReadOnlyPrimary makes the primary read-only without cutting a connection, and
+// promotes the other: the process says that it is not ready and why, and finds the writable
+// server by itself.
 func TestFaultReadOnlyPrimary(t *testing.T) {
 	t.Parallel()
 	pg := newPair(t)

@@ -23,12 +23,11 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// chaos runs the fault tests at full size (make chaos): without it they are
-// small enough to run with all the others.
+// chaos runs the fault tests at full size (make chaos); without it they are small enough
+// to run with all the others.
 var chaos = flag.Bool("chaos", false, "run the fault tests at full size")
 
-// load creates tasks, each of which records an event, through whichever API is
-// up.
+// load creates tasks, each of which records an event, through any API server that is up.
 type load struct {
 	t        *testing.T
 	client   e2etest.DemoClient
@@ -36,31 +35,31 @@ type load struct {
 	apis     atomic.Pointer[[]string]
 	next     atomic.Int64
 	accepted atomic.Int64
-	// errors counts calls without a confirmation, and failed is when the last one ended.
+	// errors counts requests without a confirmation, failed is when the last of them ended.
 	errors atomic.Int64
 	failed atomic.Pointer[time.Time]
 	mu     sync.Mutex
 	titles []string
-	// confirmations are when those of the titles came.
+	// confirmations are the times of the titles' confirmations.
 	confirmations []time.Time
-	// unanswered are the titles of calls that got no answer, and refused counts
-	// other answers than a confirmation, both by the server that was called.
+	// unanswered are the titles of requests without a response, and refused counts
+	// responses other than a confirmation, both by server.
 	unanswered map[string][]string
 	refused    map[string]int
-	// unreached counts calls that nobody listened to any more.
+	// unreached counts requests to a server that did not listen any more.
 	unreached map[string]int
 }
 
 const (
-	// callers is how many call at the same time.
+	// callers is how many make requests at the same time.
 	callers = 8
-	// repeatAfter is how long they wait before they repeat what failed. Without, they keep both
-	// processors of a small machine busy for as long as nothing can be done.
+	// repeatAfter is how long they wait before they repeat a failed request. Otherwise they would
+	// keep both processors of a small machine busy during an outage.
 	repeatAfter = 100 * time.Millisecond
 )
 
-// newLoad prepares the demo data, a rate that no test reaches, and a
-// subscription to what the load records.
+// newLoad prepares the demo data, a rate limit that no test reaches, and a subscription
+// to the events of the load.
 func newLoad(w *e2etest.Harness, r *recordingReceiver) *load {
 	w.T.Helper()
 	data := w.DemoData()
@@ -82,7 +81,7 @@ func newLoad(w *e2etest.Harness, r *recordingReceiver) *load {
 	return l
 }
 
-// use says which servers to call.
+// use sets the servers that get the requests.
 func (l *load) use(servers ...*e2etest.Server) {
 	var urls []string
 	for _, s := range servers {
@@ -91,7 +90,7 @@ func (l *load) use(servers ...*e2etest.Server) {
 	l.apis.Store(&urls)
 }
 
-// run calls until n tasks were confirmed.
+// run makes requests until n tasks have been confirmed.
 func (l *load) run(n int64) {
 	var group sync.WaitGroup
 	for range callers {
@@ -110,13 +109,13 @@ func (l *load) run(n int64) {
 	group.Wait()
 }
 
-// fails notes that a call has just failed.
+// fails notes that a request has just failed.
 func (l *load) fails() {
 	now := time.Now()
 	l.failed.Store(&now)
 }
 
-// one creates a task and tells whether that was confirmed.
+// one creates a task and reports whether that was confirmed.
 func (l *load) one(client *http.Client) bool {
 	urls := *l.apis.Load()
 	if len(urls) == 0 {
@@ -155,21 +154,21 @@ func (l *load) one(client *http.Client) bool {
 	return true
 }
 
-// confirmed are the titles of the tasks that were confirmed.
+// confirmed are the titles of the confirmed tasks.
 func (l *load) confirmed() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.titles)
 }
 
-// troubles returns how many calls a server left unanswered or refused.
+// troubles returns the requests that a server left unanswered, and how many it refused.
 func (l *load) troubles(s *e2etest.Server) (unanswered []string, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.unanswered[s.URL]), l.refused[s.URL]
 }
 
-// reached waits until so many calls were confirmed and deliveries received.
+// reached waits until the sum of confirmed requests and received deliveries is point.
 func (l *load) reached(r *recordingReceiver, point int64) {
 	l.t.Helper()
 	waittest.Within(l.t, 5*time.Minute, fmt.Sprintf("%d calls and arrivals", point), func() bool {
@@ -177,8 +176,8 @@ func (l *load) reached(r *recordingReceiver, point int64) {
 	})
 }
 
-// pretendDowntime rescues the jobs of dead processes as another one would after it
-// had watched for a minute, so that a test need not wait for that. No worker may run.
+// pretendDowntime rescues the jobs of dead processes as another process would after it
+// had watched for a minute, so that a test need not wait for that. No worker may be running.
 func pretendDowntime(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	heir := processes.Service{DB: db}
@@ -187,7 +186,7 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 		DB: db, Self: process.UID, Working: &heir.Working,
 		Deliveries: delivery.Queue, DeliveryTime: time.Minute,
 	}
-	// What a frozen process has locked it lets go before long.
+	// Wait for the locks of a frozen process, which end after a while.
 	_, err := db.ExecContext(t.Context(), `SELECT FROM river_job WHERE state = 'running' FOR UPDATE`)
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +208,9 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 	}
 }
 
-// TestNothingIsLost kills the service at random points while events are
-// recorded and delivered to an endpoint that fails at random, and Postgres
-// under it once, and then compares what was promised, recorded and received.
+// TestNothingIsLost kills the service at random points, and once Postgres, while events
+// are recorded and delivered to an endpoint that fails at random, and then compares what
+// was confirmed, recorded and received.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	events, kills, patience := int64(600), 3, 3*time.Minute
@@ -230,13 +229,13 @@ func TestNothingIsLost(t *testing.T) {
 	var loading sync.WaitGroup
 	loading.Go(func() { l.run(events) })
 
-	// A point is so many confirmed calls and received deliveries.
+	// A point is a number of confirmed requests and received deliveries together.
 	points := make([]int64, kills+1)
 	for i := range points {
 		points[i] = chance.Int64N(events * 18 / 10)
 	}
 	slices.Sort(points)
-	outage := chance.IntN(kills) // never last: the last kill ends what it left
+	outage := chance.IntN(kills) // never last: the last kill ends what the outage left
 	for i, point := range points {
 		l.reached(r, point)
 		if i == outage {

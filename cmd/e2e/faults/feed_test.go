@@ -17,15 +17,15 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// ledgerOf is what a consumer knows: the body of each event.
+// ledgerOf is what a consumer has stored: the body of each event.
 type ledgerOf struct {
 	mu     sync.Mutex
 	bodies map[string]string
-	// doubled are the events that came more than once.
+	// doubled counts events that came more than once.
 	doubled int
 }
 
-// keep keeps an event. One that comes again must be the same.
+// keep stores an event. A repeated event must have the same body.
 func (l *ledgerOf) keep(t *testing.T, uid, body string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,12 +44,12 @@ func (l *ledgerOf) size() int {
 	return len(l.bodies)
 }
 
-// receive keeps what a webhook tells.
+// receive stores the events of webhooks.
 func (l *ledgerOf) receive(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the sender died in the middle, and sends it again
+			return // the sender died in the middle, and will send it again
 		}
 		l.keep(t, r.Header.Get("x-drawbridge-event-id"), string(body))
 		w.WriteHeader(http.StatusNoContent)
@@ -69,7 +69,7 @@ type fedPage struct {
 	} `json:"result"`
 }
 
-// read asks one of the servers of the load for a page of the feed.
+// read requests a page of the feed from one of the load's servers.
 func (l *load) read(ctx context.Context, query string) (page fedPage, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		(*l.apis.Load())[0]+"/api/v2/events?event=task.created&"+query, http.NoBody)
@@ -90,8 +90,8 @@ func (l *load) read(ctx context.Context, query string) (page fedPage, err error)
 	return page, err
 }
 
-// follow keeps what the feed tells after a cursor, which ends the query, until ctx ends,
-// whatever becomes of the servers.
+// follow stores the events of the feed after a cursor, which is appended to the query, until
+// ctx ends, whatever happens to the servers.
 func (l *load) follow(ctx context.Context, known *ledgerOf, query, cursor string) {
 	for ctx.Err() == nil {
 		page, err := l.read(ctx, query+url.QueryEscape(cursor))
@@ -106,7 +106,7 @@ func (l *load) follow(ctx context.Context, known *ledgerOf, query, cursor string
 	}
 }
 
-// TestFeedAndWebhooksAgree has one consumer follow the feed and one take webhooks while the
+// TestFeedAndWebhooksAgree lets one consumer follow the feed and one get webhooks while the
 // server and the worker are killed: both end with the same bytes of the same events.
 func TestFeedAndWebhooksAgree(t *testing.T) {
 	t.Parallel()

@@ -18,16 +18,16 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// smallDisk is what the database of a full disk lies on: several times its size.
+// smallDisk is the size of the disk to be filled: several times that of its database.
 const smallDisk = 192 << 20
 
-// smallPostgres is a server whose database lies on a small disk of its own, which is seen
-// from outside at disk.
+// smallPostgres is a server whose database is on a separate small disk; disk is its path from
+// outside.
 type smallPostgres struct{ url, disk string }
 
-// newSmallPostgres starts a server in a mount namespace and moves the database to a disk that
-// only the server has. Anyone who is not root becomes so in a user namespace, and an ordinary user
-// again in another, since the server refuses to run as root.
+// newSmallPostgres starts a server in a mount namespace and moves the database to a disk that only
+// the server sees. A user other than root becomes root in a user namespace, and an ordinary user
+// again in a nested one, since the server refuses to run as root.
 func newSmallPostgres(t *testing.T) smallPostgres {
 	t.Helper()
 	p := newOwnPostgres(t)
@@ -44,7 +44,7 @@ func newSmallPostgres(t *testing.T) smallPostgres {
 		t.Fatal(err)
 	}
 	name := strings.TrimPrefix(base.Path, "/")
-	base.Path = "/template1" // a database is moved while nobody is in it
+	base.Path = "/template1" // a database can be moved only while it has no connections
 	db := opened(t, base.String())
 	for _, statement := range []string{
 		`CREATE TABLESPACE small LOCATION '` + folder + `'`,
@@ -57,8 +57,8 @@ func newSmallPostgres(t *testing.T) smallPostgres {
 	return smallPostgres{address, fmt.Sprintf("/proc/%d/root%s", command.Process.Pid, folder)}
 }
 
-// TestNotReadyWhileTheDiskIsFull fills the disk that the database lies on: the process says
-// that it is not ready and why, lives on, and takes changes as soon as there is room.
+// TestNotReadyWhileTheDiskIsFull fills the disk of the database: the process says that it is not
+// ready and why, keeps running, and accepts changes as soon as there is room.
 func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	pg := newSmallPostgres(t)
@@ -104,8 +104,8 @@ func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
 	}
 }
 
-// TestLivenessDoesNotFlap takes the database away: the process is not ready all that time, and
-// alive at every look, so that nobody restarts it for nothing.
+// TestLivenessDoesNotFlap takes the database away: during all that time the process is not ready,
+// but alive at every probe, so that it is not restarted for nothing.
 func TestLivenessDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)
@@ -127,8 +127,8 @@ func TestLivenessDoesNotFlap(t *testing.T) {
 	waittest.Within(t, time.Minute, "the process is ready again", ready(http.StatusOK))
 }
 
-// watchLife asks the process until the end of the test whether it lives, which must be
-// answered well every time.
+// watchLife probes the liveness of the process until the end of the test; every probe must
+// succeed.
 func watchLife(t *testing.T, s *e2etest.Server) {
 	t.Helper()
 	var asked, wrong atomic.Int64

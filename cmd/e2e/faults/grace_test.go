@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestFaultStoppedWhileTheDatabaseIsAway stops a process that knows outcomes which the
-// database does not take: it tries until its grace ends, and then leaves.
+// TestFaultStoppedWhileTheDatabaseIsAway stops a process that cannot write outcomes to the
+// database: it tries until its grace period ends, and then exits.
 func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	const tasks, grace = 10, 30 * time.Second

@@ -15,9 +15,9 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestFaultHangingEndpoints lets many endpoints hang, from the first request on,
-// while one is well: that one gets each event soon after it was committed. Only
-// at full size it is said how soon, since many tests run at once otherwise.
+// TestFaultHangingEndpoints lets many endpoints hang, from the first request on, while one
+// is healthy: that one gets each event soon after it was committed. The delay is checked
+// only at full size, since otherwise many tests run at once.
 func TestFaultHangingEndpoints(t *testing.T) {
 	t.Parallel()
 	hanging, events, pause, patience := 30, 60, 50*time.Millisecond, 25*time.Second
@@ -76,7 +76,7 @@ func TestFaultHangingEndpoints(t *testing.T) {
 	}
 }
 
-// hangMany subscribes endpoints in the hole to all events, as many.
+// hangMany subscribes many hanging endpoints to all events.
 func hangMany(w *e2etest.Harness, data e2etest.Demo, hole string, many int) {
 	w.T.Helper()
 	first := w.Subscribe(data, hole, "--auth", "none")
@@ -97,7 +97,7 @@ func hangMany(w *e2etest.Harness, data e2etest.Demo, hole string, many int) {
 	}
 }
 
-// titleOf is the title of the task that an event is about.
+// titleOf is the title of the task in an event's body.
 func titleOf(body []byte) string {
 	var event struct {
 		TaskTitle string `json:"task_title"`

@@ -31,11 +31,11 @@ import (
 const (
 	// shortPatience is the DRAWBRIDGE_DATABASE_TIMEOUT of these tests.
 	shortPatience = "2s"
-	// inTime is when an answer has to be there, on a machine that does other things.
+	// inTime is how long a response may take, on a machine with other work.
 	inTime = 10 * time.Second
 )
 
-// process is the server's first process.
+// process is the id of the server's main process.
 func (p *ownPostgres) process() int {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.server.Folder(), "data", "postmaster.pid"))
@@ -50,18 +50,17 @@ func (p *ownPostgres) process() int {
 	return pid
 }
 
-// freeze stops the server and all its processes until the function that it returns
-// is called.
+// freeze stops the server and all its processes until the returned function is called.
 func (p *ownPostgres) freeze() func() {
 	p.t.Helper()
 	first := p.process()
 	all := []int{first}
 	signal := func(signal syscall.Signal, pids []int) {
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, signal) // one that has ended need not stop
+			_ = syscall.Kill(pid, signal) // it may have ended
 		}
 	}
-	signal(syscall.SIGSTOP, all) // it makes no others now
+	signal(syscall.SIGSTOP, all) // the stopped server starts no others
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", first, first))
 	if err != nil {
 		p.t.Fatal(err)
@@ -79,8 +78,7 @@ func (p *ownPostgres) freeze() func() {
 	return resume
 }
 
-// silence keeps everything from passing until the function that it returns is
-// called.
+// silence lets nothing pass through the proxy until the returned function is called.
 func (p *ownPostgres) silence() func() {
 	p.proxy.flow.Lock()
 	resume := sync.OnceFunc(p.proxy.flow.Unlock)
@@ -88,7 +86,7 @@ func (p *ownPostgres) silence() func() {
 	return resume
 }
 
-// bare is a URL without a word about TLS.
+// bare is the URL without its TLS parameters.
 func bare(t *testing.T, databaseURL string) string {
 	t.Helper()
 	address, err := url.Parse(databaseURL)
@@ -101,25 +99,25 @@ func bare(t *testing.T, databaseURL string) string {
 	return address.String()
 }
 
-// question is a request for whose answer the database is needed.
+// question is a request whose response needs the database.
 type question struct {
 	name, method, path string
-	// form is what a person sends; without one a partner's client asks.
+	// form is a form sent by a user; without one the request is from a partner's client.
 	form   url.Values
 	person bool
-	// status and says are the answer while the database hangs.
+	// status and says are the expected response while the database hangs.
 	status int
 	says   string
 }
 
-// asker asks as the demo's first client and as its admin.
+// asker makes requests as the demo's first client and as its admin.
 type asker struct {
 	t       *testing.T
 	data    e2etest.Demo
 	visitor *visitor
 }
 
-// reply is the answer to a question.
+// reply is the response to a question.
 type reply struct {
 	status int
 	header http.Header
@@ -149,7 +147,7 @@ func (a *asker) ask(q question) (reply, error) {
 	return reply{answer.StatusCode, answer.Header, string(body)}, err
 }
 
-// refused asks and compares the answer with that of a hung database.
+// refused makes a request and checks the response during a hung database.
 func (a *asker) refused(q question) {
 	began := time.Now()
 	got, err := a.ask(q)
@@ -163,7 +161,7 @@ func (a *asker) refused(q question) {
 	}
 }
 
-// loanPath is the API's path of a demo loan.
+// loanPath is the API path of a demo loan.
 func (a *asker) loanPath() string { return "/api/v2/loan/" + a.data.Loans[0].UID.String() }
 
 func (a *asker) questions() []question {
@@ -185,8 +183,8 @@ func (a *asker) questions() []question {
 	}
 }
 
-// allRefused asks everything by several callers each: more than there are
-// connections, all at once.
+// allRefused makes every request by several callers at once, together more than there are
+// connections.
 func (a *asker) allRefused() {
 	var asking sync.WaitGroup
 	for _, q := range a.questions() {
@@ -197,8 +195,8 @@ func (a *asker) allRefused() {
 	asking.Wait()
 }
 
-// TestHungDatabase asks for everything at once while the server sleeps, or while
-// nothing comes through to it.
+// TestHungDatabase makes all requests at once while the server is frozen, or while the
+// proxy lets nothing through to it.
 func TestHungDatabase(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(p *ownPostgres) func(){
@@ -234,7 +232,7 @@ func TestHungDatabase(t *testing.T) {
 	}
 }
 
-// TestStopBesideAFrozenDatabase: what cannot be written any more is given up in time.
+// TestStopBesideAFrozenDatabase: data that cannot be written any more is given up in time.
 func TestStopBesideAFrozenDatabase(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)
@@ -250,11 +248,11 @@ func TestStopBesideAFrozenDatabase(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "\ndrawbridge_workers 1\n")
 	})
 	defer pg.freeze()()
-	answer, err := http.Get(s.URL + "/api/v2/loan/x") // of which the log of requests is to know
+	answer, err := http.Get(s.URL + "/api/v2/loan/x") // an entry for the request log
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close() // its content is of no interest
+	_ = answer.Body.Close() // its content does not matter
 	began := time.Now()
 	if err := s.Command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -265,8 +263,8 @@ func TestStopBesideAFrozenDatabase(t *testing.T) {
 	t.Logf("ended after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// TestLockedDatabase makes calls and opens pages that need what somebody holds
-// locked, on a server without TLS by a URL that does not say so.
+// TestLockedDatabase makes requests and opens pages that need rows which another
+// transaction has locked, on a server without TLS by a URL that does not say so.
 func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	const away = http.StatusServiceUnavailable
@@ -308,8 +306,8 @@ func TestLockedDatabase(t *testing.T) {
 	}
 }
 
-// TestServiceDoesNotHoldPostgresUp stops a server without TLS, whose URL does not
-// say so, under a service that is connected to it.
+// TestServiceDoesNotHoldPostgresUp stops a server without TLS, whose URL does not say so,
+// while a service is connected to it.
 func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)
@@ -320,7 +318,7 @@ func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	if got, err := a.ask(a.questions()[0]); got.status != http.StatusOK {
 		t.Fatalf("a loan is answered %d (%v): %s", got.status, err, got.body)
 	}
-	// For as long would an open socket that never says anything hold the server up.
+	// An open socket that never sends anything would delay the server's stop for this long.
 	db := w.Open(t)
 	for _, setting := range []string{
 		`ALTER SYSTEM SET authentication_timeout = '10min'`, `SELECT pg_reload_conf()`,
@@ -343,8 +341,8 @@ func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	pg.start()
 }
 
-// TestTLSIsUsedWhereOffered connects without a word about TLS to a server that
-// offers it.
+// TestTLSIsUsedWhereOffered connects by a URL without TLS parameters to a server that
+// offers TLS.
 func TestTLSIsUsedWhereOffered(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)
@@ -372,7 +370,7 @@ func TestTLSIsUsedWhereOffered(t *testing.T) {
 	})
 }
 
-// encryptServer puts a certificate where a server looks for one.
+// encryptServer puts a certificate where the server expects it.
 func encryptServer(t *testing.T, data string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -41,9 +41,9 @@ func newBlackHole(t *testing.T) (string, func() int64) {
 	return "http://" + listener.Addr().String() + "/hook", open.Load
 }
 
-// TestHangingEndpointDelaysNobody floods a partner whose first endpoint never
-// answers: far more deliveries than the service has workers. The healthy
-// endpoint gets every event at once all the same.
+// TestHangingEndpointDelaysNobody floods a partner whose first endpoint never answers with
+// far more deliveries than the service has workers. The healthy endpoint still gets every
+// event at once.
 func TestHangingEndpointDelaysNobody(t *testing.T) {
 	t.Parallel()
 	const events = 600
@@ -73,7 +73,7 @@ func TestHangingEndpointDelaysNobody(t *testing.T) {
 	}
 	group.Wait()
 	seen := map[string]bool{}
-	limit := time.After(55 * time.Second) // before the first request to hang is given up
+	limit := time.After(55 * time.Second) // before the first hanging request times out
 	for len(seen) < events {
 		select {
 		case request := <-e.Requests:

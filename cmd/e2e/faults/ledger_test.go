@@ -11,12 +11,12 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// faultTally is what a fault test found at its end.
+// faultTally has the totals of a fault test.
 type faultTally struct {
 	events, accepted, delivered, failed         int
 	requests, unknown, confirmedAgain, neverGot int
-	// late counts successes that another attempt followed: they were unknown first,
-	// and written when a frozen process woke or a slow database answered.
+	// late counts successes followed by another attempt: they were unknown first, and
+	// written when a frozen process woke or a slow database answered.
 	late int
 }
 
@@ -38,7 +38,7 @@ type ledgerAttempt struct {
 
 func (a ledgerAttempt) unknown() bool { return a.Class != nil && *a.Class == "unknown" }
 
-// story is the delivery's attempts in a line.
+// story describes the delivery's attempts in one line.
 func (d *ledgerDelivery) story() string {
 	var text strings.Builder
 	for _, attempt := range d.made {
@@ -66,8 +66,8 @@ func waitUntilSettled(t *testing.T, db *postgres.DB, limit time.Duration) {
 	})
 }
 
-// audit compares what the service recorded with what the receiver got, delivery
-// by delivery. titles are those of the tasks whose creation was confirmed.
+// audit compares the service's records with the receiver's, delivery by delivery. titles
+// are the titles of the tasks whose creation was confirmed.
 func audit(t *testing.T, db *postgres.DB, r *recordingReceiver, titles []string) faultTally {
 	t.Helper()
 	found := faultTally{accepted: len(titles)}
@@ -131,7 +131,7 @@ func readLedger(t *testing.T, db *postgres.DB) map[string]*ledgerDelivery {
 	return ledger
 }
 
-// check holds one delivery against its requests.
+// check compares one delivery with its requests.
 func (f *faultTally) check(t *testing.T, d *ledgerDelivery, got []receipt) {
 	t.Helper()
 	f.requests += len(got)
@@ -185,7 +185,7 @@ func (f *faultTally) check(t *testing.T, d *ledgerDelivery, got []receipt) {
 	}
 }
 
-// checkTruth holds a recorded attempt against the request of its number.
+// checkTruth compares a recorded attempt with the request of the same number.
 func checkTruth(
 	t *testing.T, d *ledgerDelivery, i int, attempt ledgerAttempt, got map[int]receipt,
 ) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// lives are loans that several callers lead, one after the other, to their last draw.
+// lives are loans that several callers take, one after another, to their last draw.
 type lives struct {
 	stop    context.CancelFunc
 	callers sync.WaitGroup
@@ -29,7 +29,7 @@ func (b *borrowers) startLives() *lives {
 	return l
 }
 
-// end lets every loan come to its end and returns how many there were.
+// end waits until every loan has reached its last draw, and returns how many there were.
 func (l *lives) end() int {
 	l.stop()
 	l.callers.Wait()

@@ -16,8 +16,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestMailServerRefusesThenTakes runs the service beside a relay that refuses its
-// sender: nothing fails, and once the relay takes mail each e-mail arrives once.
+// TestMailServerRefusesThenTakes runs the service with a relay that refuses its sender:
+// nothing fails, and once the relay accepts mail each e-mail arrives once.
 func TestMailServerRefusesThenTakes(t *testing.T) {
 	t.Parallel()
 	var refuse atomic.Bool
@@ -35,7 +35,7 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	w := e2etest.New(t)
 	w.Env["DRAWBRIDGE_SMTP_URL"] = relay.URL()
 	r := newRecordingReceiver(t, 1)
-	r.linger(0) // no alert of failed deliveries adds a mail
+	r.linger(0) // no alert about failed deliveries adds an e-mail
 	l := newLoad(w, r)
 	l.use(w.Serve())
 	db := w.Open(t)
@@ -100,8 +100,8 @@ func TestWelcomeComesFirst(t *testing.T) {
 		e2etest.Send(t, data, http.MethodPost, base+"/sandbox/application/"+uid+"/task",
 			map[string]any{"title": "Proof of income"})
 	}
-	// All is there when the workers come, which take ten at a time; in the order in which
-	// they find it, the last comes first.
+	// Everything exists before the workers start, which take ten at a time. The reversed order
+	// makes them find the last e-mail first.
 	db := w.Open(t)
 	if _, err := db.ExecContext(t.Context(), `
 		UPDATE river_job SET priority = CASE WHEN args ->> 'email_uid' IN (

@@ -16,8 +16,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// checkMails holds the log against what mail servers accepted: each mail that is
-// said to be sent arrived once, and no other did.
+// checkMails compares the log with what mail servers accepted: each e-mail logged as sent
+// arrived once, and no other arrived.
 func checkMails(t *testing.T, db *postgres.DB, servers ...*emailtest.Server) (sent, failed int) {
 	t.Helper()
 	arrived := map[string]int{}
@@ -55,7 +55,7 @@ func checkMails(t *testing.T, db *postgres.DB, servers ...*emailtest.Server) (se
 	return sent, failed
 }
 
-// createTasks creates tasks, each of which is told to the borrower by mail.
+// createTasks creates tasks, each of which causes an e-mail to the borrower.
 func (l *load) createTasks(n int) {
 	l.t.Helper()
 	client := &http.Client{Timeout: 30 * time.Second}
@@ -67,8 +67,8 @@ func (l *load) createTasks(n int) {
 	}
 }
 
-// getKnown lets each server send until it knows how fast the receiver answers: before,
-// it makes one or two requests at a time.
+// getKnown lets each server send until it has measured how fast the receiver answers: before
+// that it makes only one or two requests at a time.
 func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 	l.t.Helper()
 	waittest.Within(l.t, time.Minute, "every worker knows the receiver", func() bool {
@@ -83,8 +83,8 @@ func (l *load) getKnown(db *postgres.DB, servers ...*e2etest.Server) {
 	waitUntilSettled(l.t, db, time.Minute)
 }
 
-// passTime lets every retry of a mail fall due, as if the time until then had
-// passed, and waits until each was made.
+// passTime makes every retry of an e-mail due, as if the time until then had passed, and
+// waits until each was made.
 func passTime(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	before := map[string]int{}
@@ -109,7 +109,7 @@ func passTime(t *testing.T, db *postgres.DB) {
 	})
 }
 
-// hang listens and never says a word.
+// hang listens and never sends anything.
 func hang(t *testing.T) string {
 	t.Helper()
 	return emailtest.NewScript(t, func(talk *emailtest.Talk) { talk.Silence() }).Address()
@@ -140,7 +140,7 @@ func TestFaultMailServer(t *testing.T) {
 	l.use(s)
 	db := w.Open(t)
 
-	// The demo's own mails meet an outage that outlasts all their retries.
+	// The demo's own e-mails have an outage that outlasts all their retries.
 	e2etest.WaitForMails(t, db)
 	queued := func(m e2etest.Mail) bool { return m.State == "queued" }
 	for slices.ContainsFunc(e2etest.Mails(t, db), queued) {
@@ -160,13 +160,13 @@ func TestFaultMailServer(t *testing.T) {
 	l.createTasks(int(scaled(6, 10)))
 	e2etest.WaitForMails(t, db)
 	g := newProxyAt(t, address, hang(t))
-	if *chaos { // which takes as long as a greeting is waited for
+	if *chaos { // takes as long as the wait for a greeting
 		passTime(t, db)
 	}
 	g.point(emailtest.NewScript(t, func(talk *emailtest.Talk) {
 		talk.Greet()
 		talk.Envelope()
-		talk.Hear() // the first line, and the rest is cut off
+		talk.Hear() // reads the first line; the rest is cut off
 	}).Address())
 	passTime(t, db)
 	server := emailtest.NewServer(t, emailtest.Options{})
@@ -181,7 +181,7 @@ func TestFaultMailServer(t *testing.T) {
 		switch {
 		case mail.State == "sent":
 			v.says(at(paths.Email, mail.UID), "Sent")
-		case mail.Unknown: // cut after the last line, and nobody knows
+		case mail.Unknown: // cut after the last line: the outcome is unknown
 			v.says(at(paths.Email, mail.UID), "outcome unknown")
 		default:
 			t.Errorf("the mail server is back: %+v", mail)
@@ -195,9 +195,9 @@ func TestFaultMailServer(t *testing.T) {
 	t.Logf("%d mails sent, %d failed; %+v", sent, failed, found)
 }
 
-// TestFaultMailWorkerKilled kills a worker in the middle of e-mails: another one
-// sends those that had not been handed over, and says of the other that nobody
-// knows.
+// TestFaultMailWorkerKilled kills a worker in the middle of e-mails: another worker sends
+// those that had not been handed over, and records the outcome of the other one as
+// unknown.
 func TestFaultMailWorkerKilled(t *testing.T) {
 	t.Parallel()
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
@@ -214,7 +214,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 		}
 		talk.Envelope()
 		talk.Message()
-		late.Add(1) // all of it is here
+		late.Add(1) // the whole message has arrived
 		talk.Silence()
 	})
 	server := emailtest.NewServer(t, emailtest.Options{})

@@ -9,6 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	status := e2etest.Main(m, 4)
-	_ = os.RemoveAll(first) // the next run does not mind what is left
+	_ = os.RemoveAll(first) // leftovers do not affect the next run
 	os.Exit(status)
 }

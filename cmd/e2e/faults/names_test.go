@@ -20,14 +20,14 @@ import (
 	"drawbridge/views/paths"
 )
 
-// nameServer answers every question for an IPv4 address with 127.0.0.1, after a
-// pause that the name chooses: "slow" a second and a half, "dead" for ever.
+// nameServer answers every query for an IPv4 address with 127.0.0.1, after a pause that
+// depends on the name: "slow" a second and a half, "dead" for ever.
 type nameServer struct {
 	conn  net.PacketConn
 	asked atomic.Int64
 }
 
-// nameAddress is where it listens; a resolver knows only port 53.
+// nameAddress is where it listens; resolvers use only port 53.
 const nameAddress = "127.0.53.53"
 
 func newNameServer(t *testing.T) *nameServer {
@@ -57,12 +57,12 @@ func (s *nameServer) serve() {
 		case strings.HasPrefix(name, "slow."):
 			time.AfterFunc(1500*time.Millisecond, func() { _, _ = s.conn.WriteTo(answer, from) })
 		default:
-			_, _ = s.conn.WriteTo(answer, from) // a lost answer is asked for again
+			_, _ = s.conn.WriteTo(answer, from) // the client repeats the query if this is lost
 		}
 	}
 }
 
-// headerSize is that of a message's head (RFC 1035, section 4.1.1).
+// headerSize is the size of a message's header (RFC 1035, section 4.1.1).
 const headerSize = 12
 
 // nameOf reads the first question's name and where the question ends.
@@ -84,8 +84,8 @@ func nameOf(message []byte) (name string, end int) {
 	return strings.Join(labels, "."), at + 1 + typeAndClass
 }
 
-// answerTo gives 127.0.0.1 to a question for an IPv4 address, and no address to
-// any other; nil for what is no question.
+// answerTo answers a query for an IPv4 address with 127.0.0.1, and any other with no
+// address; it returns nil if the message is no query.
 func answerTo(question []byte, end int) []byte {
 	if end == 0 {
 		return nil
@@ -119,7 +119,7 @@ func TestFaultSlowNames(t *testing.T) {
 	w.Env["SSL_CERT_FILE"] = roots
 	good := newRecordingReceiver(t, 1)
 	good.linger(0)
-	l := newLoad(w, good) // by its address, as a kept subscription would
+	l := newLoad(w, good) // by its address, like an old subscription
 	data := w.DemoData()
 	for _, name := range []string{"quick", "slow", "dead"} {
 		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
@@ -142,7 +142,7 @@ func TestFaultSlowNames(t *testing.T) {
 	l.use(s)
 	began := time.Now()
 	l.run(100)
-	events := len(l.confirmed()) // callers that were at it may add a few
+	events := len(l.confirmed()) // requests in flight may add a few
 	db := w.Open(t)
 	waittest.Within(t, 5*time.Minute, "the healthy endpoints have everything", func() bool {
 		return good.deliveries() == events && receivers["quick"].deliveries() == events
@@ -179,7 +179,7 @@ func TestFaultSlowNames(t *testing.T) {
 	for _, one := range outcomes {
 		dead := one.Name == "dead"
 		named := one.Class != nil && one.Error != nil && strings.Contains(*one.Error, "name")
-		// On a busy machine 4 s end later, and may once be too short for the slow name.
+		// On a busy machine the 4 s end later, and may be too short for the slow name.
 		if dead != (one.State == "failed") || dead && !named || one.Name == "quick" && named ||
 			one.Most > 3 || one.Longest > 10 {
 			t.Errorf("%+v", one)

@@ -17,11 +17,11 @@ import (
 )
 
 // TestFaultOutcomesWhileTheDatabaseIsAway takes the database away from a process with
-// requests and e-mails on their way, and gives it back when it knows how they ended:
+// requests and e-mails in flight, and gives it back when the process knows their outcomes:
 // no outcome is lost, and nothing is sent again.
 func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
-	const tasks, underWay = 20, 10 // as many mails as a process sends at a time
+	const tasks, underWay = 20, 10 // as many e-mails as a process sends at a time
 	var mails struct {
 		release atomic.Pointer[chan struct{}]
 		came    atomic.Int32
@@ -42,7 +42,7 @@ func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
 	s := w.Serve()
 	l.use(s)
 	l.getKnown(w.Open(t), s)
-	e2etest.WaitForMails(t, w.Open(t)) // those mails, and the demo's own
+	e2etest.WaitForMails(t, w.Open(t)) // these e-mails, and the demo's own
 	for _, fault := range outages(t, pg, w) {
 		release, released := r.hold(), make(chan struct{})
 		mails.release.Store(&released)
@@ -73,13 +73,13 @@ func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// outage takes the database away until the function that begin returns is called.
+// outage takes the database away until the function returned by begin is called.
 type outage struct {
 	name  string
 	begin func() (end func())
 }
 
-// outages are a database that is stopped and, under -chaos, tables that are locked.
+// outages are a stopped database and, with -chaos, locked tables.
 func outages(t *testing.T, pg *ownPostgres, w *e2etest.Harness) []outage {
 	t.Helper()
 	all := []outage{{"stopped", func() func() {
@@ -102,13 +102,13 @@ func outages(t *testing.T, pg *ownPostgres, w *e2etest.Harness) []outage {
 	return all
 }
 
-// TestFaultKilledBeforeItBegan kills a worker that has taken far more deliveries than
-// it has sent: only those that it began count as attempts, since when they began.
+// TestFaultKilledBeforeItBegan kills a worker that has taken far more deliveries than it has
+// sent: only those that it began count as attempts, from the time when they began.
 func TestFaultKilledBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	const taken = 100
 	events := int64(200)
-	if *chaos { // more than a worker takes, so that the next one has something to send at once
+	if *chaos { // more than one worker takes, so the next one has deliveries to send at once
 		events = 1500
 	}
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
@@ -131,7 +131,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		if pgtest.Count(t, db, running) < taken {
 			return false
 		}
-		// From here on it begins what it can, and can give none of the others back.
+		// From here on it begins as many as it can, and cannot give the others back.
 		var err error
 		if tx, err = stopper.Beginx(); err == nil {
 			_, err = tx.Exec(`LOCK TABLE river_job IN SHARE MODE`)
@@ -178,7 +178,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	w.Serve("--roles", "worker")
 	waittest.Until(t, "the next worker sends", func() bool { return r.deliveries() > before })
 	sent := time.Since(heir)
-	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
+	// The server has freed the dead process's lock, so there is no wait for a minute of heartbeats.
 	waittest.Within(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
 		return pgtest.Count(t, db, `
 			SELECT count(*)
@@ -187,7 +187,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 			   AND state = 'running'`, dead) == 0
 	})
 	adopted, bound := time.Since(heir).Round(time.Millisecond), processes.Lost
-	if *chaos { // nothing else runs then
+	if *chaos { // nothing else runs
 		bound = 10 * time.Second
 		if sent > time.Second {
 			t.Errorf("the next worker sent only %s after its start", sent)
@@ -214,11 +214,11 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 		begun, found, sent.Round(time.Millisecond), adopted, time.Since(killed).Round(time.Second))
 }
 
-// TestFaultDatabaseClockJumps lets the clock of the database jump two minutes ahead while
-// requests are on their way: each stays with the process that made it.
+// TestFaultDatabaseClockJumps makes the clock of the database jump two minutes ahead while
+// requests are in flight: each job stays with the process that makes its request.
 func TestFaultDatabaseClockJumps(t *testing.T) {
 	t.Parallel()
-	const tasks, looks = 20, 8 * time.Second // in which each worker looks for lost jobs
+	const tasks, looks = 20, 8 * time.Second // each worker scans for lost jobs meanwhile
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	r.linger(0)
 	w := e2etest.New(t)
@@ -232,7 +232,7 @@ func TestFaultDatabaseClockJumps(t *testing.T) {
 	waittest.Within(t, time.Minute, "all requests are under way", func() bool {
 		return r.deliveries()-before == tasks
 	})
-	for _, statement := range []string{ // to whom all this is two minutes longer ago
+	for _, statement := range []string{ // make all this two minutes older
 		`UPDATE river_job SET attempted_at = attempted_at - interval '2 minutes' WHERE state = 'running'`,
 		`UPDATE processes SET last_beat_at = last_beat_at - interval '2 minutes'`,
 	} {

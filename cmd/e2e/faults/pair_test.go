@@ -17,11 +17,11 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// pair is a primary server and one that follows it by streaming replication.
+// pair is a primary server and a standby that follows it by streaming replication.
 type pair struct {
 	*ownPostgres
 
-	// standby is the follower's URL, data its folder.
+	// standby is the URL of the standby, data its data directory.
 	standby, data string
 }
 
@@ -31,7 +31,7 @@ func newPair(t *testing.T) *pair {
 	return newPairBehind(primary, primary.server.URL())
 }
 
-// newPairBehind has a standby follow the primary by an address that leads to it.
+// newPairBehind makes a standby follow the primary through an address, such as a proxy's.
 func newPairBehind(primary *ownPostgres, address string) *pair {
 	primary.t.Helper()
 	p := &pair{ownPostgres: primary, data: primary.copied("--write-recovery-conf")}
@@ -39,7 +39,7 @@ func newPairBehind(primary *ownPostgres, address string) *pair {
 	return p
 }
 
-// owner is the user that the server runs as.
+// owner is the user as whom the server runs.
 func (p *ownPostgres) owner() *syscall.Stat_t {
 	p.t.Helper()
 	found, err := os.Stat(filepath.Join(p.server.Folder(), "data"))
@@ -49,8 +49,8 @@ func (p *ownPostgres) owner() *syscall.Stat_t {
 	return found.Sys().(*syscall.Stat_t)
 }
 
-// tool is the path of one of the server's programs, which the first call has to find while
-// it runs.
+// tool is the path of one of the server's programs. The first call needs a running server to
+// find them.
 func (p *ownPostgres) tool(name string) string {
 	p.t.Helper()
 	if p.programs == "" {
@@ -63,7 +63,7 @@ func (p *ownPostgres) tool(name string) string {
 	return filepath.Join(p.programs, name)
 }
 
-// owned makes a folder that belongs to the server's user, with what fill puts into it.
+// owned makes a folder that belongs to the server's user, with the files that fill puts there.
 func (p *ownPostgres) owned(fill func(folder string)) string {
 	p.t.Helper()
 	folder, err := os.MkdirTemp(p.folder, "owned-*")
@@ -84,7 +84,7 @@ func (p *ownPostgres) owned(fill func(folder string)) string {
 	return folder
 }
 
-// copied makes a base backup and returns its folder.
+// copied makes a base backup and returns its directory.
 func (p *ownPostgres) copied(options ...string) string {
 	p.t.Helper()
 	return filepath.Join(p.owned(func(folder string) {
@@ -97,7 +97,7 @@ func (p *ownPostgres) copied(options ...string) string {
 	}), "data")
 }
 
-// started starts a server on a copy, with settings beyond the copy's, and returns its URL.
+// started starts a server on a copy, with additional settings, and returns its URL.
 func (p *ownPostgres) started(data string, settings ...string) string {
 	p.t.Helper()
 	address, _ := p.startedBy(func(command *exec.Cmd) *exec.Cmd {
@@ -112,7 +112,7 @@ func (p *ownPostgres) started(data string, settings ...string) string {
 	return address
 }
 
-// startedBy is started by another command, made of the server's.
+// startedBy is started with another command, which changed makes from the server's.
 func (p *ownPostgres) startedBy(
 	changed func(*exec.Cmd) *exec.Cmd, data string, settings ...string,
 ) (string, *exec.Cmd) {
@@ -126,7 +126,7 @@ func (p *ownPostgres) startedBy(
 		p.t.Fatal(err)
 	}
 	address.Host = port.Addr().String()
-	_ = port.Close() // which gives it to the server
+	_ = port.Close() // frees the port for the server
 	command := changed(exec.Command(p.tool("postgres"), append([]string{
 		"-D", data, "--listen_addresses=127.0.0.1", "--port=" + address.Port(),
 		"--unix_socket_directories=", "--max_connections=200", "--jit=off",
@@ -137,7 +137,7 @@ func (p *ownPostgres) startedBy(
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGQUIT) // an immediate stop; it may have ended
+		_ = command.Process.Signal(syscall.SIGQUIT) // an immediate stop; it may have already ended
 		_ = command.Wait()
 		if p.t.Failed() {
 			p.t.Logf("the server on the copy said:\n%s", &said)
@@ -146,7 +146,7 @@ func (p *ownPostgres) startedBy(
 	return address.String(), command
 }
 
-// synchronise has the primary confirm no commit that the standby does not have.
+// synchronise makes the primary confirm only commits that the standby has.
 func (p *pair) synchronise() {
 	p.t.Helper()
 	db, err := postgres.Open(p.t.Context(), p.server.URL())
@@ -169,9 +169,9 @@ func (p *pair) synchronise() {
 	})
 }
 
-// url names both, so that whichever can be written is used.
+// url names both servers, so that the writable one is used.
 func (p *pair) url() string {
-	primary, _ := url.Parse(p.ownPostgres.url()) // both were parsed before
+	primary, _ := url.Parse(p.ownPostgres.url()) // both have been parsed before
 	standby, _ := url.Parse(p.standby)
 	primary.Host += "," + standby.Host
 	return primary.String()
@@ -180,15 +180,15 @@ func (p *pair) url() string {
 // promote makes the standby the primary.
 func (p *pair) promote() {
 	p.t.Helper()
-	db := opened(p.t, p.standby) // it may have been copied a moment ago
+	db := opened(p.t, p.standby) // it may still be starting
 	if _, err := db.ExecContext(p.t.Context(), `SELECT pg_promote()`); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// demote stops the primary in order, so that the standby gets all that it has, and
-// starts it again as a standby of that one. It returns its new address, which its old one
-// leads to.
+// demote shuts the primary down, so that the standby gets everything, and starts it again as a
+// standby of the other. It returns the new address of the old primary, to which its previous
+// address leads.
 func (p *pair) demote() string {
 	p.t.Helper()
 	p.stop(syscall.SIGINT)
@@ -203,7 +203,7 @@ func (p *pair) demote() string {
 	return demoted
 }
 
-// signal leaves an empty file for the server that starts there next.
+// signal creates an empty signal file for the server that starts there next.
 func (p *ownPostgres) signal(data, name string) {
 	p.t.Helper()
 	path, user := filepath.Join(data, name), p.owner()

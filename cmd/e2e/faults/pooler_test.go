@@ -20,8 +20,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// newPooler runs PgBouncer in a mode in front of a database and returns the URL
-// that leads through it.
+// newPooler runs PgBouncer in a mode in front of a database and returns the URL of the
+// pooler.
 func newPooler(t *testing.T, mode, databaseURL string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
@@ -46,7 +46,7 @@ func newPooler(t *testing.T, mode, databaseURL string) string {
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	config := filepath.Join(folder, "pgbouncer.ini")
 	password := ""
-	if secret, _ := behind.User.Password(); secret != "" { // it takes no empty one
+	if secret, _ := behind.User.Password(); secret != "" { // an empty one is not accepted
 		password = " password='" + secret + "'"
 	}
 	text := fmt.Sprintf(`[databases]
@@ -65,7 +65,7 @@ ignore_startup_parameters = extra_float_digits
 		t.Fatal(err)
 	}
 	command := exec.Command(program, "-q", config)
-	if os.Geteuid() == 0 { // which PgBouncer refuses to run as
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ ignore_startup_parameters = extra_float_digits
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait() // killed
+		_ = command.Wait() // it was killed
 	})
 	address := net.JoinHostPort("127.0.0.1", port)
 	waittest.Within(t, time.Minute, "the pooler listens", func() bool {
@@ -96,9 +96,9 @@ ignore_startup_parameters = extra_float_digits
 	return behind.String()
 }
 
-// TestFaultPooler runs an API and a worker process through PgBouncer. Its
-// transaction mode is no choice: the driver parses a statement and executes it
-// in two round trips, which must meet the same connection.
+// TestFaultPooler runs an API and a worker process through PgBouncer. Transaction mode is
+// not possible: the driver parses a statement and executes it in two round trips, which
+// must use the same connection.
 func TestFaultPooler(t *testing.T) {
 	t.Parallel()
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
@@ -120,8 +120,8 @@ func TestFaultPooler(t *testing.T) {
 	t.Logf("%+v", found)
 }
 
-// TestFaultPoolerLendsConnections must be told at the start, not by calls that
-// fail under load.
+// TestFaultPoolerLendsConnections: the program reports transaction mode at the start, not by
+// requests that fail under load.
 func TestFaultPoolerLendsConnections(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {

@@ -22,24 +22,24 @@ import (
 	"drawbridge/migrations"
 )
 
-// proxy is a TCP proxy with one address for a server that comes and goes, and
-// that can cut connections.
+// proxy is a TCP proxy that has one address for a server that stops and starts, and can
+// cut connections.
 type proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
 	target   string
 	conns    map[*net.TCPConn]bool
-	// flow is locked while nothing may pass.
+	// flow is locked while nothing may pass through.
 	flow sync.RWMutex
 }
 
-// flowing writes while the proxy lets pass.
+// flowing writes only while the proxy lets data pass.
 type flowing struct {
 	proxy *proxy
 	to    io.Writer
 }
 
-// Write waits until the proxy lets pass.
+// Write waits until the proxy lets data pass.
 func (f flowing) Write(content []byte) (int, error) {
 	f.proxy.flow.RLock()
 	defer f.proxy.flow.RUnlock()
@@ -51,7 +51,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return newProxyAt(t, "127.0.0.1:0", target)
 }
 
-// newProxyAt is a proxy with an address that the test chose.
+// newProxyAt is a proxy with an address chosen by the test.
 func newProxyAt(t *testing.T, address, target string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -78,7 +78,7 @@ func (g *proxy) point(target string) {
 	g.target = target
 }
 
-// pass carries one connection in both directions until either side ends it.
+// pass forwards one connection in both directions until either side ends it.
 func (g *proxy) pass(near *net.TCPConn) {
 	defer near.Close()
 	g.mu.Lock()
@@ -107,7 +107,7 @@ func (g *proxy) pass(near *net.TCPConn) {
 	g.mu.Unlock()
 }
 
-// cut resets every connection and returns how many.
+// cut resets every connection and returns how many there were.
 func (g *proxy) cut() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,23 +118,23 @@ func (g *proxy) cut() int {
 	return len(g.conns)
 }
 
-// ownPostgres is a server that a test may kill. It keeps its promises as in
-// production (fsync, synchronous commits) and has one address for all its lives. Under -chaos
-// it is on a disk, otherwise in memory, which outlives its processes as well.
+// ownPostgres is a server that a test may kill. It is as durable as in production (fsync,
+// synchronous commits) and keeps one address over all restarts. With -chaos its data is on a
+// disk, otherwise in memory, which also survives its processes.
 type ownPostgres struct {
 	t      *testing.T
 	folder string
 	server *pgserver.Server
 	proxy  *proxy
-	// programs is the folder of the server's, empty until one was asked for.
+	// programs is the folder of the server's programs, empty until one was needed.
 	programs string
 }
 
-// first is the folder of the server that was migrated, empty as long as there is none.
+// first is the folder of the migrated server, empty if there is none yet.
 var first string
 
-// migrated makes the data that each server begins with, stopped after the migrations. Where
-// servers keep their data elsewhere, as they may not enter the folder, it finds none.
+// migrated makes the data with which each server begins, from a server that was stopped after the
+// migrations. It finds none if servers keep their data elsewhere, being denied the folder.
 var migrated = sync.OnceValues(func() (data string, err error) {
 	if first, err = newFolder(); err != nil {
 		return "", err
@@ -147,7 +147,7 @@ var migrated = sync.OnceValues(func() (data string, err error) {
 	return filepath.Join(first, "data"), err
 })
 
-// newFolder makes a folder for a server, which runs as another user than root.
+// newFolder makes a folder for a server, which runs as a user other than root.
 func newFolder() (string, error) {
 	parent := ""
 	if !*chaos {
@@ -229,7 +229,7 @@ func (p *ownPostgres) stop(signal syscall.Signal) {
 	}
 }
 
-// url leads through the proxy.
+// url is the URL through the proxy.
 func (p *ownPostgres) url() string {
 	address, err := url.Parse(p.server.URL())
 	if err != nil {
@@ -239,8 +239,8 @@ func (p *ownPostgres) url() string {
 	return address.String()
 }
 
-// TestReadyzAnswersWhileTheDatabaseHangs: a database that takes connections and
-// says nothing must not keep the probe waiting.
+// TestReadyzAnswersWhileTheDatabaseHangs: a database that accepts connections and never answers
+// must not keep the probe waiting.
 func TestReadyzAnswersWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	pg := newOwnPostgres(t)

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// scaled is a number of the small form, or of the full one under -chaos.
+// scaled is the small number, or the full one with -chaos.
 func scaled(small, full int64) int64 {
 	if *chaos {
 		return full
@@ -21,7 +21,7 @@ func scaled(small, full int64) int64 {
 	return small
 }
 
-// committed returns which of the titles have an event.
+// committed returns the titles that have an event.
 func committed(t *testing.T, db *postgres.DB, titles []string) []string {
 	t.Helper()
 	var found []string
@@ -73,7 +73,7 @@ func TestSeveralProcesses(t *testing.T) {
 			t.Errorf("a living API refused %d calls and left %v unanswered", refused, unanswered)
 		}
 	}
-	// A caller has one call in flight, so a kill can cost each no more than that.
+	// A caller has one request in flight, so a kill can cost each caller no more than that.
 	lost := 0
 	for _, api := range killed {
 		unanswered, refused := l.troubles(api)
@@ -89,8 +89,8 @@ func TestSeveralProcesses(t *testing.T) {
 		kills, found, l.errors.Load(), lost)
 }
 
-// TestSeveralProcessesStop stops one of two processes of each role by SIGTERM
-// under load: every call that it took is answered, and every attempt recorded.
+// TestSeveralProcessesStop stops one of two processes of each role by SIGTERM under load:
+// every request that it accepted is answered, and every attempt recorded.
 func TestSeveralProcessesStop(t *testing.T) {
 	t.Parallel()
 	events := scaled(400, 4000)
@@ -132,8 +132,8 @@ func TestSeveralProcessesStop(t *testing.T) {
 	t.Logf("%+v", found)
 }
 
-// TestFaultFrozenWorker freezes a worker with attempts under way until the queue
-// takes it for dead and another worker goes on, and then wakes it.
+// TestFaultFrozenWorker freezes a worker with attempts in flight until it is considered dead
+// and another worker takes over, and then wakes it.
 func TestFaultFrozenWorker(t *testing.T) {
 	t.Parallel()
 	events := scaled(300, 2000)
@@ -150,7 +150,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	l.reached(r, events/2)
 	release := r.hold()
 	defer release()
-	l.createTasks(10) // the others may all have been delivered by now
+	l.createTasks(10) // the earlier ones may all have been delivered by now
 	waittest.Within(t, time.Minute, "a request is under way", r.holds)
 	if err := frozen.Command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -170,13 +170,13 @@ func TestFaultFrozenWorker(t *testing.T) {
 	if err := frozen.Command.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if status := frozen.Stop(); status != 0 { // it ends once all it had begun is recorded
+	if status := frozen.Stop(); status != 0 { // it exits once all attempts that it began are recorded
 		t.Errorf("the woken worker ended with %d", status)
 	}
 	waitUntilSettled(t, db, 5*time.Minute)
 	after := audit(t, db, r, l.confirmed())
-	// In the small form its attempts have not timed out yet: what it was about to
-	// send still goes, under a number of its own.
+	// In the small form its attempts have not timed out yet: requests that it was about to
+	// send still go out, under a number of their own.
 	if more := after.requests - before.requests; *chaos && more > 0 {
 		t.Errorf("the woken worker sent %d requests", more)
 	}
@@ -184,8 +184,8 @@ func TestFaultFrozenWorker(t *testing.T) {
 	t.Logf("before it woke: %+v, after: %+v", before, after)
 }
 
-// TestFaultDatabaseConnections resets the service's connections, has Postgres
-// end them, and stops Postgres in an orderly way, all under load.
+// TestFaultDatabaseConnections resets the service's connections, makes Postgres end them,
+// and shuts Postgres down, all under load.
 func TestFaultDatabaseConnections(t *testing.T) {
 	t.Parallel()
 	events := scaled(400, 4000)

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// receipt is one request as the receiver got it.
+// receipt is one request that the receiver got.
 type receipt struct {
 	number int
-	// status is what was answered, 0 when the connection was dropped instead.
+	// status is the status of the response, 0 if the connection was dropped instead.
 	status int
 	body   []byte
 }
@@ -31,14 +31,14 @@ type recordingReceiver struct {
 	// healthy turns the failures off; delay is then how long each answer takes.
 	healthy bool
 	delay   time.Duration
-	// held keeps every answer back until it is closed, unless nil; waiting is how many
+	// held, unless nil, keeps every response back until it is closed; waiting is how many
 	// requests wait for that.
 	held    chan struct{}
 	waiting int
 	got     map[string][]receipt
 	open    map[string]int
-	// overlaps counts requests that came while another one of the same delivery
-	// was being answered.
+	// overlaps counts requests that came while another request of the same delivery was
+	// being answered.
 	overlaps int
 }
 
@@ -51,7 +51,7 @@ func newRecordingReceiver(t *testing.T, seed uint64) *recordingReceiver {
 	return newReceiverOn(t, listener, "http", seed)
 }
 
-// newReceiverOn is one on a listener, by plain http or https.
+// newReceiverOn is a receiver on a listener, with plain HTTP or with TLS.
 func newReceiverOn(
 	t *testing.T, listener net.Listener, scheme string, seed uint64,
 ) *recordingReceiver {
@@ -67,13 +67,13 @@ func newReceiverOn(
 	return r
 }
 
-// ServeHTTP answers as plan says.
+// ServeHTTP answers as planned.
 func (r *recordingReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	uid := request.Header.Get("x-drawbridge-delivery")
 	number, _ := strconv.Atoi(request.Header.Get("x-drawbridge-attempt"))
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // the sender died in the middle: nobody was told anything
+		return // the sender died in the middle and got no response
 	}
 	delay, status := r.plan(uid, number, body)
 	defer r.leave(uid)
@@ -85,12 +85,12 @@ func (r *recordingReceiver) ServeHTTP(w http.ResponseWriter, request *http.Reque
 		}
 	}
 	if status == 0 {
-		panic(http.ErrAbortHandler) // which drops the connection
+		panic(http.ErrAbortHandler) // drops the connection
 	}
 	w.WriteHeader(status)
 }
 
-// plan notes the request and draws what becomes of it.
+// plan notes the request and chooses its response at random.
 func (r *recordingReceiver) plan(uid string, number int, body []byte) (time.Duration, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,14 +119,14 @@ func (r *recordingReceiver) leave(uid string) {
 	r.open[uid]--
 }
 
-// linger makes every answer from now on a good one that takes so long.
+// linger makes every further response a success that takes delay.
 func (r *recordingReceiver) linger(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.healthy, r.delay = true, delay
 }
 
-// hold keeps every answer back, good ones all, until release is called.
+// hold keeps all responses back, all successes, until release is called.
 func (r *recordingReceiver) hold() (release func()) {
 	r.linger(0)
 	held := make(chan struct{})
@@ -136,7 +136,7 @@ func (r *recordingReceiver) hold() (release func()) {
 	return sync.OnceFunc(func() { close(held) })
 }
 
-// wait waits until answers are not held back, or the sender is gone.
+// wait waits until responses are not held back, or the sender is gone.
 func (r *recordingReceiver) wait(sender context.Context) {
 	r.mu.Lock()
 	held := r.held
@@ -155,14 +155,14 @@ func (r *recordingReceiver) wait(sender context.Context) {
 	r.mu.Unlock()
 }
 
-// holds tells whether requests wait for their answer to be released.
+// holds reports whether requests wait for their responses to be released.
 func (r *recordingReceiver) holds() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting > 0
 }
 
-// deliveries is how many different ones have come.
+// deliveries is how many different deliveries have come.
 func (r *recordingReceiver) deliveries() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +176,7 @@ func (r *recordingReceiver) of(uid string) []receipt {
 	return r.got[uid]
 }
 
-// sameBytes tells whether all requests had the body of the event.
+// sameBytes reports whether all requests had the body of the event.
 func sameBytes(receipts []receipt, body []byte) bool {
 	for _, one := range receipts {
 		if !bytes.Equal(one.body, body) {

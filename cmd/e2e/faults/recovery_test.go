@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// archived is a server that archives its log.
+// archived is a server that archives its write-ahead log, and the archive's folder.
 func archived(t *testing.T) (*ownPostgres, string) {
 	t.Helper()
 	pg := newOwnPostgres(t)
@@ -30,7 +30,7 @@ func archived(t *testing.T) (*ownPostgres, string) {
 	return pg, archive
 }
 
-// query runs a statement on a server of its own connection.
+// query runs a statement on a server over a new connection.
 func query(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), address)
@@ -43,9 +43,9 @@ func query(t *testing.T, address, statement string) {
 	}
 }
 
-// TestPointInTimeRecovery follows the manual: a base backup, the archive of the log, and a
-// server that is taken to the moment before somebody's mistake. What was confirmed until
-// then is there, what came later is not, and nothing is sent a second time.
+// TestPointInTimeRecovery follows the manual: a base backup, the archive of the write-ahead log,
+// and a server that is recovered to the moment before somebody's mistake. Changes confirmed until
+// then exist, later ones do not, and nothing is sent a second time.
 func TestPointInTimeRecovery(t *testing.T) {
 	t.Parallel()
 	pg, archive := archived(t)
@@ -60,7 +60,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	w.WaitForState(first, "delivered")
 	all.Stop()
 	api := w.Serve("--roles", "api")
-	e2etest.WantDraw(t, api.URL, data, "middle") // which waits at the moment that is recovered
+	e2etest.WantDraw(t, api.URL, data, "middle") // still waiting at the recovery target
 	api.Stop()
 	db := w.Open(t)
 	moment := pgtest.Value[string](t, db, `SELECT clock_timestamp()::text`)
@@ -81,7 +81,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	recovered := pg.started(base, "--archive_mode=off",
 		"--restore_command=cp "+archive+"/%f %p", "--recovery_target_time="+moment,
 		"--recovery_target_action=promote")
-	pg.stop(syscall.SIGQUIT) // nobody may write there any more
+	pg.stop(syscall.SIGQUIT) // the old server must get no more writes
 	waittest.Within(t, 2*time.Minute, "the server is recovered", func() bool {
 		db, err := postgres.Open(t.Context(), recovered)
 		if err != nil {
@@ -96,7 +96,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	quarantinesWhatWaited(t, w, e, data, first, waited)
 }
 
-// quarantinesWhatWaited looks at the recovered database as the manual says.
+// quarantinesWhatWaited checks the recovered database as the manual says.
 func quarantinesWhatWaited(
 	t *testing.T, w *e2etest.Harness, e *e2etest.Endpoint, data e2etest.Demo, deliveries ...string,
 ) {
@@ -117,7 +117,7 @@ func quarantinesWhatWaited(
 	}
 	w.WaitForState(deliveries[0], "delivered")
 	w.WaitForState(deliveries[1], "cancelled")
-	// The draw of before the moment is in force, so another one is refused.
+	// The draw from before the target is still pending, so another one is refused.
 	status := e2etest.RequestDraw(t, s.URL, data, "middle")
 	if status != http.StatusInternalServerError {
 		t.Errorf("a second draw on the loan answered %d", status)

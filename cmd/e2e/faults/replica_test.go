@@ -18,15 +18,15 @@ import (
 	"drawbridge/views/paths"
 )
 
-// replicated is a service that reads from a standby which may be as far behind as the
-// test likes.
+// replicated is a service that reads from a standby, which the test can make lag as far as it
+// needs.
 type replicated struct {
 	*e2etest.Harness
 
 	pair *pair
-	// link is the way to the standby.
+	// link is the proxy in front of the standby.
 	link *proxy
-	// primary and standby are connections past the service.
+	// primary and standby are the test's own connections.
 	primary, standby *postgres.DB
 }
 
@@ -46,7 +46,7 @@ func newReplicated(t *testing.T) *replicated {
 	return r
 }
 
-// opened connects to a server that may just be starting.
+// opened connects to a server that may still be starting.
 func opened(t *testing.T, address string) (db *postgres.DB) {
 	t.Helper()
 	waittest.Within(t, time.Minute, "the server answers", func() (answers bool) {
@@ -66,7 +66,7 @@ func (r *replicated) serve() *e2etest.Server {
 	return s
 }
 
-// uses waits until the metrics say that the standby is used, or not.
+// uses waits until the metrics say that the standby is used (1) or not (0).
 func (r *replicated) uses(s *e2etest.Server, used float64) {
 	r.T.Helper()
 	waittest.Within(r.T, 2*time.Minute, "the standby's use changes", func() bool {
@@ -74,7 +74,7 @@ func (r *replicated) uses(s *e2etest.Server, used float64) {
 	})
 }
 
-// freeze has the standby show how things are now, until thaw.
+// freeze stops the standby at its current state, until thaw.
 func (r *replicated) freeze() {
 	r.T.Helper()
 	r.tell(`SELECT pg_wal_replay_pause()`)
@@ -96,7 +96,7 @@ func (r *replicated) tell(statement string) {
 	}
 }
 
-// published waits until every event is in the feed, and the standby has it.
+// published waits until every event is in the feed, and the feed is on the standby.
 func (r *replicated) published() {
 	r.T.Helper()
 	const head = `SELECT position FROM feed_head`
@@ -106,9 +106,9 @@ func (r *replicated) published() {
 	})
 }
 
-// TestFaultReplicaBehind stops a standby's clock, as it were: pages and the feed show what was
-// until then, except to anyone who changed something or waits for the next event; a cursor from
-// beyond its end works; and once it is away, everything is read from the primary.
+// TestFaultReplicaBehind pauses the replay of a standby: pages and the feed show the state until
+// then, except to a user who changed something and to requests that wait for the next event; a
+// cursor beyond its end works; and when it is unreachable, everything is read from the primary.
 func TestFaultReplicaBehind(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
@@ -179,8 +179,8 @@ func TestFaultReplicaBehind(t *testing.T) {
 	}
 }
 
-// forgetsChanges drops the cookie that keeps anyone who changes something on the primary: that
-// of the sign-in would do so for as long as the standby may be behind.
+// forgetsChanges drops the cookie that makes users who changed something read from the primary: the
+// sign-in sets it, too, for as long as the standby may be behind.
 func (v *visitor) forgetsChanges() {
 	v.t.Helper()
 	base, err := url.Parse(v.base)
@@ -192,7 +192,7 @@ func (v *visitor) forgetsChanges() {
 	}})
 }
 
-// fillsIn sends the form of a page.
+// fillsIn submits the form of a page.
 func (v *visitor) fillsIn(path string, fields url.Values) {
 	v.t.Helper()
 	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(v.get(path))))
@@ -211,8 +211,8 @@ func (v *visitor) fillsIn(path string, fields url.Values) {
 	}
 }
 
-// TestFaultFeedOfALaggingReplica follows the feed under load while the standby that it is read
-// from stands still and goes on, again and again: each event comes once.
+// TestFaultFeedOfALaggingReplica follows the feed under load while the standby from which it is
+// read pauses and resumes repeatedly: each event comes once.
 func TestFaultFeedOfALaggingReplica(t *testing.T) {
 	t.Parallel()
 	events, stops := scaled(200, 5_000), scaled(3, 20)

@@ -11,10 +11,10 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestUpgradeUnderLoad leads loans through their lives while the schema is migrated
-// under the previous release, its processes are replaced one by one, and one of the
-// new by an old one again. No call is lost or refused, and every answer is given
-// again under its key, by either release, whichever gave it first.
+// TestUpgradeUnderLoad takes loans through their lives while the schema is migrated under
+// the previous release, its processes are replaced one by one, and one of the new by an
+// old one again. No request is lost or refused, and every response is repeated for its
+// key by either release, whichever gave it first.
 func TestUpgradeUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := newRecordingReceiver(t, 1)
@@ -41,7 +41,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		gone := serving[i]
 		serving[i] = next
 		b.use(serving...)
-		b.goOn(100) // anyone who had chosen the one that goes has called it
+		b.goOn(100) // requests already routed to the old process have been sent
 		if status := gone.Stop(); status != 0 {
 			t.Errorf("a process ended with %d", status)
 		}
@@ -64,7 +64,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	t.Logf("%d loans, %d calls answered", loans, b.steps.Load())
 }
 
-// goOn waits until so many more calls were answered.
+// goOn waits until steps more wishes have been answered.
 func (b *borrowers) goOn(steps int64) {
 	b.t.Helper()
 	point := b.steps.Load() + steps

@@ -46,7 +46,7 @@ func TestPreviousReleaseOnThisSchema(t *testing.T) {
 		t.Error("the previous release lets nobody into its console")
 	}
 
-	after := w.Serve() // beside it, on the same queue
+	after := w.Serve() // alongside it, on the same queue
 	if !e2etest.SignsIn(t, after.URL, data.Users[0]) {
 		t.Error("the new release lets nobody into its console")
 	}
@@ -80,7 +80,7 @@ func TestPreviousReleaseOnThisSchema(t *testing.T) {
 		t.Errorf("the new release ended with %d", status)
 	}
 	for _, s := range []*e2etest.Server{before, after} {
-		// What the queue says about its own end is no fault.
+		// Log lines of the queue about its own end are no faults.
 		serving, _, _ := strings.Cut(s.Logged(), `"msg":"stopping"`)
 		if strings.Contains(serving, `"level":"ERROR"`) {
 			t.Errorf("logged faults: %s", serving)
@@ -96,7 +96,7 @@ func ok(w *e2etest.Harness, args ...string) {
 	}
 }
 
-// buildPrevious builds the previous release out of the repository's history.
+// buildPrevious builds the previous release from the repository's history.
 func buildPrevious(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
