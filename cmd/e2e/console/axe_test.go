@@ -20,29 +20,29 @@ import (
 const (
 	wide   = 1440
 	narrow = 360
-	// mostShift is the cumulative layout shift that nobody notices.
+	// mostShift is the largest cumulative layout shift that nobody notices.
 	mostShift = 0.05
 )
 
-// look is a way to look at a page.
+// look is a width and a theme in which pages are checked.
 type look struct {
 	name   string
 	width  int64
 	scheme string
-	// rules are those of axe-core that are tried, nil for all.
+	// rules are the axe-core rules to run, nil for all.
 	rules []string
 }
 
-// looks are the ways of make test: each width and each theme once. The first tries every
-// rule. The page stays as it is then, so the other tries what another theme or another
-// width can break. The remaining two are looked at with the build tag walks.
+// looks are the looks of make test: each width and each theme once. The first runs every rule.
+// The page does not change afterwards, so the other runs only rules that another theme or width
+// can break. The build tag walks adds the remaining two.
 var looks = []look{
 	{"1440-light", wide, "light", nil},
 	{"360-dark", narrow, "dark", slices.Concat(ofTheme, ofWidth)},
 }
 
-// The rules that colours decide, and those that depend on what a width shows,
-// hides and puts beside each other.
+// The rules about colours, and those that depend on what is shown, hidden and placed side
+// by side at a width.
 var (
 	ofTheme = []string{"color-contrast", "link-in-text-block"}
 	ofWidth = []string{
@@ -52,14 +52,14 @@ var (
 	}
 )
 
-// picturesIn is the folder that screenshots go to, empty for none.
+// picturesIn is the folder for screenshots, empty for none.
 func picturesIn() string { return os.Getenv("DRAWBRIDGE_TEST_SCREENSHOTS") }
 
-// TestEveryPageIsAccessibleAndInert lets payloads in at every place that is open to somebody
-// outside and visits every page: nothing runs, nothing is asked of another server, nothing
-// becomes a part of the page or makes it wider, and axe-core finds nothing in any look.
-// With DRAWBRIDGE_TEST_SCREENSHOTS there are no payloads, each look tries every rule, and a
-// picture of it is kept in that folder.
+// TestEveryPageIsAccessibleAndInert sends payloads through every input that is open to outsiders
+// and visits every page: no payload runs, makes a request to another server, becomes an element
+// of the page or makes it wider, and axe-core finds nothing in any look. With
+// DRAWBRIDGE_TEST_SCREENSHOTS there are no payloads, each look runs every rule, and a screenshot
+// of it is saved in that folder.
 func TestEveryPageIsAccessibleAndInert(t *testing.T) {
 	t.Parallel()
 	c, r := newCanary(t), newCrawler(t)
@@ -85,7 +85,7 @@ func TestEveryPageIsAccessibleAndInert(t *testing.T) {
 		r.inert(path)
 		r.inspect(path)
 	}
-	for _, path := range entered { // by now it is as narrow as a telephone
+	for _, path := range entered { // the window is now as narrow as a telephone
 		r.visit(path)
 		r.inert(path)
 		r.reflows(path)
@@ -103,7 +103,7 @@ func TestEveryPageIsAccessibleAndInert(t *testing.T) {
 	t.Logf("%d pages", len(stops)+len(entered)+1)
 }
 
-// inspect looks at the page that is open in every way.
+// inspect checks the open page in every look.
 func (r *crawler) inspect(path string) {
 	r.T.Helper()
 	if shift := r.shift(); shift > mostShift {
@@ -126,8 +126,8 @@ func (r *crawler) inspect(path string) {
 	}
 }
 
-// violations runs rules of axe-core on the page that is open, nil for all of them. Of a long
-// table, whose rows are all alike, it looks at the first dozen.
+// violations runs axe-core rules on the open page, nil for all of them. In a long table, whose rows
+// are all alike, it checks the first dozen.
 func (r *crawler) violations(rules []string) []string {
 	r.T.Helper()
 	only := `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
@@ -152,7 +152,7 @@ func (r *crawler) violations(rules []string) []string {
 	return found
 }
 
-// shift is how far the page's parts moved while it loaded.
+// shift is the page's cumulative layout shift while it loaded.
 func (r *crawler) shift() float64 {
 	r.T.Helper()
 	text, err := chromedp.Run(r.browser, chromedp.Evaluate[string](`new Promise((done) => {
@@ -172,7 +172,7 @@ func (r *crawler) shift() float64 {
 	return sum
 }
 
-// reflows fails the test when a narrow page has to be moved sideways, or breaks a figure.
+// reflows fails the test if a narrow page needs horizontal scrolling, or breaks a number.
 func (r *crawler) reflows(path string) {
 	r.T.Helper()
 	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" : (() => {
@@ -197,11 +197,11 @@ func (r *crawler) reflows(path string) {
 	}
 }
 
-// windowHeight is that of the window in which pages are looked at, in pixels.
+// windowHeight is the height of the window in which pages are checked, in pixels.
 const windowHeight = 900
 
-// picture keeps the whole page. The window is as high as the page meanwhile: frames
-// outside of it are not painted.
+// picture saves a screenshot of the whole page. Meanwhile the window is as high as the page,
+// since frames outside the window are not painted.
 func (r *crawler) picture(name string) {
 	r.T.Helper()
 	size, err := chromedp.Run(r.browser, chromedp.Evaluate[[]int64](

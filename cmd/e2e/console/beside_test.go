@@ -10,9 +10,8 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// A delivery is read beside the list: a click on its row or a key opens it, j and k go on
-// through the list, Escape leads back to the row. Links open pages, and so do rows where
-// there is no room.
+// A delivery opens beside the list by a click on its row or a key, j and k move through the
+// list, and Escape returns to the row. Links open pages, and so do rows if there is no room.
 func TestDeliveriesBesideTheirList(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -45,7 +44,7 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 	shows(3)
 	h.key("k")
 	shows(2)
-	// An update of the list leaves the place in it.
+	// An update of the list keeps the position in it.
 	e2e := w.Open(t)
 	if _, err := e2e.ExecContext(t.Context(), `UPDATE deliveries SET attempt_count = 2
 		WHERE created_at = (SELECT min(created_at) FROM deliveries)`); err != nil {
@@ -68,7 +67,7 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 	do(t, browser, chromedp.WaitVisible(chromedp.CSS(`main h1`)),
 		chromedp.WaitVisible(chromedp.Search(`//a[text()="Back to the list"]`)))
 
-	// On a telephone a row leads to the page.
+	// On a telephone a row opens the page.
 	do(t, browser, chromedp.EmulateViewport(narrow, 900),
 		chromedp.Navigate(s.URL+"/console/deliveries?state=failed"),
 		chromedp.WaitVisible(chromedp.CSS(row(2))))

@@ -20,15 +20,15 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// chromium is the one that all tests share, with a profile of its own: each has a window in it,
-// whose cookies and storage no other sees.
+// chromium is the browser that all tests share. Each test has a separate window in it, with its
+// own cookies and storage.
 var chromium = sync.OnceValues(startChromium)
 
-// closeChromium ends it, where it was started.
+// closeChromium ends Chromium if it was started.
 var closeChromium = func() {}
 
-// startChromium starts headless Chromium: Debian's build without a user interface where it is
-// installed, for which the same pages cost half as much.
+// startChromium starts headless Chromium: if it is installed, Debian's build without a user
+// interface, which needs half as much processor time for the same pages.
 func startChromium() (context.Context, error) {
 	path, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
@@ -45,7 +45,7 @@ func startChromium() (context.Context, error) {
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true),
-		// Scripts have no threads of their own: with few processors they only cost.
+		// Scripts get no separate threads, which only cost time with few processors.
 		chromedp.Flag("js-flags", "--single-threaded"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -66,7 +66,7 @@ func newBrowser(t *testing.T) context.Context {
 	return newBrowserWithin(t, 10*time.Minute)
 }
 
-// newBrowserWithin is newBrowser with a deadline for all that is done in it.
+// newBrowserWithin is newBrowser with a deadline for everything done in the window.
 func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
 	browser, err := chromium()
@@ -75,7 +75,7 @@ func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
 	}
 	window, closeWindow := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeWindow)
-	// The first call opens the window and must not have the deadline.
+	// The first call opens the window and must not use the deadline.
 	if err := chromedp.Do(window, onEveryPage(diary+unhurried), focused()); err != nil {
 		t.Fatalf("opening a window: %v", err)
 	}
@@ -84,7 +84,7 @@ func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
 	return limited
 }
 
-// focused gives a page the focus, whichever window has it.
+// focused makes a page behave as if focused, whichever window has the focus.
 func focused() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled,
@@ -93,8 +93,8 @@ func focused() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// diary notes in each page what its script and its live stream did last, for
-// when a test has to tell why it waited in vain.
+// diary records in each page what its script and its live stream did last, to explain why
+// a test waited in vain.
 const diary = `
 	window.diary = [];
 	const note = (text) => {
@@ -109,17 +109,17 @@ const diary = `
 	}
 	document.addEventListener("visibilitychange", () => note(document.visibilityState));`
 
-// unhurried lets pages wait for longer before they tell somebody that the server cannot be
-// reached: a busy machine is none of what the tests are about.
+// unhurried makes pages wait for longer before they say that the server cannot be reached: a busy
+// machine is not what the tests are about.
 const unhurried = `
 	const bounded = AbortSignal.timeout.bind(AbortSignal);
 	AbortSignal.timeout = (ms) => bounded(5 * ms);`
 
-// stepPatience bounds one step in a browser, so that a test which waits for what
-// never comes tells what it sees before the whole run is out of time.
+// stepPatience limits one step in a browser, so that a test which waits in vain reports what it
+// sees before the whole run times out.
 const stepPatience = 2 * time.Minute
 
-// do runs actions in the browser and shows the page's text when one fails.
+// do runs actions in the browser and reports the page's text if one fails.
 func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	step, end := context.WithTimeout(browser, stepPatience)
@@ -135,7 +135,7 @@ func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chrome
 	}
 }
 
-// evaluate returns a script's text, or that which it promises.
+// evaluate returns the text that a script or its promise yields.
 func evaluate(t *testing.T, browser context.Context, script string) string {
 	t.Helper()
 	text, err := chromedp.Run(browser, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
@@ -155,13 +155,12 @@ func signIn(t *testing.T, browser context.Context, url string, user e2etest.Demo
 		chromedp.Submit(chromedp.CSS(`input[type=password]`)),
 		chromedp.WaitVisible(chromedp.Search(`//h1[text()="Overview"]`)),
 	)
-	// A navigation that begins before takes the end of this one's loading for its own.
+	// A navigation that began earlier would mistake the end of this one's loading for its own.
 	(&userInput{T: t, browser: browser}).loaded()
 }
 
-// press activates a visible link or button by its own click. A click of the
-// mouse goes to a place on the page, which may move under it while fonts and
-// updates arrive.
+// press activates a visible link or button by its click method. A mouse click goes to a
+// position on the page, where the element may move while fonts and updates arrive.
 func press(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
 		chromedp.WaitVisible(chromedp.CSS(selector)),
@@ -169,8 +168,8 @@ func press(selector string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// typeInto gives a field the focus and types. The library's own way reads the
-// field's node while the browser's events change it.
+// typeInto focuses a field and types. The library's own method reads the field's node
+// while the browser's events change it.
 func typeInto(selector, text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
 		chromedp.WaitVisible(chromedp.CSS(selector)),
@@ -179,9 +178,9 @@ func typeInto(selector, text string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// keyed presses keys as a keyboard does: the character of a key comes as it goes down. By itself
-// it could come after the key has done its work, such as Enter on a link, to what has the focus
-// then, on the next page too.
+// keyed presses keys as a keyboard does: a key's character is sent with its key-down event. A
+// separate character event could arrive after the key has taken effect, such as Enter on a link,
+// and go to whatever has the focus then, even on the next page.
 func keyed(keys string, options ...chromedp.KeyOption) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		for _, key := range keys {
@@ -206,7 +205,7 @@ func keyed(keys string, options ...chromedp.KeyOption) chromedp.Action[chromedp.
 	})
 }
 
-// withoutScript turns JavaScript off for every page to come.
+// withoutScript turns JavaScript off for all further pages.
 func withoutScript() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
@@ -248,7 +247,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 		t.Errorf("the re-send's body is %s, the first was %s", again.Body, first.Body)
 	}
 	newUID, _ := again.Value("x-drawbridge-delivery")
-	// The page shows the new delivery arrive, and it is still the same page.
+	// The page shows that the new delivery arrived, and it is still the same page.
 	const panel = `section[aria-labelledby=resends-title] `
 	link := fmt.Sprintf(panel+`a[href="/console/deliveries/%s"]`, newUID)
 	row := `//section[@aria-labelledby="resends-title"]//tr[.//a[contains(@href, "` + newUID + `")]]`
@@ -256,7 +255,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(link)),
 		chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)),
 	)
-	// An answer that comes late shows what was before, and does not stay.
+	// A late response shows an earlier state, and is replaced.
 	if gone := evaluate(t, browser, `(async () => {
 		await htmx.swap({
 			sourceElement: document.querySelector("dialog .dialog-form"), text: before,

@@ -108,7 +108,7 @@ func TestBulkCommands(t *testing.T) {
 	}
 }
 
-// Who pauses what somebody else has cancelled reads why not, and keeps the page.
+// Pausing a bulk re-send that another user has cancelled shows why not, and keeps the page.
 func TestAnOvertakenPauseKeepsThePage(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), newTally(t)
@@ -125,7 +125,7 @@ func TestAnOvertakenPauseKeepsThePage(t *testing.T) {
 	signIn(t, browser, s.URL, data.Users[1])
 	do(t, browser,
 		chromedp.Navigate(s.URL+"/console/bulk-resends/"+uid),
-		press(`live-status button[data-state=live]`), // which stops it
+		press(`live-status button[data-state=live]`), // stops it
 		chromedp.WaitVisible(chromedp.CSS(`live-status button[data-state=paused]`)),
 	)
 	var withdrawn struct{ Withdrawn int }
@@ -138,7 +138,7 @@ func TestAnOvertakenPauseKeepsThePage(t *testing.T) {
 	)
 }
 
-// sentWord is what the progress page says has been sent.
+// sentWord is how many deliveries the progress page shows as sent.
 const sentWord = `document.querySelector(".bulk-bar b").textContent`
 
 func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
@@ -161,7 +161,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(`#dialog-reason`)),
 		typeInto(`#dialog-reason`, "the endpoint was down"),
 		press(`#confirm .button-main`),
-		// What the page shows grows by itself.
+		// The number on the page grows by itself.
 		chromedp.WaitVisible(chromedp.Search(
 			`//h2[text()="Sending"][//label[contains(@class, "bulk-bar")]//b[text()!="0"]]`)),
 		press(`form[action$="/pause"] button`),

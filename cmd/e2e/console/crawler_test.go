@@ -17,8 +17,8 @@ import (
 	"drawbridge/web/docs"
 )
 
-// crawler is a server whose data fills every page, and a browser that visits them
-// as an admin.
+// crawler is a server with data on every page, and a browser that visits the pages as an
+// admin.
 type crawler struct {
 	*e2etest.Harness
 	server  *e2etest.Server
@@ -26,12 +26,12 @@ type crawler struct {
 	data    e2etest.Demo
 	lender  e2etest.DemoClient
 	browser context.Context
-	// more are addresses of what was made only to be looked at, forms those that
-	// must not be refused.
+	// more are addresses of rows made only for this test, forms are forms that must not be
+	// refused.
 	more, forms []string
 }
 
-// notPages are the addresses that answer something else than a page of ours.
+// notPages are the addresses whose response is not a page of the console, and why.
 var notPages = map[string]string{
 	paths.Document:                       "a borrower's file",
 	paths.Pick:                           "the options of a list to choose from",
@@ -62,7 +62,7 @@ var notPages = map[string]string{
 	docs.Prefix + "/*":                   "what is not there, and slashes too many",
 }
 
-// rows finds the row that a part of an address names, by the path up to it.
+// rows are queries for the row that a part of an address names, by the path up to that part.
 var rows = map[string]string{
 	paths.Application: `SELECT application_uid FROM applications
 		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
@@ -95,12 +95,12 @@ var rows = map[string]string{
 	paths.ApplicationChange: `SELECT 'status'`,
 }
 
-// asks is what an address without anything behind it cannot do without.
+// asks are the query strings that some addresses need.
 var asks = map[string]string{
 	paths.SubscriptionRestore: "?version=1", paths.ApplicationChange: "?to=Closed",
 }
 
-// more are addresses beside the route table's own: tabs, states and refusals.
+// more are addresses in addition to the route table: tabs, states and refusals.
 var more = []string{
 	paths.Subscription + "?tab=configuration", paths.Subscription + "?tab=secret",
 	paths.Subscription + "?tab=health", paths.Subscription + "?tab=versions",
@@ -111,8 +111,8 @@ var more = []string{
 	docs.Prefix + "/search?q=draw", docs.Prefix + "/search?q=nothing-is-called-so",
 }
 
-// changeForms finds for each change an application that it is possible for now,
-// with what the form needs to know.
+// changeForms are queries that find for each change an application for which it is possible,
+// with the parameters of the form.
 var changeForms = []string{
 	`SELECT application_uid || '/change/decision' FROM applications
 	  WHERE status = 'Pending Review' AND decided_at IS NULL LIMIT 1`,
@@ -133,7 +133,7 @@ var changeForms = []string{
 	  WHERE status = 'Approved' ORDER BY created_at DESC LIMIT 1`,
 }
 
-// site is a console with every route that there may be.
+// site is a console with all optional routes.
 func (r *crawler) site() *console.Console {
 	r.T.Helper()
 	site, err := console.New(console.Options{
@@ -147,7 +147,7 @@ func (r *crawler) site() *console.Console {
 	return site
 }
 
-// stops lists the addresses of all pages, the route table's first.
+// stops lists the addresses of all pages, first those of the route table.
 func (r *crawler) stops() []string {
 	r.T.Helper()
 	var stops []string
@@ -165,7 +165,7 @@ func (r *crawler) stops() []string {
 		}
 	}
 	stops = slices.DeleteFunc(stops, func(path string) bool {
-		return notPages[path] != "" || strings.HasSuffix(path, ".md") // Markdown is no page
+		return notPages[path] != "" || strings.HasSuffix(path, ".md") // Markdown is not a page
 	})
 	stops = append(stops, more...)
 	for i, path := range stops {
@@ -177,8 +177,8 @@ func (r *crawler) stops() []string {
 	return append(stops, r.more...)
 }
 
-// formOf finds the address of the form of a change, which must not be refused: it
-// would not be seen.
+// formOf finds the address of the form of a change, which must not be refused, since the form
+// would not be shown.
 func (r *crawler) formOf(query string) string {
 	r.T.Helper()
 	path := paths.Applications + "/" + r.find(query)
@@ -186,7 +186,7 @@ func (r *crawler) formOf(query string) string {
 	return path
 }
 
-// fill puts a row's id in the place of each parameter of a path.
+// fill replaces each parameter of a path by a row's id.
 func (r *crawler) fill(path string) string {
 	r.T.Helper()
 	path, query, asks := strings.Cut(path, "?")
@@ -208,7 +208,7 @@ func (r *crawler) fill(path string) string {
 	return path
 }
 
-// visit opens a page and fails the test when it is not one.
+// visit opens an address and fails the test if it is not a page.
 func (r *crawler) visit(path string) {
 	r.T.Helper()
 	do(r.T, r.browser, chromedp.Navigate(r.server.URL+path),
@@ -224,7 +224,7 @@ func (r *crawler) visit(path string) {
 	}
 }
 
-// file is an address as the name of a file.
+// file turns an address into a file name.
 func file(path string) string {
 	name := strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-").Replace(path)
 	return strings.Trim(fmt.Sprintf("%.90s", name), "-")

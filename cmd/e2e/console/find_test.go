@@ -18,13 +18,13 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// mostActs is how many keys and clicks may lie between an id that is pasted and
-// the explanation of what became of it.
+// mostActs is how many keys and clicks it may take from a pasted id to the explanation of
+// what happened to its webhook.
 const mostActs = 3
 
-// A partner says "we got no webhook for this loan": from the pasted id to the
-// explanation in three interactions, done by a keyboard and a mouse, and on to a
-// re-send that is proven.
+// A partner says "we got no webhook for this loan": it takes three interactions by keyboard
+// and mouse from the pasted id to the explanation, and then to a re-send that is shown to
+// arrive.
 func TestFromALoanToItsExplanation(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "503 Service Unavailable")
@@ -48,10 +48,10 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 	signIn(t, support.browser, s.URL, data.Users[1])
 	support.loaded()
 
-	support.key("/") // one: the search opens
+	support.key("/") // one: opens the search
 	do(t, support.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-q:focus`)))
 	support.paste(payload.Loan)
-	// Two: it leads to the application. Three: to the delivery.
+	// Two: opens the application. Three: opens the delivery.
 	support.key(kb.Enter)
 	support.click(fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, uid))
 	support.reads("All attempts are used up")
@@ -65,12 +65,12 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 	support.click(`dialog #reason`)
 	support.types("endpoint is back")
 	support.click(`dialog .dialog-form button[type=submit]`)
-	// Proven: the same page shows it arrive.
+	// The same page shows that it arrives.
 	do(t, support.browser, chromedp.WaitVisible(chromedp.Search(
 		`//section[@aria-labelledby="resends-title"]//*[text()="Delivered"]`)))
 }
 
-// The first page that somebody opens weighs little, everything included.
+// The first page that a user opens is small, including all its files.
 func TestPageWeight(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -101,14 +101,14 @@ func TestPageWeight(t *testing.T) {
 	}
 }
 
-// What a page may weigh over the wire, in bytes: warm, to a browser that has the files of the
-// console, and cold, with all of them.
+// The largest transfer size of a page, in bytes: warm, for a browser that has the console's files
+// in its cache, and cold, including all files.
 const mostWarm, mostCold = 20_000, 120_000
 
-// staticFile matches the address of a file that a page needs.
+// staticFile matches the address of a static file of a page.
 var staticFile = regexp.MustCompile(`(?:href|src)="?(/static/[^"#>\s]+)`)
 
-// weighFiles sums up the files of a page.
+// weighFiles sums up the transfer sizes of a page's files.
 func weighFiles(t *testing.T, client *http.Client, server, page string) (total int) {
 	t.Helper()
 	parts := map[string]int{}
@@ -124,7 +124,7 @@ func weighFiles(t *testing.T, client *http.Client, server, page string) (total i
 	return total
 }
 
-// pagesAreLight weighs pages of the console.
+// pagesAreLight checks the transfer sizes of pages of the console.
 func (r *crawler) pagesAreLight(paths []string) {
 	r.T.Helper()
 	client, files := r.person(r.data.Users[2]), 0
@@ -142,7 +142,7 @@ func (r *crawler) pagesAreLight(paths []string) {
 	}
 }
 
-// weigh gets a file as a browser does, and returns it with what went over the wire.
+// weigh gets a file as a browser does, and returns it with its size on the wire.
 func weigh(t *testing.T, client *http.Client, address string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)

@@ -18,10 +18,10 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// The window of the README's pictures, and the most that one may weigh, in bytes.
+// The window size of the README's pictures, and the largest size of one, in bytes.
 const galleryWidth, galleryHeight, mostPicture = 1440, 960, 118_000
 
-// connected waits until a page whose news come by themselves says that they do.
+// connected waits until a live page says that it is live.
 const connected = `(async () => {
 	while (document.querySelector(".live-word")?.textContent === "Connecting") {
 		await new Promise((again) => requestAnimationFrame(again));
@@ -29,8 +29,8 @@ const connected = `(async () => {
 	return "";
 })()`
 
-// TestGallery pictures what the README shows of the console, as it is after a first start,
-// in the folder that DRAWBRIDGE_TEST_GALLERY names.
+// TestGallery takes the README's screenshots of the console, as it looks after a first start, into
+// the folder named by DRAWBRIDGE_TEST_GALLERY.
 func TestGallery(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -75,8 +75,8 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// fewColours makes a picture small: a page has few colours beside those of the edges of
-// letters, which become the nearest of the others.
+// fewColours makes a picture small: apart from the edges of letters a page has few colours, and
+// the colours of the edges become the nearest of those.
 func fewColours(t *testing.T, shown []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(shown))

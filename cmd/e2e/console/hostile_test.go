@@ -14,7 +14,7 @@ import (
 	viewpaths "drawbridge/views/paths"
 )
 
-// newRefusal is an endpoint that answers every webhook 500 with a page.
+// newRefusal is an endpoint that answers every webhook with 500 and a page.
 func newRefusal(t *testing.T) *httptest.Server {
 	t.Helper()
 	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -27,9 +27,9 @@ func newRefusal(t *testing.T) *httptest.Server {
 	return e
 }
 
-// hostile are values that somebody outside may send to break a page. Each that
-// runs calls ran(), each that becomes an element has the id of an intruder, and
-// each that loads something asks the canary's address for it.
+// hostile are values that an outsider may send to break a page. A value that runs calls
+// ran(), one that becomes an element has the id intruder, and one that loads something
+// requests it from the canary's address.
 func hostile(canary string) []string {
 	const run = `window.ran&&ran()`
 	payloads := []string{
@@ -84,7 +84,7 @@ func hostile(canary string) []string {
 	return payloads
 }
 
-// canary is a server that no page of ours has a reason to ask for anything.
+// canary is a server to which no page has a reason to make a request.
 type canary struct {
 	*httptest.Server
 	asked atomic.Int64
@@ -100,7 +100,7 @@ func newCanary(t *testing.T) *canary {
 	return c
 }
 
-// guards note what runs, and what only the content security policy stops.
+// guards record payloads that run, and those stopped only by the content security policy.
 const guards = `
 	window.caught = [];
 	window.ran = () => { caught.push("it ran") };
@@ -109,13 +109,13 @@ const guards = `
 		caught.push(event.violatedDirective + " of " + event.blockedURI + " " + event.sample));
 	addEventListener("error", (event) => caught.push("error " + event.message));`
 
-// intruders finds what became a part of the page, and adds what was caught.
+// intruders finds payloads that became elements of the page, and adds what guards recorded.
 const intruders = `[...caught, ...[...document.querySelectorAll("#intruder, [onerror], [onload]," +
 	"[onfocus], [onclick], [ontoggle], [onmouseover], [href^='javascript:' i]")].map(
 	(element) => element.outerHTML.slice(0, 200))].join("\n")`
 
-// inert fails the test when something of what somebody sent runs, becomes a part of the page
-// that is open, or turns its text round.
+// inert fails the test if a payload runs, becomes an element of the open page, or reverses the
+// direction of its text.
 func (r *crawler) inert(path string) {
 	r.T.Helper()
 	if caught := evaluate(r.T, r.browser, intruders); caught != "" {
@@ -126,7 +126,7 @@ func (r *crawler) inert(path string) {
 	}
 }
 
-// reflections are addresses whose queries are repeated on the page.
+// reflections are addresses whose query is shown on the page.
 func reflections(c *canary) []string {
 	said := `"><script src=//` + c.Listener.Addr().String() + `/x.js></script>`
 	query := "?" + url.Values{"q": {said}, "name": {said}, "state": {said}, "since": {said}}.Encode()
@@ -140,7 +140,7 @@ func reflections(c *canary) []string {
 	return paths
 }
 
-// injected lists pages of the rows that the payloads came in with.
+// injected lists pages of the rows that contain payloads.
 func (r *crawler) injected() []string {
 	r.T.Helper()
 	var paths []string
@@ -166,8 +166,8 @@ func (r *crawler) injected() []string {
 	return paths
 }
 
-// mails opens the bodies of mails by themselves, outside of the frame that is
-// around them on their page.
+// mails opens the bodies of e-mails directly, outside the frame in which their page shows
+// them.
 func (r *crawler) mails() {
 	r.T.Helper()
 	var bodies []string
@@ -187,7 +187,7 @@ func (r *crawler) mails() {
 	}
 }
 
-// downloads fails the test when a browser would open what somebody sent.
+// downloads fails the test if a browser would open a file from outsiders instead of saving it.
 func (r *crawler) downloads() {
 	r.T.Helper()
 	var files []string

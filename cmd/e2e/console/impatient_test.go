@@ -16,8 +16,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// far is the console at the end of a connection on which what is asked is done at once, and
-// answered as late as a test wants.
+// far is the console behind a proxy that passes requests on at once and delays the responses as
+// the test wants.
 func far(t *testing.T, server string, late func(method, path string)) string {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -34,8 +34,8 @@ func far(t *testing.T, server string, late func(method, path string)) string {
 	return s.URL
 }
 
-// A dialog opens for a double click as for one, and stays while text in it is selected with the
-// mouse, wherever the button is let go.
+// A double click opens a dialog like a single one, and a dialog stays open while text in it is
+// selected with the mouse, wherever the button is released.
 func TestADialogStaysOpen(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -78,8 +78,8 @@ func TestADialogStaysOpen(t *testing.T) {
 	}
 }
 
-// Whoever presses again before the answer is there sees the answer to the first press: a secret
-// that is shown this once.
+// A user who presses again before the response has arrived sees the response to the first press: a
+// secret that is shown only once.
 func TestASecondPressKeepsTheSecret(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -91,7 +91,7 @@ func TestASecondPressKeepsTheSecret(t *testing.T) {
 			return
 		}
 		sent <- struct{}{}
-		// As long as the second press may take to get here.
+		// The time that the second press may take to arrive here.
 		after := time.NewTimer(2 * time.Second)
 		defer after.Stop()
 		for len(sent) < 2 {
@@ -114,7 +114,7 @@ func TestASecondPressKeepsTheSecret(t *testing.T) {
 		seen(`//h1[text()="Credentials issued"]`))
 }
 
-// What is typed while the server is asked for a partner's merchants stays as it is.
+// Text typed while a partner's merchants are being loaded is kept.
 func TestWhatIsTypedMeanwhileStays(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -146,8 +146,8 @@ func TestWhatIsTypedMeanwhileStays(t *testing.T) {
 	}
 }
 
-// The delivery that was beside the list before goes while the next one is awaited, with the
-// buttons that act on it, and whoever is signed out is told so there.
+// While the next delivery is loading, the previous one beside the list is removed, with the buttons
+// that act on it, and a user whose session has ended is told so there.
 func TestTheNextDeliveryIsAwaited(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

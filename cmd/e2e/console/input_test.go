@@ -12,12 +12,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// userInput is somebody with a keyboard and a mouse. What it does reaches the page as
-// the browser's own input; script here only looks.
+// userInput is a user with a keyboard and a mouse. Its actions reach the page as the browser's
+// own input events; scripts here only read the page.
 type userInput struct {
 	*testing.T
 	browser context.Context
-	// acts counts what was done: keys and clicks.
+	// acts counts keys and clicks.
 	acts int
 }
 
@@ -28,13 +28,13 @@ func (h *userInput) key(key string) {
 	h.types(key)
 }
 
-// types writes a text key by key, which counts as no act of its own.
+// types writes a text key by key, which does not count as an act.
 func (h *userInput) types(text string) {
 	h.Helper()
 	do(h.T, h.browser, keyed(text))
 }
 
-// paste inserts a text where the focus is, as the clipboard's.
+// paste inserts a text at the focus, as from the clipboard.
 func (h *userInput) paste(text string) {
 	h.Helper()
 	do(h.T, h.browser, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -43,8 +43,8 @@ func (h *userInput) paste(text string) {
 	}))
 }
 
-// click presses the mouse's button over what a selector finds, which has to be in
-// the window without turning the wheel.
+// click presses the mouse button over the element of a selector, which must be visible in
+// the window without scrolling.
 func (h *userInput) click(selector string) {
 	h.Helper()
 	at := h.spot(selector)
@@ -55,15 +55,15 @@ func (h *userInput) click(selector string) {
 	do(h.T, h.browser, chromedp.MouseClickXY(at.X, at.Y))
 }
 
-// spot is a place in the window, in CSS pixels.
+// spot is a position in the window, in CSS pixels.
 type spot struct {
 	X, Y float64
-	// Outside tells that the place is beyond the window's edge.
+	// Outside says that the position is beyond the window's edge.
 	Outside bool
 }
 
-// rests waits until the page is loaded, with its fonts, and a thing has stayed
-// where it is for some frames, with nothing over it.
+// rests waits until the page is loaded, with its fonts, and an element has not moved for
+// some frames, with nothing over it.
 const rests = `(async () => {
 	const frame = () => new Promise(requestAnimationFrame);
 	while (document.readyState !== "complete") await frame();
@@ -80,7 +80,7 @@ const rests = `(async () => {
 	}
 })()`
 
-// spot finds where the thing is that a selector finds.
+// spot returns the position of the element of a selector.
 func (h *userInput) spot(selector string) spot {
 	h.Helper()
 	do(h.T, h.browser, chromedp.WaitVisible(chromedp.CSS(selector)))
@@ -92,8 +92,8 @@ func (h *userInput) spot(selector string) spot {
 	return found
 }
 
-// until evaluates a script about a text until it answers, whatever page is open
-// then: the one that is being left answers nothing.
+// until evaluates a script about a text until it returns something, whatever page is open
+// then: a page that is being left returns nothing.
 func (h *userInput) until(script, about string) string {
 	h.Helper()
 	quoted, err := json.Marshal(about)
@@ -116,13 +116,13 @@ func (h *userInput) until(script, about string) string {
 	}
 }
 
-// loaded waits until the page has run its scripts, so that keys mean something.
+// loaded waits until the page has run its scripts, so that it handles keys.
 func (h *userInput) loaded() {
 	h.Helper()
 	h.until(`document.readyState === "complete" ? %s : ""`, "the page")
 }
 
-// reads waits until the page says something inside of the window.
+// reads waits until the page shows a text inside the window.
 func (h *userInput) reads(text string) {
 	h.Helper()
 	h.until(`(() => {

@@ -10,10 +10,10 @@ import (
 	"drawbridge/views/paths"
 )
 
-// leastLead is how wide the column of names is at least, in pixels, where a list is a table.
+// leastLead is the least width of the column of names, in pixels, where a list is a table.
 const leastLead = 120
 
-// The name of a row can be read in each list at the widths that laptops have.
+// The name of a row is readable in each list at the widths of laptops.
 func TestNamesOfRowsCanBeRead(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

@@ -11,9 +11,9 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// TestLivePageNoticesSilence sets the clock of a page forward, as if nothing had
-// been heard for long, and has htmx give its stream up: the page connects again
-// by itself, and never says that it is live while it is not.
+// TestLivePageNoticesSilence sets the clock of a page forward, as if it had received nothing
+// for long, and makes htmx give the stream up: the page reconnects by itself, and never says
+// that it is live while it is not.
 func TestLivePageNoticesSilence(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -53,7 +53,7 @@ func TestLivePageNoticesSilence(t *testing.T) {
 			document.addEventListener("htmx:sse:before:connection",
 				(event) => event.detail.connection.cancelled = true, { once: true })`),
 		chromedp.WaitVisible(chromedp.CSS(polling)),
-		// Its polls say that they are some.
+		// Its polls are marked as polls.
 		chromedp.Evaluate[chromedp.Void](`
 			document.addEventListener("htmx:before:request", (event) => {
 				document.body.dataset.asks = event.detail.ctx.request.headers["X-Poll"];
@@ -62,8 +62,8 @@ func TestLivePageNoticesSilence(t *testing.T) {
 	)
 }
 
-// A page speaks in one zone, also where the browser is in another one than it has told; the next
-// page is in that one.
+// All times on a page are in one zone, even if the browser is in another zone than it has reported;
+// the next page uses the browser's zone.
 func TestAPageHasOneZone(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)
@@ -81,7 +81,7 @@ func TestAPageHasOneZone(t *testing.T) {
 			browserZone(one.moved),
 			chromedp.Navigate(s.URL+"/console/deliveries"),
 			chromedp.WaitVisible(chromedp.CSS(`live-status button[data-state=live]`)),
-			// It was heard at nine o'clock in UTC, and never again.
+			// The last update was at nine o'clock UTC.
 			chromedp.Evaluate[chromedp.Void](`{
 				const region = document.getElementById("live");
 				Date.now = () => Date.UTC(2026, 0, 15, 9);

@@ -12,8 +12,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// Pages about things with long names of one word fit into their window, and a subscription
-// with a long path and no name can be deleted by typing it.
+// Pages about things with long one-word names fit into their window, and a subscription with a
+// long path and no name can be deleted by typing the path.
 func TestPagesAboutLongNames(t *testing.T) {
 	t.Parallel()
 	w := e2etest.New(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// first is what Enter opens in the palette.
+// first is the entry of the palette that Enter opens.
 const first = `#palette-results a.hit[data-here]`
 
-// seeks opens the palette, types, and waits until what Enter would open says so.
+// seeks opens the palette, types, and waits until the entry that Enter would open has a text.
 func (h *userInput) seeks(text, want string) {
 	h.Helper()
 	h.key("/")
@@ -26,8 +26,8 @@ func (h *userInput) seeks(text, want string) {
 	do(h.T, h.browser, chromedp.WaitVisible(chromedp.CSS(first)))
 }
 
-// The palette leads to actions and pages by their words and to events by their kinds, offers
-// what was opened last until somebody signs out, and says when the server is away.
+// The palette finds actions and pages by their words and events by their kinds, offers recently
+// opened pages until the user signs out, and says when the server is unreachable.
 func TestPalette(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
@@ -75,7 +75,7 @@ func TestPalette(t *testing.T) {
 	o.server = o.Serve()
 	h.key(kb.Escape)
 
-	// Nobody who signs in next learns what was looked at.
+	// The next user to sign in does not see which pages were opened.
 	do(t, o.browser, press(`[popovertarget=who]`), press(`form[action="/console/sign-out"] button`),
 		chromedp.WaitVisible(chromedp.CSS(`input[type=password]`)))
 	kept = evaluate(t, o.browser, `sessionStorage.getItem("drawbridge.recent") ?? ""`)
@@ -92,7 +92,7 @@ func TestPalette(t *testing.T) {
 	}
 }
 
-// Where the system chooses the colours, what is chosen still differs from what is not.
+// With forced colours, selected items still differ from the others.
 func TestForcedColorsTellWhatIsChosen(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
@@ -112,7 +112,7 @@ func TestForcedColorsTellWhatIsChosen(t *testing.T) {
 	for _, chosen := range []string{
 		"main .segment[aria-current]", ".rail a[aria-current]", "#who [aria-pressed=true]", first,
 	} {
-		// The computed style has the page's colours, also where the system takes them away.
+		// The computed style has the page's colours even where the system overrides them.
 		got := evaluate(t, o.browser, fmt.Sprintf(
 			`getComputedStyle(document.querySelector(%q)).forcedColorAdjust`, chosen))
 		if got != "none" {

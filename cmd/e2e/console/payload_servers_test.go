@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// hostileEndpoint answers payloads wherever an answer has room for them, in
-// another way each time, and all of them in each body.
+// hostileEndpoint returns payloads in every part of a response that can hold them, varying
+// each time, and all of them in each body.
 func hostileEndpoint(t *testing.T, payloads []string) string {
 	t.Helper()
 	var count atomic.Int64
@@ -29,7 +29,7 @@ func hostileEndpoint(t *testing.T, payloads []string) string {
 		n := int(count.Add(1))
 		conn, buffer, err := http.NewResponseController(w).Hijack()
 		if err != nil {
-			return // the sender has gone
+			return // the sender has disconnected
 		}
 		defer conn.Close()
 		one := strings.NewReplacer("\r", "", "\n", "").Replace(payloads[n%len(payloads)])
@@ -37,13 +37,13 @@ func hostileEndpoint(t *testing.T, payloads []string) string {
 		fmt.Fprintf(buffer, "HTTP/1.1 %s\r\ncontent-type: text/html\r\nlocation: %s\r\n"+
 			"server: %[2]s\r\nset-cookie: %[2]s\r\nx-said: <script>ran()</script>%[2]s\r\n"+
 			"content-length: %d\r\nconnection: close\r\n\r\n%s", line, one, len(body), body)
-		_ = buffer.Flush() // the sender may have had enough
+		_ = buffer.Flush() // the sender may have disconnected
 	}))
 	t.Cleanup(e.Close)
 	return e.URL
 }
 
-// impostor is an endpoint whose certificate says payloads in all of its names.
+// impostor is an endpoint whose certificate has payloads in all its names.
 func impostor(t *testing.T, lines []string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -92,11 +92,11 @@ func hostileMailServer(t *testing.T, lines []string) string {
 	return "smtp://" + listener.Addr().String()
 }
 
-// refuseMail speaks just enough SMTP to say no.
+// refuseMail speaks just enough SMTP to refuse a recipient.
 func refuseMail(conn net.Conn, saying string) {
 	defer conn.Close()
 	text := textproto.NewConn(conn)
-	_ = text.PrintfLine("220 mail.example") // a client that is gone shows when it is read
+	_ = text.PrintfLine("220 mail.example") // a disconnected client is noticed when reading
 	for {
 		line, err := text.ReadLine()
 		if err != nil {

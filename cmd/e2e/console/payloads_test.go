@@ -21,22 +21,22 @@ import (
 	"drawbridge/views/paths"
 )
 
-// injector sends payloads in wherever it is open to partners, borrowers,
-// endpoints and mail servers: calls of the API, uploads, answers, forms.
+// injector sends payloads through everything that is open to partners, borrowers, endpoints
+// and mail servers: API requests, uploads, responses, forms.
 type injector struct {
 	*crawler
 	payloads []string
-	// lines are the payloads that are one line of text, the only ones that the
-	// API and the forms let in.
+	// lines are the payloads of one line of text, the only ones that the API and the forms
+	// accept.
 	lines []string
 	admin *http.Client
 	turn  int
 }
 
-// applicants is how many applications carry payloads; they fill a page of a list.
+// applicants is how many applications contain payloads; they fill a page of a list.
 const applicants = 40
 
-// inject brings the payloads in and waits until the service has worked on them all.
+// inject sends the payloads and waits until the service has processed all of them.
 func (r *crawler) inject(payloads []string) {
 	r.T.Helper()
 	s := &injector{crawler: r, payloads: payloads}
@@ -61,13 +61,13 @@ func (r *crawler) inject(payloads []string) {
 	s.plants()
 }
 
-// next takes the lines in turn.
+// next returns the lines in turn.
 func (s *injector) next() string {
 	s.turn++
 	return s.lines[s.turn%len(s.lines)]
 }
 
-// mailsTo starts the service again with another mail server.
+// mailsTo restarts the service with another mail server.
 func (s *injector) mailsTo(server string) {
 	s.T.Helper()
 	if status := s.server.Stop(); status != 0 {
@@ -77,7 +77,7 @@ func (s *injector) mailsTo(server string) {
 	s.server = s.Serve()
 }
 
-// ask calls the API as a partner.
+// ask makes an API request as a partner.
 func (s *injector) ask(method, path string, body []byte, header http.Header) (int, map[string]any) {
 	s.T.Helper()
 	request, err := http.NewRequestWithContext(s.T.Context(), method, s.server.URL+path,
@@ -97,11 +97,11 @@ func (s *injector) ask(method, path string, body []byte, header http.Header) (in
 	var envelope struct {
 		Result struct{ Data map[string]any }
 	}
-	_ = json.NewDecoder(response.Body).Decode(&envelope) // not every answer has data
+	_ = json.NewDecoder(response.Body).Decode(&envelope) // not every response has data
 	return response.StatusCode, envelope.Result.Data
 }
 
-// sends calls the API with a JSON body, which it must take.
+// sends makes an API request with a JSON body, which must be accepted.
 func (s *injector) sends(method, path string, body any) map[string]any {
 	s.T.Helper()
 	text, err := json.Marshal(body)
@@ -117,7 +117,7 @@ func (s *injector) sends(method, path string, body any) map[string]any {
 	return data
 }
 
-// application is what an applicant says: a payload in every field.
+// application is an application with a payload in every field.
 func (s *injector) application(i int) map[string]any {
 	say := func(place, most int) string { return cut(s.lines[(i+place)%len(s.lines)], most) }
 	return map[string]any{
@@ -132,8 +132,8 @@ func (s *injector) application(i int) map[string]any {
 	}
 }
 
-// applies sends applications, leads some to their welcome e-mail, and gives each
-// of those a task.
+// applies sends applications, takes some as far as their welcome e-mail, and gives each of
+// those a task.
 func (s *injector) applies() {
 	s.T.Helper()
 	for i := range applicants {
@@ -150,7 +150,7 @@ func (s *injector) applies() {
 	}
 }
 
-// refused fails the test when the API takes a text of several lines.
+// refused fails the test if the API accepts a text of several lines.
 func (s *injector) refused() {
 	s.T.Helper()
 	for _, payload := range s.payloads {
@@ -178,8 +178,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// calls leaves payloads in the log of requests. The calls are strangers': who has no
-// credentials is in it too, a few times from each address.
+// calls leaves payloads in the request log, by requests without credentials, of which a few from
+// each address are logged.
 func (s *injector) calls() {
 	s.T.Helper()
 	for i, payload := range s.lines {
@@ -202,7 +202,7 @@ func (s *injector) calls() {
 	}
 }
 
-// uploads sends certificates whose files and metadata are named so.
+// uploads sends certificates with payloads in file names and metadata.
 func (s *injector) uploads() {
 	s.T.Helper()
 	var body bytes.Buffer
@@ -247,7 +247,7 @@ func part(t *testing.T, form *multipart.Writer, disposition, content string) {
 	}
 }
 
-// names gives partners and merchants the names that they ask for, by the forms.
+// names gives partners and merchants payloads as names, by the forms.
 func (s *injector) names() {
 	s.T.Helper()
 	partner := paths.Partners + "/" + s.data.Partners[0].UID.String()
@@ -260,7 +260,7 @@ func (s *injector) names() {
 		url.Values{"name": {`"><img id=intruder onerror=ran()>`}})
 }
 
-// submits sends a form of the console as an admin does: opened, filled, sent.
+// submits opens, fills and sends a form of the console as an admin.
 func (s *injector) submits(path string, typed url.Values) {
 	s.T.Helper()
 	page := s.page(s.admin.Get(s.server.URL + path))
@@ -275,7 +275,7 @@ func (s *injector) submits(path string, typed url.Values) {
 	s.page(s.admin.PostForm(s.server.URL+form.AttrOr("action", path), values))
 }
 
-// page reads a page, which must be one.
+// page reads a response, which must be a page.
 func (s *injector) page(answer *http.Response, err error) *goquery.Document {
 	s.T.Helper()
 	if err != nil {
@@ -290,8 +290,8 @@ func (s *injector) page(answer *http.Response, err error) *goquery.Document {
 	return page
 }
 
-// subscribes adds a subscription by the form, with payloads in its address, in
-// the values of its headers and in the reason, and asks for a look at it.
+// subscribes adds a subscription by the form, with payloads in its address, its header values
+// and the reason, and requests a probe of it.
 func (s *injector) subscribes(address string) {
 	s.T.Helper()
 	form := url.Values{
@@ -312,7 +312,7 @@ func (s *injector) subscribes(address string) {
 	s.JSON(&made, "subscription", "test", uid)
 }
 
-// query is a part of an address with payloads, as far as addresses may have them.
+// query is a query string with the payloads that addresses may contain.
 func (s *injector) query() string {
 	said := []string{`<b/id=intruder>`}
 	for range 8 {
@@ -321,7 +321,7 @@ func (s *injector) query() string {
 	return strings.Join(said, "&")
 }
 
-// ascii leaves out what an address or a header cannot carry.
+// ascii removes characters that an address or a header cannot contain.
 func ascii(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -331,7 +331,7 @@ func ascii(text string) string {
 	}, text)
 }
 
-// happens lets something happen that the endpoints are told.
+// happens causes events that are sent to the endpoints.
 func (s *injector) happens() {
 	s.T.Helper()
 	application := "/sandbox/application/" + s.data.Loans[0].UID.String()
@@ -343,7 +343,7 @@ func (s *injector) happens() {
 	}
 }
 
-// arrives waits until what the others said is kept.
+// arrives waits until all payloads of the other side are stored.
 func (s *injector) arrives() {
 	s.T.Helper()
 	s.await(`SELECT count(*) >= 9 FROM attempts
@@ -366,9 +366,9 @@ func (s *injector) arrives() {
 	}
 }
 
-// noEntry are the texts that only the service itself writes: nobody outside
-// chooses them today. They are planted by a statement, so that an entry that is
-// opened some day finds them inert. $1 holds the payloads.
+// noEntry are texts that only the service itself writes and no outsider can choose today.
+// Statements plant payloads there, so that they are known to be inert if outsiders can choose
+// them one day. $1 holds the payloads.
 var noEntry = map[string]string{
 	"what an event says: ids, numbers and states": `
 		UPDATE events SET body = convert_to(jsonb_build_object(%[1]s, %[1]s)::text, 'UTF8')`,
@@ -384,7 +384,7 @@ var noEntry = map[string]string{
 		SELECT now(), line, line, line, 'partner', line, line FROM unnest($1::text[]) AS line`,
 }
 
-// plants puts payloads where nothing leads.
+// plants puts payloads into those texts.
 func (s *injector) plants() {
 	s.T.Helper()
 	const one = `($1::text[])[1 + floor(random() * cardinality($1::text[]))::int]`

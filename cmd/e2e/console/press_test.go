@@ -28,7 +28,7 @@ func newOutage(t *testing.T) *outage {
 	o := &outage{Harness: w, data: w.DemoData()}
 	o.user = o.data.Users[0]
 	o.server = w.Serve()
-	// A server that comes back is where the first one was.
+	// A restarted server listens at the same address.
 	w.Env["DRAWBRIDGE_LISTEN"] = strings.TrimPrefix(o.server.URL, "http://")
 	o.browser = newBrowser(t)
 	do(t, o.browser, chromedp.EmulateViewport(1280, 900))
@@ -36,7 +36,7 @@ func newOutage(t *testing.T) *outage {
 	return o
 }
 
-// database lets the database be reached, or nobody.
+// database makes the database reachable or unreachable.
 func (o *outage) database(reachable bool) {
 	o.T.Helper()
 	address, err := url.Parse(o.Env["DATABASE_URL"])
@@ -58,11 +58,11 @@ func (o *outage) signal(signal syscall.Signal) {
 	}
 }
 
-// mostPresses is how often a button is pressed until the server's state is told for
-// what it is: a busy server that answers too late cannot be told from one that is away.
+// mostPresses is how often a button is pressed until the server's state is reported correctly: a
+// busy server that answers too late looks like an unreachable one.
 const mostPresses = 20
 
-// refused presses a button and wants a reason that begins so at it, with the focus on it.
+// refused presses a button and checks that a reason with this beginning appears, with the focus.
 func (o *outage) refused(button, reason string) {
 	o.T.Helper()
 	var text string
@@ -84,8 +84,8 @@ func (o *outage) refused(button, reason string) {
 	}
 }
 
-// A button is answered while the session is over, the database is down and the server
-// hangs or is away; what was typed stays, and the same form is sent in the end.
+// Pressing a button has a visible result while the session is over, the database is down and the
+// server hangs or is unreachable; typed text is kept, and the same form is sent in the end.
 func TestAPressedButtonIsAlwaysAnswered(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
@@ -133,7 +133,7 @@ func TestAPressedButtonIsAlwaysAnswered(t *testing.T) {
 		`SELECT count(*) FROM subscriptions WHERE url = 'https://hooks.example.com/ledger'`)
 }
 
-// elsewhere sends who one is to a page, as another tab does, which has the same cookies.
+// elsewhere sends the account's password to a page, as another tab with the same cookies would.
 func (o *outage) elsewhere(path string) {
 	o.T.Helper()
 	do(o.T, o.browser, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`
@@ -144,7 +144,7 @@ func (o *outage) elsewhere(path string) {
 	)
 }
 
-// Who is asked once more who they are, after they began to type, does not type again.
+// A user who must prove their identity again after typing does not have to type again.
 func TestAnOldProofKeepsTheForm(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
@@ -169,8 +169,8 @@ func TestAnOldProofKeepsTheForm(t *testing.T) {
 	e2etest.WaitForCount(t, db, 1, `SELECT count(*) FROM users WHERE email = 'bo@lender.example'`)
 }
 
-// What is typed survives the choice of a partner by somebody who is signed out, who is told so
-// at the choice.
+// Typed text survives the choice of a partner by a user whose session has ended, who is told so at
+// the choice.
 func TestAChoiceWhileSignedOutKeepsTheForm(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
@@ -194,7 +194,7 @@ func TestAChoiceWhileSignedOutKeepsTheForm(t *testing.T) {
 	}
 }
 
-// A live page tells since when it is not connected, and a page that could not be shown
+// A live page shows since when it has been disconnected, and a page that could not be loaded
 // appears by itself.
 func TestPagesComeBackByThemselves(t *testing.T) {
 	t.Parallel()

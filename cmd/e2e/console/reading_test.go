@@ -18,7 +18,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-// recorders are the tables that reading may change, by why.
+// recorders are the tables that reading may change, and why.
 var recorders = map[string]string{
 	"sessions":      "the state of a sign-in, such as a notice that was shown",
 	"user_sessions": "when somebody was last seen",
@@ -30,17 +30,17 @@ var recorders = map[string]string{
 	"audit_log":     "who took a file of the log home; checked for anything else",
 }
 
-// changesAudited counts the audit log without what exports leave there.
+// changesAudited counts the audit log without the entries of exports.
 const changesAudited = `SELECT count(*) FROM audit_log
 	WHERE action NOT LIKE '%.export' AND action NOT LIKE '%.download'`
 
-// clientsKept is what the clients are, but for when they were last used.
+// clientsKept is the content of the clients, except when they were last used.
 const clientsKept = `SELECT string_agg((to_jsonb(c) - 'last_used_at')::text, ' ' ORDER BY client_id)
 	FROM clients c`
 
-// readingChangesNothing gets every address of the route table twice, as an admin,
-// as a partner and as a system of the lender, on a server that has nothing else to
-// do, and compares what the tables hold.
+// readingChangesNothing gets every address of the route table twice, as an admin, as a
+// partner and as a system of the lender, on an otherwise idle server, and compares the
+// contents of the tables before and after.
 func (r *crawler) readingChangesNothing() {
 	r.T.Helper()
 	if status := r.server.Stop(); status != 0 {
@@ -71,7 +71,7 @@ func (r *crawler) readingChangesNothing() {
 	}
 }
 
-// person is a browser of a demo user without a window.
+// person is an HTTP client with the session of a demo user.
 func (r *crawler) person(user e2etest.DemoUser) *http.Client {
 	r.T.Helper()
 	jar, err := cookiejar.New(nil)
@@ -91,10 +91,10 @@ func (r *crawler) person(user e2etest.DemoUser) *http.Client {
 	return client
 }
 
-// nowhere stands for a thing that the furnished data lacks.
+// nowhere replaces the id of a row that the test data lacks.
 const nowhere = "none"
 
-// readable lists the address of every route that answers GET.
+// readable lists an address of every route that answers GET.
 func (r *crawler) readable() []string {
 	r.T.Helper()
 	const loan = "/api/v2/loan/:uid"
@@ -120,7 +120,7 @@ func (r *crawler) readable() []string {
 	return readable
 }
 
-// fillAny is fill for any route: a part that names no row of ours is any word.
+// fillAny is fill for any route: a parameter that names no row becomes an arbitrary word.
 func (r *crawler) fillAny(path string) string {
 	r.T.Helper()
 	parts := strings.Split(path, "/")
@@ -132,8 +132,8 @@ func (r *crawler) fillAny(path string) string {
 	return r.fill(strings.Join(parts, "/"))
 }
 
-// read gets an address, leaves a stream at once, and fails the test when what
-// was found a row for is not there.
+// read gets an address, closes a stream at once, and fails the test if the server fails or an
+// address of something that exists is refused.
 func (r *crawler) read(client *http.Client, path string) {
 	r.T.Helper()
 	ctx, cancel := context.WithCancel(r.T.Context())
@@ -162,7 +162,7 @@ func (r *crawler) read(client *http.Client, path string) {
 	}
 }
 
-// withoutAThing are addresses that answer 404: nobody has begun what they show, no
+// withoutAThing are addresses that answer 404: the process that they show was not begun, no
 // provider is configured, or they are a folder.
 var withoutAThing = []string{
 	docs.Prefix + "/samples/", static.Prefix, paths.SecondFactorQR, paths.SignInReturn,

@@ -11,8 +11,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// newCrawler starts one. The data is the demo's, what partners do by the hundred
-// in a few days, and deliveries that a real endpoint refused.
+// newCrawler starts a crawler. Its data is the demo data, hundreds of generated deliveries over
+// a few days, and deliveries that a real endpoint refused.
 func newCrawler(t *testing.T) *crawler {
 	t.Helper()
 	w := e2etest.New(t)
@@ -33,8 +33,8 @@ func newCrawler(t *testing.T) *crawler {
 	return r
 }
 
-// remembered is what a service would know of the attempts that were made up,
-// and names and addresses of those who like them long.
+// remembered are statements that add what a service would have recorded about the generated
+// attempts, and long names and addresses.
 var remembered = []string{
 	`INSERT INTO attempt_outcomes (subscription_uid, delivery_uid, ended_at, http_status,
 	                               error_class, error, duration_us, attempts, delivered, failed)
@@ -60,7 +60,7 @@ var remembered = []string{
 	  WHERE application_uid = (SELECT max(application_uid::text)::uuid FROM applications)`,
 }
 
-// seeded is what takes a partner days, or a chore minutes, to bring about.
+// seeded are statements for data that partners cause in days, or chores in minutes.
 var seeded = []string{
 	`INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
 	 SELECT gen_random_uuid(), application_uid, title, 'Pending', now(), now()
@@ -84,7 +84,7 @@ var seeded = []string{
 	          WHERE url LIKE '%.example/%') AS s USING (place)`,
 }
 
-// seed adds what a browser's short visit does not see happen.
+// seed adds data that would not come about during the short test.
 func (r *crawler) seed() {
 	r.T.Helper()
 	r.change(seeded...)
@@ -135,7 +135,7 @@ func (r *crawler) change(statements ...string) {
 	}
 }
 
-// find returns the one value that a query answers with.
+// find returns the one value of a query's result.
 func (r *crawler) find(query string) string {
 	r.T.Helper()
 	var value string
@@ -145,7 +145,7 @@ func (r *crawler) find(query string) string {
 	return value
 }
 
-// await waits until a query answers true.
+// await waits until a query returns true.
 func (r *crawler) await(query string) {
 	r.T.Helper()
 	waittest.Until(r.T, "it comes true: "+query, func() bool {

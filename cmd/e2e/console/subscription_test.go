@@ -13,12 +13,12 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// twoMinutes is how long it may take from an empty server to the first
-// verified test event.
+// twoMinutes is how long a user may take from an empty server to the first verified test
+// event.
 const twoMinutes = 2 * time.Minute
 
-// emptyServer is a development server with one partner and one operator, who
-// is signed in.
+// emptyServer is a development server with one partner and one operator, who is signed
+// in.
 func emptyServer(t *testing.T) (s *e2etest.Server, browser context.Context) {
 	t.Helper()
 	w := e2etest.New(t)
@@ -107,7 +107,7 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	do(t, browser, keyed(kb.ArrowDown))
 	tabTo(t, browser, `#secret`)
 	do(t, browser, keyed("agreed-by-keyboard"))
-	// A test before saving, then the real thing.
+	// A test before saving, then the subscription itself.
 	tabTo(t, browser, `button[value=try]`)
 	do(t, browser, keyed(kb.Enter),
 		seen(`//*[@id="trial-result"][contains(., "confirmed the test")]`))
@@ -170,8 +170,8 @@ func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
 	)
 }
 
-// lookAgainUntil follows the link of a page that cannot change by itself, until
-// the page shows a text.
+// lookAgainUntil follows the reload link of a page that is not live, until the page shows
+// a text.
 func lookAgainUntil(t *testing.T, browser context.Context, text string) {
 	t.Helper()
 	const link = `//main//a[text()="Look again"]`
@@ -185,7 +185,7 @@ func lookAgainUntil(t *testing.T, browser context.Context, text string) {
 	}
 }
 
-// seen waits for what an XPath names.
+// seen waits for an element by XPath.
 func seen(path string) chromedp.Action[chromedp.Void] {
 	return chromedp.WaitVisible(chromedp.Search(path))
 }

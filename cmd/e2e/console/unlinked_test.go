@@ -18,7 +18,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// unlinked looks at what no address alone leads to: pages after a step, refusals.
+// unlinked checks pages that cannot be opened by an address alone: pages after a step, refusals.
 // In the end the browser is signed out, and the support user has a second factor.
 func (r *crawler) unlinked() {
 	r.T.Helper()
@@ -38,7 +38,7 @@ func withoutCookies() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// prints keeps a picture of what a printer would get; it is looked at by people.
+// prints saves a picture of the print layout for people to look at.
 func (r *crawler) prints() {
 	r.T.Helper()
 	if picturesIn() == "" {
@@ -62,7 +62,7 @@ func (r *crawler) prints() {
 	r.picture(filepath.Join(picturesIn(), "job-console.png"))
 }
 
-// tooLarge sends a form that is more than the console reads.
+// tooLarge sends a form that is larger than the console reads.
 func (r *crawler) tooLarge() {
 	r.T.Helper()
 	do(r.T, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.URL+paths.Account),
@@ -78,7 +78,7 @@ func (r *crawler) tooLarge() {
 	r.inspect("413")
 }
 
-// secondFactor sets a second factor up by the pages and signs in with it.
+// secondFactor sets a second factor up on the pages and signs in with it.
 func (r *crawler) secondFactor() {
 	r.T.Helper()
 	user := r.data.Users[1]
@@ -100,7 +100,7 @@ func (r *crawler) secondFactor() {
 	r.inspect(paths.SignInCode)
 }
 
-// factorCode is what an authenticator app shows for a secret now.
+// factorCode is the code that an authenticator app shows for a secret now.
 func factorCode(t *testing.T, spaced string) string {
 	t.Helper()
 	code, err := totp.GenerateCode(strings.ReplaceAll(spaced, " ", ""), time.Now())
@@ -110,7 +110,7 @@ func factorCode(t *testing.T, spaced string) string {
 	return code
 }
 
-// forbidden asks as an operator for what only an admin may see.
+// forbidden requests a page as an operator that only an admin may see.
 func (r *crawler) forbidden() {
 	r.T.Helper()
 	do(r.T, r.browser, withoutCookies())
@@ -120,7 +120,7 @@ func (r *crawler) forbidden() {
 	r.inspect("403")
 }
 
-// noSuchPage follows a link that leads nowhere, and is still in the console.
+// noSuchPage opens an address that does not exist, and checks that the error is a console page.
 func (r *crawler) noSuchPage() {
 	r.T.Helper()
 	do(r.T, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.URL+"/console/nothing"),

@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// finder finds the control that a person would name so: by its label or its text,
-// by their beginning before "…", or, when it holds a bracket or begins with "#",
-// by a selector. What a dialog covers cannot be reached, and the page comes
+// finder finds a control by the name that a person would use: its label or text, or their
+// beginning before "…". A name that contains a bracket or begins with "#" is a selector.
+// Controls covered by a dialog cannot be reached, and the page's main part is searched
 // before its frame.
 const finder = `
 	const squeeze = (text) => (text ?? "").replace(/\s+/g, " ").trim();
@@ -42,24 +42,24 @@ const finder = `
 		}
 	};`
 
-// stop is what a walker knows of where it stands.
+// stop describes the walker's position relative to a control.
 type stop struct {
-	// Found tells that the control is on the page, There that it has the focus.
+	// Found says that the control is on the page, There that it has the focus.
 	Found, There bool
-	// Back tells that it lies before what has the focus, Out that nothing of the
+	// Back says that it comes before the focused element, Out that no element of the
 	// page has the focus.
 	Back, Out bool
-	// Inside tells that both lie in the page's main part or in one dialog.
+	// Inside says that both are in the page's main part or in one dialog.
 	Inside bool
-	// Skip tells that the focus is on the link past the frame.
+	// Skip says that the focus is on the link that skips the frame.
 	Skip bool
-	// Fault is what is wrong with the focus that is shown.
+	// Fault is what is wrong with the visible focus.
 	Fault string
 }
 
-// stand looks where the walker stands on the way to a control. The focus shows
-// by an outline, of the control or of what stands for it: its label, its field,
-// its row.
+// stand determines the stop on the way to a control. The focus must be visible as an
+// outline of the control or of an element that represents it: its label, its field, its
+// row.
 const stand = `(() => {` + finder + `
 	if (document.readyState !== "complete") return "";
 	const at = document.activeElement, wanted = find(%s), out = !at || at === document.body;
@@ -100,19 +100,19 @@ const stand = `(() => {` + finder + `
 func (w *walker) stand(control string) stop {
 	w.Helper()
 	var at stop
-	// What is not JSON is no page yet.
+	// The result is not JSON while the page is loading.
 	_ = json.Unmarshal([]byte(w.look(fmt.Sprintf(stand, quoted(control)))), &at)
 	return at
 }
 
-// key presses keys as they are on a keyboard.
+// key presses keys as on a keyboard.
 func (w *walker) key(keys string, options ...chromedp.KeyOption) {
 	w.Helper()
 	do(w.T, w.browser, keyed(keys, options...))
 }
 
-// reach moves the focus to a control. A walker with script gets there by the Tab
-// key alone, and sees at each stop where it is.
+// reach moves the focus to a control. A walker with script uses only the Tab key, and
+// checks the focus at each stop.
 func (w *walker) reach(control string) {
 	w.Helper()
 	control = w.named(control)
@@ -137,7 +137,7 @@ func (w *walker) reach(control string) {
 		case at.Back:
 			w.key(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift))
 		case !at.Inside && at.Skip:
-			w.key(kb.Enter) // on the link that leads past the frame, the first of every page
+			w.key(kb.Enter) // on the link that skips the frame, the first of every page
 		default:
 			w.key(kb.Tab)
 		}
@@ -146,8 +146,8 @@ func (w *walker) reach(control string) {
 	w.Fatalf("%s: the Tab key does not lead to %s at %s", w.name, control, w.look(`location.href`))
 }
 
-// looksAgain judges a focus that is not well shown when the page has had time to
-// come to rest: it may just have been brought up to date.
+// looksAgain checks a badly visible focus again after the page has settled: it may just
+// have been updated.
 func (w *walker) looksAgain(control string) stop {
 	w.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -163,7 +163,7 @@ func (w *walker) looksAgain(control string) stop {
 	return at
 }
 
-// loses waits until a control is no more.
+// loses waits until a control is gone.
 func (w *walker) loses(control string) {
 	w.Helper()
 	w.until(control+" is still there", func() bool {
@@ -178,7 +178,7 @@ func (w *walker) press(control string) {
 	w.key(kb.Enter)
 }
 
-// send presses what leads to another page, and waits for that page.
+// send presses a control that opens another page, and waits for that page.
 func (w *walker) send(control string) {
 	w.Helper()
 	w.reach(control)
@@ -187,14 +187,14 @@ func (w *walker) send(control string) {
 	w.until(control+" leads nowhere", func() bool { return w.page(`window.left`) == "undefined" })
 }
 
-// tick changes a box.
+// tick toggles a checkbox.
 func (w *walker) tick(control string) {
 	w.Helper()
 	w.reach(control)
 	w.key(" ")
 }
 
-// choose turns to one of several buttons of which one is on, by the arrow keys.
+// choose selects one button of a radio group, by the arrow keys.
 func (w *walker) choose(control string) {
 	w.Helper()
 	control = w.named(control)
@@ -214,7 +214,7 @@ func (w *walker) choose(control string) {
 	w.Fatalf("%s: the arrow keys do not lead to %s", w.name, control)
 }
 
-// fill writes into a field in place of what it holds.
+// fill replaces the content of a field.
 func (w *walker) fill(control, text string) {
 	w.Helper()
 	w.reach(control)
@@ -222,7 +222,7 @@ func (w *walker) fill(control, text string) {
 	w.key(w.named(text))
 }
 
-// fills is fill for pairs of a control and its text, in their order.
+// fills is fill for pairs of a control and its text, in order.
 func (w *walker) fills(pairs ...string) {
 	w.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -230,10 +230,10 @@ func (w *walker) fills(pairs ...string) {
 	}
 }
 
-// chosen is what a list with the focus has chosen.
+// chosen is the selected option of the focused list.
 const chosen = `document.activeElement.selectedOptions?.[0]?.text`
 
-// pick chooses the first option that says so, by the arrow keys.
+// pick selects the first option that contains a text, by the arrow keys.
 func (w *walker) pick(control, option string) {
 	w.Helper()
 	option = w.named(option)
@@ -259,7 +259,7 @@ func (w *walker) pick(control, option string) {
 	}
 }
 
-// downloads presses what gives a file, and waits until there is one that holds a
+// downloads presses a control that downloads a file, and waits until there is one with a
 // number of lines and a word.
 func (w *walker) downloads(control string, lines int, word string) {
 	w.Helper()

@@ -14,35 +14,35 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a walker waits for what a page should show. It is there
-// for what never comes.
+// patience is how long a walker waits for what a page should show; only a failing test waits
+// that long.
 const patience = time.Minute
 
-// walker does the tasks of the console as somebody does who has no mouse: by
-// keys that go through the browser like those of a keyboard, never by a click
-// that a script makes. Script in these files only looks.
+// walker does the tasks of the console like a user without a mouse: by keys that go through
+// the browser like those of a keyboard, never by a click made by a script. Scripts in these
+// files only read the page.
 type walker struct {
 	*testing.T
 	stage   *stage
 	browser context.Context
-	// name tells this walker's things from those of others.
+	// name distinguishes this walker's things from those of others.
 	name string
-	// plain is a browser without script: a control is then focused at once,
-	// since the order of the controls is what the other walker tries.
+	// plain says that the browser runs no script: a control is then focused directly,
+	// since the other walker tests the order of the controls.
 	plain bool
-	// known are values that were read off a page, for {name} in texts to come.
+	// known are values read from pages, for {name} in later texts.
 	known map[string]string
-	// calls are what the browser has asked the server to change.
+	// calls are the changes that the browser has requested.
 	calls *calls
-	// folder is where the browser keeps what it downloads.
+	// folder is the browser's folder for downloads.
 	folder string
 }
 
-// shownText is the beginning of what a page or its dialog says.
+// shownText is the beginning of the text of a page or its dialog.
 const shownText = `(document.querySelector("dialog:modal, main") ?? document.body).innerText.
 	slice(0, 1500)`
 
-// look evaluates a script; a page that is just being left answers nothing.
+// look evaluates a script; the result is empty while a page is being left.
 func (w *walker) look(script string) string {
 	w.Helper()
 	text, err := chromedp.Run(w.browser, chromedp.Evaluate[string](script))
@@ -52,14 +52,14 @@ func (w *walker) look(script string) string {
 	return text
 }
 
-// page evaluates an expression on a page that is there as a whole, its script
-// included; until then the answer is empty.
+// page evaluates an expression on a page that is completely loaded, including its script;
+// until then the result is empty.
 func (w *walker) page(expression string) string {
 	w.Helper()
 	return w.look(`document.readyState === "complete" ? String(` + expression + `) : ""`)
 }
 
-// until waits for a condition and tells what the page showed when it never came.
+// until waits for a condition, and reports what the page showed if it never held.
 func (w *walker) until(what string, holds func() bool) {
 	w.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -74,13 +74,13 @@ func (w *walker) until(what string, holds func() bool) {
 	}
 }
 
-// sees waits until the page shows a text, in whatever case.
+// sees waits until the page shows a text, ignoring case.
 func (w *walker) sees(text string) {
 	w.Helper()
 	w.until(fmt.Sprintf("%q is not to be seen", w.named(text)), func() bool { return w.shows(text) })
 }
 
-// shows tells whether the page shows a text now.
+// shows reports whether the page shows a text now.
 func (w *walker) shows(text string) bool {
 	w.Helper()
 	return w.page(fmt.Sprintf(`(() => {
@@ -89,7 +89,7 @@ func (w *walker) shows(text string) bool {
 	})()`, quoted(w.named(text)))) == "true"
 }
 
-// lacks waits until the page shows a text no more.
+// lacks waits until the page does not show a text any more.
 func (w *walker) lacks(text string) {
 	w.Helper()
 	text = w.named(text)
@@ -99,7 +99,7 @@ func (w *walker) lacks(text string) {
 	})
 }
 
-// heads waits for the page with a heading.
+// heads waits for a page with a heading.
 func (w *walker) heads(heading string) {
 	w.Helper()
 	heading = w.named(heading)
@@ -116,14 +116,14 @@ func (w *walker) at(part string) {
 	})
 }
 
-// keepsFocus fails the test when the page that the walker stood on has dropped
-// the focus; a page that was opened since begins at its beginning.
+// keepsFocus fails the test if the page that the walker was on has lost the focus; a page
+// opened since then begins at its top.
 func (w *walker) keepsFocus(after string) {
 	w.Helper()
 	if w.plain || w.look(`window.walked ?? ""`) == "" {
 		return
 	}
-	// A button that waits for its answer is out of use until then.
+	// A button that waits for its response is disabled until then.
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for tries := 0; w.stand("#main").Out && tries < 50; tries++ {
@@ -140,7 +140,7 @@ func (w *walker) goes(path string) {
 	do(w.T, w.browser, chromedp.Navigate(w.stage.server.URL+w.named(path)))
 }
 
-// reads keeps what an element says under a name.
+// reads stores the text of an element under a name.
 func (w *walker) reads(name, selector string) string {
 	w.Helper()
 	script := fmt.Sprintf(`document.querySelector(%s)?.textContent.trim() ?? ""`, quoted(selector))
@@ -151,13 +151,13 @@ func (w *walker) reads(name, selector string) string {
 	return w.known[name]
 }
 
-// marks keeps the address of the page under a name.
+// marks stores the path of the page under a name.
 func (w *walker) marks(name string) { w.known[name] = w.look(`location.pathname`) }
 
-// unknown is the name of what no task has found out.
+// unknown matches a {name} for which no value is known.
 var unknown = regexp.MustCompile(`\{[a-z ]+\}`)
 
-// named puts what is known into a text: {me} is the walker's name.
+// named replaces the {name}s in a text by known values; {me} is the walker's name.
 func (w *walker) named(text string) string {
 	w.Helper()
 	text = strings.ReplaceAll(text, "{me}", w.name)
@@ -171,11 +171,11 @@ func (w *walker) named(text string) string {
 }
 
 func quoted(text string) string {
-	encoded, _ := json.Marshal(text) // a string can always be written
+	encoded, _ := json.Marshal(text) // a string can always be encoded
 	return string(encoded)
 }
 
-// enters signs somebody in by the form.
+// enters signs a user in by the form.
 func (w *walker) enters(email, password string) {
 	w.Helper()
 	w.goes("/console/sign-in")

@@ -88,7 +88,7 @@ func clientTasks() []task {
 	}}, credentialTasks("a system's credentials", "system"))
 }
 
-// credentialTasks are the life of credentials, whose page the walker knows by name.
+// credentialTasks are the life of credentials, whose page is known to the walker under a name.
 func credentialTasks(of, name string) []task {
 	page := "{" + name + "}"
 	return []task{{
@@ -151,10 +151,10 @@ func productTasks() []task {
 	}}
 }
 
-// changing is what sends the form of a change.
+// changing is the selector of the button that sends the form of a change.
 const changing = `form.dialog-form[action*="/change/"] [type=submit]`
 
-// confirms opens a form by its link, sends it and waits for what is said then.
+// confirms opens a form by its link, sends it and waits for the resulting message.
 func (w *walker) confirms(link, said string) {
 	w.Helper()
 	w.press(link)

@@ -74,8 +74,8 @@ func settingTasks() []task {
 	}}
 }
 
-// prefers presses a button of the account's menu, and waits for what it changes
-// of the whole page.
+// prefers presses a button of the account menu, and waits until an attribute of the whole
+// page changes.
 func (w *walker) prefers(choice, attribute string) {
 	w.Helper()
 	if w.page(`document.querySelector("#who:popover-open") !== null`) != "true" {
@@ -99,7 +99,7 @@ func queueTasks() []task {
 	}}
 }
 
-// filterTasks narrow each list, and take what can be taken along.
+// filterTasks filter each list, and download what can be exported.
 func filterTasks() []task {
 	var all []task
 	for _, list := range []struct{ path, label, choice, text, address string }{

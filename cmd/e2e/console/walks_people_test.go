@@ -6,13 +6,13 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-// Passwords that a person chooses.
+// Passwords that the person chooses.
 const (
 	ownPassword   = "a password of my own choice"
 	otherPassword = "another one that nobody knows"
 )
 
-// accountTasks are what somebody new does, whom an admin has invited.
+// accountTasks are the tasks of a new user whom an admin has invited.
 func accountTasks() []task {
 	return []task{{
 		name: "inviting somebody, long after the sign-in", start: "/console/people",
@@ -78,7 +78,7 @@ func accountTasks() []task {
 	}}
 }
 
-// setsUp sets up a second factor, with an app that knows its secret.
+// setsUp sets a second factor up, with an app that has its secret.
 func (w *walker) setsUp() {
 	w.Helper()
 	w.send("Set up")
@@ -88,7 +88,7 @@ func (w *walker) setsUp() {
 	w.send("I have kept them")
 }
 
-// elsewhere signs the new person in with another device.
+// elsewhere signs the new person in on another device.
 func (w *walker) elsewhere(password string) {
 	w.Helper()
 	user := e2etest.DemoUser{Email: w.named("pat.{me}@lender.example"), Password: password}
@@ -97,7 +97,7 @@ func (w *walker) elsewhere(password string) {
 	}
 }
 
-// peopleTasks are what an admin does about somebody.
+// peopleTasks are an admin's tasks for a user.
 func peopleTasks() []task {
 	return []task{{
 		name: "changing somebody's role", end: "The role is Support now.",
@@ -146,7 +146,7 @@ func peopleTasks() []task {
 	}}
 }
 
-// lastTasks end things for good.
+// lastTasks end things permanently.
 func lastTasks() []task {
 	return []task{{
 		name: "deleting a subscription", end: "Its log is kept",

@@ -16,27 +16,27 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// notWalked are the changes that no task asks for, by the beginning of the
-// route's name, with the reason.
+// notWalked are the changes that no task makes, by the beginning of the route's name, with
+// the reason.
 var notWalked = map[string]string{
 	"console.river.": "the queue library's own console; pausing queues and running jobs have pages " +
 		"of ours, which are walked",
 }
 
-// onlyScripts are changes that nobody without script asks for.
+// onlyScripts are changes that only a browser with script requests.
 var onlyScripts = map[string]string{
 	"console.subscription.check": "asked while an address is typed; without script a button of the " +
 		"form does it, which is walked",
 }
 
-// calls are what a browser has asked the server to change, and was not refused.
+// calls are the changes that a browser has requested and that were not refused.
 type calls struct {
 	mu   sync.Mutex
 	open map[network.RequestID]string
 	done map[string]bool
 }
 
-// watch notes what the browser asks for.
+// watch records the requests of the browser.
 func (w *walker) watch() {
 	w.Helper()
 	w.calls = &calls{open: map[network.RequestID]string{}, done: map[string]bool{}}
@@ -69,7 +69,7 @@ func (c *calls) answered(id network.RequestID, status int64) {
 	delete(c.open, id)
 }
 
-// routes are the names of the routes that were called.
+// routes are the names of the requested routes.
 func (c *calls) routes(table []page.Route) map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *calls) routes(table []page.Route) map[string]bool {
 	return called
 }
 
-// matches counts the parts that a route and a call have in common; -1 when the
-// call is of another route.
+// matches counts the parts that a route and a request have in common; it is -1 if the request
+// is for another route.
 func matches(route, call string) int {
 	want, got := strings.Split(route, "/"), strings.Split(call, "/")
 	if len(want) != len(got) {
@@ -106,7 +106,7 @@ func matches(route, call string) int {
 	return same
 }
 
-// consoleRoutes is the console's route table with everything that it can have.
+// consoleRoutes is the console's route table with all optional routes.
 func (w *walker) consoleRoutes() []page.Route {
 	w.Helper()
 	site, err := console.New(console.Options{
@@ -119,8 +119,8 @@ func (w *walker) consoleRoutes() []page.Route {
 	return site.Routes()
 }
 
-// wantsEveryChange fails the test for a route that changes something, and that no
-// task uses and no reason excuses.
+// wantsEveryChange fails the test for a route that changes something and is neither used by
+// a task nor excused by a reason.
 func (w *walker) wantsEveryChange() {
 	w.Helper()
 	table := w.consoleRoutes()

@@ -2,7 +2,7 @@
 
 package console
 
-// receiverTasks turn the knobs of a development server's sample receiver.
+// receiverTasks change the settings of a development server's sample receiver.
 func receiverTasks() []task {
 	const page = "/console/dev/receiver"
 	return []task{{
@@ -45,8 +45,8 @@ func subscriptionTasks() []task {
 				w.send("Show the partner's merchants")
 			}
 			w.choose("#merchants-some")
-			w.tick("Sunrise Roofing") // its merchant is called so too
-			// What was found out about the address stays.
+			w.tick("Sunrise Roofing") // its merchant has the same name
+			// The result of the address check stays.
 			if !w.plain {
 				w.sees("accepts connections")
 			}

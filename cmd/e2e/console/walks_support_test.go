@@ -83,8 +83,8 @@ func supportTasks() []task {
 	}}
 }
 
-// alertTasks are about what needs attention: a delivery that was re-sent has
-// used up its attempts.
+// alertTasks are about items that need attention: a re-sent delivery has used up its
+// attempts.
 func alertTasks() []task {
 	return []task{{
 		name: "taking, snoozing and waking what needs attention",

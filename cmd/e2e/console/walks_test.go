@@ -25,33 +25,33 @@ func init() {
 		[]look{{"360-light", narrow, "light", ofTheme}})
 }
 
-// task is something that people do in the console.
+// task is something that users do in the console.
 type task struct {
 	name string
-	// start is the address that it begins at; {name} is what is known so.
+	// start is the address where it begins; {name} stands for a known value.
 	start string
 	do    func(w *walker)
-	// end is what the page shows when it is done.
+	// end is the text that the page shows when it is done.
 	end string
-	// script tells that it is a comfort that only script gives.
+	// script says that it is possible only with script.
 	script bool
 }
 
-// TestEveryTaskByKeyboard does everything that the console is for with real key
-// events alone, and sees at each stop of the Tab key that the focus is shown.
+// TestEveryTaskByKeyboard does all tasks of the console with real key events only, and checks at
+// each stop of the Tab key that the focus is visible.
 func TestEveryTaskByKeyboard(t *testing.T) {
 	t.Parallel()
 	walkAll(t, "keys")
 }
 
-// TestEveryTaskWithoutScript does the same in a browser that runs no script.
+// TestEveryTaskWithoutScript does the same tasks in a browser that runs no script.
 func TestEveryTaskWithoutScript(t *testing.T) {
 	t.Parallel()
 	walkAll(t, "plain")
 }
 
-// walkAll does every task on one server, in one browser, and wants each change
-// that the console offers to be part of a task.
+// walkAll does every task on one server, in one browser, and requires that each change that the
+// console offers is part of a task.
 func walkAll(t *testing.T, name string) {
 	t.Helper()
 	w := newStage(t, name)
@@ -67,7 +67,7 @@ func walkAll(t *testing.T, name string) {
 		})
 	}
 	w.T = t
-	if done == len(all) { // else it is no wonder that some changes are missing
+	if done == len(all) { // otherwise missing changes are to be expected
 		w.wantsEveryChange()
 	}
 }
@@ -84,7 +84,7 @@ func (w *walker) does(task task) {
 	w.keepsFocus(task.name)
 }
 
-// tasks lists them in the order of a working day.
+// tasks lists the tasks in the order of a working day.
 func tasks() []task {
 	return slices.Concat([]task{{
 		name: "signing in", end: "Deliveries",
@@ -95,7 +95,7 @@ func tasks() []task {
 		settingTasks(), queueTasks(), filterTasks(), accountTasks(), peopleTasks(), lastTasks())
 }
 
-// stage is what the tasks need to be there before.
+// stage has the data that the tasks need.
 type stage struct {
 	*e2etest.Harness
 	db     *postgres.DB
@@ -103,8 +103,8 @@ type stage struct {
 	server *e2etest.Server
 }
 
-// newStage starts a server with an endpoint that fails, whose deliveries are
-// used up, and a browser.
+// newStage starts a server with a failing endpoint, whose deliveries have used up their
+// attempts, and a browser.
 func newStage(t *testing.T, name string) *walker {
 	t.Helper()
 	harness := e2etest.New(t)
@@ -129,7 +129,7 @@ func newStage(t *testing.T, name string) *walker {
 	return w
 }
 
-// loan is the demo data's loan of a stage.
+// loan is the demo data's loan at a stage.
 func (s *stage) loan(stage string) uuid.UUID {
 	s.T.Helper()
 	at := slices.IndexFunc(s.data.Loans, func(l e2etest.DemoLoan) bool { return l.Stage == stage })
@@ -143,7 +143,7 @@ func (s *stage) loan(stage string) uuid.UUID {
 func (w *walker) opens() {
 	w.Helper()
 	w.browser = newBrowserWithin(w.T, 25*time.Minute)
-	// Without motion the page stands where the focus is as soon as it has it.
+	// Without animation the page is scrolled to the focus at once.
 	do(w.T, w.browser, emulate(look{width: wide, scheme: "light"}), focused(), keeps(w.folder))
 	if w.plain {
 		do(w.T, w.browser, withoutScript())
@@ -151,7 +151,7 @@ func (w *walker) opens() {
 	w.watch()
 }
 
-// keeps lets the browser keep what it downloads in a folder.
+// keeps makes the browser save downloads in a folder.
 func keeps(folder string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, browser.SetDownloadBehavior,
@@ -163,7 +163,7 @@ func keeps(folder string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// finds waits until a query finds a value, and keeps it under a name.
+// finds waits until a query returns a value, and stores it under a name.
 func (w *walker) finds(name, query string) {
 	w.Helper()
 	query = w.named(query)
@@ -182,7 +182,7 @@ func (w *walker) finds(name, query string) {
 	}
 }
 
-// changes runs a statement: what time, or a machine, would bring about.
+// changes runs a statement, in place of a change that time or another system would cause.
 func (w *walker) changes(statement string) {
 	w.Helper()
 	if _, err := w.stage.db.ExecContext(context.Background(), w.named(statement)); err != nil {
