@@ -50,7 +50,7 @@ type Disbursement struct {
 	Status string `json:"status"`
 }
 
-// Preview is what a draw would be.
+// Preview describes a draw before it is made.
 type Preview struct {
 	Kind              string  `json:"kind"`
 	GrossAmount       *string `json:"gross_amount"`
@@ -61,7 +61,7 @@ type Preview struct {
 	} `json:"refusal"`
 }
 
-// Draw is what to send with a draw; the zero value draws the whole stage.
+// Draw has the optional parts of a draw request; the zero value draws the whole stage.
 type Draw struct {
 	// Certificate is a PDF; nil for none.
 	Certificate []byte
@@ -69,7 +69,7 @@ type Draw struct {
 	Metadata map[string]any
 }
 
-// post sends JSON and returns the data of the answer; the key makes it safe to send again.
+// post sends JSON and returns the data of the response; the key makes a repeat safe.
 func post[T any](ctx context.Context, c *Client, path, key string, body any) (T, error) {
 	return sendJSON[T](ctx, c, request{method: http.MethodPost, path: path, key: key}, body)
 }
@@ -83,14 +83,14 @@ func sendJSON[T any](ctx context.Context, c *Client, call request, body any) (da
 	return data, err
 }
 
-// get calls an operation that changes nothing.
+// get makes a request that changes nothing.
 func get[T any](ctx context.Context, c *Client, path string) (data T, err error) {
 	err = c.call(ctx, request{method: http.MethodGet, path: path}, &data)
 	return data, err
 }
 
-// CreateApplication opens an application. The reference is the caller's own id,
-// and the key of the request: one reference makes one application.
+// CreateApplication creates an application. The reference is the caller's own id and also the
+// idempotency key: one reference creates one application.
 func (c *Client) CreateApplication(
 	ctx context.Context, reference, amount string,
 ) (Application, error) {
@@ -121,7 +121,7 @@ func (c *Client) AcceptOffer(ctx context.Context, uid, productUID string) error 
 	return err
 }
 
-// Approve plays the underwriter, which only the sandbox allows.
+// Approve approves in place of the underwriter, which only the sandbox allows.
 func (c *Client) Approve(ctx context.Context, uid string) (Application, error) {
 	return post[Application](ctx, c, "/v2/sandbox/application/"+uid+"/status",
 		"approve-"+uid, map[string]string{"status": "Approved"})
@@ -132,13 +132,13 @@ func (c *Client) Loan(ctx context.Context, uid string) (Loan, error) {
 	return get[Loan](ctx, c, "/v2/loan/"+uid)
 }
 
-// Preview asks what the next draw would be.
+// Preview returns what the next draw would be.
 func (c *Client) Preview(ctx context.Context, uid string) (Preview, error) {
 	return get[Preview](ctx, c, "/v2/loan/"+uid+"/draw-preview")
 }
 
-// RequestDraw draws. The key names the intention, so that a lost answer can be
-// asked for again and never draws twice.
+// RequestDraw requests a draw. The key identifies the intention, so that the request can be
+// repeated after a lost response and never draws twice.
 func (c *Client) RequestDraw(
 	ctx context.Context, uid, key string, draw Draw,
 ) (Disbursement, error) {
@@ -151,7 +151,7 @@ func (c *Client) RequestDraw(
 	return drawn, err
 }
 
-// write makes the multipart body; a draw without documents has none.
+// write writes the multipart body; a draw without documents has no body.
 func (d Draw) write(call *request) error {
 	if d.Certificate == nil && d.Metadata == nil {
 		return nil
@@ -183,7 +183,7 @@ func (d Draw) write(call *request) error {
 	return nil
 }
 
-// Fund plays the bank, which only the sandbox allows.
+// Fund reports a funding status in place of the bank, which only the sandbox allows.
 func (c *Client) Fund(ctx context.Context, id int64, status string) (Disbursement, error) {
 	number := strconv.FormatInt(id, 10)
 	return post[Disbursement](ctx, c, "/v2/sandbox/disbursement/"+number+"/status",

@@ -16,15 +16,15 @@ import (
 
 // Client calls the partner API with one set of credentials.
 type Client struct {
-	// BaseURL is the address before /v2, with or without a slash at its end.
+	// BaseURL is the address before /v2, with or without a trailing slash.
 	BaseURL string
 	ID      string
 	Secret  string
 	// MerchantUID is sent when it is not empty; group accounts need it.
 	MerchantUID string
-	// HTTP carries the requests.
+	// HTTP sends the requests.
 	HTTP *http.Client
-	// Wait passes time between tries; it ends early with the context.
+	// Wait waits between tries; it returns early if the context ends.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
@@ -32,8 +32,8 @@ type Client struct {
 func NewClient() *Client {
 	carrier := &http.Client{
 		Timeout: 30 * time.Second,
-		// The API never redirects. Go would hand the secret to whoever does: it holds back none
-		// but the headers that it knows.
+		// The API never redirects. On a redirect Go would send the secret to the other server: it
+		// removes only the sensitive headers that it knows.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Client{HTTP: carrier, Wait: wait}
@@ -58,7 +58,7 @@ type APIError struct {
 	Message   string
 	Details   []FieldError
 	RequestID string
-	// RetryAfter is how long the answer asks to wait, zero for nothing said.
+	// RetryAfter is how long the response asks to wait, zero if it does not say.
 	RetryAfter time.Duration
 }
 
@@ -68,7 +68,7 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// Error says all that support would ask for.
+// Error includes everything that support would ask for.
 func (e *APIError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d %s: %s", e.Status, e.Code, e.Message)
@@ -81,8 +81,8 @@ func (e *APIError) Error() string {
 	return text.String()
 }
 
-// temporary tells whether the very same request may succeed later. DRAW_PENDING
-// is a 500 too, but it ends with an event, not with a moment's patience.
+// temporary reports whether the same request may succeed a moment later. DRAW_PENDING is a 500,
+// too, but it ends with an event, not after a short wait.
 func (e *APIError) temporary() bool {
 	switch e.Code {
 	case "RATE_LIMITED", "IDEMPOTENCY_CONFLICT", "INTERNAL", "UNAVAILABLE":
@@ -93,21 +93,21 @@ func (e *APIError) temporary() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }
 
-// request is one call. A body is kept as bytes, so that it can be sent again.
+// request is one request. The body is kept as bytes, so that it can be sent again.
 type request struct {
 	method, path string
 	contentType  string
 	body         []byte
-	// key is the idempotency key: with it a try can be repeated safely.
+	// key is the idempotency key, with which the request can be repeated safely.
 	key string
 }
 
-// tries bounds how often one call is sent.
+// tries is how often one request is sent at most.
 const tries = 4
 
-// call sends a request, again if need be, and decodes result.data into data.
+// call sends a request, repeats it if necessary, and decodes result.data into data.
 func (c *Client) call(ctx context.Context, r request, data any) error {
-	// After a lost answer only what has a key, or changes nothing, may be sent again.
+	// After a lost response only requests that have a key or change nothing may be repeated.
 	safe := r.key != "" || r.method == http.MethodGet
 	for try := 1; ; try++ {
 		err := c.once(ctx, r, data)
@@ -118,7 +118,7 @@ func (c *Client) call(ctx context.Context, r request, data any) error {
 		if try == tries || !safe || refused && !refusal.temporary() || ctx.Err() != nil {
 			return fmt.Errorf("%s %s: %w", r.method, r.path, err)
 		}
-		// It doubles from half a second, with jitter, unless the server said how long.
+		// It doubles from half a second, with jitter, unless the server says how long to wait.
 		pause := 250 * time.Millisecond << try
 		pause += rand.N(pause / 2) //nolint:gosec // jitter, not a secret
 		if refused && refusal.RetryAfter > 0 {
@@ -159,7 +159,7 @@ func (c *Client) once(ctx context.Context, r request, data any) error {
 	return decode(answer, body, data)
 }
 
-// decode reads the envelope that every answer of the API has.
+// decode reads the envelope that every response of the API has.
 func decode(answer *http.Response, body []byte, data any) error {
 	var envelope struct {
 		Result struct {
@@ -184,7 +184,7 @@ func decode(answer *http.Response, body []byte, data any) error {
 		return refusal
 	case err != nil || answer.StatusCode >= http.StatusMultipleChoices ||
 		len(envelope.Result.Data) == 0:
-		// A proxy or gateway in between may answer with a page or with JSON of its own.
+		// A proxy or gateway in between may answer with a page or with other JSON.
 		page := strings.Join(strings.Fields(string(body)), " ")
 		if len(page) > 120 {
 			page = page[:120] + "..."

@@ -21,14 +21,14 @@ func refusal(code string) string {
 const success = `{"timestamp":"2026-11-21T09:30:00.123Z","statusCode":200,` +
 	`"result":{"data":{"merchantDisbursementId":7,"disbursementNumber":1},"error":null}}`
 
-// reply is one scripted answer; status 0 drops the connection.
+// reply is one scripted response; status 0 drops the connection.
 type reply struct {
 	status int
 	body   string
 }
 
-// scripted answers in turn and counts; it fails on a request that differs from
-// the first.
+// scripted returns its replies in turn and counts requests; it fails if a request differs
+// from the first.
 type scripted struct {
 	t       *testing.T
 	replies []reply
@@ -61,7 +61,7 @@ func TestCallsAreRepeatedOnlyWhereItIsSafe(t *testing.T) {
 		method  string
 		key     string
 		sent    int
-		code    string // of the final refusal, "ok" for success, "lost" for no answer
+		code    string // of the final refusal, "ok" for success, "lost" for no response
 	}{
 		{"success", []reply{{200, success}}, "POST", "k", 1, "ok"},
 		{"a fault of theirs", []reply{{500, refusal("INTERNAL")}, {200, success}}, "POST", "k", 2, "ok"},
@@ -100,7 +100,7 @@ func TestCallsAreRepeatedOnlyWhereItIsSafe(t *testing.T) {
 			err := client.call(t.Context(), request{
 				method: test.method, path: "/v2/x", key: test.key, body: []byte(`{"a":1}`),
 			}, &drawn)
-			server.Close() // its handlers have ended, and what they counted can be read
+			server.Close() // its handlers have ended, so their counts can be read
 			if got := outcome(err, drawn); got != test.code {
 				t.Errorf("ended with %s (%v), want %s", got, err, test.code)
 			}
@@ -111,8 +111,8 @@ func TestCallsAreRepeatedOnlyWhereItIsSafe(t *testing.T) {
 	}
 }
 
-// quick is a client that does not wait; it keeps no connection, so that a
-// dropped one is seen as what it is.
+// quick is a client that does not wait. It reuses no connections, so that a dropped one is
+// not mistaken for a stale one.
 func quick(address string) *Client {
 	client := NewClient()
 	client.BaseURL, client.ID, client.Secret = address, "id", "secret"
@@ -193,7 +193,7 @@ func TestARefusalSaysWhatSupportNeeds(t *testing.T) {
 	}
 }
 
-// An endpoint that redirects does not get the secret sent to where it points.
+// When a server redirects, the secret is not sent to the target.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

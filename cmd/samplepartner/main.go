@@ -1,7 +1,7 @@
 // Command samplepartner is a partner's side of Drawbridge, as an integrator
-// might write it: a client that walks a whole loan and a webhook receiver that
-// checks signatures. It uses nothing but the standard library and knows nothing
-// of Drawbridge but its published contract; take what you need from it.
+// might write it: a client that takes a loan through all stages, and a webhook
+// receiver that checks signatures. It uses only the standard library and depends
+// only on Drawbridge's published contract; take what you need from it.
 //
 //	samplepartner run --base-url URL --client-id ID --client-secret SECRET
 //	samplepartner receive --listen 127.0.0.1:9911 --secret SIGNING_SECRET
@@ -29,7 +29,7 @@ const usage = `samplepartner is a sample client and webhook receiver for Drawbri
 Each takes --help, which names the environment variables that do as well.
 `
 
-// errUsage marks an error of the command line, which exits with status 2.
+// errUsage marks an error of the command line, for which the exit status is 2.
 var errUsage = errors.New("wrong usage")
 
 func main() {
@@ -67,7 +67,7 @@ func command(
 	}
 }
 
-// parse reads flags; what is not a flag is an error.
+// parse reads flags; any other argument is an error.
 func parse(flags *flag.FlagSet, args []string, errs io.Writer) error {
 	flags.SetOutput(errs)
 	if err := flags.Parse(args); err != nil {

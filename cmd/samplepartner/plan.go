@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Plan is one loan from the application to the last draw.
+// Plan describes one loan from the application to the last draw.
 type Plan struct {
 	// Amount is what the borrower asks for, as a decimal string.
 	Amount string
@@ -17,14 +17,14 @@ type Plan struct {
 	ProductUID string
 }
 
-// certificate is the smallest thing that is a PDF.
+// certificate is a minimal PDF.
 const certificate = "%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n" +
 	"trailer << /Root 1 0 R >>\n%%EOF\n"
 
-// maxDraws ends a run whose loan never empties: no schedule has more stages.
+// maxDraws ends a run whose loan is never drawn completely: no schedule has more stages.
 const maxDraws = 50
 
-// Run walks the loan and writes each step to out.
+// Run takes the loan through all stages and writes each step to out.
 func (p Plan) Run(ctx context.Context, client *Client, out io.Writer) error {
 	uid, err := p.open(ctx, client, out)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p Plan) Run(ctx context.Context, client *Client, out io.Writer) error {
 	return fmt.Errorf("loan %s still has a balance after %d draws", uid, maxDraws)
 }
 
-// open brings an application to an open loan and returns its uid.
+// open takes an application to an open loan and returns its uid.
 func (p Plan) open(ctx context.Context, client *Client, out io.Writer) (string, error) {
 	// A real program uses the id of its own order here.
 	created, err := client.CreateApplication(ctx, "sample-"+rand.Text()[:12], p.Amount)
@@ -124,7 +124,7 @@ func (p Plan) draw(
 	return nil
 }
 
-// say prints one step; a broken terminal is no reason to stop a loan.
+// say prints one step; it ignores errors, since they are no reason to stop a loan.
 func say(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format+"\n", args...)
 }

@@ -15,8 +15,8 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// lender is a stand-in that keeps one loan. Each of its answers is held against
-// the published contract by the client's transport, as each request is.
+// lender is a fake server with one loan. The client's transport compares each request and each
+// response with the published contract.
 type lender struct {
 	mu       sync.Mutex
 	stages   []int // cents
@@ -129,8 +129,8 @@ func (l *lender) preview() map[string]any {
 	}
 }
 
-// draw insists on what the real rules insist on: nothing pending, and documents
-// with the last stage and no other.
+// draw enforces the real rules: no pending draw, and documents with the last stage and no
+// other.
 func (l *lender) draw(r *http.Request) map[string]any {
 	last := len(l.draws) == len(l.stages)-1
 	_, _, missing := r.FormFile("files")
@@ -166,7 +166,7 @@ func (l *lender) fund(r *http.Request) map[string]any {
 
 func TestARunPaysTheLoanOut(t *testing.T) {
 	t.Parallel()
-	const address = "http://lender.test/api" // every lender here is dialled by it
+	const address = "http://lender.test/api" // the client's transport dials every lender by it
 	published, err := contracttest.Load(address)
 	if err != nil {
 		t.Fatal(err)

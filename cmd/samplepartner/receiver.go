@@ -21,13 +21,13 @@ import (
 type Event struct {
 	ApplicationID string `json:"application_id"`
 	Status        string `json:"status"`
-	// Timestamp is kept as text: with the two above it names the event.
+	// Timestamp is kept as text: with the two fields above it identifies the event.
 	Timestamp string          `json:"timestamp"`
 	TaskTitle *string         `json:"task_title"`
 	Data      json.RawMessage `json:"data"`
 }
 
-// Family tells what an event is about from its body alone.
+// Family is the subject of an event, determined from its body alone.
 func (e Event) Family() string {
 	switch {
 	case e.TaskTitle != nil:
@@ -45,30 +45,29 @@ func (e Event) Family() string {
 	}
 }
 
-// thing tells what of its subject's state an event tells. An application has three such things:
-// its status, its offer and its documents; no event of one makes one of another old.
+// thing is the part of its subject's state that an event reports. An application has three such
+// parts: its status, its offer and its documents; an event of one does not outdate one of another.
 func (e Event) thing() string {
 	family := e.Family()
 	if family == "amount" {
-		return "offer" // both kinds tell the whole of it
+		return "offer" // both kinds report the whole offer
 	}
 	return family
 }
 
-// identity names an event; a copy of it has the same one.
+// identity identifies an event; a copy of the event has the same identity.
 type identity struct{ application, status, timestamp string }
 
 // Receiver takes webhooks, checks that they are genuine and prints each event
-// once; of those that come late, after a newer one that tells the same thing of the same
-// subject, it says so. What it has seen it keeps in memory, up to remembered events: a real one
-// keeps them under a unique index in its database, and the last sequence with each thing of a
-// subject.
+// once; it marks events that come late, after a newer one about the same thing of the same
+// subject. It keeps up to remembered events in memory: a real receiver keeps them under a
+// unique index in its database, and the last sequence with each thing of a subject.
 type Receiver struct {
-	// Secret is the signing secret; empty checks no signature.
+	// Secret is the signing secret; if it is empty, no signature is checked.
 	Secret string
-	// Standard checks the signature of Standard Webhooks in place of x-hmac-signature.
+	// Standard says to check the signature of Standard Webhooks instead of x-hmac-signature.
 	Standard bool
-	// Token is the bearer token; empty checks none.
+	// Token is the bearer token; if it is empty, no token is checked.
 	Token string
 
 	mu       sync.Mutex
@@ -76,15 +75,15 @@ type Receiver struct {
 	seen     map[identity]bool
 	order    []identity
 	last     map[string]int64 // the sequence of the newest event of each subject and thing
-	subjects []string         // those of last, oldest first
+	subjects []string         // the keys of last, oldest first
 }
 
 const (
-	// remembered bounds the memory of duplicates.
+	// remembered is how many events are remembered to detect duplicates.
 	remembered = 100_000
 	// maxBody is far above any event's size.
 	maxBody = 1 << 20
-	// tolerance is how far the time of a signature may be from ours.
+	// tolerance is how far the time of a signature may differ from ours.
 	tolerance = 5 * time.Minute
 )
 
@@ -93,8 +92,8 @@ func NewReceiver(out io.Writer) *Receiver {
 	return &Receiver{out: out, seen: map[identity]bool{}, last: map[string]int64{}}
 }
 
-// ServeHTTP answers a delivery: 204 once it is safe with us, so that it is not
-// sent again; 401 for a forged one.
+// ServeHTTP answers a delivery: 204 once it is stored, so that it is not sent again; 401 if it
+// is forged.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -126,7 +125,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// genuine checks whatever authentication was agreed.
+// genuine checks the agreed authentication.
 func (r *Receiver) genuine(header http.Header, body []byte) bool {
 	if r.Token != "" {
 		want := []byte("Bearer " + r.Token)
@@ -144,9 +143,9 @@ func (r *Receiver) genuine(header http.Header, body []byte) bool {
 		header.Get("x-hmac-signature"), header.Get("x-hmac-signature-previous"))
 }
 
-// signed tells whether one of the signatures is the hex HMAC-SHA256 of body.
-// The second one is by the secret before a rotation; whichever we hold, one of
-// the two fits.
+// signed reports whether one of the signatures is the hex HMAC-SHA256 of body. During a
+// rotation the second one is made with the previous secret; whichever secret we have, one of
+// the two matches.
 func signed(secret string, body []byte, signatures ...string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
@@ -159,8 +158,8 @@ func signed(secret string, body []byte, signatures ...string) bool {
 	return false
 }
 
-// signedByStandard tells whether one of the signatures of Standard Webhooks fits and is
-// fresh: it covers the id, the time and the body, so that no old delivery can be played again.
+// signedByStandard reports whether one of the signatures of Standard Webhooks matches and is
+// recent: it covers the id, the time and the body, so that an old delivery cannot be replayed.
 func signedByStandard(secret string, header http.Header, body []byte, now time.Time) bool {
 	id, at := header.Get("webhook-id"), header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
@@ -222,8 +221,8 @@ func (r *Receiver) remember(id identity) bool {
 	return true
 }
 
-// takeOver reports whether an event is newer than the last of its subject that told the same
-// thing, and forgets the oldest subject beyond the bound.
+// takeOver reports whether an event is newer than the last one about the same thing of its
+// subject, and forgets the oldest subject beyond the bound.
 func (r *Receiver) takeOver(subject string, sequence int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +241,7 @@ func (r *Receiver) takeOver(subject string, sequence int64) bool {
 	return true
 }
 
-// print writes one line; deliveries come at the same time.
+// print writes one line; deliveries may arrive concurrently.
 func (r *Receiver) print(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,7 @@ func sign(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// standard are the headers of Standard Webhooks for a body that is sent at a time.
+// standard are the Standard Webhooks headers for a body sent at a given time.
 func standard(secret, body string, at time.Time, more ...string) map[string]string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -177,8 +177,8 @@ func TestACopyIsPrintedAsOne(t *testing.T) {
 	}
 }
 
-// Webhooks may come in another order than things happened: an older state takes no newer one's
-// place. Each subject has an order of its own.
+// Webhooks may arrive in another order than things happened: an older state does not replace a
+// newer one. Each subject has its own order.
 func TestOlderEventsAreIgnored(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -285,8 +285,8 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
-// The receive command listens, takes a delivery over a socket, and ends with
-// its context.
+// The receive command listens, accepts a delivery over a socket, and ends with its
+// context.
 func TestReceiveCommand(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
