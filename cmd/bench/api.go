@@ -118,7 +118,7 @@ func (h *harness) requestDraw(ctx context.Context, t tenant, uid uuid.UUID, key 
 
 // api measures the operations over HTTP, each compared with its SQL statements alone. Events stay
 // in the outbox, since no worker runs.
-func (b *bench) api(ctx context.Context, open *ends) error {
+func (b *bench) api(ctx context.Context, open *cleanup) error {
 	a, err := b.newAPI(ctx, open)
 	if err != nil {
 		return err
@@ -142,9 +142,9 @@ type apiRun struct {
 	callers []*caller
 }
 
-// newCallee adds the partner that makes the requests, whose webhooks go to the endpoint, and
-// its product.
-func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error) {
+// newCallingPartner adds the partner that makes the requests, whose webhooks go to the endpoint,
+// and its product.
+func newCallingPartner(ctx context.Context, h *harness, endpoint string) (*apiRun, error) {
 	a := &apiRun{harness: h}
 	var err error
 	if a.owner, err = h.newTenant(ctx, "Partner", endpoint); err != nil {
@@ -166,8 +166,8 @@ func newCallee(ctx context.Context, h *harness, endpoint string) (*apiRun, error
 
 // newAPIRun serves the API of the harness and connects clients of a partner whose webhooks go
 // to the endpoint.
-func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*apiRun, error) {
-	a, err := newCallee(ctx, h, endpoint)
+func newAPIRun(ctx context.Context, open *cleanup, h *harness, endpoint string) (*apiRun, error) {
+	a, err := newCallingPartner(ctx, h, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func newAPIRun(ctx context.Context, open *ends, h *harness, endpoint string) (*a
 }
 
 // newAPI serves the API of a new harness without workers, so no webhook is sent.
-func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
+func (b *bench) newAPI(ctx context.Context, open *cleanup) (*apiRun, error) {
 	h, err := b.newHarness(ctx, open, nil)
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
 
 // newClient connects a client that create makes, with a rate limit that no measurement reaches.
 func (a *apiRun) newClient(
-	ctx context.Context, open *ends, create func(tx *postgres.Tx) (partner.Issued, error),
+	ctx context.Context, open *cleanup, create func(tx *postgres.Tx) (partner.Issued, error),
 ) (*caller, error) {
 	var issued partner.Issued
 	err := a.harness.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
@@ -236,9 +236,9 @@ func (a *apiRun) calls(o operation, uids []uuid.UUID) task {
 	}
 }
 
-// plays is the task of the operation's floor.
-func plays(s *script, uids []uuid.UUID) task {
-	return func(ctx context.Context, _, i int) error { return s.play(ctx, uids[i]) }
+// replays is the task of the operation's floor.
+func replays(s *script, uids []uuid.UUID) task {
+	return func(ctx context.Context, _, i int) error { return s.replay(ctx, uids[i]) }
 }
 
 // operation measures one kind of API request. It alternates with its floor, so that both have
@@ -261,7 +261,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	if _, err := drive(ctx, clients, clients, a.calls(o, rest.take(clients))); err != nil {
 		return err
 	}
-	if _, err := drive(ctx, clients, clients, plays(script, rest.take(clients))); err != nil {
+	if _, err := drive(ctx, clients, clients, replays(script, rest.take(clients))); err != nil {
 		return err
 	}
 	var ours, floor timing
@@ -271,7 +271,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 			return err
 		}
 		ours = ours.join(took)
-		if took, err = drive(ctx, clients, perRound, plays(script, rest.take(perRound))); err != nil {
+		if took, err = drive(ctx, clients, perRound, replays(script, rest.take(perRound))); err != nil {
 			return fmt.Errorf("playing the floor: %w", err)
 		}
 		floor = floor.join(took)

@@ -19,7 +19,7 @@ const calledRate = 20
 
 // backlog500k measures how fast a worker delivers with a very long backlog, compared with an
 // empty start, and by how much API requests get slower.
-func (b *bench) backlog500k(ctx context.Context, _ *ends) error {
+func (b *bench) backlog500k(ctx context.Context, _ *cleanup) error {
 	empty, err := b.drain(ctx, b.sizes.drained, (b.sizes.called+2)/3)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ type drained struct {
 // drain begins to work off a backlog and stops when the measured number was delivered and all
 // API requests were made.
 func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained, err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	b.say("a backlog of %d deliveries", waiting)
 	set, err := b.stage(ctx, &open, scene{endpoints: b.sizes.endpoints, borrowers: backlogBorrowers})
@@ -66,7 +66,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	err = errors.Join(set.harness.pile(ctx, waiting, ""), settle(ctx, set.harness.DB))
+	err = errors.Join(set.harness.insertBacklog(ctx, waiting, ""), settle(ctx, set.harness.DB))
 	if err != nil {
 		return drained{}, err
 	}
@@ -87,7 +87,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 			found.called, err = a.drawSteadily(ctx, uids[10+calls:])
 			called <- err
 		}()
-		err := set.targets.came(ctx, b.sizes.drained)
+		err := set.targets.waitForWebhooks(ctx, b.sizes.drained)
 		if err == nil {
 			found.delivered, err = clock()
 		}
@@ -96,10 +96,10 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	return found, err
 }
 
-// pile writes events, deliveries and jobs as publishing does, for each application in turn, but
-// in one statement: creating the backlog is not measured. They are for the endpoint at url, or
-// for all endpoints if url is empty.
-func (h *harness) pile(ctx context.Context, n int, url string) error {
+// insertBacklog writes events, deliveries and jobs as publishing does, for each application in
+// turn, but in one statement: creating the backlog is not measured. They are for the endpoint at
+// url, or for all endpoints if url is empty.
+func (h *harness) insertBacklog(ctx context.Context, n int, url string) error {
 	_, err := h.DB.ExecContext(ctx, `
 		WITH subject AS (
 			SELECT s.subscription_uid, a.application_uid, a.partner_uid, a.merchant_uid,
@@ -141,7 +141,7 @@ func (h *harness) pile(ctx context.Context, n int, url string) error {
 // drawSteadily requests a draw for one application after another at a steady rate, over one
 // connection, and returns how long each request took.
 func (a *apiRun) drawSteadily(ctx context.Context, uids []uuid.UUID) (timing, error) {
-	found, err := a.callOutside(ctx, callTask{Applications: uids, Callers: 1, Rate: calledRate})
+	found, err := a.callSeparately(ctx, callTask{Applications: uids, Callers: 1, Rate: calledRate})
 	return timing{each: found.Took}, err
 }
 
@@ -156,24 +156,25 @@ type crowd struct {
 	waiting int
 }
 
-func (c crowd) sick() int { return c.failing + 1 }
+func (c crowd) failingCount() int { return c.failing + 1 }
 
-// isolation measures the time from commit to arrival at healthy endpoints while others hang and
-// fail, compared with the same without the others.
-func (b *bench) isolation(ctx context.Context, _ *ends) error {
+// isolation measures arrivals at healthy endpoints with and without others that hang and fail.
+func (b *bench) isolation(ctx context.Context, _ *cleanup) error {
 	few := crowd{healthy: 10, failing: 5}
-	err := b.besideTheSick(ctx, few, fmt.Sprintf("%d events, 1 hanging and %d failing of %d endpoints",
-		b.sizes.isolated, few.failing, few.healthy+few.sick()))
+	err := b.measureIsolation(ctx, few, fmt.Sprintf(
+		"%d events, 1 hanging and %d failing of %d endpoints",
+		b.sizes.isolated, few.failing, few.healthy+few.failingCount()))
 	if err != nil {
 		return err
 	}
 	many := crowd{healthy: 100, waiting: b.sizes.hanging}
-	return b.besideTheSick(ctx, many, fmt.Sprintf("%d events, %d waiting at 1 hanging of %d endpoints",
-		b.sizes.isolated, many.waiting, many.healthy+many.sick()))
+	return b.measureIsolation(ctx, many, fmt.Sprintf(
+		"%d events, %d waiting at 1 hanging of %d endpoints",
+		b.sizes.isolated, many.waiting, many.healthy+many.failingCount()))
 }
 
-// besideTheSick adds the rows for one crowd to the table.
-func (b *bench) besideTheSick(ctx context.Context, c crowd, name string) error {
+// measureIsolation adds the rows for one crowd to the table.
+func (b *bench) measureIsolation(ctx context.Context, c crowd, name string) error {
 	alone, err := b.arrivals(ctx, c, false)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (b *bench) besideTheSick(ctx context.Context, c crowd, name string) error {
 // arrivals publishes events to all endpoints, or only to the healthy ones, and returns how long
 // after its commit each event for a healthy endpoint arrived.
 func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timing, err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	b.say("isolation: events to %d healthy endpoints, sick ones beside them: %t", c.healthy, withSick)
 	arrived := newMoments()
@@ -200,7 +201,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	if err != nil {
 		return timing{}, err
 	}
-	failing := listen(c.sick(), false, sick())
+	failing := listen(c.failingCount(), false, failingHandler())
 	open.add(failing.close)
 	urls := slices.Concat(set.targets.urls, failing.urls)
 	uids, err := set.harness.borrowers(ctx, urls, b.sizes.isolated)
@@ -219,7 +220,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 		chosen, rate = well, rate*float64(len(well))/float64(len(uids))
 	}
 	if withSick && c.waiting > 0 {
-		if err := set.harness.pile(ctx, c.waiting, failing.urls[0]); err != nil {
+		if err := set.harness.insertBacklog(ctx, c.waiting, failing.urls[0]); err != nil {
 			return timing{}, err
 		}
 		if err := settle(ctx, set.harness.DB); err != nil {
@@ -234,7 +235,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 		if _, committed, err = set.harness.publish(ctx, chosen, rate); err != nil {
 			return err
 		}
-		if err := set.targets.came(ctx, len(well)); err != nil {
+		if err := set.targets.waitForWebhooks(ctx, len(well)); err != nil {
 			return err
 		}
 		return failing.close() // hanging requests end with their endpoint
@@ -245,7 +246,7 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 	if err := set.targets.check(len(well)); err != nil {
 		return timing{}, err
 	}
-	return committed.until(arrived, well)
+	return committed.timeTo(arrived, well)
 }
 
 // waitUntilHeld waits until the backlog of the hanging endpoint has been set aside, except for
@@ -262,8 +263,8 @@ func (b *bench) waitUntilHeld(ctx context.Context, h *harness) error {
 	return err
 }
 
-// sick answers every host with an error, except the first host that it sees, which gets no answer.
-func sick() http.Handler {
+// failingHandler answers every host with an error, except the first one, which gets no answer.
+func failingHandler() http.Handler {
 	var hanging atomic.Value
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hanging.CompareAndSwap(nil, r.Host); hanging.Load() == r.Host {

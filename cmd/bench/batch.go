@@ -19,7 +19,7 @@ import (
 // batch measures how long the lender's system waits until one request has settled many draws,
 // compared with one request for each of as many others. Webhooks are not sent, since no worker
 // runs.
-func (b *bench) batch(ctx context.Context, open *ends) error {
+func (b *bench) batch(ctx context.Context, open *cleanup) error {
 	rounds, n := b.sizes.rounds, b.sizes.settled
 	b.say("batch: %d times %d draws in a request, and in a request each", rounds, n)
 	a, err := b.newAPI(ctx, open)

@@ -40,7 +40,7 @@ const seedDays = 610
 // Run applies a share of the load that the machine carries, and compares times before and during
 // the work. It fails if a request does, or if deliveries take twice as long.
 func (c *besideCmd) Run(w *world) (err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	s, err := startSampled(w, &open, c.Dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *besideCmd) Run(w *world) (err error) {
 			return err
 		}
 	}
-	carried, err := s.carried(w, c.Peak)
+	carried, err := s.sustainableRate(w, c.Peak)
 	if err != nil {
 		return err
 	}

@@ -127,18 +127,18 @@ type findings struct {
 	Total, Processor, Busy time.Duration
 }
 
-// callOutside makes the requests of a task from a separate process: in this one they would
+// callSeparately makes the requests of a task from a separate process: in this one they would
 // compete for processors with the server that they measure.
-func (a *apiRun) callOutside(ctx context.Context, task callTask) (findings, error) {
+func (a *apiRun) callSeparately(ctx context.Context, task callTask) (findings, error) {
 	task.Address = a.address
 	if task.Client.ClientID == "" {
 		task.Client = a.owner.client
 	}
-	return apart(ctx, "call", task)
+	return runSeparately(ctx, "call", task)
 }
 
-// apart runs a task of this program in a separate process.
-func apart(ctx context.Context, command string, task any) (findings, error) {
+// runSeparately runs a task of this program in a separate process.
+func runSeparately(ctx context.Context, command string, task any) (findings, error) {
 	text, err := json.Marshal(task)
 	if err != nil {
 		return findings{}, fmt.Errorf("writing the task: %w", err)
@@ -161,7 +161,7 @@ func apart(ctx context.Context, command string, task any) (findings, error) {
 	return found, nil
 }
 
-// callCmd is the command that callOutside runs in the separate process.
+// callCmd is the command that callSeparately runs in the separate process.
 type callCmd struct{}
 
 // Run reads its task, and writes when each request began and how long it took.
@@ -170,7 +170,7 @@ func (callCmd) Run(w *world) (err error) {
 	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
 		return fmt.Errorf("reading the task: %w", err)
 	}
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	free := make(chan *caller, task.Callers)
 	for range task.Callers {

@@ -34,7 +34,7 @@ type serverOptions struct {
 }
 
 // startCluster starts a server with the schema in place; open stops it.
-func startCluster(w *world, open *ends, o serverOptions) (*cluster, error) {
+func startCluster(w *world, open *cleanup, o serverOptions) (*cluster, error) {
 	folder, err := os.MkdirTemp(o.dir, "drawbridge-bench-*")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the run: %w", err)

@@ -29,7 +29,7 @@ type stageSet struct {
 }
 
 // stage prepares a scene: endpoints, the services, and applications.
-func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
+func (b *bench) stage(ctx context.Context, open *cleanup, s scene) (*stageSet, error) {
 	targets := newReceivers(open, s)
 	h, err := b.newHarness(ctx, open, targets.roots)
 	if err != nil || s.borrowers == 0 {
@@ -56,7 +56,7 @@ func (s *stageSet) publish(ctx context.Context, n, batch int) error {
 
 // delivered waits until n attempts are recorded.
 func (s *stageSet) delivered(ctx context.Context, n int) error {
-	if err := s.targets.came(ctx, n); err != nil {
+	if err := s.targets.waitForWebhooks(ctx, n); err != nil {
 		return err
 	}
 	// The last outcomes may not be recorded yet.
@@ -128,7 +128,7 @@ func (b *bench) deliver(
 
 // deliveries measures how many events a second have their attempt recorded, from a backlog that
 // existed before the worker started.
-func (b *bench) deliveries(ctx context.Context, _ *ends) error {
+func (b *bench) deliveries(ctx context.Context, _ *cleanup) error {
 	empty, err := b.backlogOfJobs(ctx, nothing)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (b *bench) deliveries(ctx context.Context, _ *ends) error {
 	for _, secured := range []bool{false, true} {
 		for _, endpoints := range []int{1, b.sizes.endpoints} {
 			s := scene{secured: secured, endpoints: endpoints, borrowers: backlogBorrowers}
-			err := within(func(open *ends) error { return b.backlog(ctx, open, s, empty) })
+			err := withCleanups(func(open *cleanup) error { return b.backlog(ctx, open, s, empty) })
 			if err != nil {
 				return fmt.Errorf("%s: %w", s, err)
 			}
@@ -147,7 +147,7 @@ func (b *bench) deliveries(ctx context.Context, _ *ends) error {
 
 // backlog measures a worker that starts with a full backlog, compared with a queue of empty
 // jobs.
-func (b *bench) backlog(ctx context.Context, open *ends, s scene, empty timing) error {
+func (b *bench) backlog(ctx context.Context, open *cleanup, s scene, empty timing) error {
 	n := b.sizes.events
 	b.say("deliveries over %s: a backlog of %d events", s, n)
 	set, err := b.stage(ctx, open, s)
@@ -175,7 +175,7 @@ func (b *bench) backlog(ctx context.Context, open *ends, s scene, empty timing) 
 }
 
 // stream measures publishing and delivering at the same time, with one transaction per event.
-func (b *bench) stream(ctx context.Context, open *ends) error {
+func (b *bench) stream(ctx context.Context, open *cleanup) error {
 	s, n := scene{endpoints: 1, borrowers: backlogBorrowers}, b.sizes.events
 	b.say("deliveries over %s: %d events, a transaction each", s, n)
 	set, err := b.stage(ctx, open, s)
@@ -247,7 +247,7 @@ var inWords = map[int]string{2: "two processes", 4: "four processes"}
 
 // processes measures how much several worker processes deliver to slow endpoints, compared with
 // that multiple of what one does.
-func (b *bench) processes(ctx context.Context, _ *ends) error {
+func (b *bench) processes(ctx context.Context, _ *cleanup) error {
 	for _, step := range []struct {
 		answer time.Duration
 		// each is the number of events for each process, most the largest number of
@@ -289,7 +289,7 @@ func (b *bench) processes(ctx context.Context, _ *ends) error {
 func (b *bench) slowly(
 	ctx context.Context, workers, n int, answer time.Duration,
 ) (took timing, err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	b.say("endpoints of %s: %d events, %d working processes", answer, n, workers)
 	set, err := b.stage(ctx, &open,

@@ -22,7 +22,7 @@ const doorFloor = "River, a job per transaction, POSTed"
 // door measures the real program from outside: a partner's request comes in, the change commits
 // with its event, and the signed webhook arrives. Callers, program and endpoints are three
 // processes; to measure the floor, another process takes the program's place.
-func (b *bench) door(ctx context.Context, open *ends, secured bool) error {
+func (b *bench) door(ctx context.Context, open *cleanup, secured bool) error {
 	rounds, each := b.sizes.rounds, b.sizes.door/b.sizes.rounds
 	paced, rate := b.sizes.rate*b.sizes.seconds, float64(b.sizes.rate)
 	d, err := b.openDoor(ctx, open, secured, warmUps+paced+rounds*each)
@@ -84,8 +84,7 @@ type doorway struct {
 	arrivals *moments
 	// certificate is trusted for the API and the endpoints, in PEM; empty without TLS.
 	certificate []byte
-	// left are the applications that have no draw yet, came is how many webhooks came
-	// before.
+	// left are the applications without a draw, came is how many webhooks have come.
 	left unused
 	came int
 	// floors has the database of the floor.
@@ -93,7 +92,9 @@ type doorway struct {
 }
 
 // openDoor starts the program and one endpoint, and prepares n applications.
-func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (*doorway, error) {
+func (b *bench) openDoor(
+	ctx context.Context, open *cleanup, secured bool, n int,
+) (*doorway, error) {
 	d := &doorway{cluster: b.cluster, arrivals: newMoments()}
 	set, err := b.stage(ctx, open,
 		scene{endpoints: 1, secured: secured, arrived: d.arrivals.noteArrival})
@@ -101,7 +102,7 @@ func (b *bench) openDoor(ctx context.Context, open *ends, secured bool, n int) (
 		return nil, err
 	}
 	d.targets = set.targets
-	if d.apiRun, err = newCallee(ctx, set.harness, d.targets.urls[0]); err != nil {
+	if d.apiRun, err = newCallingPartner(ctx, set.harness, d.targets.urls[0]); err != nil {
 		return nil, err
 	}
 	if d.left, err = set.harness.applications(ctx, d.owner, opened, n); err != nil {
@@ -180,7 +181,7 @@ func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived 
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	found, err := d.callOutside(ctx, callTask{
+	found, err := d.callSeparately(ctx, callTask{
 		Base: "/api", Roots: d.certificate, Applications: uids, Callers: clients, Rate: rate,
 	})
 	if err != nil {
@@ -207,11 +208,10 @@ func (d *doorway) match(uids []uuid.UUID, found findings) (timing, error) {
 	for i, uid := range uids {
 		began.note(uid, found.Began[i])
 	}
-	return began.until(d.arrivals, uids)
+	return began.timeTo(d.arrivals, uids)
 }
 
-// floorTask is the task of the floor in its separate process: for each application a transaction
-// that only inserts a job, which only makes a POST.
+// floorTask is the task of the floor: transactions that only insert a job, which only makes a POST.
 type floorTask struct {
 	URL, Folder, Endpoint string
 	Postmaster            int
@@ -234,7 +234,7 @@ func (d *doorway) floor(
 	if err != nil {
 		return timing{}, timing{}, err
 	}
-	found, err := apart(ctx, "floor", floorTask{
+	found, err := runSeparately(ctx, "floor", floorTask{
 		URL: d.floors.DB.URL(), Folder: d.cluster.folder, Endpoint: d.targets.urls[0],
 		Postmaster: m.Postmaster, Roots: d.certificate,
 		Applications: uids, WarmUps: warmUps, Rate: rate,
@@ -259,7 +259,7 @@ func (floorCmd) Run(w *world) (err error) {
 	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
 		return fmt.Errorf("reading the task: %w", err)
 	}
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	settings, err := configure(task.URL, task.Folder)
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 // rareEvery is the number of events among which one is of a rare kind.
 const rareEvery = 5000
 
-// feed measures pages of the feed at various cursors, over HTTP, and how soon a waiting request
-// is answered.
-func (b *bench) feed(ctx context.Context, open *ends) error {
+// feed measures pages at various cursors over HTTP, and how soon a waiting request is answered.
+func (b *bench) feed(ctx context.Context, open *cleanup) error {
 	a, err := b.newAPI(ctx, open)
 	if err != nil {
 		return err
@@ -32,9 +31,8 @@ func (b *bench) feed(ctx context.Context, open *ends) error {
 	return b.feedPages(ctx, open, a)
 }
 
-// feedPages reads pages of a long feed. Half of its events belong to one merchant, the others to
-// very many merchants in turn.
-func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
+// feedPages reads a long feed: half of its events are of one merchant, the others of very many.
+func (b *bench) feedPages(ctx context.Context, open *cleanup, a *apiRun) error {
 	b.say("feed: publishing %d events of %d merchants", b.sizes.published, b.sizes.merchants)
 	merchants, err := a.joinedBy(ctx, b.sizes.merchants)
 	if err != nil {
@@ -171,7 +169,9 @@ func (h *harness) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (i
 }
 
 // follower connects a client that has these merchants.
-func (a *apiRun) follower(ctx context.Context, open *ends, merchants []uuid.UUID) (*caller, error) {
+func (a *apiRun) follower(
+	ctx context.Context, open *cleanup, merchants []uuid.UUID,
+) (*caller, error) {
 	return a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
 		return a.harness.Partners.CreateClient(ctx, tx, partner.NewClient{
 			PartnerUID: a.owner.partner, MerchantUIDs: merchants, Group: len(merchants) > 1,
@@ -181,7 +181,7 @@ func (a *apiRun) follower(ctx context.Context, open *ends, merchants []uuid.UUID
 
 // waking measures how long after an event's commit a request that waits for it is answered,
 // compared with the same request when the event is already in the feed.
-func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
+func (b *bench) waking(ctx context.Context, open *cleanup, a *apiRun) error {
 	b.say("feed: %d calls that wait", b.sizes.visits)
 	h := a.harness
 	uids, err := h.applications(ctx, a.owner, opened, b.sizes.visits)

@@ -39,7 +39,7 @@ type harness struct{ *app.Services }
 // newHarness opens a new database and wires the services over it; roots are trusted for
 // the endpoints' certificates.
 func (b *bench) newHarness(
-	ctx context.Context, open *ends, roots *x509.CertPool,
+	ctx context.Context, open *cleanup, roots *x509.CertPool,
 ) (*harness, error) {
 	url, err := b.cluster.newDatabase(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func configure(url, folder string) (config.Config, error) {
 
 // openHarness opens a database and wires the services of one process over it.
 func openHarness(
-	ctx context.Context, open *ends, settings config.Config, roots *x509.CertPool,
+	ctx context.Context, open *cleanup, settings config.Config, roots *x509.CertPool,
 ) (*harness, error) {
 	db, err := postgres.Open(ctx, settings.DatabaseURL)
 	if err != nil {

@@ -36,8 +36,8 @@ func (m *moments) noteArrival(at time.Time, body []byte) {
 	m.note(payload.ApplicationUID, at)
 }
 
-// until returns, for each application, the time from its moment here to its moment in other.
-func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
+// timeTo returns, for each application, the time from its moment here to its moment in other.
+func (m *moments) timeTo(other *moments, uids []uuid.UUID) (timing, error) {
 	var took timing
 	for _, uid := range uids {
 		from, to := m.at[uid], other.at[uid]
@@ -53,7 +53,7 @@ func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
 const warmUps = 20
 
 // latency measures the time from a commit to the arrival of its webhook.
-func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
+func (b *bench) latency(ctx context.Context, open *cleanup, secured bool) error {
 	b.say("latency over %s: %d events/s for %d s", schemeName(secured), b.sizes.rate, b.sizes.seconds)
 	arrivals := newMoments()
 	count := b.sizes.rate * b.sizes.seconds
@@ -69,14 +69,14 @@ func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 		if _, _, err = set.harness.publish(ctx, uids[:warmUps], 100); err != nil {
 			return err
 		}
-		if err := set.targets.came(ctx, warmUps); err != nil {
+		if err := set.targets.waitForWebhooks(ctx, warmUps); err != nil {
 			return err
 		}
 		sending, committed, err = set.harness.publish(ctx, uids[warmUps:], float64(b.sizes.rate))
 		if err != nil {
 			return err
 		}
-		return set.targets.came(ctx, len(uids))
+		return set.targets.waitForWebhooks(ctx, len(uids))
 	})
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (b *bench) latency(ctx context.Context, open *ends, secured bool) error {
 		{"from the commit's return", committed, "< 5 ms", "< 20 ms"},
 		{"from sending the commit", sending, "", ""},
 	} {
-		took, err := from.moments.until(arrivals, uids[warmUps:])
+		took, err := from.moments.timeTo(arrivals, uids[warmUps:])
 		if err != nil {
 			return err
 		}

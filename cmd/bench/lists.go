@@ -146,8 +146,8 @@ func newListFigure(path string, took map[string][]time.Duration, bound time.Dura
 	return f
 }
 
-// mostTimes is how many times the bound of a list its slowest page may take.
-const mostTimes = 3
+// maxBoundFactor is how many times the bound of a list its slowest page may take.
+const maxBoundFactor = 3
 
 // report prints the table and writes the file; it returns an error if a list exceeds its bound.
 func (c *listsCmd) report(w *world, found []listFigure) error {
@@ -162,9 +162,9 @@ func (c *listsCmd) report(w *world, found []listFigure) error {
 			errs = append(errs, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
 				f.Path, f.P95, f.bound, errFailed))
 		}
-		if c.Check && f.Max > milliseconds(mostTimes*f.bound) {
+		if c.Check && f.Max > milliseconds(maxBoundFactor*f.bound) {
 			errs = append(errs, fmt.Errorf("%s took %.1f ms at most, more than %d times %s: %w",
-				f.Path, f.Max, mostTimes, f.bound, errFailed))
+				f.Path, f.Max, maxBoundFactor, f.bound, errFailed))
 		}
 	}
 	if err := t.Flush(); err != nil {

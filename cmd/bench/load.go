@@ -135,20 +135,20 @@ func poll(ctx context.Context, every time.Duration, holds func() (bool, error)) 
 	}
 }
 
-// ends are clean-up functions, which run last first.
-type ends []func() error
+// cleanup are clean-up functions, which run last first.
+type cleanup []func() error
 
-func (e *ends) add(end func() error) { *e = append(*e, end) }
+func (e *cleanup) add(end func() error) { *e = append(*e, end) }
 
-// within runs do, and then the clean-up functions that it added.
-func within(do func(open *ends) error) (err error) {
-	var open ends
+// withCleanups runs do, and then the clean-up functions that it added.
+func withCleanups(do func(open *cleanup) error) (err error) {
+	var open cleanup
 	defer open.run(&err)
 	return do(&open)
 }
 
 //nolint:gocritic // ptrToRefParam: a deferred call changes its caller's result
-func (e *ends) run(err *error) {
+func (e *cleanup) run(err *error) {
 	for _, end := range slices.Backward(*e) {
 		*err = errors.Join(*err, end())
 	}

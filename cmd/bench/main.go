@@ -60,7 +60,6 @@ type world struct {
 	out, errs io.Writer
 }
 
-// say reports progress.
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.errs, "  "+format+"\n", args...) }
 
 func main() {
@@ -151,8 +150,7 @@ func (c *figuresCmd) Run(w *world) error {
 type sizes struct {
 	// rate is in events per second, seconds is for how long.
 	rate, seconds int
-	// operations is how often each API request is made, in rounds that alternate with
-	// the floor.
+	// operations is how often each API request is made, in rounds that alternate with the floor.
 	operations, rounds int
 	// settled is how many draws are settled by one request.
 	settled int
@@ -166,8 +164,8 @@ type sizes struct {
 	door int
 	// beside is how many requests another client makes alongside a crowd, twice.
 	beside int
-	// isolated is how many events are sent while other endpoints fail, slow and slower
-	// how many per process go to slow and to very slow endpoints.
+	// isolated is how many events are sent while other endpoints fail, slow and slower how many
+	// per process go to slow and to very slow endpoints.
 	isolated, slow, slower int
 	// hanging is how many deliveries wait at an endpoint that hangs.
 	hanging int
@@ -198,13 +196,15 @@ var (
 )
 
 // section measures a part of the table; it adds clean-up functions to open.
-type section func(b *bench, ctx context.Context, open *ends) error
+type section func(b *bench, ctx context.Context, open *cleanup) error
 
 // overBoth is a section that is measured over HTTP, and then over TLS.
-func overBoth(measure func(b *bench, ctx context.Context, open *ends, secured bool) error) section {
-	return func(b *bench, ctx context.Context, _ *ends) error {
+func overBoth(
+	measure func(b *bench, ctx context.Context, open *cleanup, secured bool) error,
+) section {
+	return func(b *bench, ctx context.Context, _ *cleanup) error {
 		for _, secured := range []bool{false, true} {
-			err := within(func(open *ends) error { return measure(b, ctx, open, secured) })
+			err := withCleanups(func(open *cleanup) error { return measure(b, ctx, open, secured) })
 			if err != nil {
 				return fmt.Errorf("over %s: %w", schemeName(secured), err)
 			}
@@ -258,7 +258,7 @@ type bench struct {
 
 // measure starts a server, runs the chosen sections on it and stops it.
 func (b *bench) measure() (err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	if b.cluster, err = startCluster(b.world, &open, b.server); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (b *bench) measure() (err error) {
 		if len(b.sections) > 0 && !slices.Contains(b.sections, section.name) {
 			continue
 		}
-		err := within(func(open *ends) error { return section.run(b, b.ctx, open) })
+		err := withCleanups(func(open *cleanup) error { return section.run(b, b.ctx, open) })
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", section.name, err)
 		}

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// throng is how many requests may be under way: more than the program admits and lets
+	// maxInFlight is how many requests may be under way: more than the program admits and lets
 	// wait, so that refused requests do not hold up the next ones.
-	throng = 400
+	maxInFlight = 400
 	// overload is how many times as many requests are made as the program can answer.
 	overload = 2
 	// burst is how long the program treats the load as a burst, during which requests may wait longer.
 	burst = 3 * time.Second
 )
 
-// seldom is how many requests a second the client outside the crowd makes.
-const seldom = 4
+// lightRate is how many requests a second the client outside the crowd makes.
+const lightRate = 4
 
 // overload twice sends the real program more requests than it can answer, over HTTP from a
 // separate process, and measures those that it still answers, those of a client that sends few,
 // and the memory.
-func (b *bench) overload(ctx context.Context, open *ends) error {
+func (b *bench) overload(ctx context.Context, open *cleanup) error {
 	n := b.sizes.door / 2
 	crowded := overload * n
 	d, err := b.openDoor(ctx, open, false, warmUps+n+2*(crowded+b.sizes.beside))
@@ -56,10 +56,10 @@ func (b *bench) overload(ctx context.Context, open *ends) error {
 	var memory [2]float64
 	for round := range memory {
 		found, err := d.crowd(ctx, burst, callTask{
-			Applications: d.left.take(crowded), Callers: throng, Rate: overload * best.rate(),
+			Applications: d.left.take(crowded), Callers: maxInFlight, Rate: overload * best.rate(),
 			Refusable: true,
 		}, callTask{
-			Client: other, Applications: d.left.take(b.sizes.beside), Callers: 1, Rate: seldom,
+			Client: other, Applications: d.left.take(b.sizes.beside), Callers: 1, Rate: lightRate,
 		})
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (b *bench) overload(ctx context.Context, open *ends) error {
 	b.report.add(line)
 	line.Name = "calls answered"
 	b.report.addTimes(line, beside, best, share{"p50", 0.5, ""}, share{"p99", 0.99, "< 500 ms"})
-	line.Name = fmt.Sprintf("another client's %d a second, all answered", seldom)
+	line.Name = fmt.Sprintf("another client's %d a second, all answered", lightRate)
 	b.report.addTimes(line, few, best, share{"p50", 0.5, ""}, share{"slowest", 1, "< 500 ms"})
 	line.Name, line.Unit, line.Aim = "memory at its most", "MiB", "< 1.1x the floor"
 	line.Value, line.Floor, line.FloorName = memory[1], memory[0], "after half of them"
@@ -93,7 +93,7 @@ func (d *doorway) crowd(
 	found := make([]findings, len(tasks))
 	_, err := drive(ctx, len(tasks), len(tasks), func(ctx context.Context, _, i int) (err error) {
 		tasks[i].Base = "/api"
-		found[i], err = d.callOutside(ctx, tasks[i])
+		found[i], err = d.callSeparately(ctx, tasks[i])
 		return err
 	})
 	if err != nil {

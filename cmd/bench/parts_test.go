@@ -22,12 +22,12 @@ func TestMoments(t *testing.T) {
 	uid, start := uuid.New(), time.Now()
 	sent.note(uid, start)
 	uids := []uuid.UUID{uid}
-	_, err := sent.until(arrived, uids)
+	_, err := sent.timeTo(arrived, uids)
 	if err == nil || !strings.Contains(err.Error(), uid.String()) {
 		t.Errorf("a webhook that never came: %v", err)
 	}
 	arrived.noteArrival(start.Add(time.Second), []byte(`{"application_id":"`+uid.String()+`"}`))
-	took, err := sent.until(arrived, uids)
+	took, err := sent.timeTo(arrived, uids)
 	if err != nil || len(took.each) != 1 || took.each[0] != time.Second {
 		t.Errorf("took %v (%v), want a second", took.each, err)
 	}
@@ -115,7 +115,7 @@ func TestReceivers(t *testing.T) {
 		t.Run(schemeName(secured), func(t *testing.T) {
 			t.Parallel()
 			var bodies [][]byte
-			var open ends
+			var open cleanup
 			r := newReceivers(&open, scene{
 				endpoints: 2, secured: secured, arrived: func(at time.Time, body []byte) {
 					if at.IsZero() {

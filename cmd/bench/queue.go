@@ -120,7 +120,7 @@ func (h *harness) worked(ctx context.Context, worker *floorWorker) error {
 // backlogOfJobs is the floor of a queue whose jobs existed before the worker, without recording
 // anything.
 func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	h, err := b.newHarness(ctx, &open, nil)
 	if err != nil {

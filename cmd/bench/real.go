@@ -21,7 +21,7 @@ const (
 
 // upload measures the peak memory of the real program during the largest upload, compared with
 // its memory when it is idle.
-func (b *bench) upload(ctx context.Context, open *ends) error {
+func (b *bench) upload(ctx context.Context, open *cleanup) error {
 	b.say("upload: sending %d files of %d MiB", uploadFiles, uploadFileSize>>20)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *bench) upload(ctx context.Context, open *ends) error {
 
 // start measures how long the real program takes from its start to the line that says it is
 // ready, on a database with data, compared with printing its version.
-func (b *bench) start(ctx context.Context, _ *ends) error {
+func (b *bench) start(ctx context.Context, _ *cleanup) error {
 	b.say("start: %d times", b.sizes.starts)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {
@@ -109,7 +109,7 @@ const attemptsEach = 1.5
 
 // lists measures the console's lists in the real program, over HTTP with a signed-in session, on
 // a database with many deliveries.
-func (b *bench) lists(ctx context.Context, open *ends) error {
+func (b *bench) lists(ctx context.Context, open *cleanup) error {
 	b.say("lists: seeding %d deliveries", b.sizes.seeded)
 	p, err := newProgram(ctx, b.cluster)
 	if err != nil {

@@ -114,7 +114,7 @@ func schemeName(secured bool) string {
 }
 
 // newReceivers opens the endpoints of a scene.
-func newReceivers(open *ends, s scene) *receivers {
+func newReceivers(open *cleanup, s scene) *receivers {
 	r := &receivers{scene: s}
 	r.endpoints = listen(s.endpoints, s.secured, r)
 	open.add(r.close)
@@ -147,8 +147,8 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// came waits until n webhooks have arrived.
-func (r *receivers) came(ctx context.Context, n int) error {
+// waitForWebhooks waits until n webhooks have arrived.
+func (r *receivers) waitForWebhooks(ctx context.Context, n int) error {
 	return waitUntil(ctx, func() (bool, error) { return r.count.Load() >= int64(n), nil })
 }
 

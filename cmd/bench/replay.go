@@ -78,14 +78,14 @@ func text(arg any) string {
 	return ""
 }
 
-// play runs the statements for another application: in one transaction if the operation used
+// replay runs the statements for another application: in one transaction if the operation used
 // one.
-func (s *script) play(ctx context.Context, target uuid.UUID) error {
+func (s *script) replay(ctx context.Context, target uuid.UUID) error {
 	pairs := []string{s.subject, target.String()}
 	for _, uid := range s.fresh {
 		pairs = append(pairs, uid, uuid.Must(uuid.NewV7()).String())
 	}
-	cast := cast{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
+	cast := substitution{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
 	var tx *sql.Tx
 	var err error
 	for at, step := range s.steps {
@@ -110,8 +110,8 @@ func (s *script) play(ctx context.Context, target uuid.UUID) error {
 	return errors.Join(err, tx.Rollback())
 }
 
-// cast has the replacements for one replay.
-type cast struct {
+// substitution has the replacements for one replay.
+type substitution struct {
 	names *strings.Replacer
 	// later is how long ago the recording was made.
 	later time.Duration
@@ -119,14 +119,14 @@ type cast struct {
 
 // send sends one statement and reads its rows to the end. Without a transaction it uses any
 // connection.
-func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error {
+func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast substitution) error {
 	step := s.steps[at]
 	if strings.Contains(step.text, "pg_notify") && !s.notify.due(time.Now()) {
 		return nil
 	}
 	args := make([]any, len(step.args))
 	for i, arg := range step.args {
-		args[i] = cast.play(arg, s.renamed[at][i])
+		args[i] = cast.apply(arg, s.renamed[at][i])
 	}
 	query, exec := s.db.QueryContext, s.db.ExecContext
 	if tx != nil {
@@ -146,8 +146,8 @@ func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error 
 	return rows.Err()
 }
 
-// play returns an argument for this replay, with identifiers replaced and times moved forward.
-func (c cast) play(arg any, renamed bool) any {
+// apply returns an argument for this replay, with identifiers replaced and times moved forward.
+func (c substitution) apply(arg any, renamed bool) any {
 	switch value := arg.(type) {
 	case time.Time:
 		return value.Add(c.later)

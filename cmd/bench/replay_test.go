@@ -93,7 +93,7 @@ func TestReplay(t *testing.T) {
 	}
 	targets := []uuid.UUID{uuid.New(), uuid.New()}
 	for _, target := range targets {
-		if err := script.play(t.Context(), target); err != nil {
+		if err := script.replay(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestReplayFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unfinished.play(t.Context(), uuid.New()); err == nil {
+	if err := unfinished.replay(t.Context(), uuid.New()); err == nil {
 		t.Error("an operation without its commit was played")
 	}
 	var count int

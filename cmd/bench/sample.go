@@ -155,7 +155,7 @@ func (s *sampler) sample(ctx context.Context) error {
 		s.add("processors busy", 100*(busyTime(used)-busyTime(s.used))/all)
 	}
 	s.used = used
-	return errors.Join(err, loadErr, usedErr, s.scrape(ctx), s.ask(ctx))
+	return errors.Join(err, loadErr, usedErr, s.scrape(ctx), s.queryDatabase(ctx))
 }
 
 // scrape reads the program's metrics.
@@ -192,8 +192,8 @@ func (s *sampler) scrape(ctx context.Context) error {
 	return lines.Err()
 }
 
-// ask reads the state of the database.
-func (s *sampler) ask(ctx context.Context) error {
+// queryDatabase reads the state of the database.
+func (s *sampler) queryDatabase(ctx context.Context) error {
 	var found []struct {
 		Name  string
 		Value float64

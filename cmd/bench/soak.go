@@ -97,14 +97,14 @@ func (r *result) print(out io.Writer) error {
 
 // soak does the whole run.
 func (c *soakCmd) soak(w *world) (r *result, err error) {
-	var open ends
+	var open cleanup
 	defer open.run(&err)
 	s, err := startSampled(w, &open, c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	r = &result{Minutes: c.Minutes, Machine: s.machine}
-	if r.Carried, err = s.carried(w, c.Peak); err != nil {
+	if r.Carried, err = s.sustainableRate(w, c.Peak); err != nil {
 		return nil, err
 	}
 	r.Offered = r.Carried * c.Share
@@ -127,7 +127,7 @@ func (c *soakCmd) soak(w *world) (r *result, err error) {
 
 // startSampled starts the program on a new server, its endpoints and its mail server, and prepares
 // its partner with a rate limit that is never reached and a subscription for each endpoint.
-func startSampled(w *world, open *ends, dir string) (*sampler, error) {
+func startSampled(w *world, open *cleanup, dir string) (*sampler, error) {
 	s := &sampler{outside: new(outside)}
 	if err := s.outside.listen(w.ctx, open); err != nil {
 		return nil, err
@@ -178,10 +178,10 @@ func startSampled(w *world, open *ends, dir string) (*sampler, error) {
 // drainTime is how long the deliveries left by the peak may take.
 const drainTime = 10 * time.Minute
 
-// carried measures the sustainable rate of calls per second: the program takes as many as it can
-// for a while, and the time counts until their webhooks and e-mails have been sent, too. Work that
-// comes faster piles up. Afterwards nothing is open.
-func (s *sampler) carried(w *world, length time.Duration) (rate float64, err error) {
+// sustainableRate measures the rate of calls per second that can be sustained: the program takes as
+// many as it can for a while, and the time counts until their webhooks and e-mails have been sent,
+// too. Work that comes faster piles up. Afterwards nothing is open.
+func (s *sampler) sustainableRate(w *world, length time.Duration) (rate float64, err error) {
 	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
 		return 0, err
 	}
@@ -226,7 +226,7 @@ type outside struct {
 }
 
 // listen starts both.
-func (o *outside) listen(ctx context.Context, open *ends) error {
+func (o *outside) listen(ctx context.Context, open *cleanup) error {
 	hooks := listen(1, false, o)
 	open.add(hooks.close)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

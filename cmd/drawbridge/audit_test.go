@@ -104,7 +104,7 @@ var auditedChanges = []struct {
 // TestTheAuditLogSaysWhatWasBefore: the entry of each change has the states before and after.
 func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	data := d.document(t, "demo")
 	owner := list(t, data, "partners")[0]
 	subscription := d.document(t, "subscription", "create", "--partner",
@@ -156,7 +156,7 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 // TestTheAuditLogSaysOnlyWhatChanged: a repeated command changes nothing and writes no entry.
 func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	d.text(t, "demo")
 	for _, line := range []string{
 		"client revoke " + partner.DemoCredentials(partner.DemoPlain).ClientID,
@@ -179,7 +179,7 @@ func TestTheAuditLogSaysOnlyWhatChanged(t *testing.T) {
 // other changed, and its entry has that state as the one before.
 func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner := fmt.Sprint(d.document(t, "partner", "create", "--name", "North")["partner_uid"])
 	hook := fmt.Sprint(d.document(t, "subscription", "create", "--partner", owner, "--url",
 		"https://hooks.example.com/a", "--auth", "none", "--event", "all")["subscription_uid"])
@@ -238,7 +238,7 @@ func TestACommandSeesTheChangeThatItWaitsFor(t *testing.T) {
 }
 
 // wantAudited compares the given fields with the newest audit log entry of an action.
-func (d *desk) wantAudited(t *testing.T, action string, before, after map[string]any) {
+func (d *cli) wantAudited(t *testing.T, action string, before, after map[string]any) {
 	t.Helper()
 	entry := list(t, d.document(t, "audit", "list", "--action", action), "entries")[0]
 	for state, want := range map[string]map[string]any{"before": before, "after": after} {

@@ -16,18 +16,18 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// desk runs command lines on the test's own database.
-type desk struct {
+// cli runs command lines on the test's own database.
+type cli struct {
 	url       string
 	variables map[string]string
 	// patience is how long the commands wait for the database, 0 for the program's default.
 	patience time.Duration
 }
 
-func newDesk(t *testing.T) *desk {
+func newCLI(t *testing.T) *cli {
 	t.Helper()
 	url := pgtest.URL(t)
-	return &desk{url: url, variables: map[string]string{
+	return &cli{url: url, variables: map[string]string{
 		"DATABASE_URL":           url,
 		"DRAWBRIDGE_SECRETS_KEY": secret.GenerateKey(),
 		"DRAWBRIDGE_BLOB_URL":    "file://" + t.TempDir(),
@@ -40,13 +40,13 @@ type result struct {
 	stdout, stderr string
 }
 
-func (d *desk) run(t *testing.T, args ...string) result {
+func (d *cli) run(t *testing.T, args ...string) result {
 	t.Helper()
 	return d.runWith(t, "", args...)
 }
 
 // runWith is run with text on the standard input.
-func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
+func (d *cli) runWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	// The logger is shared by the whole process, so concurrent tests write to this
 	// stderr too.
@@ -54,8 +54,8 @@ func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
 	var stderr lockedBuffer
 	status := run(t.Context(), environment{
 		args: args, stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
-		getenv:   func(name string) string { return d.variables[name] },
-		patience: d.patience,
+		getenv:          func(name string) string { return d.variables[name] },
+		databaseTimeout: d.patience,
 	})
 	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
 }
@@ -80,7 +80,7 @@ func (b *lockedBuffer) String() string {
 
 // document runs a command with --json, which must succeed and print exactly one
 // JSON document.
-func (d *desk) document(t *testing.T, args ...string) map[string]any {
+func (d *cli) document(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	got := d.run(t, append(args, "--json")...)
 	if got.status != exitOK {
@@ -95,7 +95,7 @@ func (d *desk) document(t *testing.T, args ...string) map[string]any {
 }
 
 // text runs a command without --json, which must succeed.
-func (d *desk) text(t *testing.T, args ...string) string {
+func (d *cli) text(t *testing.T, args ...string) string {
 	t.Helper()
 	got := d.run(t, args...)
 	if got.status != exitOK {

@@ -10,7 +10,7 @@ import (
 
 func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	created := d.document(t, "partner", "create", "--name", "P")
 	partner, _ := created["partner_uid"].(string)
 	unknown := uuid.NewString()
@@ -100,7 +100,7 @@ func productArgs(flag, value string) []string {
 
 func TestConfigShowsWhatTheServiceWouldUse(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	d.variables["DRAWBRIDGE_SMTP_URL"] = "smtp://u:hunter2@mail.internal:587"
 	got := d.document(t, "config")
 	settings, _ := got["settings"].([]any)

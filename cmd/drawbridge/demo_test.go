@@ -14,7 +14,7 @@ import (
 // TestDemoPrintsSchedules: the quick start tells the reader to choose a product by its schedule.
 func TestDemoPrintsSchedules(t *testing.T) {
 	t.Parallel()
-	printed := newDesk(t).text(t, "demo")
+	printed := newCLI(t).text(t, "demo")
 	for _, schedule := range []string{"40,40,20", "50,50", "100", "33.33,33.33,33.34"} {
 		found := false
 		for line := range strings.Lines(printed) {
@@ -30,7 +30,7 @@ func TestDemoPrintsSchedules(t *testing.T) {
 // TestDemoLoadsBesideOthers: processes that start together on a new database load the data once.
 func TestDemoLoadsBesideOthers(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	var results [3]result
 	var running sync.WaitGroup
 	for i := range results {
@@ -48,7 +48,7 @@ func TestDemoLoadsBesideOthers(t *testing.T) {
 // credentials do not work any more.
 func TestDemoTellsWhatLapsed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	plain := partner.DemoCredentials(partner.DemoPlain)
 	group := partner.DemoCredentials(partner.DemoGroup)
 	published := []string{
@@ -97,7 +97,7 @@ func TestDemoTellsWhatLapsed(t *testing.T) {
 // service from starting at another address.
 func TestDemoLeavesCredentialsWhereTheyAre(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	start := func(origin string) (note string) {
 		t.Helper()
 		env := environment{

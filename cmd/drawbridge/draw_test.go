@@ -15,7 +15,7 @@ import (
 func TestDrawList(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
-	d := &desk{url: h.DB.URL(), variables: map[string]string{
+	d := &cli{url: h.DB.URL(), variables: map[string]string{
 		"DATABASE_URL": h.DB.URL(), "DRAWBRIDGE_BLOB_URL": "file://" + t.TempDir(),
 		"DRAWBRIDGE_SECRETS_KEY": secret.GenerateKey(),
 	}}

@@ -12,7 +12,7 @@ import (
 // TestEmailCommands lists, shows and re-sends by the flags and by name.
 func TestEmailCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	d.document(t, "demo")
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {

@@ -14,7 +14,7 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 	t.Parallel()
 	const uid = "0190d3c2-0000-7000-8000-000000000001"
 	// No server answers there: a command that is not refused fails with another error.
-	d := &desk{variables: map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/none"}}
+	d := &cli{variables: map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/none"}}
 	filters := []string{"subscription", "state", "event", "application", "since", "until"}
 	for command, flags := range map[string][]string{
 		"delivery resend":            append(slices.Clip(filters), "reason"),

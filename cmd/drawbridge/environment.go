@@ -39,13 +39,13 @@ type environment struct {
 	model *kong.Application
 	// usageErr is the first error of the command line that the parser could not detect.
 	usageErr error
-	// patience is how long the command may wait for the database in total, 0 for databasePatience.
-	patience time.Duration
+	// databaseTimeout limits the total wait for the database, 0 for defaultDatabaseTimeout.
+	databaseTimeout time.Duration
 }
 
-// databasePatience is long enough to cancel millions of deliveries after a restore, and ends a wait
-// for a lock that is never released or for a server that has died.
-const databasePatience = time.Hour
+// defaultDatabaseTimeout is long enough to cancel millions of deliveries after a restore, and ends
+// a wait for a lock that is never released or for a server that has died.
+const defaultDatabaseTimeout = time.Hour
 
 // config reads the settings and sets the logger up.
 func (env *environment) config() (config.Config, error) {
@@ -78,9 +78,9 @@ func (env *environment) config() (config.Config, error) {
 // environment.
 const rootsVariable = "SSL_CERT_FILE"
 
-// beginners are the commands that may create the embedded database: those that set a service up.
-// Other commands need an existing one, and would show results from an empty database.
-var beginners = []string{
+// setupCommands may create the embedded database, since they set a service up. Other commands need
+// an existing one, and would show results from an empty database.
+var setupCommands = []string{
 	"serve", "migrate", "demo", "seed", "partner", "merchant", "client", "product",
 	"subscription", "delivery", "user",
 }
@@ -99,7 +99,7 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("looking for the embedded database: %w", err)
 	}
-	if _, err := os.Stat(dir); err != nil && !slices.Contains(beginners, command) {
+	if _, err := os.Stat(dir); err != nil && !slices.Contains(setupCommands, command) {
 		return "", nil, config.Errors{"DATABASE_URL is empty, and no embedded database is in " + dir +
 			"; give the command the settings of the service, see Commands beside the service in " +
 			"the operations manual"}
@@ -160,7 +160,7 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 			// Development migrates by itself, production only by drawbridge migrate.
 			err = migrations.Up(env.ctx, db.DB.DB)
 		default:
-			err = wantSchema(env.ctx, db)
+			err = checkSchema(env.ctx, db)
 		}
 		if err != nil {
 			return err
@@ -169,8 +169,8 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 	})
 }
 
-// wantSchema returns an error if migrations are missing.
-func wantSchema(ctx context.Context, db *postgres.DB) error {
+// checkSchema returns an error if migrations are missing.
+func checkSchema(ctx context.Context, db *postgres.DB) error {
 	missing, err := migrations.Pending(ctx, db.DB.DB)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -196,11 +196,11 @@ func (env *environment) withDatabase(
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	return writable(do(settings, db))
+	return explainReadOnly(do(settings, db))
 }
 
-// writable replaces the error of a read-only server by one that says what to do.
-func writable(err error) error {
+// explainReadOnly replaces the error of a read-only server by one that says what to do.
+func explainReadOnly(err error) error {
 	if postgres.IsReadOnly(err) {
 		return errors.New("the database can only be read: it is a standby, or was set so; name the " +
 			"primary in DATABASE_URL")
@@ -216,13 +216,13 @@ func (env *environment) withServices(do func(s *app.Services) error) error {
 		if err != nil {
 			return err
 		}
-		return env.patiently(func() error { return do(s) })
+		return env.withDatabaseTimeout(func() error { return do(s) })
 	})
 }
 
-// patiently limits how long do may wait for the database.
-func (env *environment) patiently(do func() error) error {
-	patience := cmp.Or(env.patience, databasePatience)
+// withDatabaseTimeout limits how long do may wait for the database.
+func (env *environment) withDatabaseTimeout(do func() error) error {
+	patience := cmp.Or(env.databaseTimeout, defaultDatabaseTimeout)
 	ctx, end := postgres.WithPatience(env.ctx, patience)
 	defer end()
 	env.ctx = ctx

@@ -47,7 +47,7 @@ func (cmd listenCmd) Run(env *environment) error {
 	follow := relay.Relay{
 		BaseURL: cmd.URL, ClientID: cmd.ClientID, Merchant: cmd.Merchant, Forward: cmd.Forward,
 		Secret: secret.New(cmd.Secret), Version: version,
-		Lines: shown{env.stdout}, Notes: shown{env.stderr},
+		Lines: escapingWriter{env.stdout}, Notes: escapingWriter{env.stderr},
 	}
 	env.optionalUID("--merchant", cmd.Merchant)
 	env.webAddress("--url", cmd.URL)

@@ -9,7 +9,7 @@ import (
 
 func TestEventCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	subscription, _ := d.document(t, "subscription", "create", "--partner", partner,
 		"--url", "https://hooks.example/in", "--name", "CRM",
@@ -71,7 +71,7 @@ func TestEventCommands(t *testing.T) {
 // The answer about a missing event says what it waits for.
 func TestEventWhy(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	var uid string
 	for _, loan := range list(t, d.document(t, "demo"), "loans") {
 		if loan["stage"] == "pending" {

@@ -16,7 +16,7 @@ import (
 
 func TestHelpIsOneWordAway(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &cli{}
 	tests := []struct {
 		name, line string
 		status     int
@@ -112,7 +112,7 @@ func TestExamplesAreCommandLines(t *testing.T) {
 
 func TestCompletionKnowsTheGrammar(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &cli{}
 	for line, want := range map[string]string{
 		"deli":                    "delivery",
 		"delivery ":               "list show resend",
@@ -138,7 +138,7 @@ func TestCompletionKnowsTheGrammar(t *testing.T) {
 
 func TestEmptyListsSaySo(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	for list, want := range map[string]string{
 		"delivery": "No deliveries.\n", "bulk": "No bulk resends.\n", "partner": "No partners.\n",
 	} {
@@ -176,7 +176,7 @@ func TestEveryCommandPrintsJSON(t *testing.T) {
 // message says which value is expected, without Go's terms.
 func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &cli{}
 	seen := make(map[string]bool)
 	for _, leaf := range newParser(environment{}).Model.Leaves(true) {
 		path := strings.TrimPrefix(leaf.FullPath(), "drawbridge ")
@@ -204,7 +204,7 @@ func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
 // into a character that no keyboard has.
 func TestHelpNamesWhatCanBeTyped(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &cli{}
 	for _, test := range []struct{ command, want string }{
 		{"partner update", `"" for nobody`},
 		{"subscription create", `"" for nothing`},
@@ -215,21 +215,21 @@ func TestHelpNamesWhatCanBeTyped(t *testing.T) {
 			t.Errorf("help %s lacks %s", test.command, test.want)
 		}
 	}
-	for path, text := range helps(newParser(environment{}).Model.Node, "") {
+	for path, text := range helpTexts(newParser(environment{}).Model.Node, "") {
 		if strings.Contains(text, "''") || strings.ContainsAny(text, "“”‘’") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
 }
 
-// helps are the help texts of a command, its flags and all its subcommands, by path.
-func helps(node *kong.Node, path string) map[string]string {
+// helpTexts are the help texts of a command, its flags and all its subcommands, by path.
+func helpTexts(node *kong.Node, path string) map[string]string {
 	found := map[string]string{path: node.Help}
 	for _, flag := range node.Flags {
 		found[path+" --"+flag.Name] = flag.Help
 	}
 	for _, child := range node.Children {
-		maps.Copy(found, helps(child, strings.TrimSpace(path+" "+child.Name)))
+		maps.Copy(found, helpTexts(child, strings.TrimSpace(path+" "+child.Name)))
 	}
 	return found
 }

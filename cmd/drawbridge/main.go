@@ -204,7 +204,7 @@ func isEmpty(value reflect.Value) bool {
 // complain writes a one-line error message.
 func (env *environment) complain(format string, args ...any) {
 	name := env.styleOf(env.stderr).paint(red, "drawbridge:")
-	fmt.Fprintf(shown{env.stderr}, name+" "+format+"\n", args...)
+	fmt.Fprintf(escapingWriter{env.stderr}, name+" "+format+"\n", args...)
 }
 
 // plain rewords the parser's messages about wrong values for the person who typed them.

@@ -9,7 +9,7 @@ import (
 // Products and users are listed newest first, in pages like other lists.
 func TestProductsAndUsersNewestFirst(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	for _, name := range []string{"B", "C", "A"} {
 		d.document(t, productArgs("--code", name)...)
 		got := d.runWith(t, "a long enough phrase 7\n", "user", "create",

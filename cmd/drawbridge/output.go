@@ -42,18 +42,18 @@ func (env *environment) print(asJSON bool, out output) error {
 	} else {
 		out.text(&text)
 	}
-	if _, err := (shown{env.stdout}).Write(text.Bytes()); err != nil {
+	if _, err := (escapingWriter{env.stdout}).Write(text.Bytes()); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
 }
 
-// shown escapes control characters as JSON does, \u001b, so that text from other people cannot send
-// commands to a terminal. Line ends, tabs and our own colours stay.
-type shown struct{ w io.Writer }
+// escapingWriter escapes control characters as JSON does, \u001b, so that text from other people
+// cannot send commands to a terminal. Line ends, tabs and our own colours stay.
+type escapingWriter struct{ w io.Writer }
 
 // Write writes text, which must consist of whole characters.
-func (s shown) Write(text []byte) (int, error) {
+func (s escapingWriter) Write(text []byte) (int, error) {
 	_, err := s.w.Write(controls.ReplaceAllFunc(text, func(found []byte) []byte {
 		if len(found) > 2 { // a colour
 			return found
@@ -140,7 +140,7 @@ func (env *environment) changeOver(
 		return err
 	}
 	for _, note := range made.notes {
-		fmt.Fprintln(shown{env.stderr}, note)
+		fmt.Fprintln(escapingWriter{env.stderr}, note)
 	}
 	return env.print(asJSON, made.out)
 }

@@ -24,7 +24,7 @@ func (fullDisk) Write([]byte) (int, error) {
 // TestOutputThatIsLostIsAFailure: a secret is shown once, and a script must learn if it was not.
 func TestOutputThatIsLostIsAFailure(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	create := []string{"client", "create", "--lender", "--name", "payments", "--scope", "funding"}
 	for _, line := range [][]string{
 		create, append(create, "--json"),
@@ -65,7 +65,7 @@ func TestOthersGiveTheTerminalNoCommands(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	got := (&desk{}).run(t, "listen", "--url", server.URL, "--forward", server.URL,
+	got := (&cli{}).run(t, "listen", "--url", server.URL, "--forward", server.URL,
 		"--client-id", "dbc_x", "--client-secret-file", "-")
 	for _, output := range []string{got.stdout, got.stderr} {
 		if strings.ContainsFunc(strings.ReplaceAll(output, "\n", ""), unicode.IsControl) ||
@@ -82,7 +82,7 @@ func TestOthersGiveTheTerminalNoCommands(t *testing.T) {
 // who is told that the command failed makes a second partner, or sends everything twice.
 func TestWhatMayBeDoneIsNotCalledFailed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.newPartner(t, 1)
 	id := d.document(t, "client", "create", "--partner", partner)["client_id"].(string)
 	db, err := postgres.Open(t.Context(), d.url)

@@ -14,7 +14,7 @@ import (
 )
 
 // newPartner is a partner with merchants, made by commands.
-func (d *desk) newPartner(t *testing.T, merchants int) (partnerUID string, merchantUIDs []string) {
+func (d *cli) newPartner(t *testing.T, merchants int) (partnerUID string, merchantUIDs []string) {
 	t.Helper()
 	partnerUID = d.document(t, "partner", "create", "--name", "Acme")["partner_uid"].(string)
 	for range merchants {
@@ -25,7 +25,7 @@ func (d *desk) newPartner(t *testing.T, merchants int) (partnerUID string, merch
 }
 
 // accepts reports whether the API would accept the credentials.
-func (d *desk) accepts(t *testing.T, id, clientSecret any) bool {
+func (d *cli) accepts(t *testing.T, id, clientSecret any) bool {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *desk) accepts(t *testing.T, id, clientSecret any) bool {
 
 func TestPartnerAndMerchantCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	created := d.document(t, "partner", "create", "--name", "Jürgen & Söhne <GmbH>")
 	wantKeys(t, created, "partner_uid", "name", "contact")
 	if created["name"] != "Jürgen & Söhne <GmbH>" || created["contact"] != nil {
@@ -90,7 +90,7 @@ func TestPartnerAndMerchantCommands(t *testing.T) {
 
 func TestClientCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, merchants := d.newPartner(t, 3)
 	group := d.document(t, "client", "create", "--partner", owner, "--group")
 	wantKeys(t, group, "client_id", "client_secret", "group", "merchant_uids")
@@ -153,7 +153,7 @@ func TestClientCommands(t *testing.T) {
 // that describe neither a partner's client nor a lender's.
 func TestLenderClientCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, _ := d.newPartner(t, 1)
 	made := d.document(t, "client", "create", "--lender", "--name", "payments", "--scope", "funding",
 		"--scope", "read", "--from", "203.0.113.0/24")
@@ -211,7 +211,7 @@ func TestLenderClientCommands(t *testing.T) {
 // claim that a secret which has stopped still works.
 func TestRotationsTellWhatStopped(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, _ := d.newPartner(t, 1)
 	client, _ := d.document(t, "client", "create", "--partner", owner)["client_id"].(string)
 	subscribed := d.document(t, "subscription", "create", "--partner", owner, "--url",
@@ -262,7 +262,7 @@ func TestRotationsTellWhatStopped(t *testing.T) {
 
 func TestSecretsAreShownOnceAndNotAudited(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, _ := d.newPartner(t, 1)
 	created := d.text(t, "client", "create", "--partner", owner)
 	id := strings.Fields(created)[1]
@@ -302,7 +302,7 @@ func TestSecretsAreShownOnceAndNotAudited(t *testing.T) {
 
 func TestProductCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	flags := []string{
 		"product", "create", "--code", "ROOF-60", "--name", "Roof", "--term", "60",
 		"--rate", "6.5", "--fee", "3.75", "--schedule", "33.33,33.33,33.34",
@@ -335,7 +335,7 @@ func TestProductCommands(t *testing.T) {
 
 func TestEmptyListsAreArrays(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	for _, plural := range []string{"partners", "merchants", "clients", "products"} {
 		document := d.document(t, strings.TrimSuffix(plural, "s"), "list")
 		if rows, ok := document[plural].([]any); !ok || len(rows) != 0 {
@@ -359,7 +359,7 @@ func productWith(flag, value string) []string {
 
 func TestWrongPartnerCommandLines(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, _ := d.newPartner(t, 2)
 	const nobody = "018f3b9e-7c1a-7d60-9c55-3e1f0a2b4c6d"
 	tests := []struct {
@@ -456,7 +456,7 @@ func TestWrongPartnerCommandLines(t *testing.T) {
 // A command waits for a lock that another transaction holds, but not for ever.
 func TestCommandGivesUpWaiting(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	owner, _ := d.newPartner(t, 0)
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {

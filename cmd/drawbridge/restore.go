@@ -125,7 +125,7 @@ func (environmentCmd) Help() string {
 // creates no key, since the settings may be those of another environment.
 func (env *environment) withRecord(do func(db *postgres.DB, record *restore.Service) error) error {
 	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
-		return env.patiently(func() error { return do(db, &restore.Service{DB: db}) })
+		return env.withDatabaseTimeout(func() error { return do(db, &restore.Service{DB: db}) })
 	})
 }
 
@@ -161,7 +161,7 @@ type environmentSetCmd struct {
 // Run changes the record.
 func (cmd environmentSetCmd) Run(env *environment) error {
 	return env.withRecord(func(db *postgres.DB, record *restore.Service) error {
-		if err := wantSchema(env.ctx, db); err != nil {
+		if err := checkSchema(env.ctx, db); err != nil {
 			return err
 		}
 		err := commit(env.ctx, &operator.Service{DB: db}, func(

@@ -8,7 +8,7 @@ import (
 // TestAReleaseNeedsAReason: the record of who ended a quarantine gives a reason, in one line.
 func TestAReleaseNeedsAReason(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	d.text(t, "restore", "hold", "--reason", "taken back to noon")
 	for _, reason := range []string{"", " ", "a\nb", "a\x00b", strings.Repeat("x", 501)} {
 		got := d.run(t, "restore", "release", "--deliveries", "send", "--mails", "send",

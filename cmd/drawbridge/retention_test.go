@@ -16,7 +16,7 @@ import (
 
 func TestRetentionCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	shown := d.document(t, "retention", "show")
 	if shown["metadata_months"] != 13.0 || shown["body_days"] != 90.0 {
 		t.Errorf("defaults %v", shown)
@@ -49,7 +49,7 @@ func TestRetentionCommands(t *testing.T) {
 // The next run removes exactly what a dry run says about the log of API requests.
 func TestRetentionDryRunOfTheRequestLog(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRetentionDryRunOfTheRequestLog(t *testing.T) {
 
 func TestLegalHoldCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	d.document(t, "demo")
 	demo := list(t, d.document(t, "demo"), "loans")
 	uid, _ := demo[0]["loan_application_uid"].(string)
@@ -142,7 +142,7 @@ func TestLegalHoldCommands(t *testing.T) {
 // secret or a key.
 func TestRotateKeyCommand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	const signing, header = "whsec_of_the_partners_own_making", "header-credential-value"
 	created := d.document(t, "subscription", "create", "--partner", partner, "--auth", "hmac",

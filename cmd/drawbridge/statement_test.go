@@ -10,7 +10,7 @@ import (
 
 func TestStatementCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	made := d.document(t, "merchant", "create", "--partner", partner, "--name", "M")
 	merchant, _ := made["merchant_uid"].(string)

@@ -9,7 +9,7 @@ import (
 // Secret header values are never printed, whichever flag made them secret.
 func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	made := d.document(t, "subscription", "create", "--partner", partner,
 		"--url", "https://hooks.example/", "--event", "all", "--header", "x-api-key: hidden-one",
@@ -52,7 +52,7 @@ func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 // An update or a restore does not move a token or secret headers to another host.
 func TestCredentialsAreGivenAnewForAnotherHost(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	made := d.document(t, "subscription", "create", "--partner", partner, "--auth", "bearer",
 		"--url", "https://old.example/", "--event", "all", "--header", "x-api-key: hidden-one")

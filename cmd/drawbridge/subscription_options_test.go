@@ -8,7 +8,7 @@ import (
 // TestSubscriptionOptions sets, shows, changes and removes a subscription's optional settings.
 func TestSubscriptionOptions(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	made := d.document(t, "subscription", "create", "--partner", partner,
 		"--url", "https://hooks.example/", "--event", "all")

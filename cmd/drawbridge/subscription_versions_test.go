@@ -11,7 +11,7 @@ import (
 // A process with other keys has stopped a subscription whose secret the command can decrypt.
 func TestStoppedSubscriptionsAreShown(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	uid, _ := d.document(t, "subscription", "create", "--partner", partner, "--url",
 		"https://hooks.example/", "--event", "all")["subscription_uid"].(string)
@@ -53,7 +53,7 @@ func TestStoppedSubscriptionsAreShown(t *testing.T) {
 
 func TestVersionCommands(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newCLI(t)
 	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
 	created := d.document(t, "subscription", "create", "--partner", partner, "--auth", "hmac",
 		"--url", "https://hooks.example/one", "--event", "all", "--header", "x-api-key: first one")

@@ -30,7 +30,7 @@ func TestUnitOfSystemdFits(t *testing.T) {
 	}
 	command := strings.TrimPrefix(
 		strings.Join(values["ExecStart"], ""), "/usr/local/bin/drawbridge ")
-	d := &desk{variables: map[string]string{}}
+	d := &cli{variables: map[string]string{}}
 	got := d.run(t, append(strings.Fields(command), "--help")...)
 	if command == "" || got.status != 0 {
 		t.Errorf("it starts %v, which is no command", values["ExecStart"])

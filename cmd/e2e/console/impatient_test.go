@@ -16,9 +16,9 @@ import (
 	"drawbridge/views/paths"
 )
 
-// far is the console behind a proxy that passes requests on at once and delays the responses as
-// the test wants.
-func far(t *testing.T, server string, late func(method, path string)) string {
+// delayingProxy is the console behind a proxy that passes requests on at once and delays the
+// responses as the test wants.
+func delayingProxy(t *testing.T, server string, late func(method, path string)) string {
 	t.Helper()
 	target, err := url.Parse(server)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestASecondPressKeepsTheSecret(t *testing.T) {
 	data := w.DemoData()
 	form := paths.To(paths.ClientNew, data.Partners[0].UID.String())
 	sent := make(chan struct{}, 8)
-	address := far(t, w.Serve("--roles", "console").URL, func(method, path string) {
+	address := delayingProxy(t, w.Serve("--roles", "console").URL, func(method, path string) {
 		if method != http.MethodPost || path != form {
 			return
 		}
@@ -120,7 +120,7 @@ func TestWhatIsTypedMeanwhileStays(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	typed := make(chan struct{})
-	address := far(t, w.Serve("--roles", "console").URL, func(method, path string) {
+	address := delayingProxy(t, w.Serve("--roles", "console").URL, func(method, path string) {
 		if method == http.MethodPost && path == paths.SubscriptionNew {
 			<-typed
 		}
@@ -161,7 +161,7 @@ func TestTheNextDeliveryIsAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := make(chan struct{})
-	address := far(t, w.Serve("--roles", "console").URL, func(_, path string) {
+	address := delayingProxy(t, w.Serve("--roles", "console").URL, func(_, path string) {
 		if path == paths.To(paths.Delivery, second) {
 			<-shown
 		}

@@ -129,7 +129,7 @@ func (w *walker) reach(control string) {
 	const most = 250
 	for range most {
 		if at.Fault != "" {
-			at = w.looksAgain(control)
+			at = w.recheckFocus(control)
 		}
 		switch {
 		case at.There:
@@ -146,9 +146,9 @@ func (w *walker) reach(control string) {
 	w.Fatalf("%s: the Tab key does not lead to %s at %s", w.name, control, w.look(`location.href`))
 }
 
-// looksAgain checks a badly visible focus again after the page has settled: it may just
+// recheckFocus checks a badly visible focus again after the page has settled: it may just
 // have been updated.
-func (w *walker) looksAgain(control string) stop {
+func (w *walker) recheckFocus(control string) stop {
 	w.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Apart runs a command in a separate mount namespace, after a shell script that changes
+// InMountNamespace runs a command in a separate mount namespace, after a shell script that changes
 // the mounts there. Nothing outside is affected. A user other than root becomes root in
 // a user namespace.
-func Apart(command *exec.Cmd, script string) *exec.Cmd {
+func InMountNamespace(command *exec.Cmd, script string) *exec.Cmd {
 	command.Args = append([]string{"sh", "-ec", script + "\nexec \"$0\" \"$@\"", command.Path},
 		command.Args[1:]...)
 	command.Path = "/bin/sh"
@@ -25,9 +25,9 @@ func Apart(command *exec.Cmd, script string) *exec.Cmd {
 	return command
 }
 
-// Ordinary makes a command prepared by Apart run as a user other than root: as user if this
-// process is root, else as this user under another number, in a nested user namespace.
-func Ordinary(command *exec.Cmd, user *syscall.Stat_t) *exec.Cmd {
+// AsOrdinaryUser makes a command for InMountNamespace run as a user other than root: as user if
+// this process is root, else as this user under another number, in a nested user namespace.
+func AsOrdinaryUser(command *exec.Cmd, user *syscall.Stat_t) *exec.Cmd {
 	by := []string{"unshare", "--user", "--map-user=1000", "--map-group=1000"}
 	if os.Geteuid() == 0 {
 		by = []string{

@@ -33,7 +33,7 @@ func TestStopResetsNobody(t *testing.T) {
 	for range 8 {
 		callers.Go(func() {
 			for {
-				status, err := askOnce(address, "/readyz")
+				status, err := requestOnce(address, "/readyz")
 				switch {
 				case errors.Is(err, syscall.ECONNREFUSED):
 					return
@@ -49,7 +49,7 @@ func TestStopResetsNobody(t *testing.T) {
 		})
 	}
 	for answered.Load() < 50 && t.Context().Err() == nil {
-		if status, err := askOnce(address, "/healthz"); err != nil || status != http.StatusOK {
+		if status, err := requestOnce(address, "/healthz"); err != nil || status != http.StatusOK {
 			t.Fatalf("answered %d, %v", status, err)
 		}
 	}
@@ -62,8 +62,8 @@ func TestStopResetsNobody(t *testing.T) {
 	}
 }
 
-// askOnce makes a request on a new connection.
-func askOnce(address, path string) (int, error) {
+// requestOnce makes a request on a new connection.
+func requestOnce(address, path string) (int, error) {
 	conn, err := net.DialTimeout("tcp", address, 30*time.Second)
 	if err != nil {
 		return 0, err

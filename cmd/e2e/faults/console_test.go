@@ -99,9 +99,9 @@ func (v *visitor) says(path string, texts ...string) {
 // at is the path of a page about one thing.
 func at(pattern, uid string) string { return strings.Replace(pattern, ":uid", uid, 1) }
 
-// consoleTells compares what the console says about the load's deliveries with what was
+// checkConsole compares what the console says about the load's deliveries with what was
 // found, in the totals and on the pages of two that did not arrive at once.
-func consoleTells(w *e2etest.Harness, found faultTally) {
+func checkConsole(w *e2etest.Harness, found faultTally) {
 	w.T.Helper()
 	v := visit(w.T, w.Serve("--roles", "console").URL)
 	for state, count := range map[string]int{"delivered": found.delivered, "failed": found.failed} {

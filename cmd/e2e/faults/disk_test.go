@@ -46,7 +46,7 @@ func newStorage(t *testing.T, r *recordingReceiver) *storage {
 		}
 	}
 	w.Env["DRAWBRIDGE_BLOB_URL"], w.Env["TMPDIR"] = "file://"+blobs, spool
-	s.server = w.Start(e2etest.Apart(w.Command("serve"), fmt.Sprintf(
+	s.server = w.Start(e2etest.InMountNamespace(w.Command("serve"), fmt.Sprintf(
 		"for folder in '%s' '%s'; do mount -t tmpfs -o size=%d tmpfs \"$folder\"; done",
 		blobs, spool, diskSize)))
 	s.blobs, s.spool = within(s.server, blobs), within(s.server, spool)
@@ -60,7 +60,7 @@ func within(s *e2etest.Server, folder string) string {
 }
 
 // put uploads a document of 300 KiB to a path of a loan and returns the answer.
-func (s *storage) put(path, key string) granted {
+func (s *storage) put(path, key string) keyedResponse {
 	s.T.Helper()
 	var text bytes.Buffer
 	form := multipart.NewWriter(&text)
@@ -69,7 +69,7 @@ func (s *storage) put(path, key string) granted {
 	_ = form.WriteField("metadata", `{"projectName":"Roof","completionDate":"2026-01-31"}`)
 	_ = form.Close()
 	b := &borrowers{load: s.load}
-	got, err := b.once(s.T.Context(), http.DefaultClient, wish{
+	got, err := b.once(s.T.Context(), http.DefaultClient, keyedRequest{
 		method: http.MethodPost, path: path, key: key,
 		body: text.Bytes(), contentType: form.FormDataContentType(),
 	})
@@ -231,6 +231,6 @@ func (s *storage) check(r *recordingReceiver, final string) {
 	if failed := s.load.errors.Load(); failed > 0 {
 		s.T.Errorf("%d calls without documents were not confirmed", failed)
 	}
-	consoleTells(s.Harness, found)
+	checkConsole(s.Harness, found)
 	s.T.Logf("%d documents; %+v", len(stored), found)
 }

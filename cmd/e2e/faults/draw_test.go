@@ -25,15 +25,15 @@ import (
 	"drawbridge/views/paths"
 )
 
-// wish is a request with an Idempotency-Key, repeated until it is answered.
-type wish struct {
+// keyedRequest is a request with an Idempotency-Key, repeated until it is answered.
+type keyedRequest struct {
 	method, path, key string
 	contentType       string
 	body              []byte
 }
 
-// granted is the response to a wish.
-type granted struct {
+// keyedResponse is the response to a keyed request.
+type keyedResponse struct {
 	status int
 	body   string
 }
@@ -45,13 +45,13 @@ type borrowers struct {
 	roof uuid.UUID
 	// patient borrowers also repeat requests that were answered with 503, after Retry-After.
 	patient bool
-	// answered has the first response to each wish, repeats counts further requests.
+	// answered has the first response to each key, repeats counts further requests.
 	answered sync.Map
 	repeats  atomic.Int64
-	// steps counts wishes that have been answered.
+	// steps counts keyed requests that have been answered.
 	steps atomic.Int64
 	// lost counts requests without a response, and responses other than success or that the
-	// wish's first request is still in progress. firstLost describes the first of them.
+	// key's first request is still in progress. firstLost describes the first of them.
 	lost      atomic.Int64
 	firstLost atomic.Pointer[string]
 }
@@ -68,14 +68,16 @@ func newBorrowers(w *e2etest.Harness, r *recordingReceiver) *borrowers {
 	return b
 }
 
-// once sends a wish to one of the running servers.
-func (b *borrowers) once(ctx context.Context, client *http.Client, w wish) (granted, error) {
+// once sends a keyed request to one of the running servers.
+func (b *borrowers) once(
+	ctx context.Context, client *http.Client, w keyedRequest,
+) (keyedResponse, error) {
 	urls := *b.apis.Load()
 	api := urls[int(b.next.Add(1))%len(urls)]
 	request, err := http.NewRequestWithContext(ctx, w.method, api+"/api"+w.path,
 		bytes.NewReader(w.body))
 	if err != nil {
-		return granted{}, err
+		return keyedResponse{}, err
 	}
 	if w.contentType != "" {
 		request.Header.Set("Content-Type", w.contentType)
@@ -85,18 +87,17 @@ func (b *borrowers) once(ctx context.Context, client *http.Client, w wish) (gran
 	request.Header.Set("x-service-client-secret", b.client.Secret)
 	response, err := client.Do(request)
 	if err != nil {
-		return granted{}, err
+		return keyedResponse{}, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	return granted{response.StatusCode, string(body)}, err
+	return keyedResponse{response.StatusCode, string(body)}, err
 }
 
-// come sends a wish from two callers at once, until each has a response other than that
-// the first request is still in progress, and compares the two responses.
-func (b *borrowers) come(w wish) granted {
+// sendTwice sends a keyed request from two callers until both have final and equal responses.
+func (b *borrowers) sendTwice(w keyedRequest) keyedResponse {
 	b.t.Helper()
-	answers := make([]granted, 2)
+	answers := make([]keyedResponse, 2)
 	var group sync.WaitGroup
 	for i := range answers {
 		group.Go(func() {
@@ -118,18 +119,18 @@ func (b *borrowers) come(w wish) granted {
 	if answers[0] != answers[1] {
 		b.t.Errorf("%s was answered %+v and %+v", w.key, answers[0], answers[1])
 	}
-	b.answered.Store(w.key, heard{w, answers[0]})
+	b.answered.Store(w.key, exchange{w, answers[0]})
 	b.steps.Add(1)
 	return answers[0]
 }
 
-// again reports whether a status means that the wish is to be repeated.
+// again reports whether a status means that the request is to be repeated.
 func (b *borrowers) again(status int) bool {
 	return status == http.StatusConflict || b.patient && status == http.StatusServiceUnavailable
 }
 
 // note counts a lost request.
-func (b *borrowers) note(w wish, got granted, err error) {
+func (b *borrowers) note(w keyedRequest, got keyedResponse, err error) {
 	if err == nil && (got.status < http.StatusMultipleChoices || got.status == http.StatusConflict) {
 		return
 	}
@@ -139,14 +140,14 @@ func (b *borrowers) note(w wish, got granted, err error) {
 	b.firstLost.CompareAndSwap(nil, &text)
 }
 
-// heard is a wish and its first response.
-type heard struct {
-	wish
-	granted
+// exchange is a keyed request and its first response.
+type exchange struct {
+	keyedRequest
+	keyedResponse
 }
 
 // data decodes the result of a response, which must be a success.
-func (g granted) data(into any) error {
+func (g keyedResponse) data(into any) error {
 	var envelope struct {
 		Result struct {
 			Data json.RawMessage `json:"data"`
@@ -159,9 +160,9 @@ func (g granted) data(into any) error {
 		json.Unmarshal(envelope.Result.Data, into))
 }
 
-// jsonWish is a wish with a JSON body.
-func jsonWish(method, path, key, body string) wish {
-	return wish{method, path, key, "application/json", []byte(body)}
+// jsonRequest is a keyed request with a JSON body.
+func jsonRequest(method, path, key, body string) keyedRequest {
+	return keyedRequest{method, path, key, "application/json", []byte(body)}
 }
 
 // certified is the body of a draw with a certificate.
@@ -184,7 +185,7 @@ func (b *borrowers) live(i int) error {
 	var made struct {
 		UID string `json:"thrive_application_uid"`
 	}
-	err := b.come(jsonWish(http.MethodPost, "/v2/application", "create-"+name, `{
+	err := b.sendTwice(jsonRequest(http.MethodPost, "/v2/application", "create-"+name, `{
 		"requested_amount": "10000.01", "external_reference": "`+name+`",
 		"borrower": {"first_name": "Ada", "last_name": "Moreno", "email": "ada@example.com",
 		             "annual_income": "180000.00"},
@@ -192,15 +193,15 @@ func (b *borrowers) live(i int) error {
 	if err != nil {
 		return err
 	}
-	for _, next := range []wish{
-		jsonWish(http.MethodPost, "/v2/application/create-run-decision", "decide-"+made.UID,
+	for _, next := range []keyedRequest{
+		jsonRequest(http.MethodPost, "/v2/application/create-run-decision", "decide-"+made.UID,
 			`{"thrive_application_uid":"`+made.UID+`"}`),
-		jsonWish(http.MethodPut, "/v2/application/accept-offer", "accept-"+made.UID,
+		jsonRequest(http.MethodPut, "/v2/application/accept-offer", "accept-"+made.UID,
 			fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`, made.UID, b.roof)),
-		jsonWish(http.MethodPost, "/v2/sandbox/application/"+made.UID+"/status", "approve-"+made.UID,
+		jsonRequest(http.MethodPost, "/v2/sandbox/application/"+made.UID+"/status", "approve-"+made.UID,
 			`{"status":"Approved"}`),
 	} {
-		if got := b.come(next); got.status != http.StatusOK {
+		if got := b.sendTwice(next); got.status != http.StatusOK {
 			return fmt.Errorf("%s was answered %d %s", next.key, got.status, got.body)
 		}
 	}
@@ -214,7 +215,7 @@ func (b *borrowers) live(i int) error {
 
 // draw draws a stage and has it paid out.
 func (b *borrowers) draw(uid string, stage int) error {
-	asked := wish{
+	asked := keyedRequest{
 		method: http.MethodPost, path: "/v2/loan/" + uid + "/request-draw",
 		key: fmt.Sprintf("draw-%s-%d", uid, stage),
 	}
@@ -224,14 +225,14 @@ func (b *borrowers) draw(uid string, stage int) error {
 	var drawn struct {
 		ID int64 `json:"merchantDisbursementId"`
 	}
-	if err := b.come(asked).data(&drawn); err != nil {
+	if err := b.sendTwice(asked).data(&drawn); err != nil {
 		return err
 	}
 	for _, status := range []lending.FundingStatus{
 		lending.FundingProcessing, lending.FundingSettled,
 	} {
 		path := fmt.Sprintf("/v2/sandbox/disbursement/%d/status", drawn.ID)
-		got := b.come(jsonWish(http.MethodPost, path, fmt.Sprintf("fund-%d-%s", drawn.ID, status),
+		got := b.sendTwice(jsonRequest(http.MethodPost, path, fmt.Sprintf("fund-%d-%s", drawn.ID, status),
 			fmt.Sprintf(`{"status":%q}`, status)))
 		if got.status != http.StatusOK {
 			return fmt.Errorf("funding draw %d was answered %d %s", drawn.ID, got.status, got.body)
@@ -240,9 +241,8 @@ func (b *borrowers) draw(uid string, stage int) error {
 	return nil
 }
 
-// TestFaultDrawsUnderKills takes loans through offers, draws and funding by requests with
-// Idempotency-Keys that are repeated until they are answered, each by two callers at once,
-// while the API processes are killed in turn.
+// TestFaultDrawsUnderKills takes loans through offers, draws and funding by keyed requests, each
+// from two callers at once, while the API processes are killed in turn.
 func TestFaultDrawsUnderKills(t *testing.T) {
 	t.Parallel()
 	loans, kills := int(scaled(8, 60)), scaled(2, 12)
@@ -291,21 +291,21 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	if drawEvents != 3*loans {
 		t.Errorf("%d events of %d draws arrived", drawEvents, 3*loans)
 	}
-	b.tellsOf(w, db)
+	b.checkShownLoan(w, db)
 	t.Logf("%d loans, %d draws, %d kills, %d calls repeated", loans, 3*loans, kills, b.repeats.Load())
 }
 
-// repeatAll sends every wish once more: the response is the same as the first, byte by byte.
+// repeatAll repeats every keyed request: the response is the same as the first, byte by byte.
 func (b *borrowers) repeatAll() {
 	b.t.Helper()
 	client := &http.Client{Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	b.answered.Range(func(_, value any) bool {
-		first, _ := value.(heard)
-		got, err := b.once(b.t.Context(), client, first.wish)
-		if err != nil || got != first.granted {
+		first, _ := value.(exchange)
+		got, err := b.once(b.t.Context(), client, first.keyedRequest)
+		if err != nil || got != first.keyedResponse {
 			b.t.Errorf("%s was answered %+v and is now answered %+v (%v)",
-				first.key, first.granted, got, err)
+				first.key, first.keyedResponse, got, err)
 		}
 		return true
 	})
@@ -352,8 +352,8 @@ func checkLoans(t *testing.T, db *postgres.DB, loans int) {
 	}
 }
 
-// tellsOf checks what the API and the console say about one of the loans.
-func (b *borrowers) tellsOf(w *e2etest.Harness, db *postgres.DB) {
+// checkShownLoan checks what the API and the console say about one of the loans.
+func (b *borrowers) checkShownLoan(w *e2etest.Harness, db *postgres.DB) {
 	b.t.Helper()
 	uid := pgtest.Value[string](b.t, db, `
 		SELECT application_uid FROM applications WHERE external_reference LIKE 'draws-%' LIMIT 1`)
@@ -364,7 +364,7 @@ func (b *borrowers) tellsOf(w *e2etest.Harness, db *postgres.DB) {
 		Disbursements []json.RawMessage `json:"disbursements"`
 	}
 	got, err := b.once(b.t.Context(), http.DefaultClient,
-		wish{method: http.MethodGet, path: "/v2/loan/" + uid})
+		keyedRequest{method: http.MethodGet, path: "/v2/loan/" + uid})
 	if err = errors.Join(err, got.data(&loan)); err != nil || loan.Balance != "0.00" ||
 		loan.Drawn != loan.Amount || len(loan.Disbursements) != 3 {
 		b.t.Errorf("the API says %+v (%v)", loan, err)

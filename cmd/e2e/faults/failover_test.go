@@ -150,7 +150,7 @@ func (u *underLoad) nothingLost() *postgres.DB {
 		t.Errorf("%d deliveries of %d draws ended", ended, 3*loans)
 	}
 	u.w.Env["DATABASE_URL"] = u.standby
-	consoleTells(u.w, found)
+	checkConsole(u.w, found)
 	t.Logf("%+v, %d draws, calls without a confirmation %d, of draws %d",
 		found, 3*loans, u.errors.Load(), u.lost.Load())
 	return db

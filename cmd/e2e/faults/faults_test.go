@@ -251,7 +251,7 @@ func TestNothingIsLost(t *testing.T) {
 	db := w.Open(t)
 	waitUntilSettled(t, db, patience)
 	found := audit(t, db, r, l.confirmed())
-	consoleTells(w, found)
+	checkConsole(w, found)
 	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",
 		kills, time.Since(began).Round(time.Second), found, l.errors.Load())
 }

@@ -37,7 +37,7 @@ func newSmallPostgres(t *testing.T) smallPostgres {
 		mount += fmt.Sprintf(",uid=%d,gid=%d", user.Uid, user.Gid)
 	}
 	address, command := p.startedBy(func(server *exec.Cmd) *exec.Cmd {
-		return e2etest.Apart(e2etest.Ordinary(server, user), mount+" tmpfs '"+folder+"'")
+		return e2etest.InMountNamespace(e2etest.AsOrdinaryUser(server, user), mount+" tmpfs '"+folder+"'")
 	}, p.copied())
 	base, err := url.Parse(address)
 	if err != nil {

@@ -115,8 +115,8 @@ func hang(t *testing.T) string {
 	return emailtest.NewScript(t, func(talk *emailtest.Talk) { talk.Silence() }).Address()
 }
 
-// nobody is an address at which connections are refused.
-func nobody(t *testing.T) string {
+// refusingAddress is an address at which connections are refused.
+func refusingAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestFaultMailServer(t *testing.T) {
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	r.linger(0)
 	w := e2etest.New(t)
-	address := nobody(t)
+	address := refusingAddress(t)
 	w.Env["DRAWBRIDGE_SMTP_URL"] = "smtp://" + address
 	l := newLoad(w, r)
 	s := w.Serve()

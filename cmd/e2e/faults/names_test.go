@@ -84,8 +84,7 @@ func nameOf(message []byte) (name string, end int) {
 	return strings.Join(labels, "."), at + 1 + typeAndClass
 }
 
-// answerTo answers a query for an IPv4 address with 127.0.0.1, and any other with no
-// address; it returns nil if the message is no query.
+// answerTo answers a query with 127.0.0.1 (IPv4) or no address; nil if the message is no query.
 func answerTo(question []byte, end int) []byte {
 	if end == 0 {
 		return nil
@@ -138,7 +137,8 @@ func TestFaultSlowNames(t *testing.T) {
 	if err := os.WriteFile(configuration, []byte("nameserver "+nameAddress+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := w.Start(e2etest.Apart(w.Command("serve"), "mount --bind '"+configuration+"' /etc/resolv.conf"))
+	s := w.Start(e2etest.InMountNamespace(w.Command("serve"),
+		"mount --bind '"+configuration+"' /etc/resolv.conf"))
 	l.use(s)
 	began := time.Now()
 	l.run(100)

@@ -84,7 +84,7 @@ func TestSeveralProcesses(t *testing.T) {
 	}
 	waitUntilSettled(t, w.Open(t), 5*time.Minute)
 	found := audit(t, w.Open(t), r, l.confirmed())
-	consoleTells(w, found)
+	checkConsole(w, found)
 	t.Logf("%d kills: %+v, calls without an answer %d, of which in flight on a killed API %d",
 		kills, found, l.errors.Load(), lost)
 }
@@ -128,7 +128,7 @@ func TestSeveralProcessesStop(t *testing.T) {
 	if found.unknown+found.late > 0 {
 		t.Errorf("after an orderly stop outcomes were lost or late: %+v", found)
 	}
-	consoleTells(w, found)
+	checkConsole(w, found)
 	t.Logf("%+v", found)
 }
 
@@ -180,7 +180,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	if more := after.requests - before.requests; *chaos && more > 0 {
 		t.Errorf("the woken worker sent %d requests", more)
 	}
-	consoleTells(w, after)
+	checkConsole(w, after)
 	t.Logf("before it woke: %+v, after: %+v", before, after)
 }
 
@@ -228,6 +228,6 @@ func TestFaultDatabaseConnections(t *testing.T) {
 	if found.unknown+found.late > 0 {
 		t.Errorf("a living process lost outcomes: %+v", found)
 	}
-	consoleTells(w, found)
+	checkConsole(w, found)
 	t.Logf("%+v, calls without a confirmation %d", found, l.errors.Load())
 }

@@ -64,7 +64,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	t.Logf("%d loans, %d calls answered", loans, b.steps.Load())
 }
 
-// goOn waits until steps more wishes have been answered.
+// goOn waits until steps more requests have been answered.
 func (b *borrowers) goOn(steps int64) {
 	b.t.Helper()
 	point := b.steps.Load() + steps

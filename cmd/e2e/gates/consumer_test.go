@@ -36,7 +36,7 @@ type booked struct {
 // however often they and the server are killed and responses are cut. They follow no redirect.
 func TestConsumersSurvive(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestServer(t)
 	for name, file := range map[string]string{
 		"go": "go/main.go", "python": "python/consumer.py", "typescript": "typescript/consumer.ts",
 	} {
@@ -49,7 +49,7 @@ func TestConsumersSurvive(t *testing.T) {
 }
 
 // built follows the comment at the top of a sample, and returns the final command, which runs it.
-func (s *stand) built(name, sample string) *exec.Cmd {
+func (s *testServer) built(name, sample string) *exec.Cmd {
 	s.Helper()
 	source, err := os.ReadFile(sample)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *stand) built(name, sample string) *exec.Cmd {
 }
 
 // redirect redirects a consumer to another server, which must not get the secret.
-func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
+func (s *testServer) redirect(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s came with %v", r.URL, r.Header)
@@ -115,7 +115,7 @@ func (s *stand) redirect(t *testing.T, command *exec.Cmd) {
 
 // follow makes events while it kills a consumer and the server, and compares the final journal with
 // the events that exist.
-func (s *stand) follow(t *testing.T, journal string, command *exec.Cmd) {
+func (s *testServer) follow(t *testing.T, journal string, command *exec.Cmd) {
 	t.Helper()
 	const kills, each = 6, 5
 	wrong := []http.HandlerFunc{cutShort, answer(`{}`), answer(`{"result":{}}`)}
@@ -188,7 +188,7 @@ func answer(content string) http.HandlerFunc {
 }
 
 // start runs a consumer whose first response is wrong.
-func (s *stand) start(
+func (s *testServer) start(
 	t *testing.T, journal string, command *exec.Cmd, wrong http.HandlerFunc,
 ) *exec.Cmd {
 	t.Helper()
@@ -215,7 +215,7 @@ func (s *stand) start(
 }
 
 // consumer prepares the process of a consumer.
-func (s *stand) consumer(t *testing.T, command *exec.Cmd, baseURL, journal string) *exec.Cmd {
+func (s *testServer) consumer(t *testing.T, command *exec.Cmd, baseURL, journal string) *exec.Cmd {
 	t.Helper()
 	client := s.data.Partners[0].Clients[0]
 	consumer := exec.CommandContext(t.Context(), command.Path, command.Args[1:]...)
@@ -226,7 +226,7 @@ func (s *stand) consumer(t *testing.T, command *exec.Cmd, baseURL, journal strin
 }
 
 // event causes an event of the demo's first loan.
-func (s *stand) event(t *testing.T, title string) {
+func (s *testServer) event(t *testing.T, title string) {
 	t.Helper()
 	status := e2etest.Call(t, s.data, http.MethodPost,
 		s.server.URL+"/api/v2/sandbox/application/"+s.data.Loans[0].UID.String()+"/task",

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 2)) }
 // documents are the OpenAPI documents and the paths that serve them.
 var documents = map[string]string{"partner": "/openapi.yaml", "lender": "/lender/openapi.yaml"}
 
-// stand is a server with the demo data.
-type stand struct {
+// testServer is a server with the demo data.
+type testServer struct {
 	*testing.T
 	*e2etest.Harness
 	server *e2etest.Server
@@ -44,20 +44,20 @@ type stand struct {
 	root   string
 }
 
-func newStand(t *testing.T) *stand {
+func newTestServer(t *testing.T) *testServer {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := e2etest.New(t)
-	s := &stand{T: t, Harness: w, root: root, data: w.DemoData()}
+	s := &testServer{T: t, Harness: w, root: root, data: w.DemoData()}
 	s.server = w.Serve()
 	return s
 }
 
 // npm prepares a command of a tool from the lock file, to run in the folder of the test.
-func (s *stand) npm(name string, args ...string) *exec.Cmd {
+func (s *testServer) npm(name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(s.Context(), filepath.Join(s.root, "tools/node_modules/.bin", name),
 		args...)
 	command.Dir = s.Folder
@@ -67,7 +67,7 @@ func (s *stand) npm(name string, args ...string) *exec.Cmd {
 }
 
 // must runs a command and returns its output; if it fails, so does the test.
-func (s *stand) must(command *exec.Cmd) string {
+func (s *testServer) must(command *exec.Cmd) string {
 	s.Helper()
 	said, err := command.CombinedOutput()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *stand) must(command *exec.Cmd) string {
 }
 
 // fetch stores a file of the documentation in the test's folder.
-func (s *stand) fetch(path, name string) string {
+func (s *testServer) fetch(path, name string) string {
 	s.Helper()
 	answer, err := http.Get(s.server.URL + docs.Prefix + path)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *stand) fetch(path, name string) string {
 	return s.write(name, body)
 }
 
-func (s *stand) write(name string, body []byte) string {
+func (s *testServer) write(name string, body []byte) string {
 	s.Helper()
 	path := filepath.Join(s.Folder, name)
 	if err := os.WriteFile(path, body, 0o600); err != nil {
@@ -102,7 +102,7 @@ func (s *stand) write(name string, body []byte) string {
 
 func TestLinters(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestServer(t)
 	rules := s.write("spectral.yaml", []byte("extends: spectral:oas\n"))
 	var files []string
 	for name, path := range documents {
@@ -116,7 +116,7 @@ func TestLinters(t *testing.T) {
 // Code generated from the documents compiles, in Go and in strict TypeScript.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestServer(t)
 	tool := func(args ...string) *exec.Cmd {
 		command := exec.CommandContext(t.Context(), "go", args...)
 		command.Dir = filepath.Join(s.root, "tools")
@@ -141,7 +141,7 @@ func TestGeneratedClients(t *testing.T) {
 
 // collection runs requests of the collection against an address with the demo's first client and
 // returns the output of newman.
-func (s *stand) collection(file, base string) string {
+func (s *testServer) collection(file, base string) string {
 	s.Helper()
 	client := s.data.Partners[0].Clients[0]
 	s.write("certificate.pdf", []byte("%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n%%EOF\n"))
@@ -153,7 +153,7 @@ func (s *stand) collection(file, base string) string {
 // The request collection runs from top to bottom, and every request of it is sent.
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestServer(t)
 	s.failOnce()
 	said := s.collection(s.fetch("/collection.json", "collection.json"), s.server.URL+"/api")
 	for _, unsent := range []string{"resend", "recoveries", "faults", "request-draw"} {
@@ -164,7 +164,7 @@ func TestCollection(t *testing.T) {
 }
 
 // failOnce gives the first partner a subscription with a delivery that has used up its attempts.
-func (s *stand) failOnce() {
+func (s *testServer) failOnce() {
 	s.Helper()
 	down := httptest.NewServer(http.NotFoundHandler())
 	s.Cleanup(down.Close)
@@ -185,7 +185,7 @@ func (s *stand) failOnce() {
 // of a loan. The proxy does not support files.
 func TestProxy(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestServer(t)
 	s.failOnce()
 	document := s.fetch("/openapi.yaml", "openapi.yaml")
 	port := freePort(t)
@@ -219,7 +219,7 @@ func TestProxy(t *testing.T) {
 // life pays a loan out completely through the proxy. The first draw is cancelled, the second one
 // is returned, and refusals on the way are as the document says. The draw that completes the loan
 // has a form, so it bypasses the proxy.
-func (s *stand) life(proxy string) {
+func (s *testServer) life(proxy string) {
 	s.Helper()
 	at := slices.IndexFunc(s.data.Products, func(p e2etest.Product) bool { return p.Code == "ROOF-3" })
 	opened := e2etest.Send(s.T, s.data, http.MethodPost, proxy+"/v2/sandbox/scenario", map[string]any{
@@ -327,7 +327,7 @@ type received struct {
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	const secret = "a-secret-for-standard-webhooks"
-	s := newStand(t)
+	s := newTestServer(t)
 	var mu sync.Mutex
 	var all []received
 	partner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

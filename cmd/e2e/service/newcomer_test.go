@@ -35,7 +35,7 @@ func TestANewcomerWithoutPostgresIsToldAtOnce(t *testing.T) {
 			"COMPILED=" + compiled,
 		}
 		begun := time.Now()
-		screen, err := e2etest.Apart(e2etest.Ordinary(command, nobody), `
+		screen, err := e2etest.InMountNamespace(e2etest.AsOrdinaryUser(command, nobody), `
 			for place in /usr/lib/postgresql /usr/pgsql-* /usr/libexec/postgresql*; do
 				[ ! -d "$place" ] || /bin/mount -t tmpfs tmpfs "$place"
 			done`).CombinedOutput()
