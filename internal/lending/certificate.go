@@ -1,8 +1,8 @@
 package lending
 
-// CheckCertificate states when a completion certificate may be stored on a loan
-// ahead of its final draw: while the application is Approved and has a loan
-// (nil is none), and only if it holds anything.
+// CheckCertificate states when a completion certificate may be stored on a loan ahead of its
+// final draw: the application is Approved, it has a loan (loan is not nil), and the certificate
+// has files or metadata.
 //
 // Errors: APPLICATION_NOT_APPROVED, INVALID_STATE, COMPLETION_DOCUMENTS_REQUIRED.
 func CheckCertificate(status ApplicationStatus, loan *Loan, documents Documents) error {

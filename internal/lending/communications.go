@@ -9,8 +9,8 @@ const (
 	SourceConsole Source = "console"
 )
 
-// Communications says whether the borrower of an application gets e-mails
-// (specification section 3.2). The only way is from paused to enabled.
+// Communications says whether the borrower of an application gets e-mails (specification section
+// 3.2). It changes only from paused to enabled.
 type Communications string
 
 // The states of communications.

@@ -7,7 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Product is what a loan can be taken under.
+// Product is a loan product.
 type Product struct {
 	UID  string `json:"product_uid"`
 	Code string `json:"code"`
@@ -22,12 +22,12 @@ type Product struct {
 	Max Money `json:"max_amount"`
 }
 
-// DecisionRequest is what a decision rests on.
+// DecisionRequest is the input of Decide.
 type DecisionRequest struct {
 	Status ApplicationStatus
 	// Decided reports whether the decision has run.
 	Decided bool
-	// Products are the active ones.
+	// Products are the active products.
 	Products  []Product
 	Requested Money
 	// AnnualIncome is nil if the borrower did not state it.
@@ -54,9 +54,9 @@ const (
 // incomeShare is the part of the annual income that a borrower may owe.
 var incomeShare = Percent{decimal.NewFromInt(40)}
 
-// Decide makes the offers and the status. An application that a person moved on before keeps
-// its status if it gets an offer. Error: INVALID_STATE if it is decided already, Declined or
-// Closed, or gets no offer where it cannot be declined any more.
+// Decide makes the offers and the status. An application that a person already moved on keeps
+// its status if it gets an offer. Error: INVALID_STATE if it is already decided, Declined or
+// Closed, or if it gets no offer and its status can no longer become Declined.
 func Decide(request DecisionRequest) (Decision, error) {
 	switch {
 	case request.Decided:
@@ -74,7 +74,7 @@ func Decide(request DecisionRequest) (Decision, error) {
 		decision.Status = request.Status
 		return decision, nil
 	}
-	// Undecided it can still be helped: decided without an offer it would be stuck.
+	// While undecided it can still be helped; decided without an offer, it would be stuck.
 	if _, err := request.Status.Move(decision.Status); err != nil {
 		return Decision{}, NewError(CodeInvalidState,
 			"no product makes an offer, and an application that is %s cannot become %s: it stays "+
@@ -121,7 +121,7 @@ func makeOffers(request DecisionRequest) []Offer {
 			ApprovedAmount:        MinMoney(maxAmount, request.Requested),
 			MerchantFeePercentage: product.MerchantFeePercentage,
 		}
-		// A product without a minimum still lends something or makes no offer.
+		// Even a product without a minimum offers more than zero, or makes no offer.
 		if offer.ApprovedAmount.IsPositive() && !offer.ApprovedAmount.Less(product.Min) {
 			offers = append(offers, offer)
 		}

@@ -1,24 +1,24 @@
 package lending
 
-// Draw is what a draw request comes to.
+// Draw is the outcome of a draw request.
 type Draw struct {
-	// Kind is empty without a loan, or where nothing is left of it.
+	// Kind is empty if there is no loan or nothing is left to draw.
 	Kind DrawKind
-	// Stage is the number of the stage that is paid out, 0 where there is none.
+	// Stage is the number of the stage that is paid out, 0 if there is none.
 	Stage           int
 	Gross, Fee, Net Money
 	// NewLoanAmount replaces the loan amount, nil if it stays.
 	NewLoanAmount *Money
-	// DocumentsRequired reports whether files or metadata must come along.
+	// DocumentsRequired reports whether the request must come with files or metadata.
 	DocumentsRequired bool
 }
 
-// DecideDraw states the rules for draws (specification sections 3.3, 4.1 and 7),
-// for the draw itself and for its preview. The first check that fails answers:
-// Approved, a loan, nothing pending, something left, kind, documents, amounts.
-// A refused draw still holds kind and stage of the loan's next draw, where there is one.
+// DecideDraw states the rules for draws (specification sections 3.3, 4.1 and 7), for the draw
+// itself and for its preview. The checks run in this order, and the first that fails decides the
+// error: Approved, a loan, nothing pending, something left, kind, documents, amounts. Even a
+// refused draw has the kind and stage of the loan's next draw, if there is one.
 //
-// "Draw rule" is a rule of section 3.3 in the code, "request rule" one of section 4.1.
+// In this file, "draw rule" is a rule of section 3.3 and "request rule" one of section 4.1.
 //
 // Errors: APPLICATION_NOT_APPROVED, INVALID_STATE without a loan (nil),
 // DRAW_PENDING, AMOUNT_EXCEEDS_BALANCE, EARLY_COMPLETION_NOT_ALLOWED,
@@ -50,7 +50,7 @@ func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw
 	return regularDraw(*loan, draw, request)
 }
 
-// notApproved words the refusal: one that would carry documents says so.
+// notApproved returns the refusal, whose text mentions documents if the draw comes with them.
 func notApproved(draw Draw, documents Documents) error {
 	if documents == DocumentsGiven || documents == DocumentsAssumed && draw.DocumentsRequired {
 		return NewError(CodeApplicationNotApproved, "The application must be in Approved status "+
@@ -60,13 +60,13 @@ func notApproved(draw Draw, documents Documents) error {
 		"The application must be in Approved status before requesting a draw")
 }
 
-// IsFinal reports whether a draw takes the whole balance (draw rule 4): it is of the last
-// stage, or the balance is at most what is scheduled for its stage.
+// IsFinal reports whether a draw takes the whole balance (draw rule 4): it is for the last
+// stage, or the balance is at most the scheduled amount of its stage.
 func IsFinal(scheduled Money, last bool, balance Money) bool {
 	return last || !scheduled.Less(balance)
 }
 
-// nextDraw finds stage and kind (draw rule 4).
+// nextDraw finds the stage and kind of the next draw (draw rule 4).
 func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	stage, found := loan.NextStage()
 	if !found || !loan.Balance().IsPositive() {
@@ -81,7 +81,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 		draw.Kind = DrawEarly
 	}
 	draw.DocumentsRequired = draw.Kind.Completes()
-	// Request rule 3. An early draw is never of the last stage, so the loan has several.
+	// Request rule 3. An early draw is never for the last stage, so the loan has several.
 	if draw.Kind == DrawEarly && len(loan.live()) == 0 {
 		return draw, NewError(CodeEarlyCompletionForbidden,
 			"Early completion is not allowed on the first draw of a loan with multiple disbursements")
@@ -89,7 +89,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 	return draw, nil
 }
 
-// checkDocuments holds to request rules 2 and 3, which need documents, and 5, which refuses them.
+// checkDocuments applies request rules 2 and 3 (documents required) and 5 (not allowed).
 func checkDocuments(draw Draw, documents Documents) error {
 	switch {
 	case draw.DocumentsRequired && documents == DocumentsAbsent:
@@ -101,8 +101,8 @@ func checkDocuments(draw Draw, documents Documents) error {
 	return nil
 }
 
-// completingDraw takes the whole balance, of the revised loan amount if given (request
-// rules 2 and 3). A reduced disbursement amount is not used (request rule 4).
+// completingDraw takes the whole balance, that of the revised loan amount if one is given
+// (request rules 2 and 3). It ignores a reduced disbursement amount (request rule 4).
 func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	revised := request.UpdatedLoanAmount
 	if revised == nil {
@@ -120,7 +120,7 @@ func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	return draw.of(revised.Sub(loan.Drawn()), loan.FeePercent), nil
 }
 
-// regularDraw takes the scheduled amount, or the lower one that was asked for (request rule 1).
+// regularDraw takes the scheduled amount, or the lower one that was requested (request rule 1).
 func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	var errs FieldErrors
 	if request.UpdatedLoanAmount != nil {
@@ -145,7 +145,7 @@ func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	return draw.of(*reduced, loan.FeePercent), nil
 }
 
-// amountTooHigh names the part in its details, as a validation error does.
+// amountTooHigh names the part in the details, as a validation error does.
 func amountTooHigh(part, rule string, bound Money) error {
 	refusal := Invalid(part, "%q %s, %s", part, rule, bound)
 	refusal.Code = CodeAmountExceedsBalance

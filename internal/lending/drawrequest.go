@@ -28,19 +28,19 @@ const (
 	DocumentsAssumed
 )
 
-// DrawRequest is a well-formed wish for a draw.
+// DrawRequest is a well-formed request for a draw.
 type DrawRequest struct {
-	// UpdatedDisbursementAmount reduces a regular draw, nil without.
+	// UpdatedDisbursementAmount reduces a regular draw; nil if not given.
 	UpdatedDisbursementAmount *Money
-	// UpdatedLoanAmount revises the total of a completing draw, nil without.
+	// UpdatedLoanAmount revises the total of a completing draw; nil if not given.
 	UpdatedLoanAmount     *Money
 	ProjectCompletedEarly bool
 	Documents             Documents
 }
 
-// ParseDrawRequest checks the form of the values by part name; an absent key is
-// an absent part, unknown keys are ignored. Error: VALIDATION_ERROR with every
-// error, the combination of a reduced amount with early completion included.
+// ParseDrawRequest parses the values by part name. An absent key is an absent part; unknown keys
+// are ignored. Error: VALIDATION_ERROR with every error, including a reduced amount combined
+// with early completion.
 func ParseDrawRequest(values map[string]string, documents Documents) (DrawRequest, error) {
 	var errs FieldErrors
 	request := DrawRequest{
@@ -73,8 +73,8 @@ func optionalMoney(errs *FieldErrors, values map[string]string, part string) *Mo
 		return nil
 	}
 	if _, err := ParseMoney(text); errors.Is(err, ErrMoneyRange) {
-		// Well written and above all that can be read, so above every bound of a draw, which
-		// then answers.
+		// Well formed but larger than any amount that Money accepts: return more than every bound of a
+		// draw, so that DecideDraw refuses it.
 		return &Money{decimal.New(1, moneyIntegerDigits)}
 	}
 	return new(errs.Money(part, text))

@@ -65,17 +65,17 @@ type FieldError struct {
 type Error struct {
 	Code    Code
 	Message string
-	// Details holds every wrong field of a validation error. Of other refusals it tells what
-	// helps, if there is anything, else it is nil.
+	// Details holds every wrong field of a validation error. For other refusals it holds whatever
+	// helps the caller, or is nil.
 	Details []FieldError
 	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
 	// is not known.
 	RetryAfter time.Duration
-	// Quota is how much is allowed of what there was too much of, 0 where that is not counted.
+	// Quota is the limit that the caller exceeded, 0 if the refusal is not about a counted limit.
 	Quota int
 
 	cause error
-	// taken tells that the value is right in itself and belongs to something else.
+	// taken means that the value is valid in itself but belongs to something else.
 	taken bool
 }
 
@@ -132,7 +132,7 @@ func (f *FieldErrors) Merge(err error) {
 	*f = append(*f, FieldError{Message: err.Error()})
 }
 
-// MergeOthers adds the errors of an error that name fields of which none is known yet.
+// MergeOthers adds those errors of err whose fields have no error yet.
 func (f *FieldErrors) MergeOthers(err error) {
 	var others FieldErrors
 	others.Merge(err)
@@ -144,8 +144,8 @@ func (f *FieldErrors) MergeOthers(err error) {
 	}
 }
 
-// Err returns nil without errors, else a VALIDATION_ERROR whose message is the
-// first error's and whose details are all of them.
+// Err returns nil if there are no errors, else a VALIDATION_ERROR with the message of the first
+// and the details of all.
 func (f FieldErrors) Err() error {
 	if len(f) == 0 {
 		return nil

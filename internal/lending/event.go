@@ -40,8 +40,8 @@ const (
 	statusTermsUpdated  = "Terms Updated"
 )
 
-// The statuses of the two events about money that stays or comes back. They differ
-// from the disbursement's own, so that all of funding begins alike.
+// The statuses of the two events for cancelled and returned funding. They differ from the
+// disbursement's own statuses, so that the status of every funding event begins alike.
 const (
 	statusFundingCancelled = "FUNDING_CANCELLED"
 	statusFundingReturned  = "FUNDING_RETURNED"
@@ -85,10 +85,10 @@ func SpecifiedEventKinds() []EventKind {
 	return slices.DeleteFunc(AllEventKinds(), EventKind.IsOptIn)
 }
 
-// IsOptIn reports whether only who names the kind gets it.
+// IsOptIn reports whether a subscription gets the kind only by naming it.
 func (k EventKind) IsOptIn() bool { return k == EventFundingCancelled || k == EventFundingReturned }
 
-// Choices lists what a subscription may hold to get the kind.
+// Choices lists the values of a subscription's events that include the kind.
 func (k EventKind) Choices() []string {
 	if k.IsOptIn() {
 		return []string{string(k)}
@@ -109,7 +109,7 @@ func (k EventKind) Title() string {
 	return string(k)
 }
 
-// Named returns the short name with the kind beside it, the kind alone if it does not exist.
+// Named returns the short name followed by the kind, or the kind alone if it does not exist.
 func (k EventKind) Named() string {
 	if !k.IsKnown() {
 		return string(k)
@@ -117,18 +117,18 @@ func (k EventKind) Named() string {
 	return k.Title() + " (" + string(k) + ")"
 }
 
-// Event is something that happened to an application, before it got its time.
-// Build one with the functions below: they know which kind carries what.
+// Event is something that happened to an application, before it is given its time. Build one
+// with the functions below, which set the fields of each kind.
 type Event struct {
 	Kind           EventKind
 	ApplicationUID string
 	Status         string
-	// Subject names the object whose state the event tells where that is not the
-	// application: disbursement/ID or task/UID.
+	// Subject names the object whose state the event reports if that is not the application:
+	// disbursement/ID or task/UID.
 	Subject string
-	// TaskTitle is nil but on task events.
+	// TaskTitle is nil except on task events.
 	TaskTitle *string
-	// data is nil but on application events.
+	// data is nil except on application events.
 	data any
 }
 
@@ -154,8 +154,8 @@ type offerChangeData struct {
 	Updated  OfferPayload `json:"updated_approved_offer"`
 }
 
-// StatusUpdated tells that the application entered the status. The offer is the
-// one of ReportedOffer, nil without offers.
+// StatusUpdated reports that the application entered the status. The offer is that of
+// ReportedOffer, nil without offers.
 func StatusUpdated(applicationUID string, status ApplicationStatus, offer *Offer) Event {
 	var data statusData
 	if offer != nil {
@@ -166,7 +166,7 @@ func StatusUpdated(applicationUID string, status ApplicationStatus, offer *Offer
 	}
 }
 
-// AmountUpdated tells that the approved amount changed.
+// AmountUpdated reports that the approved amount changed.
 func AmountUpdated(applicationUID string, previous, updated Offer) Event {
 	return Event{
 		Kind: EventAmountUpdated, ApplicationUID: applicationUID, Status: statusAmountUpdated,
@@ -174,7 +174,7 @@ func AmountUpdated(applicationUID string, previous, updated Offer) Event {
 	}
 }
 
-// TermsUpdated tells that rate, term or fee changed.
+// TermsUpdated reports that rate, term or fee changed.
 func TermsUpdated(applicationUID string, previous, updated Offer) Event {
 	return Event{
 		Kind: EventOfferUpdated, ApplicationUID: applicationUID, Status: statusTermsUpdated,
@@ -182,7 +182,7 @@ func TermsUpdated(applicationUID string, previous, updated Offer) Event {
 	}
 }
 
-// DocumentChanged tells that the loan documents were sent or signed.
+// DocumentChanged reports that the loan documents were sent or signed.
 func DocumentChanged(applicationUID string, status DocumentStatus) Event {
 	kind := EventDocumentSent
 	if status == DocumentSigned {
@@ -191,7 +191,7 @@ func DocumentChanged(applicationUID string, status DocumentStatus) Event {
 	return Event{Kind: kind, ApplicationUID: applicationUID, Status: string(status)}
 }
 
-// FundingChanged tells that the money of a disbursement moved.
+// FundingChanged reports that the money of a disbursement moved.
 func FundingChanged(applicationUID string, status FundingStatus) Event {
 	event := Event{Kind: EventFundingChanged, ApplicationUID: applicationUID, Status: string(status)}
 	switch status {
@@ -206,7 +206,7 @@ func FundingChanged(applicationUID string, status FundingStatus) Event {
 	return event
 }
 
-// TaskCreated tells that a task was added to the application.
+// TaskCreated reports that a task was added to the application.
 func TaskCreated(applicationUID, title string, status TaskStatus) Event {
 	return Event{
 		Kind: EventTaskCreated, ApplicationUID: applicationUID, Status: string(status),
@@ -214,14 +214,14 @@ func TaskCreated(applicationUID, title string, status TaskStatus) Event {
 	}
 }
 
-// TaskUpdated tells that the status of a task changed.
+// TaskUpdated reports that the status of a task changed.
 func TaskUpdated(applicationUID, title string, status TaskStatus) Event {
 	event := TaskCreated(applicationUID, title, status)
 	event.Kind = EventTaskUpdated
 	return event
 }
 
-// SubjectName names the object whose state the event tells, such as application/UID.
+// SubjectName names the object whose state the event reports, such as application/UID.
 func (e Event) SubjectName() string {
 	if e.Subject != "" {
 		return e.Subject
@@ -235,7 +235,7 @@ func (e Event) SubjectName() string {
 func (e Event) Render(timestamp time.Time) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	// Titles arrive as they were written; the body is JSON and never part of a page.
+	// Titles are sent as they were written; the body is JSON and never part of a page.
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(struct {
 		ApplicationID string  `json:"application_id"`
@@ -250,14 +250,14 @@ func (e Event) Render(timestamp time.Time) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
 }
 
-// RenderAround returns the body of the webhook as Render does, before and after its
+// RenderAround returns the body as Render does, split into the parts before and after the
 // timestamp, for a caller that learns the time only when the event is written.
 func (e Event) RenderAround() (head, tail []byte, err error) {
 	body, err := e.Render(time.Time{})
 	if err != nil {
 		return nil, nil, err
 	}
-	// No text of a payload can look like this, since its quotes are escaped.
+	// The text of a payload cannot contain this name, since its quotes are escaped.
 	const name = `"timestamp":"`
 	head, tail, found := bytes.Cut(body, []byte(name+FormatTimestamp(time.Time{})))
 	if !found {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The fields of a funding change beside its status, as calls and forms name them.
+// The fields of a funding change besides its status, as requests and forms name them.
 const (
 	FieldReference     = "reference"
 	FieldMethod        = "method"
@@ -16,7 +16,7 @@ const (
 	FieldReason        = "reason"
 )
 
-// The most characters of a reference and of a reason.
+// The maximum lengths of a reference and of a reason, in characters.
 const (
 	MaxReference = 100
 	MaxReason    = 500
@@ -25,7 +25,7 @@ const (
 // firstEffectiveDate is the earliest day on which money may have moved.
 const firstEffectiveDate = "2000-01-01"
 
-// FundingFields lists the fields of a funding change beside its status.
+// FundingFields lists the fields of a funding change besides its status.
 func FundingFields() []string {
 	return []string{FieldReference, FieldMethod, FieldEffectiveDate, FieldReason}
 }
@@ -33,17 +33,17 @@ func FundingFields() []string {
 // FundingMethods lists the ways in which money moves.
 func FundingMethods() []string { return []string{"ach", "rtp", "wire", "check", "card"} }
 
-// FundingChange is what somebody reports about the money of a disbursement.
+// FundingChange is a reported change of the money of a disbursement.
 type FundingChange struct {
 	Status FundingStatus
 	Evidence
-	// NeedsReason refuses a cancellation or a return that says no reason.
+	// NeedsReason makes a cancellation or a return without a reason an error.
 	NeedsReason bool
 }
 
-// Evidence is what is said about the money of a disbursement, nil where nothing is.
+// Evidence is what was reported about the money of a disbursement; a nil field was not reported.
 type Evidence struct {
-	// Reference is the bank's or the ledger's name of the payment.
+	// Reference is the bank's or the ledger's reference for the payment.
 	Reference *string `json:"reference"`
 	// Method is one of FundingMethods.
 	Method *string `json:"method"`
@@ -52,9 +52,8 @@ type Evidence struct {
 	Reason        *string `json:"reason"`
 }
 
-// ParseFundingChange reads a change of the status from the fields that were
-// given, by name. The time bounds the effective date. Error: VALIDATION_ERROR
-// naming every field that is wrong.
+// ParseFundingChange reads a change of the status from the given fields, by name. The effective
+// date may be up to a year after now. Error: VALIDATION_ERROR naming every field that is wrong.
 func ParseFundingChange(
 	to FundingStatus, fields map[string]string, now time.Time,
 ) (FundingChange, error) {
@@ -84,7 +83,7 @@ func ParseFundingChange(
 	return change, errs.Err()
 }
 
-// evidence checks a text and keeps it as it was given.
+// evidence checks a text and returns it unchanged.
 func (f *FieldErrors) evidence(field, text string, limit int) *string {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -99,8 +98,8 @@ func (f *FieldErrors) evidence(field, text string, limit int) *string {
 	return &text
 }
 
-// Repeats reports whether every field that the change gives says what the other,
-// which was made before, said.
+// Repeats reports whether every field that the change sets has the same value in made, an
+// earlier change.
 func (c FundingChange) Repeats(made FundingChange) bool {
 	same := func(sent, kept *string) bool {
 		return sent == nil || kept != nil && *sent == *kept
@@ -110,7 +109,7 @@ func (c FundingChange) Repeats(made FundingChange) bool {
 		same(c.Reason, made.Reason)
 }
 
-// LacksReason reports whether the change must say why and does not.
+// LacksReason reports whether the change needs a reason and has none.
 func (c FundingChange) LacksReason() bool {
 	return c.NeedsReason && c.Reason == nil && !c.Status.InForce()
 }

@@ -12,7 +12,7 @@ type Stage struct {
 	Scheduled Money `json:"scheduled_amount"`
 }
 
-// DrawKind tells what a draw does to the loan.
+// DrawKind says what a draw does to the loan.
 type DrawKind string
 
 // The kinds of draws. Final and early ones take the whole remaining balance.
@@ -30,7 +30,7 @@ type Disbursement struct {
 	ID int64 `db:"merchant_disbursement_id"`
 	// Number is sequential within the loan, from 1; one of a cancelled draw is not reused.
 	Number int `db:"disbursement_number"`
-	// Stage is the number of the stage that it pays out.
+	// Stage is the number of the stage that the disbursement pays out.
 	Stage  int
 	Kind   DrawKind
 	Gross  Money `db:"gross_amount"`
@@ -41,7 +41,7 @@ type Disbursement struct {
 	UpdatedLoanAmount *Money `db:"updated_loan_amount"`
 }
 
-// Loan is an open loan with all that was drawn from it.
+// Loan is an open loan with everything drawn from it.
 type Loan struct {
 	// OriginalAmount is the approved amount, which bounds a revised one.
 	OriginalAmount Money
@@ -70,10 +70,10 @@ func LoanToOpen(status ApplicationStatus, offers []Offer, productUID string) (Of
 	return SelectedOffer(offers, productUID)
 }
 
-// Amount returns the total that may be drawn: what the newest draw in force that revised it
-// said, else the approved amount. It follows from the draws alone, so that no order of draws
-// and returns can make it wrong. Where a revision to less stands again because a later one
-// came back, more may be drawn already: then it is that.
+// Amount returns the total that may be drawn: the amount to which the newest draw in force with
+// a revision set it, else the approved amount. It is computed from the draws alone, so no order
+// of draws and returns can make it wrong. If a later draw is returned, an earlier, lower
+// revision applies again and more may already be drawn; Amount is then what is drawn.
 func (l Loan) Amount() Money {
 	amount := l.OriginalAmount
 	for _, disbursement := range l.live() {
@@ -94,16 +94,16 @@ func (l Loan) Drawn() Money {
 // Balance returns what is left to draw.
 func (l Loan) Balance() Money { return l.Amount().Sub(l.Drawn()) }
 
-// IsPending reports whether the money of a draw is still under way. Without one, every earlier
-// draw was disbursed, or cancelled or returned, which leaves its stage open: draw rule 5.
+// IsPending reports whether the money of a draw is still under way. If not, every earlier draw
+// was disbursed, or was cancelled or returned and left its stage open: draw rule 5.
 func (l Loan) IsPending() bool {
 	return slices.ContainsFunc(l.Disbursements, func(d Disbursement) bool {
 		return d.Status.IsPending()
 	})
 }
 
-// IsCompleted reports whether a final or early draw stands, so that no stage is
-// left even where the schedule had more.
+// IsCompleted reports whether a final or early draw is in force, so that no stage is left even
+// if the schedule had more.
 func (l Loan) IsCompleted() bool {
 	return slices.ContainsFunc(l.live(), func(d Disbursement) bool { return d.Kind.Completes() })
 }
@@ -117,9 +117,8 @@ func (l Loan) NextNumber() int {
 	return highest + 1
 }
 
-// NextStage returns the first stage that nothing was drawn for. A stage whose
-// share rounded to nothing is passed over unless it is the last. False means
-// that every stage is drawn.
+// NextStage returns the first stage that has no draw. It skips a stage whose share rounded to
+// zero unless that is the last. False means that every stage is drawn.
 func (l Loan) NextStage() (Stage, bool) {
 	for _, stage := range l.Stages {
 		if l.isDrawn(stage) || stage.Scheduled.IsZero() && !l.isLast(stage) {
@@ -141,11 +140,10 @@ func (l Loan) WithDraw(id int64, draw Draw) Loan {
 	return l
 }
 
-// MoveDisbursement returns the loan after the funding of a disbursement went to
-// another status, and whether that changed anything. A cancelled or returned draw
-// frees its stage and its balance and takes its revised loan amount back; Amount and
-// Stages may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id that is
-// not of this loan.
+// MoveDisbursement returns the loan after the funding of a disbursement moved to another status,
+// and whether that changed anything. A cancelled or returned draw frees its stage and balance,
+// and its revised loan amount no longer applies, so Amount and Stages may change. Errors: as
+// FundingStatus.Move, and NOT_FOUND for an id that is not of this loan.
 func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	at := slices.IndexFunc(l.Disbursements, func(d Disbursement) bool { return d.ID == id })
 	if at < 0 {
@@ -160,15 +158,15 @@ func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	if to.InForce() {
 		return l, true, nil
 	}
-	// The approved amount may have changed since: the stage that is free again takes
-	// its share of what it is now.
+	// The approved amount may have changed since the draw: the freed stage gets its share of the
+	// current one.
 	l.Stages = l.stagesFor(l.OriginalAmount)
 	return l, true, nil
 }
 
-// stagesFor computes the stages not yet drawn afresh: each takes its share of
-// the amount, the last the amount less everything before it. Where what was
-// drawn under an older amount leaves less than nothing, the last is 0.00.
+// stagesFor recomputes the stages not yet drawn: each takes its share of the amount, and the
+// last takes the amount less all stages before it. If draws under an older amount leave less
+// than zero, the last is 0.00.
 func (l Loan) stagesFor(amount Money) []Stage {
 	shares := make(Schedule, len(l.Stages))
 	for i, stage := range l.Stages {

@@ -15,15 +15,15 @@ import (
 // MaxMetadataBytes bounds the metadata of a completion certificate.
 const MaxMetadataBytes = 64 << 10
 
-// What Postgres' jsonb stores without complaint: it nests on a small stack, and
-// its numbers are numerics, not texts.
+// The limits of what Postgres' jsonb stores reliably: its parser has a small stack for nesting,
+// and it stores numbers as numerics, not as text.
 const (
 	maxMetadataDepth    = 64
 	maxMetadataNumber   = 100
 	maxMetadataExponent = 300
 )
 
-// maxMetadataErrors is how much of wrong metadata an answer repeats.
+// maxMetadataErrors bounds the errors in one answer.
 const maxMetadataErrors = 20
 
 const partMetadata = "metadata"
@@ -33,7 +33,7 @@ const partMetadata = "metadata"
 // value means that none was given.
 type Metadata struct{ raw json.RawMessage }
 
-// metadataTypes are the known keys by their path and what each must hold.
+// metadataTypes holds the known keys by path and the type that each must have.
 var metadataTypes = map[string]string{
 	"metadata.projectName":                "string",
 	"metadata.completionDate":             "date",
@@ -49,9 +49,9 @@ var metadataTypes = map[string]string{
 }
 
 // ParseMetadata reads the metadata part. Errors: PAYLOAD_TOO_LARGE above 64 KiB;
-// VALIDATION_ERROR naming each wrong key ("metadata.systemDetails.capacity"), one that is
-// given twice or cannot be stored faithfully among them: an unpaired surrogate, a NUL, an
-// extreme number. "metadata" itself is named if it is no JSON object or nests too deeply.
+// VALIDATION_ERROR naming each wrong key ("metadata.systemDetails.capacity"), including one
+// given twice or one that cannot be stored faithfully: an unpaired surrogate, a NUL, an extreme
+// number. It names "metadata" itself if that is not a JSON object or nests too deeply.
 func ParseMetadata(raw []byte) (Metadata, error) {
 	if len(raw) > MaxMetadataBytes {
 		return Metadata{}, NewError(CodePayloadTooLarge, "%q must be at most %d bytes",
@@ -61,7 +61,7 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 	if !utf8.Valid(raw) || !bytes.HasPrefix(trimmed, []byte("{")) || !json.Valid(raw) {
 		return Metadata{}, Invalid(partMetadata, "%q must be a JSON object", partMetadata)
 	}
-	// The decoder puts another character in place of half a surrogate pair, and tells nobody.
+	// The decoder silently replaces half a surrogate pair, so turn each into a NUL first.
 	readable := bytes.Clone(raw)
 	for at := range UnstorableEscapes(raw) {
 		copy(readable[at:], `\u0000`)
@@ -81,13 +81,13 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 	return Metadata{raw: compact.Bytes()}, nil
 }
 
-// IsZero reports whether no metadata was given; an empty object was.
+// IsZero reports whether no metadata was given; an empty object counts as given.
 func (m Metadata) IsZero() bool { return m.raw == nil }
 
-// IsEmpty reports whether nothing is documented: no metadata, or an empty object.
+// IsEmpty reports whether there is no content: no metadata, or an empty object.
 func (m Metadata) IsEmpty() bool { return m.raw == nil || string(m.raw) == "{}" }
 
-// JSON returns the object without insignificant blanks, nil if none was given.
+// JSON returns the object without insignificant white space, nil if none was given.
 func (m Metadata) JSON() json.RawMessage { return slices.Clone(m.raw) }
 
 // MarshalJSON returns the object, null if none was given.
@@ -97,11 +97,11 @@ func (m Metadata) MarshalJSON() ([]byte, error) { return m.raw.MarshalJSON() }
 type metadataReader struct {
 	decoder *json.Decoder
 	errs    FieldErrors
-	// zeros are what the exponents stand for: jsonb writes numbers out, fifty times as long.
+	// zeros counts the zeros that exponents stand for: jsonb writes them out, fifty times as long.
 	zeros int
 }
 
-// value reads one value and checks what its path promises.
+// value reads one value and checks it against the type of its path.
 func (r *metadataReader) value(path string, depth int) error {
 	token, err := r.decoder.Token()
 	if err != nil {
@@ -182,15 +182,15 @@ func (r *metadataReader) require(holds bool, path, message string) {
 	}
 }
 
-// refuse records an error, up to a bound: 64 KiB hold thousands of wrong values.
+// refuse records an error, up to a bound: 64 KiB can hold thousands of wrong values.
 func (r *metadataReader) refuse(path, message string) {
 	if len(r.errs) < maxMetadataErrors {
 		r.errs.Add(path, "%q %s", path, message)
 	}
 }
 
-// writtenOut tells how many zeros an exponent stands for at most, and whether the number can be
-// stored.
+// writtenOut returns the most zeros that the exponent can stand for, and whether the number can
+// be stored.
 func writtenOut(number json.Number) (zeros int, storable bool) {
 	_, exponent, hasExponent := strings.Cut(strings.ToLower(number.String()), "e")
 	if hasExponent {
@@ -203,8 +203,8 @@ func writtenOut(number json.Number) (zeros int, storable bool) {
 	return zeros, len(number) <= maxMetadataNumber
 }
 
-// UnstorableEscapes yields where the \u escapes of valid JSON begin that name no character which a
-// Postgres text can hold: a NUL, or a surrogate without its other half.
+// UnstorableEscapes yields the offsets of the \u escapes of valid JSON that a Postgres text
+// cannot hold: a NUL, or a surrogate without its other half.
 func UnstorableEscapes(raw []byte) iter.Seq[int] {
 	return func(yield func(at int) bool) {
 		for at := 0; at < len(raw); at++ {

@@ -28,7 +28,7 @@ type Offer struct {
 	MerchantFeePercentage Percent `db:"merchant_fee_percentage" json:"merchant_fee_percentage"`
 }
 
-// SelectedOffer returns the offer of the product, false if it made none.
+// SelectedOffer returns the offer of the product, false if there is none.
 func SelectedOffer(offers []Offer, productUID string) (Offer, bool) {
 	at := indexOffer(offers, productUID)
 	if at < 0 {
@@ -37,9 +37,9 @@ func SelectedOffer(offers []Offer, productUID string) (Offer, bool) {
 	return offers[at], true
 }
 
-// ReportedOffer returns the offer that events show: the selected one, else the
-// one with the highest approved amount (of equal ones the first by product
-// code), nil without offers. The product uid is empty while none is selected.
+// ReportedOffer returns the offer that events show: the selected one, else the one with the
+// highest approved amount (of equal ones the first by product code); nil without offers.
+// productUID is empty while none is selected.
 func ReportedOffer(offers []Offer, productUID string) *Offer {
 	if selected, ok := SelectedOffer(offers, productUID); ok {
 		return &selected
@@ -53,7 +53,7 @@ func ReportedOffer(offers []Offer, productUID string) *Offer {
 	return &highest
 }
 
-// Approval is what a change of amount or terms is decided on.
+// Approval is the input of a change of amount or terms.
 type Approval struct {
 	Status ApplicationStatus
 	Offers []Offer
@@ -63,20 +63,20 @@ type Approval struct {
 	Loan *Loan
 }
 
-// OfferChange is what a change of amount or terms comes to.
+// OfferChange is the outcome of a change of amount or terms.
 type OfferChange struct {
-	// Changed is false if all was so already: then nothing is to be recorded.
+	// Changed is false if the offers already had these values; there is then nothing to record.
 	Changed bool
-	// Offers is every offer of the application after the change, in the order given.
+	// Offers holds every offer of the application after the change, in the order given.
 	Offers []Offer
-	// Previous and Updated are the reported offer before and after, of those that changed if
-	// any did.
+	// Previous and Updated are the reported offer before and after, chosen among the offers that
+	// changed if any did.
 	Previous, Updated Offer
-	// Loan is the loan after the change, nil without one.
+	// Loan is the loan after the change, nil if there is none.
 	Loan *Loan
 }
 
-// Terms is a change of terms; what is nil stays.
+// Terms is a change of terms; a nil field keeps its value.
 type Terms struct {
 	Term                  *string
 	InterestRate          *Percent
@@ -128,7 +128,7 @@ func (a Approval) ChangeAmount(amount Money) (OfferChange, error) {
 		return OfferChange{}, err
 	}
 	if a.Loan != nil {
-		// Without a stage left, another amount would have none to be paid out by.
+		// Without a stage left, no draw could pay out the changed amount.
 		if _, left := a.Loan.NextStage(); !left || a.Loan.IsCompleted() {
 			return OfferChange{}, NewError(CodeInvalidState,
 				"the approved amount cannot change any more: the last stage of the loan is drawn")
@@ -195,16 +195,16 @@ func (a Approval) affected() []*Offer {
 	return all
 }
 
-// change applies edit to a copy. The offer that it reports is one that changed, even
-// where another one would be reported otherwise, and its updated one is that of the same
-// product: a receiver compares the two.
+// change applies edit to a copy. It reports an offer that changed, even if ReportedOffer would
+// choose another, and Previous and Updated are of the same product, because a receiver compares
+// the two.
 func (a Approval) change(edit func(*Offer)) OfferChange {
 	before := a.Offers
 	a.Offers = slices.Clone(a.Offers)
 	for _, offer := range a.affected() {
 		edit(offer)
 	}
-	var edited []Offer // as they were
+	var edited []Offer // before the edit
 	for i, offer := range before {
 		if !offer.Equal(a.Offers[i]) {
 			edited = append(edited, offer)
@@ -235,7 +235,7 @@ func (a Approval) change(edit func(*Offer)) OfferChange {
 	return changed
 }
 
-// Equal reports whether both offers say the same.
+// Equal reports whether both offers have the same content.
 func (o Offer) Equal(other Offer) bool {
 	return o.payload(true) == other.payload(true) && o.ProductUID == other.ProductUID &&
 		o.ProductCode == other.ProductCode && o.ProductName == other.ProductName

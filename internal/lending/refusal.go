@@ -1,14 +1,14 @@
 package lending
 
-// ApplicationNotFound is accept-offer's answer, and that of every operation
-// whose body names an application: none, or another merchant's.
+// ApplicationNotFound is the answer of accept-offer, and of every operation whose body names an
+// application, if the application does not exist or is another merchant's.
 func ApplicationNotFound() *Error {
 	return NewError(CodeApplicationNotFound,
 		"Could not find the specified application; check the id submitted")
 }
 
-// ProductNotFound is the answer where the body names no product, an inactive
-// one, or one that made the application no offer.
+// ProductNotFound is the answer to a body that names no existing product, an inactive one, or
+// one that made the application no offer.
 func ProductNotFound() *Error {
 	return NewError(CodeProductNotFound,
 		"Could not find the specified product; check the id submitted")

@@ -58,8 +58,7 @@ type transition[S ~string] struct {
 	to   []S
 }
 
-// The four tables say all there is to say about who may follow whom. A status
-// without successors is final.
+// The four tables define every permitted transition. A status without successors is final.
 var (
 	applicationTable = []transition[ApplicationStatus]{
 		{StatusPendingReview, []ApplicationStatus{
@@ -100,9 +99,9 @@ var (
 	}
 )
 
-// Move reports whether going to another status changes anything: the same
-// status does not. Errors: VALIDATION_ERROR for a status that does not exist,
-// INVALID_STATE for one that may not follow.
+// Move reports whether moving to another status changes anything: moving to the same status does
+// not. Errors: VALIDATION_ERROR for a status that does not exist, INVALID_STATE for one that may
+// not follow.
 func (s ApplicationStatus) Move(to ApplicationStatus) (changed bool, err error) {
 	return move(applicationTable, "an application", s, to)
 }
@@ -113,8 +112,8 @@ func (s ApplicationStatus) Next() []ApplicationStatus { return next(applicationT
 // IsFinal reports whether nothing may follow.
 func (s ApplicationStatus) IsFinal() bool { return len(s.Next()) == 0 }
 
-// NeedsStipulation reports whether entering the status asks the borrower for
-// something, so that a stipulation e-mail is due.
+// NeedsStipulation reports whether entering the status requires something of the borrower, so
+// that a stipulation e-mail is due.
 func (s ApplicationStatus) NeedsStipulation() bool {
 	return s == StatusHardPullAuthorization || s == StatusPendClearance
 }
@@ -175,8 +174,8 @@ func ParseFundingStatus(text string) (FundingStatus, error) {
 	return parseStatus(fundingTable, text)
 }
 
-// ParseFundingMove works like ParseFundingStatus, for what a disbursement can be moved to: it
-// is requested by a draw alone.
+// ParseFundingMove works like ParseFundingStatus, but accepts only statuses that a disbursement
+// can be moved to: only a draw makes one requested.
 func ParseFundingMove(text string) (FundingStatus, error) {
 	moves := slices.DeleteFunc(slices.Clone(fundingTable), func(t transition[FundingStatus]) bool {
 		return t.from == FundingRequested
@@ -222,7 +221,7 @@ func next[S ~string](table []transition[S], from S) []S {
 func statuses[S ~string](table []transition[S]) []S {
 	all := make([]S, 0, len(table))
 	for _, row := range table {
-		// The empty status stands for nothing having happened: nobody may ask for it.
+		// The empty status means that nothing has happened yet; no caller may request it.
 		if row.from != "" {
 			all = append(all, row.from)
 		}

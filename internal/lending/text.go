@@ -16,12 +16,12 @@ func (f *FieldErrors) Text(field, text string, limit int) string {
 	return f.check(field, text, limit, "")
 }
 
-// Lines is Text for what may have line breaks and tabs.
+// Lines is Text for values that may have line breaks and tabs.
 func (f *FieldErrors) Lines(field, text string, limit int) string {
 	return f.check(field, text, limit, "\r\n\t")
 }
 
-// check is Text with control characters that are allowed.
+// check is Text with an exception for the allowed control characters.
 func (f *FieldErrors) check(field, text string, limit int, allowed string) string {
 	text = strings.TrimSpace(text)
 	forbidden := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
@@ -40,8 +40,8 @@ func (f *FieldErrors) check(field, text string, limit int, allowed string) strin
 	return text
 }
 
-// Name is Text for names of people and projects and titles of tasks: they stand in
-// mails, where an address of the web would become a link.
+// Name is Text for names of people and projects and titles of tasks: they appear in e-mails,
+// where a web address would become a link.
 func (f *FieldErrors) Name(field, text string, limit int) string {
 	before := len(*f)
 	text = f.Text(field, text, limit)
@@ -52,8 +52,8 @@ func (f *FieldErrors) Name(field, text string, limit int) string {
 	return text
 }
 
-// Readable records an error of a value that is no text: the database takes neither
-// what is not UTF-8 nor a NUL.
+// Readable records an error for a value that the database cannot store as text: one that is not
+// UTF-8 or has a NUL.
 func (f *FieldErrors) Readable(field, text string) {
 	if !readable(text) {
 		f.Add(field, "%q must be UTF-8 text without NUL characters", field)
@@ -62,8 +62,8 @@ func (f *FieldErrors) Readable(field, text string) {
 
 func readable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// CheckValues checks the values of a form or a query. Error: VALIDATION_ERROR
-// naming each that is no text.
+// CheckValues checks the values of a form or a query. Error: VALIDATION_ERROR naming each that
+// cannot be stored as text.
 func CheckValues(values map[string][]string) error {
 	var errs FieldErrors
 	for _, name := range slices.Sorted(maps.Keys(values)) {
