@@ -10,18 +10,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Acceptance is what a borrower decided (specification section 4.2).
+// Acceptance is a borrower's acceptance of an offer (specification section 4.2).
 type Acceptance struct {
 	ApplicationUID uuid.UUID
 	ProductUID     uuid.UUID
-	// Linked are applications to close, for example competing offers.
+	// Linked lists applications to close, for example competing offers.
 	Linked []uuid.UUID
 }
 
-// AcceptOffer selects a product, welcomes the borrower, enables communications
-// and closes the linked applications, all or nothing. Repeating it changes
-// nothing and sends nothing again, but closes what is newly linked; it tells whether
-// anything changed.
+// AcceptOffer selects a product, welcomes the borrower, enables communications and closes the
+// linked applications, all or nothing. Repeating it changes nothing and sends nothing again, but
+// closes newly linked applications. It reports whether anything changed.
 //
 // Errors: APPLICATION_NOT_FOUND, also for a linked one; PRODUCT_NOT_FOUND;
 // INVALID_STATE on a Declined or Closed application and for another product
@@ -38,7 +37,7 @@ func (s *Service) AcceptOffer(
 		return false, err
 	}
 	for _, other := range linked {
-		// One that has ended already stays as it is.
+		// A linked application that has already ended stays as it is.
 		if other.Status.IsFinal() {
 			continue
 		}
@@ -109,8 +108,8 @@ func (s *Service) selectProduct(
 	return s.openLoan(ctx, tx, &app)
 }
 
-// checkProduct answers PRODUCT_NOT_FOUND unless the product made an offer, or,
-// before the decision has run, is one that could.
+// checkProduct returns PRODUCT_NOT_FOUND unless the product made an offer or, before the
+// decision has run, is active.
 func checkProduct(
 	ctx context.Context, tx *postgres.Tx, app Application, productUID uuid.UUID,
 ) error {

@@ -2,10 +2,10 @@
 // accepting an offer, and every later change of status, amount, terms,
 // documents and tasks.
 //
-// Each change locks the application's row, asks package lending what it means,
-// writes it down and records its event, all in the caller's transaction. The
-// loan opens here too, in the transaction in which an application first is both
-// Approved and has an offered product selected.
+// Each change locks the application's row, has package lending decide its outcome, writes it and
+// records its event, all in the caller's transaction. The loan opens here too, in the
+// transaction in which an application is first both Approved and has an offered product
+// selected.
 package application
 
 import (
@@ -25,14 +25,14 @@ type Service struct {
 	DB     *postgres.DB
 	Events *event.Recorder
 	Loans  *loan.Service
-	// Products are what a decision may offer.
+	// Products supplies the products that a decision may offer.
 	Products *catalog.Service
 	// Switches lets the last name of a borrower steer the decision; for
 	// development only.
 	Switches bool
 }
 
-// Caller is who asks; the nil merchant reaches every application.
+// Caller identifies the caller; the nil merchant may access every application.
 type Caller = loan.Caller
 
 // Borrower is who borrows.
@@ -77,21 +77,20 @@ type Application struct {
 	Project           Project       `db:"-"`
 	// Offers are ordered by product code.
 	Offers []lending.Offer
-	// SelectedProductUID is nil until an offer was accepted, and
-	// SelectedProductCode empty.
+	// SelectedProductUID is nil, and SelectedProductCode empty, until an offer is accepted.
 	SelectedProductUID  *uuid.UUID `db:"selected_product_uid"`
 	SelectedProductCode string     `db:"selected_product_code"`
-	// LoanOpen tells that the loan has opened, which nothing undoes.
+	// LoanOpen means that the loan has opened, which cannot be undone.
 	LoanOpen bool
-	// Document is empty until documents were sent.
+	// Document is empty until documents are sent.
 	Document lending.DocumentStatus `db:"document_status"`
-	// Decided tells that the decision has run and was final.
+	// Decided means that the decision has run and was final.
 	Decided   bool
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// Task is something that somebody must do for an application.
+// Task is something that someone must do for an application.
 type Task struct {
 	UID            uuid.UUID          `db:"task_uid" json:"task_uid"`
 	ApplicationUID uuid.UUID          `db:"application_uid" json:"-"`
@@ -101,11 +100,10 @@ type Task struct {
 	Former lending.TaskStatus `db:"-" json:"-"`
 }
 
-// subject names the task in what its events tell.
+// subject names the task as the subject of its events.
 func (t Task) subject() string { return "task/" + t.UID.String() }
 
-// Selected returns the uid of the selected product as package lending has it, empty
-// while none is.
+// Selected returns the uid of the selected product as text, empty while none is selected.
 func (a Application) Selected() string {
 	if a.SelectedProductUID == nil {
 		return ""

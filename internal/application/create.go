@@ -11,10 +11,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Create records a new application in Pending Review. That is no change of
-// status and is not told by an event. An application from the console is
-// enabled for e-mails at once and its borrower welcomed (specification
-// section 3.2).
+// Create records a new application in Pending Review. That is not a change of status and records
+// no event. For an application from the console, e-mails are enabled at once and the borrower
+// gets the welcome e-mail (specification section 3.2).
 //
 // Errors: VALIDATION_ERROR for the borrower's address, PRODUCT_NOT_FOUND.
 func (s *Service) Create(
@@ -55,7 +54,7 @@ func (s *Service) Create(
 	return load(ctx, tx, Caller{}, uid, ``)
 }
 
-// Get returns an application with its offers, all of one moment. Error: NOT_FOUND.
+// Get returns an application with its offers, read in one snapshot. Error: NOT_FOUND.
 func (s *Service) Get(
 	ctx context.Context, caller Caller, uid uuid.UUID,
 ) (found Application, err error) {
@@ -66,11 +65,10 @@ func (s *Service) Get(
 	return found, err
 }
 
-// RunDecision decides an application once: it makes the offers and moves the
-// status on from Pending Review, or to Declined from any other that allows it
-// when there is no offer, or opens the loan of one that was Approved and
-// accepted before. A borrower who needs a manual review stays where they are, and
-// the decision may run again.
+// RunDecision decides an application once. It makes the offers and moves the status on from
+// Pending Review, or to Declined if there is no offer and the status allows that. It opens the
+// loan of an application that was already Approved and accepted. If a manual review is needed,
+// nothing changes and the decision may run again.
 //
 // Errors: APPLICATION_NOT_FOUND, INVALID_STATE.
 func (s *Service) RunDecision(
@@ -78,7 +76,7 @@ func (s *Service) RunDecision(
 ) (Application, error) {
 	app, err := lock(ctx, tx, caller, uid)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		err = lending.ApplicationNotFound() // the uid comes from a body
+		err = lending.ApplicationNotFound() // the uid comes from a request body
 	}
 	if err != nil {
 		return Application{}, err

@@ -12,21 +12,21 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Wanted says which applications Find returns. Status, Reference and CreatedSince
-// narrow nothing while they are zero.
+// Wanted selects the applications that Find returns. A zero Status, Reference or CreatedSince
+// does not narrow the selection.
 type Wanted struct {
-	// MerchantUIDs are the merchants whose applications they are.
+	// MerchantUIDs are the merchants whose applications are returned.
 	MerchantUIDs []uuid.UUID
 	Status       lending.ApplicationStatus
-	// Reference is the external reference as a whole.
+	// Reference is the external reference, which must match as a whole.
 	Reference *string
 	// CreatedSince is the earliest time of creation.
 	CreatedSince time.Time
 }
 
-// Find returns one page of the applications that are wanted, whole, newest first and all
-// of one moment, and where the next page begins, zero on the last one. Error:
-// VALIDATION_ERROR for the limit.
+// Find returns one page of the wanted applications with their offers, newest first and read in
+// one snapshot, and the cursor of the next page, zero on the last one. Error: VALIDATION_ERROR
+// for the limit.
 func (s *Service) Find(
 	ctx context.Context, wanted Wanted, page postgres.Paging,
 ) (found []Application, next postgres.Cursor, err error) {
@@ -45,8 +45,8 @@ func (s *Service) Find(
 	return found, next, err
 }
 
-// pageOf runs a statement that selects uids and times with one row more than the limit,
-// and returns the page and where the next one begins.
+// pageOf runs a query for uids and times with one row more than the limit, and returns the page
+// and the cursor of the next one.
 func pageOf(
 	ctx context.Context, tx *postgres.Tx, limit int, query string, args []any,
 ) ([]uuid.UUID, postgres.Cursor, error) {
@@ -63,7 +63,7 @@ func pageOf(
 	return uids, next, nil
 }
 
-// loadInOrder loads applications in the order of their uids as given.
+// loadInOrder loads applications in the order of uids.
 func loadInOrder(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]Application, error) {
 	loaded, err := loadAll(ctx, tx, Caller{}, uids, ``)
 	if err != nil {
@@ -80,9 +80,9 @@ func loadInOrder(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]Appl
 	return apps, nil
 }
 
-// query renders the statement of a page, with one row more than the limit. Each
-// merchant's newest are read by the index that holds them in order, so that a page
-// costs the same however many others there are.
+// query renders the statement of a page, with one row more than the limit. It reads each
+// merchant's newest applications from the index that orders them, so the cost of a page does not
+// depend on how many others there are.
 func (w Wanted) query(page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
 	merchants := c.Bind(pq.Array(w.MerchantUIDs))

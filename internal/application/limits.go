@@ -1,7 +1,6 @@
 package application
 
-// The bounds of what is said about an application, in characters. The API and
-// the console hold to the same.
+// The maximum lengths of an application's texts, in characters, in both the API and the console.
 const (
 	MaxName  = 100  // first name, last name, phone
 	MaxLine  = 200  // reference, project's name, address, a task's title

@@ -16,20 +16,18 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// maxSearch bounds what is searched for, in bytes; nothing that it could match
-// is longer.
+// maxSearch bounds the text of a search, in bytes; no value that it could match is longer.
 const maxSearch = 320
 
-// Filter narrows a list of applications; zero fields do not.
+// Filter narrows a list of applications; zero fields do not narrow it.
 type Filter struct {
 	Status      lending.ApplicationStatus
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
-	// Since and Until are about when an application was created; Since is inclusive, Until is not.
+	// Since (inclusive) and Until (exclusive) bound the time of creation.
 	Since, Until time.Time
-	// Search is an application's uid, its external reference, the borrower's
-	// e-mail address in any case, or the number of one of its disbursements. It
-	// matches as a whole.
+	// Search is an application's uid, its external reference, the borrower's e-mail address in any
+	// case, or the number of one of its disbursements. It must match as a whole.
 	Search string
 }
 
@@ -55,7 +53,7 @@ type Summary struct {
 // Borrower is the borrower's name.
 func (s Summary) Borrower() string { return strings.TrimSpace(s.FirstName + " " + s.LastName) }
 
-// Name is what an application is called: its borrower, or else their e-mail address.
+// Name is the display name of an application: its borrower, or else their e-mail address.
 func (s Summary) Name() string { return cmp.Or(s.Borrower(), s.Email) }
 
 // newestFirst is the order of the list.
@@ -81,8 +79,8 @@ const summarySelect = `
 	  JOIN partners p ON p.partner_uid = a.partner_uid
 	  LEFT JOIN loans l ON l.application_uid = a.application_uid`
 
-// List returns one page of the applications that match, newest first, and the cursor of the
-// next. Error: VALIDATION_ERROR for the limit and for a search that is no text.
+// List returns one page of the matching applications, newest first, and the cursor of the next.
+// Error: VALIDATION_ERROR for the limit and for a search that is too long or not text.
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
@@ -101,8 +99,8 @@ func (s *Service) List(
 	return rows, next, nil
 }
 
-// CheckSearch answers VALIDATION_ERROR for a search that can match nothing
-// because it is too long or no text.
+// CheckSearch returns VALIDATION_ERROR for a search that cannot match anything because it is too
+// long or not text.
 func CheckSearch(text string) error {
 	if len(text) > maxSearch {
 		return lending.Invalid("search", `"search" must be at most %d bytes long`, maxSearch)
@@ -141,7 +139,7 @@ func (f Filter) query(page postgres.Paging) (string, []any) {
 	return summarySelect + c.Where() + newestFirst + ` LIMIT ` + c.Bind(page.Limit+1), c.Args
 }
 
-// conditions are those of the filter over applications a.
+// conditions returns the filter's conditions on applications a.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.Status != "", `a.status = ?`, string(f.Status))
@@ -156,7 +154,7 @@ func (f Filter) conditions() postgres.Conditions {
 	return c
 }
 
-// search renders what a search may mean, each reading by an index of its own.
+// search renders each possible meaning of the search as a query that has its own index.
 func (f Filter) search() (string, []any) {
 	readings := []string{
 		`SELECT application_uid FROM applications WHERE external_reference = ?`,

@@ -10,8 +10,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Move changes the status of an application. The status that it already has is
-// no change and records nothing.
+// Move changes the status of an application. Moving to the current status is not a change and
+// records nothing.
 //
 // Errors: NOT_FOUND, INVALID_STATE.
 func (s *Service) Move(
@@ -28,8 +28,7 @@ func (s *Service) Move(
 	return s.enter(ctx, tx, app, to)
 }
 
-// enter writes the status, opens the loan if that was what it lacked, and
-// records the event.
+// enter writes the status, opens the loan if only the status was missing, and records the event.
 func (s *Service) enter(
 	ctx context.Context, tx *postgres.Tx, app Application, to lending.ApplicationStatus,
 ) (Application, error) {
@@ -44,7 +43,7 @@ func (s *Service) enter(
 	return s.record(ctx, tx, app, lending.StatusUpdated(app.UID.String(), to, offer))
 }
 
-// record records the event of a change, which moves the application's time of change.
+// record records the event of a change, which also sets the application's UpdatedAt.
 func (s *Service) record(
 	ctx context.Context, tx *postgres.Tx, app Application, event lending.Event,
 ) (_ Application, err error) {
@@ -69,8 +68,8 @@ func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app *Applicatio
 	return s.Loans.Open(ctx, tx, app.UID, offer, schedule)
 }
 
-// ChangeAmount changes the approved amount, of the offer and of the open loan.
-// The amount that it already has is no change and records nothing.
+// ChangeAmount changes the approved amount of the offer and of the open loan. Setting the
+// current amount is not a change and records nothing.
 //
 // Errors: NOT_FOUND and those of lending.Approval.ChangeAmount.
 func (s *Service) ChangeAmount(
@@ -84,8 +83,8 @@ func (s *Service) ChangeAmount(
 	})
 }
 
-// ChangeTerms changes term, rate or fee. Terms that it already has are no
-// change and record nothing.
+// ChangeTerms changes term, rate or fee. Setting the current terms is not a change and records
+// nothing.
 //
 // Errors: NOT_FOUND and those of lending.Approval.ChangeTerms.
 func (s *Service) ChangeTerms(
@@ -99,7 +98,7 @@ func (s *Service) ChangeTerms(
 	})
 }
 
-// offerEdit says what a change of offers comes to and which event tells it.
+// offerEdit computes a change of offers and builds its event.
 type offerEdit struct {
 	decide func(lending.Approval) (lending.OfferChange, error)
 	tell   func(uid string, previous, updated lending.Offer) lending.Event
@@ -175,7 +174,7 @@ func (s *Service) AddTask(
 	return task, s.Events.Record(ctx, tx, event)
 }
 
-// MoveTask completes or cancels a task. False means that it was so already. Errors:
+// MoveTask completes or cancels a task. False means that it already had that status. Errors:
 // NOT_FOUND, INVALID_STATE.
 func (s *Service) MoveTask(
 	ctx context.Context, tx *postgres.Tx, caller Caller, taskUID uuid.UUID, to lending.TaskStatus,
@@ -188,7 +187,7 @@ func (s *Service) MoveTask(
 	}
 	_, err = lock(ctx, tx, caller, task.ApplicationUID)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return Task{}, false, errNoTask(taskUID) // another merchant's task looks like none
+		return Task{}, false, errNoTask(taskUID) // do not reveal another merchant's task
 	}
 	if err != nil {
 		return Task{}, false, err

@@ -10,25 +10,25 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Standing is an application with what its changes depend on, all of one moment.
+// Standing is an application with what its changes depend on, read in one snapshot.
 type Standing struct {
 	Application
 
 	// Loan is nil until it opens.
 	Loan *lending.Loan
-	// Task is the task that was asked for, zero for none.
+	// Task is the requested task, zero if none was requested.
 	Task Task
 }
 
-// Approval is what a change of amount or terms is decided on.
+// Approval returns the input for a change of amount or terms.
 func (s Standing) Approval() lending.Approval {
 	return lending.Approval{
 		Status: s.Status, Offers: s.Offers, ProductUID: s.Selected(), Loan: s.Loan,
 	}
 }
 
-// Read returns how an application stands, with one of its tasks unless that uid is
-// nil. Error: NOT_FOUND, also for a task of another application.
+// Read returns the current state of an application, and of one of its tasks unless task is nil.
+// Error: NOT_FOUND, also for a task of another application.
 func (s *Service) Read(ctx context.Context, uid, task uuid.UUID) (found Standing, err error) {
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = s.read(ctx, tx, ``, uid, task)
@@ -37,7 +37,7 @@ func (s *Service) Read(ctx context.Context, uid, task uuid.UUID) (found Standing
 	return found, err
 }
 
-// atOneMoment reads in a transaction whose statements all see the same.
+// atOneMoment runs read in a transaction whose statements all see the same snapshot.
 func (s *Service) atOneMoment(ctx context.Context, read func(tx *postgres.Tx) error) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx, `SET TRANSACTION READ ONLY, ISOLATION LEVEL REPEATABLE READ`)
@@ -48,8 +48,8 @@ func (s *Service) atOneMoment(ctx context.Context, read func(tx *postgres.Tx) er
 	})
 }
 
-// ReadLocked is Read in a transaction that holds the application from then on, so that
-// what was read stays true until its end.
+// ReadLocked is Read in a transaction that then holds the application's lock, so that the result
+// stays true until the transaction ends.
 func (s *Service) ReadLocked(
 	ctx context.Context, tx *postgres.Tx, uid, task uuid.UUID,
 ) (Standing, error) {
@@ -72,7 +72,7 @@ func (s *Service) read(
 	return found, postgres.RowError(err, errNoTask(task), "loading task %s", task)
 }
 
-// ActiveProducts returns the products that may be asked for, by code.
+// ActiveProducts returns the products that may be requested, by code.
 func (s *Service) ActiveProducts(ctx context.Context) ([]lending.Product, error) {
 	var products []lending.Product
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {

@@ -35,11 +35,10 @@ func load(
 // lockRows makes loadAll take the locks of the applications.
 const lockRows = `FOR NO KEY UPDATE OF a`
 
-// loadAll loads those of the applications that the caller may reach, with their
-// offers and sorted by uid. Locks are taken in that order, so that two callers
-// that want the same ones wait for each other instead of deadlocking. The offers
-// are read afterwards, in a statement of their own, so that they are as a lock's
-// former holder left them.
+// loadAll loads those of the applications that the caller may access, with their offers and
+// sorted by uid. Locks are taken in that order, so that two callers that want the same rows wait
+// for each other instead of deadlocking. A separate statement then reads the offers, so that it
+// sees what the lock's previous holder wrote.
 func loadAll(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uids []uuid.UUID, locking string,
 ) ([]Application, error) {
@@ -104,8 +103,8 @@ type offerRow struct {
 	LoanOpen       bool      `db:"loan_open"`
 }
 
-// loadOffers loads the offers of applications, by product code. An open loan
-// shows on the offer that it was opened for.
+// loadOffers loads the offers of applications, by product code. LoanOpen is set on every offer
+// of an application whose loan has opened.
 func loadOffers(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) (map[uuid.UUID][]offerRow, error) {
@@ -140,7 +139,7 @@ func loadOffers(
 	return offers, nil
 }
 
-// saveOffers inserts offers or overwrites what may change of them.
+// saveOffers inserts offers, or updates those of their columns that may change.
 func saveOffers(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offers []lending.Offer) error {
 	column := func(value func(lending.Offer) string) pq.StringArray {
 		texts := make(pq.StringArray, 0, len(offers))
@@ -176,7 +175,7 @@ func saveOffers(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offers []le
 	return nil
 }
 
-// checkActive answers PRODUCT_NOT_FOUND for a product that does not exist or is not offered.
+// checkActive returns PRODUCT_NOT_FOUND for a product that does not exist or is not active.
 func checkActive(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	var found bool
 	err := tx.GetContext(ctx, &found,
@@ -190,8 +189,8 @@ func checkActive(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	return nil
 }
 
-// change writes assignments to an application, with their arguments from $2 on. It does not
-// move the time of change: that is for the event that follows.
+// change writes assignments to an application, with their arguments from $2 on. It does not set
+// updated_at: recording the event that follows does.
 func change(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignments string, args ...any,
 ) error {
@@ -204,8 +203,8 @@ func change(
 	return nil
 }
 
-// changeAlone is change where no event follows: it moves the time of change too ($2, further
-// arguments from $3 on), and returns it.
+// changeAlone is change for when no event follows: it also sets updated_at ($2; further
+// arguments start at $3) and returns it.
 func changeAlone(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignments string, args ...any,
 ) (at time.Time, err error) {

@@ -16,20 +16,20 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// EntryKind sorts the entries of a timeline by what they are about.
+// EntryKind classifies the entries of a timeline by subject.
 type EntryKind string
 
-// The kinds of entries. The first five are about the application itself and
-// hold its events; the others tell what led to them and what followed.
+// The kinds of entries. The first five are about the application itself and include its events;
+// the others show what led to the events and what followed.
 const (
 	EntryStatus   EntryKind = "status"   // created, status changed
 	EntryOffer    EntryKind = "offer"    // amount or terms changed
 	EntryDocument EntryKind = "document" // loan documents, completion certificates
 	EntryFunding  EntryKind = "funding"  // draws and what became of them
 	EntryTask     EntryKind = "task"
-	EntryCall     EntryKind = "call" // what the partner asked of the API
+	EntryCall     EntryKind = "call" // the partner's API requests
 	EntryEmail    EntryKind = "email"
-	EntryOperator EntryKind = "operator" // what an operator did, from the audit log
+	EntryOperator EntryKind = "operator" // an operator's action, from the audit log
 )
 
 // EntryKinds lists every kind once.
@@ -40,11 +40,11 @@ func EntryKinds() []EntryKind {
 	}
 }
 
-// subjectLimit bounds the deliveries of an application whose audit entries are
-// looked up, the newest first.
+// subjectLimit bounds how many of an application's deliveries, the newest first, have their
+// audit entries looked up.
 const subjectLimit = `2000`
 
-// What an entry is about, beside the event kinds that lending knows.
+// The names of entries, besides the event kinds of package lending.
 const (
 	NameCreated     = "application.created"
 	NameCertificate = "certificate.stored"
@@ -59,36 +59,34 @@ const (
 type TimelineEntry struct {
 	At   time.Time `db:"at"`
 	Kind EntryKind `db:"kind"`
-	// Rank orders what happened at the same time: the cause before what followed.
+	// Rank orders entries with the same time: the cause before its effects.
 	Rank int `db:"rank"`
 	// ID is the uid of the event, certificate, mail or request, or the number of
 	// the disbursement or the audit entry; unique among entries of one Name.
 	ID string `db:"id"`
-	// Name is the event's kind, the mail's kind, the operator's action, a request's
-	// method, or one of the names above.
+	// Name is the kind of an event or a mail, an operator's action, a request's method, or one of
+	// the names above.
 	Name string `db:"name"`
-	// State is the status that an event carries, a mail's state, a draw's kind, a
-	// request's path.
+	// State is the status that an event carries, a mail's state, a draw's kind or a request's path.
 	State string `db:"state"`
-	// Party is who did it or to whom it went: a mail's address, an operator, a
-	// client.
+	// Party is who acted, or who received it: a mail's address, an operator or a client.
 	Party string `db:"party"`
-	// Text is a mail's subject or why it was not sent, an operator's reason or
-	// else the name of what was acted on, a request's id, the evidence of a draw's step.
+	// Text is a mail's subject or why it was not sent, an operator's reason or else the name of the
+	// subject, a request's id, or the evidence of a draw's step.
 	Text string `db:"text"`
-	// Amount is what a draw pays out, gross; nil for all else.
+	// Amount is the gross amount of a draw, nil for all other entries.
 	Amount *lending.Money `db:"amount"`
 	// Count is the number of attempts or of files.
 	Count int `db:"count"`
-	// HTTPStatus and ErrorClass are those of the answer to a request.
+	// HTTPStatus and ErrorClass describe the response to a request.
 	HTTPStatus int    `db:"http_status"`
 	ErrorClass string `db:"error_class"`
-	// Again tells that a mail was re-sent by an operator, or that a request got the
-	// answer of an earlier one.
+	// Again means that an operator re-sent the mail, or that the request got the response of an
+	// earlier one.
 	Again bool `db:"again"`
 	// Body is the payload of an event.
 	Body []byte `db:"body"`
-	// DurationUS is what a request took, in microseconds.
+	// DurationUS is how long a request took, in microseconds.
 	DurationUS int64 `db:"duration_us"`
 	// Note is a request's idempotency key.
 	Note string `db:"note"`
@@ -96,10 +94,10 @@ type TimelineEntry struct {
 
 // TimelineFilter narrows a timeline.
 type TimelineFilter struct {
-	// Kinds chooses; none means all.
+	// Kinds selects the kinds of entries; an empty list means all.
 	Kinds []EntryKind
-	// Before is where the page begins, zero for the newest; Limit is how many
-	// entries it holds, 1 to postgres.MaxPage.
+	// Before is where the page begins, zero for the newest; Limit is the number of entries, 1 to
+	// postgres.MaxPage.
 	Before EntryCursor
 	Limit  int
 }
@@ -107,13 +105,12 @@ type TimelineFilter struct {
 // Timeline is a page of what happened to an application, newest first.
 type Timeline struct {
 	Entries []TimelineEntry
-	// Next is where the following page begins, zero on the last one.
+	// Next is the cursor of the following page, zero on the last one.
 	Next EntryCursor
 }
 
-// timelineSources are the tables that a timeline is read from, as statements of
-// one shape. The rank orders what one transaction did: first the cause, then
-// its event, then what follows from it.
+// timelineSources are the queries that a timeline is read from, all with the same columns. The
+// rank orders the entries of one transaction: first the cause, then its event, then the effects.
 var timelineSources = []struct {
 	kinds []EntryKind
 	query string
@@ -136,7 +133,7 @@ var timelineSources = []struct {
 		       requested_by, '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM disbursements
 		 WHERE application_uid = $1`},
-	// The times are those of the draw, since steps of old have no evidence.
+	// The times are the draw's own, since older steps have no evidence.
 	{[]EntryKind{EntryFunding}, `
 		SELECT step.at, 3, 'funding', d.merchant_disbursement_id::text, step.name, d.kind,
 		       coalesce(c.changed_by, ''),
@@ -185,8 +182,8 @@ var timelineSources = []struct {
 	{[]EntryKind{EntryOperator}, operatorEntries},
 }
 
-// operatorEntries reads the audit log about an application and what belongs to
-// it. Each subject is looked up by the index over kind and subject.
+// operatorEntries reads the audit entries about an application and its parts. Each subject is
+// looked up in the index on kind and subject.
 const operatorEntries = `
 	SELECT l.at, 8, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor,
 	       CASE WHEN l.reason = '' THEN coalesce(l.after ->> 'name', '') ELSE l.reason END,
@@ -211,9 +208,9 @@ const operatorEntries = `
 	          LIMIT ` + subjectLimit + `)) AS about
 	  JOIN audit_log l ON l.subject_kind = about.kind AND l.subject = about.subject`
 
-// Timeline returns a page of what happened to an application, newest first: what
-// the partner asked, its events, draws, documents, mails and what operators did.
-// What became of the events is read by delivery.Service.EventOutcomes. An application that does not
+// Timeline returns a page of what happened to an application, newest first: the partner's
+// requests, events, draws, documents, mails and operators' actions.
+// delivery.Service.EventOutcomes reads the outcomes of the events. An application that does not
 // exist has no entries. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Timeline(
 	ctx context.Context, uid uuid.UUID, filter TimelineFilter,
@@ -234,15 +231,15 @@ func (s *Service) Timeline(
 	return found, nil
 }
 
-// timelineOrder is the one order of entries. The last part is compared byte by
-// byte, whatever the database's language.
+// timelineOrder is the one order of entries. The id is compared byte by byte, whatever the
+// database's collation.
 const timelineOrder = ` ORDER BY at DESC, rank DESC, id COLLATE "C" DESC LIMIT $3`
 
 const timelineColumns = `at, rank, kind, id, name, state, party, text, amount, count, http_status,
 	error_class, again, body, duration_us, note`
 
-// query joins the sources that have any of the kinds. Each source gives no more
-// than a page, so that a long history costs no more than a short one.
+// query joins the sources of the selected kinds. Each source returns at most one page, so that a
+// long history costs no more than a short one.
 func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 	kinds := f.Kinds
 	if len(kinds) == 0 {
@@ -256,7 +253,7 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 	after := ``
 	if !f.Before.IsZero() {
 		args = append(args, f.Before.At, f.Before.Rank, f.Before.ID)
-		// The first condition alone can be answered by an index.
+		// An index can serve the first condition, but not the second alone.
 		after = ` WHERE at <= $4 AND (at, rank, id COLLATE "C") < ($4, $5, $6)`
 	}
 	var pages []string
@@ -273,14 +270,14 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 		`) AS entries WHERE $2::text[] IS NOT NULL` + timelineOrder, args
 }
 
-// EntryCursor is a place in a timeline. The zero one is its newest end.
+// EntryCursor is a position in a timeline. The zero cursor is its newest end.
 type EntryCursor struct {
 	At   time.Time `json:"t"`
 	Rank int       `json:"r"`
 	ID   string    `json:"i"`
 }
 
-// IsZero tells whether the cursor is the newest end.
+// IsZero reports whether the cursor is the newest end.
 func (c EntryCursor) IsZero() bool { return c.ID == "" }
 
 // String returns the opaque text form, empty for the newest end.
@@ -290,7 +287,7 @@ func (c EntryCursor) String() string {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // a time of the database, a number and a text can be written
+		panic(err) // a database time, a number and a text can always be encoded
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Whole is an application with all that hangs on it, all of one moment.
+// Whole is an application with everything that belongs to it, read in one snapshot.
 type Whole struct {
 	Application
 	loan.Papers
@@ -22,7 +22,7 @@ type Whole struct {
 	Tasks []TaskEntry
 }
 
-// UpdatedFilter narrows the list of applications by their last change; zero fields do not.
+// UpdatedFilter narrows the list of applications by last change; zero fields are ignored.
 type UpdatedFilter struct {
 	Status      lending.ApplicationStatus
 	MerchantUID uuid.UUID
@@ -30,14 +30,14 @@ type UpdatedFilter struct {
 	Since time.Time
 }
 
-// maxPageMetadata is how many certificates with metadata, of 64 KiB each, a page of whole
-// applications may hold. One alone may have as many.
+// maxPageMetadata bounds how many certificates with metadata, of up to 64 KiB each, a page may
+// hold. A single application can have that many.
 const maxPageMetadata = 500
 
-// Updated returns one page of the applications that match, the longest unchanged first,
-// and where the next page begins, zero on the last one. It ends before its limit where the
-// certificates would make it too large. Draws, tasks and certificates count as changes.
-// Error: VALIDATION_ERROR for the limit.
+// Updated returns one page of the matching applications, the longest unchanged first, and the
+// cursor of the next page, zero on the last one. The page ends before its limit if its
+// certificates would make it too large. Draws, tasks and certificates count as changes. Error:
+// VALIDATION_ERROR for the limit.
 func (s *Service) Updated(
 	ctx context.Context, filter UpdatedFilter, page postgres.Paging,
 ) (found []Whole, next postgres.Cursor, err error) {
@@ -72,7 +72,7 @@ func (s *Service) Updated(
 	return found, next, err
 }
 
-// Whole returns one application with all that hangs on it. Error: NOT_FOUND.
+// Whole returns one application with everything that belongs to it. Error: NOT_FOUND.
 func (s *Service) Whole(ctx context.Context, uid uuid.UUID) (found Whole, err error) {
 	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = s.WholeIn(ctx, tx, uid)
@@ -81,7 +81,7 @@ func (s *Service) Whole(ctx context.Context, uid uuid.UUID) (found Whole, err er
 	return found, err
 }
 
-// WholeIn is Whole as a transaction sees it.
+// WholeIn is Whole as seen by a transaction.
 func (s *Service) WholeIn(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Whole, error) {
 	if _, err := load(ctx, tx, Caller{}, uid, ``); err != nil {
 		return Whole{}, err
@@ -93,7 +93,7 @@ func (s *Service) WholeIn(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (
 	return wholes[0], nil
 }
 
-// wholes loads applications that are known to exist, in the order given.
+// wholes loads applications that exist, in the order of uids.
 func (s *Service) wholes(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]Whole, error) {
 	apps, err := loadInOrder(ctx, tx, uids)
 	if err != nil {

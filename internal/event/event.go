@@ -22,20 +22,20 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// Recorder writes events, what they owe, and their e-mails.
+// Recorder writes events, the deliveries that they require, and their e-mails.
 type Recorder struct {
 	Webhooks *webhook.Services
 	Emails   *email.Service
 }
 
-// Record writes events of applications and what follows from them. The events of one
-// application sort as they happened, and no two have the same time.
+// Record writes events of applications and what follows from them. The events of one application
+// are ordered as they happened, and no two have the same time.
 func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, events ...lending.Event) error {
 	_, err := r.RecordChange(ctx, tx, events...)
 	return err
 }
 
-// RecordChange is Record, and returns the time of change that the events' application has now.
+// RecordChange is Record, and returns the resulting UpdatedAt of the events' application.
 func (r *Recorder) RecordChange(
 	ctx context.Context, tx *postgres.Tx, events ...lending.Event,
 ) (time.Time, error) {

@@ -11,15 +11,14 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Welcome schedules the welcome mail of an application whose communications are
-// enabled. However often it is called, a borrower is welcomed once.
+// Welcome schedules the welcome mail of an application whose communications are enabled. However
+// often it is called, a borrower gets only one.
 func (r *Recorder) Welcome(ctx context.Context, tx *postgres.Tx, applicationUID uuid.UUID) error {
 	return r.mail(ctx, tx, applicationUID, mailRequest{kind: email.KindWelcome})
 }
 
-// mailFor schedules the mail that goes with an event: a stipulation when the
-// application waits for the borrower, and each new task (specification
-// section 3.2).
+// mailFor schedules the mail that goes with an event: a stipulation when the application waits
+// for the borrower, and a mail for each new task (specification section 3.2).
 func (r *Recorder) mailFor(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, event lending.Event,
 ) error {
@@ -32,19 +31,19 @@ func (r *Recorder) mailFor(
 	case lending.EventTaskCreated:
 		return r.mail(ctx, tx, uid,
 			mailRequest{email.KindTask, email.ParamTaskTitle, *event.TaskTitle})
-	default: // nothing to do for the borrower
+	default: // nothing for the borrower to do
 	}
 	return nil
 }
 
-// mailRequest is a kind of mail and the one fact that comes from its cause.
+// mailRequest is a kind of mail and the one parameter that comes from its cause.
 type mailRequest struct {
 	kind email.Kind
-	// param names the fact, empty for none.
+	// param names the parameter, empty for none.
 	param, value string
 }
 
-// borrower is what a mail says beyond its cause.
+// borrower holds the content of a mail that does not depend on its cause.
 type borrower struct {
 	FirstName      string                 `db:"borrower_first_name"`
 	LastName       string                 `db:"borrower_last_name"`
