@@ -11,12 +11,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// StoreCertificate keeps a completion certificate ahead of the final draw. It
-// does not replace the documents that the final draw itself must carry.
+// StoreCertificate stores a completion certificate ahead of the final draw. It does not replace
+// the documents that the final draw itself must carry.
 //
 // Errors: NOT_FOUND, APPLICATION_NOT_APPROVED, INVALID_STATE without a loan,
-// COMPLETION_DOCUMENTS_REQUIRED for an empty one, PAYLOAD_TOO_LARGE and RATE_LIMITED
-// beyond the bounds on what is stored.
+// COMPLETION_DOCUMENTS_REQUIRED for an empty certificate, PAYLOAD_TOO_LARGE and RATE_LIMITED if
+// a quota on what is stored is exceeded.
 func (s *Service) StoreCertificate(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (Certificate, error) {
@@ -31,7 +31,7 @@ func (s *Service) StoreCertificate(
 	if err != nil {
 		return Certificate{}, err
 	}
-	// No event follows that would move it.
+	// No event follows that would set updated_at.
 	_, err = tx.ExecContext(ctx, `
 		UPDATE applications SET updated_at = `+postgres.Later(`$2`, `updated_at`)+`
 		 WHERE application_uid = $1`, uid, tx.Now)
@@ -41,8 +41,7 @@ func (s *Service) StoreCertificate(
 	return Certificate{UID: certificate.UUID, Files: input.Files, Metadata: input.Metadata}, nil
 }
 
-// documents tells whether any documentation came along. Metadata that says nothing
-// is none.
+// documents reports whether the request came with documentation. Empty metadata does not count.
 func (i DrawInput) documents() lending.Documents {
 	if len(i.Files) > 0 || !i.Metadata.IsEmpty() {
 		return lending.DocumentsGiven
@@ -50,8 +49,7 @@ func (i DrawInput) documents() lending.Documents {
 	return lending.DocumentsAbsent
 }
 
-// attach writes the certificate that came with a request, if one did. Errors: those
-// of checkQuota.
+// attach writes the certificate that came with a request, if any. Errors: those of checkQuota.
 func (s *Service) attach(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (uuid.NullUUID, error) {
@@ -91,8 +89,8 @@ func (s *Service) attach(
 	return uuid.NullUUID{UUID: certificate, Valid: true}, nil
 }
 
-// IsReferenced tells whether a stored object belongs to a certificate; objects
-// that none names are what a crash left behind.
+// IsReferenced reports whether a stored object belongs to a certificate; an object that belongs
+// to none was left behind by a crash.
 func (s *Service) IsReferenced(ctx context.Context, key string) (bool, error) {
 	var found bool
 	err := s.DB.GetContext(ctx, &found,

@@ -12,12 +12,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// StoredCertificate is a completion certificate as people look it up.
+// StoredCertificate is a completion certificate as users look it up.
 type StoredCertificate struct {
 	UID       uuid.UUID `db:"certificate_uid"`
 	CreatedAt time.Time `db:"created_at"`
-	// DisbursementID is the draw that it came with, 0 when it was stored ahead of
-	// one; DisbursementNumber counts within the loan.
+	// DisbursementID is the draw that it came with, 0 if it was stored ahead of one;
+	// DisbursementNumber is that draw's number within the loan.
 	DisbursementID     int64 `db:"merchant_disbursement_id"`
 	DisbursementNumber int   `db:"disbursement_number"`
 	// Metadata is a JSON object, nil for none.
@@ -32,8 +32,8 @@ func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCert
 	return certificates[uid], err
 }
 
-// certificatesOf returns the completion certificates of each of the loans, newest first. Metadata
-// may be large, and come with the first file alone.
+// certificatesOf returns the completion certificates of each of the loans, newest first. The
+// query repeats the metadata, which may be large, only in the row of the first file.
 func certificatesOf(
 	ctx context.Context, db postgres.Querier, uids []uuid.UUID,
 ) (map[uuid.UUID][]StoredCertificate, error) {
@@ -82,8 +82,8 @@ func certificatesOf(
 	return certificates, nil
 }
 
-// File looks a file of one of the loan's certificates up. Error: NOT_FOUND,
-// also for a file of another loan.
+// File looks up a file of one of the loan's certificates. Error: NOT_FOUND, also for a file of
+// another loan.
 func (s *Service) File(ctx context.Context, uid, fileUID uuid.UUID) (document.File, error) {
 	file, owner, err := s.AnyFile(ctx, fileUID)
 	if err == nil && owner != uid {
@@ -92,7 +92,7 @@ func (s *Service) File(ctx context.Context, uid, fileUID uuid.UUID) (document.Fi
 	return file, err
 }
 
-// AnyFile looks a file of any certificate up, and returns the loan that it is of. Error:
+// AnyFile looks up a file of any certificate and returns it with the uid of its loan. Error:
 // NOT_FOUND.
 func (s *Service) AnyFile(
 	ctx context.Context, fileUID uuid.UUID,

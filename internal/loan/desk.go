@@ -13,22 +13,22 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DeskFilter narrows the list of draws; zero fields do not.
+// DeskFilter narrows the list of draws; zero fields do not narrow it.
 type DeskFilter struct {
-	// Status keeps draws in that state; empty keeps those whose money is under way.
+	// Status selects draws in that state; empty selects those whose money is under way.
 	Status      lending.FundingStatus
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
 	ProductUID  uuid.UUID
-	// Since and Until are about when a draw was requested; Since is inclusive, Until is not.
+	// Since (inclusive) and Until (exclusive) bound the time at which a draw was requested.
 	Since, Until time.Time
-	// Age keeps draws under way that have been in their state for so much business time.
+	// Age selects draws under way that have been in their state for at least this business time.
 	Age time.Duration
-	// Overdue keeps those that have been for longer than their product allows.
+	// Overdue selects draws that have been in their state for longer than their product allows.
 	Overdue bool
 }
 
-// Waiting is a draw as who pays it looks at it.
+// Waiting is a draw in the list of the people who pay draws out.
 type Waiting struct {
 	Disbursement
 	Application  lending.ApplicationStatus
@@ -36,13 +36,13 @@ type Waiting struct {
 	PartnerName  string
 	MerchantName string
 	ProductCode  string
-	// Since is when it came to its state, Due when it is, or was, overdue there; zero unless its
-	// money is under way.
+	// Since is when the draw reached its state. Due is when it becomes, or became, overdue there;
+	// it is zero unless the money is under way.
 	Since, Due time.Time
-	// Age is the business time in that state, zero for one in which nothing waits.
+	// Age is the business time in that state, zero for a state in which nothing is awaited.
 	Age     time.Duration
 	Overdue bool
-	// NextStep says who has to do what.
+	// NextStep says who must do what.
 	NextStep string
 }
 
@@ -63,13 +63,12 @@ const (
 	  JOIN applications a USING (application_uid)
 	  JOIN loans l USING (application_uid)
 	  JOIN products product ON product.product_uid = l.product_uid`
-	// inState is since when a pending draw is in its state.
+	// inState is the time at which a pending draw reached its state.
 	inState = `coalesce(d.processing_at, d.requested_at)`
 )
 
-// Desk returns one page of the draws that match, the oldest request first,
-// and where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the
-// limit.
+// Desk returns one page of the matching draws, the oldest request first, and the cursor of the
+// next page, zero on the last one. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Desk(
 	ctx context.Context, filter DeskFilter, page postgres.Paging,
 ) ([]Waiting, postgres.Cursor, error) {
@@ -121,7 +120,7 @@ func (s *Service) deskConditions(
 ) (postgres.Conditions, error) {
 	var c postgres.Conditions
 	c.When(filter.Status != "", `d.status = ?`, string(filter.Status))
-	// The states stand in the text, where the planner sees that there is an index of them.
+	// The states are literals, so that the planner can use the partial index on them.
 	c.When(filter.Status == "" || filter.Age > 0 || filter.Overdue,
 		`d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')`)
 	c.When(filter.PartnerUID != uuid.Nil, `a.partner_uid = ?`, filter.PartnerUID)
@@ -133,7 +132,7 @@ func (s *Service) deskConditions(
 	if !filter.Overdue {
 		return c, nil
 	}
-	// Products share few bounds; each is one instant now.
+	// Products share a few overdue periods; each gives one point in time.
 	var bounds []int
 	err := s.DB.SelectContext(ctx, &bounds, `SELECT DISTINCT overdue_hours FROM products`)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Change is a step of a disbursement's money that was made, with its evidence.
+// Change is a status change of a disbursement's money that was made, with its evidence.
 type Change struct {
 	lending.FundingChange
 	At time.Time
-	// By names who made it, empty where that was not kept.
+	// By names who made it, empty if that was not recorded.
 	By string
 }
 
-// Evidence returns of each field of the changes what was given last.
+// Evidence returns the most recent value given for each field of the changes.
 func (d Disbursement) Evidence() (newest lending.Evidence) {
 	for _, change := range d.Changes {
 		newest.Reference = cmp.Or(change.Reference, newest.Reference)
@@ -29,7 +29,7 @@ func (d Disbursement) Evidence() (newest lending.Evidence) {
 	return newest
 }
 
-// Former is the status before the one in force.
+// Former returns the status before the current one.
 func (d Disbursement) Former() lending.FundingStatus {
 	if len(d.Changes) < 2 {
 		return lending.FundingRequested
@@ -37,7 +37,7 @@ func (d Disbursement) Former() lending.FundingStatus {
 	return d.Changes[len(d.Changes)-2].Status
 }
 
-// Newest is the change that led to the status in force, without evidence where none was kept.
+// Newest returns the change that led to the current status, without evidence if none was kept.
 func (d Disbursement) Newest() Change {
 	made := Change{FundingChange: lending.FundingChange{Status: d.Status}}
 	for _, earlier := range d.Changes {
@@ -48,8 +48,8 @@ func (d Disbursement) Newest() Change {
 	return made
 }
 
-// checkRepeat refuses a change to the status in force that says something else than
-// the change that led there. Error: INVALID_STATE.
+// checkRepeat refuses a change to the current status whose evidence differs from that of the
+// change that led there. Error: INVALID_STATE.
 func (d Disbursement) checkRepeat(change lending.FundingChange) error {
 	if !change.Repeats(d.Newest().FundingChange) {
 		return lending.NewError(lending.CodeInvalidState,
@@ -59,7 +59,7 @@ func (d Disbursement) checkRepeat(change lending.FundingChange) error {
 	return nil
 }
 
-// notBefore returns the time, or that of the disbursement's newest step where it is later.
+// notBefore returns at, or the time of the disbursement's newest change if that is later.
 func (d Disbursement) notBefore(at time.Time) time.Time {
 	newest := d.RequestedAt
 	if len(d.Changes) > 0 {
@@ -71,7 +71,7 @@ func (d Disbursement) notBefore(at time.Time) time.Time {
 	return at
 }
 
-// at notes when a status was reached.
+// at records when a status was reached.
 func (d *Disbursement) at(status lending.FundingStatus, when time.Time) {
 	switch status {
 	case lending.FundingSettled:
@@ -84,10 +84,10 @@ func (d *Disbursement) at(status lending.FundingStatus, when time.Time) {
 	}
 }
 
-// changeList reads the changes of a disbursement from the rows as JSON.
+// changeList scans the changes of a disbursement, aggregated as JSON.
 type changeList []Change
 
-// selectChanges is the list of a disbursement d.
+// selectChanges selects the changeList of a disbursement d.
 const selectChanges = `(
 	SELECT json_agg(json_build_object(
 	           'Status', c.status, 'reference', c.reference, 'method', c.method,
@@ -107,7 +107,7 @@ func (l *changeList) Scan(value any) error {
 	return fmt.Errorf("the changes of a disbursement are a %T", value)
 }
 
-// with adds a step that a release without evidence made, unless the list has it.
+// with adds a change that a release without evidence made, unless the list has it.
 func (l changeList) with(status lending.FundingStatus, at *time.Time) changeList {
 	known := slices.ContainsFunc(l, func(c Change) bool { return c.Status == status })
 	if at == nil || known {

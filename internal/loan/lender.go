@@ -12,11 +12,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DrawFilter narrows the list of disbursements; zero fields do not.
+// DrawFilter narrows the list of disbursements; zero fields do not narrow it.
 type DrawFilter struct {
 	Status      lending.FundingStatus
 	MerchantUID uuid.UUID
-	// RequestedBefore bounds the time of the request, and is outside.
+	// RequestedBefore is the exclusive upper bound of the time of the request.
 	RequestedBefore time.Time
 }
 
@@ -25,8 +25,8 @@ const selectDraws = `
 	  FROM disbursements d
 	  JOIN applications a USING (application_uid)`
 
-// Draws returns one page of the disbursements that match, the oldest request first, and
-// where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the limit.
+// Draws returns one page of the matching disbursements, the oldest request first, and the cursor
+// of the next page, zero on the last one. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Draws(
 	ctx context.Context, filter DrawFilter, page postgres.Paging,
 ) ([]Disbursement, postgres.Cursor, error) {
@@ -49,14 +49,14 @@ func (s *Service) Draws(
 	return draws, next, nil
 }
 
-// place is the disbursement's in a list by age: its number stands in the cursor's uid.
+// place returns the cursor of the disbursement in a list by age: the UID holds its id.
 func (d Disbursement) place() postgres.Cursor {
 	place := postgres.Cursor{At: d.RequestedAt}
 	binary.BigEndian.PutUint64(place.UID[8:], uint64(d.ID))
 	return place
 }
 
-// youngerThan keeps the disbursements d after a place in such a list.
+// youngerThan selects the disbursements d that follow a cursor in such a list.
 func youngerThan(c *postgres.Conditions, place postgres.Cursor) {
 	c.When(!place.IsZero(), `(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, place.At,
 		int64(binary.BigEndian.Uint64(place.UID[8:])))
@@ -77,7 +77,7 @@ type Papers struct {
 	Certificates []StoredCertificate
 }
 
-// Papers returns those of each of the applications.
+// Papers returns the papers of each of the applications.
 func (s *Service) Papers(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) (map[uuid.UUID]Papers, error) {

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// ListState says what keeps the next draw of a loan, if anything.
+// ListState says what prevents the next draw of a loan, if anything does.
 type ListState string
 
 // The states of a loan in a list.
@@ -27,12 +27,12 @@ func ListStates() []ListState {
 	return []ListState{ListReady, ListPending, ListBlocked, ListCompleted}
 }
 
-// ListFilter narrows a list of loans; zero fields do not.
+// ListFilter narrows a list of loans; zero fields do not narrow it.
 type ListFilter struct {
 	State      ListState
 	PartnerUID uuid.UUID
 	ProductUID uuid.UUID
-	// Draw keeps loans with a draw in this state.
+	// Draw selects loans with a draw in this state.
 	Draw lending.FundingStatus
 }
 
@@ -48,17 +48,17 @@ type Summary struct {
 	Amount       lending.Money             `db:"loan_amount"`
 	Drawn        lending.Money             `db:"drawn_amount"`
 	OpenedAt     time.Time                 `db:"opened_at"`
-	// PendingID and Pending are the draw under way, nil without one.
+	// PendingID and Pending are the id and amount of the draw under way, nil if there is none.
 	PendingID *int64         `db:"pending_id"`
 	Pending   *lending.Money `db:"pending_amount"`
-	// NextStage and NextAmount are what a draw without amounts would be, once nothing keeps
-	// it, nil when nothing is left; NextIsLast is of the schedule.
+	// NextStage and NextAmount describe the next draw if it is requested without amounts, nil when
+	// nothing is left. NextIsLast means that its stage is the schedule's last.
 	NextStage  *int           `db:"next_stage"`
 	NextAmount *lending.Money `db:"next_amount"`
 	NextIsLast bool           `db:"next_is_last"`
 }
 
-// State tells what keeps the next draw.
+// State returns what prevents the next draw.
 func (s Summary) State() ListState {
 	switch {
 	case s.PendingID != nil:
@@ -71,7 +71,7 @@ func (s Summary) State() ListState {
 	return ListReady
 }
 
-// weighNext turns what is scheduled for the next stage into what a draw of it would pay.
+// weighNext turns the scheduled amount of the next stage into the amount that its draw pays out.
 func (s *Summary) weighNext() {
 	balance := s.Amount.Sub(s.Drawn)
 	if s.NextAmount != nil && lending.IsFinal(*s.NextAmount, s.NextIsLast, balance) {
@@ -83,7 +83,7 @@ const (
 	isPending = `EXISTS (SELECT 1 FROM disbursements d
 		 WHERE d.application_uid = l.application_uid
 		   AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING'))`
-	// The last draw may be a regular one: the amount can be lowered to what is drawn.
+	// The last draw may be a regular one: the amount can be lowered to what is already drawn.
 	isCompleted = `l.drawn_amount >= l.loan_amount`
 )
 
@@ -117,8 +117,8 @@ const selectLoans = `
 	        ORDER BY s.stage
 	        LIMIT 1) AS next ON true`
 
-// List returns one page of the loans that match, the newest opened first, and
-// the cursor of the next page. Error: VALIDATION_ERROR for the limit.
+// List returns one page of the matching loans, the newest opened first, and the cursor of the
+// next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
 	ctx context.Context, filter ListFilter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
@@ -142,7 +142,7 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 			` ORDER BY l.opened_at DESC, l.application_uid DESC`, c.Args)
 }
 
-// conditions are those of the filter over loans l and applications a.
+// conditions returns the filter's conditions on loans l and applications a.
 func (f ListFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	switch f.State {
@@ -158,7 +158,7 @@ func (f ListFilter) conditions() postgres.Conditions {
 	c.When(f.PartnerUID != uuid.Nil, `a.partner_uid = ?`, f.PartnerUID)
 	c.When(f.ProductUID != uuid.Nil, `l.product_uid = ?`, f.ProductUID)
 	if f.Draw != "" {
-		// The state stands in the text, where the planner sees how rare it is.
+		// The state is a literal, so that the planner sees how rare it is.
 		c.Add(`EXISTS (SELECT 1 FROM disbursements d
 		        WHERE d.application_uid = l.application_uid
 		          AND d.status = ` + pq.QuoteLiteral(string(f.Draw)) + `)`)

@@ -1,10 +1,9 @@
-// Package loan serves draws: requesting and previewing them, moving their
-// money on, and the completion certificates that go with them.
+// Package loan serves draws: requesting and previewing them, moving their money on, and the
+// completion certificates that go with them.
 //
-// A loan has the identity of its application, and the application's row is the
-// one lock for both: anyone who changes either holds it. What is allowed and what
-// it amounts to is decided by package lending; this package loads the values,
-// asks, and writes the answer down.
+// A loan has the identity of its application, and the application's row is the one lock for
+// both: anyone who changes either holds it. Package lending decides what is allowed and computes
+// the amounts; this package loads the values for it and writes the result.
 package loan
 
 import (
@@ -23,17 +22,17 @@ import (
 type Service struct {
 	DB     *postgres.DB
 	Events *event.Recorder
-	// Calendar says how old draws are, and until when they are paid.
+	// Calendar computes how old draws are in business time, and the cut-off for paying them.
 	Calendar calendar.Calendar
-	// LoanQuota and DayQuota bound what is stored; zero means the usual bounds.
+	// LoanQuota and DayQuota bound what is stored; zero means the default.
 	LoanQuota, DayQuota Quota
 }
 
-// Caller is who asks. The nil merchant is the operator of the service, who may
-// reach every loan.
+// Caller identifies the caller. The nil merchant is the operator of the service, who may access
+// every loan.
 type Caller struct {
 	MerchantUID uuid.UUID
-	// Name goes into the record of what was done.
+	// Name is recorded with what the caller does.
 	Name string
 }
 
@@ -50,11 +49,11 @@ type Disbursement struct {
 	ApplicationUID uuid.UUID `db:"application_uid"`
 	MerchantUID    uuid.UUID `db:"merchant_uid"`
 	RequestedAt    time.Time `db:"requested_at"`
-	// SettledAt stays when the money came back later.
+	// SettledAt is kept if the money comes back later.
 	SettledAt   *time.Time `db:"settled_at"`
 	CancelledAt *time.Time `db:"cancelled_at"`
 	ReturnedAt  *time.Time `db:"returned_at"`
-	// Changes are the steps of the money, oldest first.
+	// Changes are the status changes of the money, oldest first.
 	Changes []Change `db:"-"`
 }
 
@@ -70,10 +69,10 @@ type Loan struct {
 	History []Disbursement
 }
 
-// Preview is what a draw request would come to.
+// Preview is the expected outcome of a draw request.
 type Preview struct {
 	lending.Draw
-	// Refusal is nil when the draw would be granted.
+	// Refusal is nil if the draw would be granted.
 	Refusal *lending.Error
 }
 

@@ -14,26 +14,26 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Move asks for a step of a disbursement's money.
+// Move requests a status change of a disbursement's money.
 type Move struct {
 	ID int64
 	lending.FundingChange
 }
 
-// Moved is what became of a Move.
+// Moved is the outcome of a Move.
 type Moved struct {
-	// Disbursement is as the move left it, zero where it is unknown.
+	// Disbursement is the state after the move, zero if the id is unknown.
 	Disbursement
-	// Changed is false where the status was in force already and nothing changed: who pays
-	// does so only on true.
+	// Changed is false if the disbursement already had the status and nothing changed: a caller
+	// that pays out must do so only if it is true.
 	Changed bool
-	// Refusal is nil for a move that was made or stood already; else NOT_FOUND,
-	// VALIDATION_ERROR where a reason is needed, or INVALID_STATE, also for a repeat that says
-	// something else than the change that it repeats.
+	// Refusal is nil for a move that was made, now or earlier; else NOT_FOUND, VALIDATION_ERROR if
+	// a reason is required, or INVALID_STATE, also for a repeat whose evidence differs from that of
+	// the change that it repeats.
 	Refusal error
 }
 
-// MoveFunding is MoveFundings of one move, whose refusal it returns as its error.
+// MoveFunding is MoveFundings for one move, whose refusal it returns as its error.
 func (s *Service) MoveFunding(
 	ctx context.Context, tx *postgres.Tx, caller Caller, id int64, change lending.FundingChange,
 ) (Disbursement, bool, error) {
@@ -44,10 +44,10 @@ func (s *Service) MoveFunding(
 	return all[0].Disbursement, all[0].Changed, all[0].Refusal
 }
 
-// MoveFundings moves the money of disbursements on, cancels them or notes their return,
-// keeps the evidence, and tells the partners. The moves are decided one after another, each
-// alone: one that is refused changes nothing and stops no other. The number of statements
-// does not depend on that of the moves.
+// MoveFundings moves the money of disbursements on, cancels them or records their return, stores
+// the evidence, and publishes the events. The moves are decided one after another, each on its
+// own: a refused move changes nothing and does not stop the others. The number of statements
+// does not depend on the number of moves.
 func (s *Service) MoveFundings(
 	ctx context.Context, tx *postgres.Tx, caller Caller, moves []Move,
 ) ([]Moved, error) {
@@ -87,7 +87,7 @@ func (s *Service) MoveFundings(
 	return all, s.Events.Record(ctx, tx, events...)
 }
 
-// move decides one step, and takes it in memory unless it is refused.
+// move decides one move and, unless it is refused, applies it in memory.
 func (l *Loan) move(id int64, made Change) Moved {
 	at := slices.IndexFunc(l.History, func(d Disbursement) bool { return d.ID == id })
 	disbursement := l.History[at]
@@ -102,7 +102,7 @@ func (l *Loan) move(id int64, made Change) Moved {
 			Refusal:      lending.Invalid(lending.FieldReason, "%q is required", lending.FieldReason),
 		}
 	}
-	// The transaction may have begun before the one that it waited for.
+	// This transaction may have begun before the one whose lock it waited for.
 	made.At = disbursement.notBefore(made.At)
 	after, _, err := l.MoveDisbursement(id, made.Status)
 	if err != nil {
@@ -118,10 +118,10 @@ func (l *Loan) move(id int64, made Change) Moved {
 	return Moved{Disbursement: *moved, Changed: true}
 }
 
-// lockDraws locks the applications of the disbursements and loads their loans, by the ids of
-// their disbursements. A merchant reaches only its own. It locks in the one order, so that
-// callers that move the same ones wait for each other instead of deadlocking, and it loads in
-// a statement of its own, so that the loans are as the locks' former holders left them.
+// lockDraws locks the applications of the disbursements and loads their loans, keyed by the ids
+// of their disbursements. A merchant reaches only its own. The locks are taken in order of uid,
+// so that callers that move the same ones wait for each other instead of deadlocking; a separate
+// statement then loads the loans, so that it sees what the locks' previous holders wrote.
 func lockDraws(
 	ctx context.Context, tx *postgres.Tx, caller Caller, moves []Move,
 ) (map[int64]*Loan, error) {
@@ -156,14 +156,14 @@ func lockDraws(
 	return loans, nil
 }
 
-// step is a change of a disbursement that was decided.
+// step is a status change of a disbursement that was accepted.
 type step struct {
 	id int64
 	Change
 }
 
-// takeSteps writes the funding status that each disbursement has after its steps, when each
-// was reached, and the evidence.
+// takeSteps writes each disbursement's status after its steps, the time at which each status was
+// reached, and the evidence.
 func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 	if len(steps) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Open opens the loan for an accepted offer. The caller holds the
-// application's lock and has seen that there is no loan yet.
+// Open opens the loan for an accepted offer. The caller holds the application's lock and has
+// checked that there is no loan yet.
 func (s *Service) Open(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offer lending.Offer,
 	schedule lending.Schedule,
@@ -35,15 +35,14 @@ func (s *Service) Open(
 	return nil
 }
 
-// Find returns the loan of an application whose lock the caller holds, nil
-// while there is none.
+// Find returns the loan of an application whose lock the caller holds, nil if there is none.
 func (s *Service) Find(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (*lending.Loan, error) {
 	loan, err := find(ctx, tx, uid)
 	return loan.values(), err
 }
 
-// Update writes amounts and stages that a change of the offer brought. The
-// caller holds the application's lock.
+// Update writes the amounts and stages that follow from a change of the offer. The caller holds
+// the application's lock.
 func (s *Service) Update(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan,
 ) error {

@@ -13,12 +13,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// lastChange is when a disbursement d changed last, as its index has it.
+// lastChange is the time of a disbursement d's last change, exactly as its index has it.
 const lastChange = `greatest(
 	d.requested_at, d.processing_at, d.settled_at, d.cancelled_at, d.returned_at)`
 
-// ChangedWithin returns the disbursements of the merchants that changed their state from a
-// time until before another, in the order of their ids.
+// ChangedWithin returns the merchants' disbursements whose status changed at or after from and
+// before until, ordered by id.
 func (s *Service) ChangedWithin(
 	ctx context.Context, tx *postgres.Tx, merchants []uuid.UUID, from, until time.Time,
 ) ([]Disbursement, error) {
@@ -26,8 +26,8 @@ func (s *Service) ChangedWithin(
 	if err != nil {
 		return nil, fmt.Errorf("writing the merchants' ids: %w", err)
 	}
-	// Two values stand in the text, where the planner sees what is less: the merchants'
-	// applications, or what changed since then.
+	// Both values are literals, so that the planner can tell which is fewer: the merchants'
+	// applications, or the disbursements changed since from.
 	var rows []drawRow
 	err = tx.SelectContext(ctx, &rows, selectDraws+`
 		 WHERE a.merchant_uid = ANY (`+pq.QuoteLiteral(fmt.Sprint(of))+`)
@@ -44,7 +44,7 @@ func (s *Service) ChangedWithin(
 	return disbursements(rows), nil
 }
 
-// CountChanges counts, by merchant, the changes of disbursements within a time.
+// CountChanges counts, by merchant, the status changes of disbursements within a period.
 func (s *Service) CountChanges(
 	ctx context.Context, tx *postgres.Tx, from, until time.Time,
 ) (map[uuid.UUID]int, error) {
@@ -72,7 +72,7 @@ func (s *Service) CountChanges(
 	return counts, nil
 }
 
-// AsOf returns the disbursement as it was before a time. Its request is the first change.
+// AsOf returns the disbursement as it was just before until. Its request is the first change.
 func (d Disbursement) AsOf(until time.Time) Disbursement {
 	requested := Change{
 		FundingChange: lending.FundingChange{Status: lending.FundingRequested}, At: d.RequestedAt,

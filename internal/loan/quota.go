@@ -13,25 +13,25 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Quota bounds how many files may be stored, and of how many bytes together.
+// Quota bounds how many files may be stored, and their total size in bytes.
 type Quota struct {
 	Files int
 	Bytes int64
 }
 
-// What may usually be stored for one loan, and by one client within a day in UTC.
+// The default quotas for one loan, and for one client within a day in UTC.
 var (
 	usualLoanQuota = Quota{Files: 500, Bytes: 2 << 30}
 	usualDayQuota  = Quota{Files: 5000, Bytes: 20 << 30}
 )
 
-// uploadsKept is for how many days it is known what a client stored.
+// uploadsKept is the number of days for which a client's upload counts are kept.
 const uploadsKept = 7
 
-// checkQuota refuses the files of a certificate beyond the bounds, and counts them for the client's
-// day. One without any, of metadata alone, counts as a file.
+// checkQuota refuses a certificate's files if they exceed a quota, and counts them for the
+// client's day. A certificate without files, of metadata alone, counts as one file.
 //
-// Errors: PAYLOAD_TOO_LARGE for those of the loan, RATE_LIMITED for those of the day.
+// Errors: PAYLOAD_TOO_LARGE for the loan's quota, RATE_LIMITED for the day's.
 func (s *Service) checkQuota(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, files []document.File,
 ) error {

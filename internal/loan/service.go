@@ -11,11 +11,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// RequestDraw grants the next draw of a loan or refuses it (specification
-// section 4.1). The disbursement, its event and what that owes are one
-// transaction under the application's lock, so of two simultaneous requests one
-// finds the other's draw pending. Whether documents came along is read from the
-// input's files and metadata, whatever its request says.
+// RequestDraw grants the next draw of a loan or refuses it (specification section 4.1). The
+// disbursement, its event and the records of what must be delivered are one transaction under
+// the application's lock, so of two simultaneous requests one finds the other's draw pending.
+// The input's files and metadata decide whether documents were given, whatever its Request says.
 //
 // Errors: NOT_FOUND and those of lending.DecideDraw.
 func (s *Service) RequestDraw(
@@ -43,8 +42,8 @@ func (s *Service) RequestDraw(
 	return disbursement, s.Events.Record(ctx, tx, eventOf(disbursement))
 }
 
-// PreviewDraw answers what RequestDraw would do and changes nothing. Documents
-// count as given where they are required. Error: NOT_FOUND.
+// PreviewDraw returns what RequestDraw would do and changes nothing. Documents count as given
+// where they are required. Error: NOT_FOUND.
 func (s *Service) PreviewDraw(
 	ctx context.Context, caller Caller, uid uuid.UUID, request lending.DrawRequest,
 ) (Preview, error) {
@@ -53,7 +52,7 @@ func (s *Service) PreviewDraw(
 		return Preview{}, err
 	}
 	if loan != nil {
-		app.Status = loan.Status // of the same moment as the loan
+		app.Status = loan.Status // read in the same statement as the loan
 	}
 	request.Documents = lending.DocumentsAssumed
 	draw, err := lending.DecideDraw(app.Status, loan.values(), request)
@@ -78,14 +77,14 @@ func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Loan, 
 	return *loan, nil
 }
 
-// eventOf is the event of a disbursement's status.
+// eventOf returns the event for a disbursement's status.
 func eventOf(draw Disbursement) lending.Event {
 	event := lending.FundingChanged(draw.ApplicationUID.String(), draw.Status)
 	event.Subject = "disbursement/" + strconv.FormatInt(draw.ID, 10)
 	return event
 }
 
-// values returns the part of the loan that rules are about, nil for no loan.
+// values returns the part of the loan that the rules use, nil for no loan.
 func (l *Loan) values() *lending.Loan {
 	if l == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// account is an application as far as its loan depends on it.
+// account holds the values of an application on which its loan depends.
 type account struct {
 	UID         uuid.UUID                 `db:"application_uid"`
 	MerchantUID uuid.UUID                 `db:"merchant_uid"`
@@ -23,9 +23,9 @@ type account struct {
 // locked makes load take the lock of the application.
 const locked = `FOR NO KEY UPDATE`
 
-// load loads an application with its loan, nil while it has none. A merchant reaches only its
-// own; for any other the answer is NOT_FOUND. The loan is read after the lock was taken, in
-// a statement of its own, so that it is as the lock's former holder left it.
+// load loads an application with its loan, nil if it has none. A merchant reaches only its own;
+// for any other the error is NOT_FOUND. A separate statement reads the loan after the lock is
+// taken, so that it sees what the lock's previous holder wrote.
 func load(
 	ctx context.Context, db postgres.Querier, caller Caller, uid uuid.UUID, locking string,
 ) (app account, loan *Loan, err error) {
@@ -46,9 +46,8 @@ func load(
 	return app, loan, err
 }
 
-// loanRow is a stage beside its loan and one of its disbursements, if any. One
-// statement loads all three, so that what is read belongs together even where
-// no lock is held.
+// loanRow is a stage with its loan and one of its disbursements, if any. One statement loads all
+// three, so that they are consistent even when no lock is held.
 type loanRow struct {
 	drawRow
 	ProductUID  uuid.UUID       `db:"product_uid"`
@@ -59,7 +58,7 @@ type loanRow struct {
 	Scheduled   lending.Money   `db:"scheduled_amount"`
 }
 
-// drawRow is a disbursement; its id is 0 for a stage that nothing was drawn for.
+// drawRow is a disbursement; its id is 0 for a stage that has no draw.
 type drawRow struct {
 	Disbursement
 	Application lending.ApplicationStatus `db:"application_status"`
@@ -67,7 +66,7 @@ type drawRow struct {
 	Steps       changeList                `db:"changes"`
 }
 
-// drawColumns are those of a disbursement d of an application a, but for its stage.
+// drawColumns are the columns of a disbursement d of an application a, except its stage.
 const drawColumns = `
 	a.application_uid,
 	a.merchant_uid,
@@ -87,7 +86,7 @@ const drawColumns = `
 	d.returned_at,
 	` + selectChanges + ` AS changes`
 
-// find loads the loan of an application, nil while it has none.
+// find loads the loan of an application, nil if it has none.
 func find(ctx context.Context, db postgres.Querier, uid uuid.UUID) (*Loan, error) {
 	loans, err := findAll(ctx, db, []uuid.UUID{uid})
 	return loans[uid], err
@@ -130,7 +129,7 @@ func findAll(
 	return loans, nil
 }
 
-// assemble makes a loan of its rows, which come by stage.
+// assemble builds a loan from its rows, which are ordered by stage.
 func assemble(rows []loanRow) *Loan {
 	first := rows[0]
 	loan := &Loan{
@@ -169,7 +168,7 @@ func (r drawRow) disbursement() Disbursement {
 	return r.Disbursement
 }
 
-// disbursements are those of the rows, in their order.
+// disbursements converts the rows, in their order.
 func disbursements(rows []drawRow) []Disbursement {
 	draws := make([]Disbursement, 0, len(rows))
 	for _, row := range rows {
@@ -178,7 +177,7 @@ func disbursements(rows []drawRow) []Disbursement {
 	return draws
 }
 
-// grant is what insertDisbursement writes.
+// grant is the input of insertDisbursement.
 type grant struct {
 	app         account
 	loan        lending.Loan
@@ -187,8 +186,8 @@ type grant struct {
 	by          string
 }
 
-// insertDisbursement writes a granted draw and carries it over to the loan's
-// totals, whose database checks refuse any overdraft.
+// insertDisbursement writes a granted draw and updates the loan's totals, on which database
+// checks refuse any overdraft.
 func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disbursement, error) {
 	after := g.loan.WithDraw(0, g.draw)
 	made := after.Disbursements[len(after.Disbursements)-1]
@@ -225,7 +224,7 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 	}, nil
 }
 
-// update writes the totals and the stages of loans that changed.
+// update writes the totals and stages of changed loans.
 func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
 	if len(loans) == 0 {
 		return nil
