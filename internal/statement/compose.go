@@ -18,11 +18,11 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 
 func formatTime(at time.Time) string { return at.UTC().Format(timeLayout) }
 
-// deliverySlack is how much earlier than its event a delivery may say that it was made,
-// since an application's events move their time forward.
+// deliverySlack is how much earlier than its event's time a delivery's created_at may be,
+// because recording moves the time of an application's event forward.
 const deliverySlack = 24 * time.Hour
 
-// compose says what happened to each of the merchants on the day.
+// compose builds the content of each merchant's statement for the day.
 func (s *Service) compose(
 	ctx context.Context, tx *postgres.Tx, on day, merchants []uuid.UUID,
 ) (map[uuid.UUID]*content, error) {
@@ -51,7 +51,7 @@ func (s *Service) compose(
 		MerchantUID uuid.UUID `db:"merchant_uid"`
 		OccurredAt  time.Time `db:"occurred_at"`
 	}
-	// The index of events is by partner.
+	// The events are indexed by partner.
 	err = tx.SelectContext(ctx, &events, `
 		SELECT e.event_uid, e.merchant_uid, e.application_uid, e.sequence, e.kind, e.subject,
 		       e.reference, e.status, e.occurred_at
@@ -72,7 +72,7 @@ func (s *Service) compose(
 	return contents, addDeliveries(ctx, tx, on, contents)
 }
 
-// enter adds a disbursement, if it changed on the day.
+// enter adds a disbursement if it changed on the day.
 func (c *content) enter(draw loan.Disbursement, on day, reference *string) {
 	draw = draw.AsOf(on.Ends)
 	entry := disbursement{
@@ -98,7 +98,7 @@ func (c *content) enter(draw loan.Disbursement, on day, reference *string) {
 	c.Disbursements = append(c.Disbursements, entry)
 }
 
-// referencesOf are the partners' own names of the disbursements' applications.
+// referencesOf returns the partners' own references for the disbursements' applications.
 func referencesOf(
 	ctx context.Context, tx *postgres.Tx, draws []loan.Disbursement,
 ) (map[uuid.UUID]*string, error) {
@@ -125,7 +125,7 @@ func referencesOf(
 	return references, nil
 }
 
-// addDeliveries says of every event what became of it at each subscription.
+// addDeliveries adds to each event its outcome at each subscription.
 func addDeliveries(
 	ctx context.Context, tx *postgres.Tx, on day, contents map[uuid.UUID]*content,
 ) error {

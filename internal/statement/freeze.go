@@ -17,17 +17,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Report is what a round came to.
+// Report is the result of a run of Freeze.
 type Report struct {
-	// Days are those that have all their statements now.
+	// Days are the days whose statements are now complete.
 	Days []string
-	// Statements counts those that were made, Corrections what was made of earlier days.
+	// Statements counts the statements made, Corrections the corrections of earlier days.
 	Statements, Corrections int
 }
 
-// Freeze makes the statements of every day that is due, one day after the other, and then corrects
-// earlier ones. A round that ends early or fails for a day is taken up by the next one; any
-// number of them may run at once.
+// Freeze makes the statements of every day that is due, one day after the other, and then
+// corrects earlier ones. The next run resumes where one ended early or failed for a day; any
+// number of them may run concurrently.
 func (s *Service) Freeze(ctx context.Context) (Report, error) {
 	var report Report
 	var begun []day
@@ -54,8 +54,8 @@ func (s *Service) Freeze(ctx context.Context) (Report, error) {
 	return report, errors.Join(failed...)
 }
 
-// begin stores the next day, if its statements are due. A day begins where the one before
-// ended, however calendar or zone were changed since.
+// begin stores the next day if its statements are due. A day begins where the previous one
+// ended, whatever changes were made to the calendar or time zone since.
 func (s *Service) begin(ctx context.Context) (on day, due bool, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var found bool
@@ -72,7 +72,7 @@ func (s *Service) begin(ctx context.Context) (on day, due bool, err error) {
 		if err != nil {
 			return fmt.Errorf("beginning the statements of %s: %w", on.date(), err)
 		}
-		// Another process may have begun it by another calendar.
+		// Another process with another calendar may have begun it.
 		err = tx.GetContext(ctx, &on, `
 			SELECT day, begins, ends FROM statement_days ORDER BY day DESC LIMIT 1`)
 		if err != nil {
@@ -83,8 +83,8 @@ func (s *Service) begin(ctx context.Context) (on day, due bool, err error) {
 	return on, due, err
 }
 
-// next is the day after the newest that has statements, the first one if none has; none
-// before there is a merchant.
+// next returns the day after the newest one that has statements, or the first day if there is
+// none yet. It finds none as long as there is no merchant.
 func (s *Service) next(ctx context.Context, tx *postgres.Tx) (next day, found bool, err error) {
 	var last day
 	err = tx.GetContext(ctx, &last, `
@@ -114,14 +114,14 @@ func (s *Service) next(ctx context.Context, tx *postgres.Tx) (next day, found bo
 	return day{dayOf(date.String()), s.Calendar.Start(date), s.Calendar.End(date)}, true, nil
 }
 
-// dayOf is a date as the database has it.
+// dayOf parses a date to the form in which the database returns it.
 func dayOf(date string) time.Time {
-	at, _ := time.Parse(time.DateOnly, date) // a calendar's own writing
+	at, _ := time.Parse(time.DateOnly, date) // a calendar's own format
 	return at
 }
 
-// freezeDay makes the day's statements that are missing. The day is over for the merchants that
-// have theirs, whatever becomes of the others.
+// freezeDay makes the day's missing statements. A merchant who has a statement is done with the
+// day, even if those of others fail.
 func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 	var failed []error
 	var after uuid.UUID
@@ -163,8 +163,8 @@ func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 	return nil
 }
 
-// correct looks through the statements of the days before the newest one, the oldest first, once
-// for each newest day.
+// correct checks the statements of the days before the newest one, the oldest first, once for
+// each newest day.
 func (s *Service) correct(ctx context.Context, report *Report) error {
 	var days []struct {
 		day
@@ -196,7 +196,7 @@ func (s *Service) correct(ctx context.Context, report *Report) error {
 	return errors.Join(failed...)
 }
 
-// correctDay makes the corrections of one day, and notes with which newest day that was.
+// correctDay makes the corrections of one day and records the newest day for which it did.
 func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, report *Report) error {
 	doubtful, err := s.doubtful(ctx, on)
 	if err != nil {
@@ -225,9 +225,9 @@ func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, repo
 	return nil
 }
 
-// doubtful are the merchants whose statement of the day may not be right any more: a delivery
-// had not arrived, or there are more changes or events than it has. So are those without one,
-// who came on a day that was frozen before its time, by a clock that had run ahead.
+// doubtful returns the merchants whose statement of the day may be out of date, because a
+// delivery had not arrived or the number of changes or events differs now, and those without a
+// statement, who were created on a day that was frozen early by a clock that had run ahead.
 func (s *Service) doubtful(ctx context.Context, on day) (found []uuid.UUID, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		changes, err := s.Loans.CountChanges(ctx, tx, on.Begins, on.Ends)
@@ -279,10 +279,10 @@ func (s *Service) doubtful(ctx context.Context, on day) (found []uuid.UUID, err 
 	return found, err
 }
 
-// errAll says that the statements of no merchant could be written, which no merchant causes.
+// errAll means that no statement could be written, so the cause is not one of the merchants.
 var errAll = errors.New("none of several statements could be written")
 
-// writeEach is write that leaves out only the merchants for whom it fails.
+// writeEach is write, but a failure leaves out only the merchants for whom it occurs.
 func (s *Service) writeEach(ctx context.Context, on day, merchants []uuid.UUID) (int, error) {
 	made, err := s.write(ctx, on, merchants)
 	if err == nil || len(merchants) == 1 {
@@ -301,7 +301,7 @@ func (s *Service) writeEach(ctx context.Context, on day, merchants []uuid.UUID) 
 	return made, errors.Join(failed...)
 }
 
-// former is the newest version of a statement.
+// former is the newest stored version of a statement.
 type former struct {
 	MerchantUID uuid.UUID `db:"merchant_uid"`
 	Version     int       `db:"version"`
@@ -309,9 +309,9 @@ type former struct {
 	JSON        []byte    `db:"json"`
 }
 
-// write stores the statements of the merchants that say something new, and returns how many
-// those were. Of two that write the same version one has nothing to do. A panic is an error, so
-// that it ends neither the other merchants' statements nor the other days.
+// write stores the statements whose content is new and returns their number. If two runs write
+// the same version, the second does nothing. A panic becomes an error, so that it ends neither
+// the other merchants' statements nor the other days.
 func (s *Service) write(ctx context.Context, on day, merchants []uuid.UUID) (made int, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -353,7 +353,7 @@ func (s *Service) write(ctx context.Context, on day, merchants []uuid.UUID) (mad
 			next.replaces = &replaced{old.Version, hex.EncodeToString(sum[:])}
 			editions[old.MerchantUID] = next
 		}
-		// In one order, so that those who write the same wait for each other.
+		// In a fixed order, so that runs that write the same statements wait for each other.
 		for _, merchant := range merchants {
 			edition, changed := editions[merchant]
 			if !changed {

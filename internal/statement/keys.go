@@ -13,17 +13,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Algorithm is how statements are signed.
+// Algorithm is the signature algorithm of statements.
 const Algorithm = "Ed25519"
 
-// Key is the public half of a key.
+// Key is the public half of a signing key.
 type Key struct {
 	ID        string `json:"kid"`
 	Algorithm string `json:"algorithm"`
-	// PublicKey is PEM, as openssl and the libraries of all languages read it.
+	// PublicKey is PEM, which openssl and the libraries of all languages read.
 	PublicKey string    `json:"public_key"`
 	From      time.Time `json:"from"`
-	// Until is when another key took over, nil for the one that signs.
+	// Until is when another key replaced it, nil for the current key.
 	Until *time.Time `json:"until"`
 }
 
@@ -53,8 +53,8 @@ func (r keyRow) key() (Key, error) {
 	return made, nil
 }
 
-// PublicKeys lists every key there ever was, the one that signs first. It makes the first one,
-// and opens none.
+// PublicKeys lists every key there ever was, the current one first. It creates the first key if
+// there is none, and decrypts no private key.
 func (s *Service) PublicKeys(ctx context.Context) ([]Key, error) {
 	rows, err := s.keyRows(ctx)
 	if err == nil && len(rows) == 0 {
@@ -89,8 +89,8 @@ func (s *Service) keyRows(ctx context.Context) ([]keyRow, error) {
 	return rows, err
 }
 
-// RotateKey makes a new key, which signs from now on. The private half of the one before is
-// removed; the new one may be made without it, when it is lost.
+// RotateKey makes a new key, which signs from now on. It removes the private half of the
+// previous one, and works even if that is lost.
 func (s *Service) RotateKey(
 	ctx context.Context, tx *postgres.Tx,
 ) (made Key, before string, err error) {
@@ -114,7 +114,7 @@ func (s *Service) RotateKey(
 	return made, before, err
 }
 
-// makeKey makes a key, unless there is one that signs.
+// makeKey makes a key unless there is a current one.
 func (s *Service) makeKey(ctx context.Context, tx *postgres.Tx) error {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *Service) makeKey(ctx context.Context, tx *postgres.Tx) error {
 	return nil
 }
 
-// currentKey is the key that signs, the first one made now. A rotation waits for who has
-// read it.
+// currentKey returns the key that signs, creating the first one. A rotation waits for
+// transactions that have read it.
 func (s *Service) currentKey(ctx context.Context, tx *postgres.Tx) (keyRow, error) {
 	var row keyRow
 	load := func() error {
@@ -154,7 +154,7 @@ func (s *Service) currentKey(ctx context.Context, tx *postgres.Tx) (keyRow, erro
 	return row, nil
 }
 
-// signer signs bytes by the key of its id.
+// signer signs bytes with a key.
 type signer struct {
 	id  string
 	key ed25519.PrivateKey
@@ -162,7 +162,7 @@ type signer struct {
 
 func (s signer) sign(content []byte) []byte { return ed25519.Sign(s.key, content) }
 
-// signer opens the key that signs.
+// signer decrypts the current key.
 func (s *Service) signer(ctx context.Context, tx *postgres.Tx) (signer, error) {
 	row, err := s.currentKey(ctx, tx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Query names a statement.
+// Query selects a statement.
 type Query struct {
 	MerchantUID uuid.UUID
 	Date        calendar.Date
@@ -23,8 +23,8 @@ type Query struct {
 	Format  Format
 }
 
-// Read is Get in a transaction of its own, for a caller that changes nothing. All of what an open
-// statement says is of one moment. Error: NOT_FOUND.
+// Read is Get in its own transaction, for a caller that changes nothing. The content of an open
+// statement is read in one snapshot. Error: NOT_FOUND.
 func (s *Service) Read(ctx context.Context, wanted Query) (file File, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 		_, err = tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
@@ -37,7 +37,7 @@ func (s *Service) Read(ctx context.Context, wanted Query) (file File, err error)
 	return file, err
 }
 
-// Get returns a statement, byte for byte as it was frozen, or composed again while it is open.
+// Get returns a statement, byte for byte as it was frozen, or newly composed while it is open.
 // Error: NOT_FOUND.
 func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File, error) {
 	file, found, err := stored(ctx, tx, wanted)
@@ -50,7 +50,7 @@ func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File,
 	}
 	on, closed := s.openDay(ctx, tx, wanted)
 	if lending.ErrorCode(closed) == lending.CodeNotFound {
-		// It may have been frozen since.
+		// It may have been frozen meanwhile.
 		if file, found, err = stored(ctx, tx, wanted); err != nil || found {
 			return file, err
 		}
@@ -77,7 +77,7 @@ func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File,
 	return file, nil
 }
 
-// stored returns a statement that is frozen.
+// stored returns a frozen statement.
 func stored(ctx context.Context, tx *postgres.Tx, wanted Query) (file File, found bool, err error) {
 	var row struct {
 		Version   int    `db:"version"`
@@ -106,8 +106,8 @@ func stored(ctx context.Context, tx *postgres.Tx, wanted Query) (file File, foun
 	return File{row.Content, row.Signature, row.KeyID, row.Version}, true, nil
 }
 
-// openDay is a day whose statement is not frozen yet. Error: NOT_FOUND for one that has not
-// begun, that is no business day, or from before there were statements or the merchant.
+// openDay returns a day whose statement is not frozen yet. Error: NOT_FOUND if the day has not
+// begun, is not a business day, or is before the first statements or before the merchant.
 func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (day, error) {
 	date := wanted.Date
 	none := func(why string, args ...any) error {
@@ -153,13 +153,13 @@ func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (d
 	return on, nil
 }
 
-// Filter narrows a list of statements; zero fields do not.
+// Filter narrows a list of statements; zero fields do not narrow it.
 type Filter struct {
-	// Merchants are those whose statements are listed, nil for all.
+	// Merchants are the merchants whose statements are listed, nil for all.
 	Merchants []uuid.UUID
-	// Date keeps those of one day; Since is inclusive, Until exclusive.
+	// Date selects one day; Since is inclusive, Until exclusive.
 	Date, Since, Until string
-	// Versions lists every version, not the newest alone.
+	// Versions lists every version instead of only the newest.
 	Versions bool
 }
 
@@ -173,21 +173,21 @@ type Summary struct {
 	Version      int       `db:"version"`
 	FrozenAt     time.Time `db:"frozen_at"`
 	KeyID        string    `db:"key_id"`
-	// Disbursements, Changes and Events count what it holds.
+	// Disbursements, Changes and Events count the entries of the statement.
 	Disbursements int           `db:"disbursements"`
 	Changes       int           `db:"changes"`
 	Events        int           `db:"events"`
 	Gross         lending.Money `db:"gross"`
 	Fee           lending.Money `db:"fee"`
 	Net           lending.Money `db:"net"`
-	// Unresolved tells that the delivery of an event had not arrived.
+	// Unresolved means that the delivery of an event had not arrived.
 	Unresolved bool `db:"unresolved"`
 }
 
-// Date is the business day.
+// Date returns the business day.
 func (s Summary) Date() string { return s.Day.Format(time.DateOnly) }
 
-// conditions are those of the filter over statements s.
+// conditions returns the filter's conditions on statements s.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.Merchants != nil, `s.merchant_uid = ANY (?)`, pq.Array(f.Merchants))
@@ -200,9 +200,9 @@ func (f Filter) conditions() postgres.Conditions {
 	return c
 }
 
-// List returns one page of the frozen statements that match, newest first, each in its newest
-// version unless all are asked for, and where the next page begins. Error: VALIDATION_ERROR
-// for the limit.
+// List returns one page of the matching frozen statements, newest first, each in its newest
+// version unless all versions are requested, and the cursor of the next page. Error:
+// VALIDATION_ERROR for the limit.
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Summary, postgres.Cursor, error) {
@@ -231,7 +231,7 @@ func (s *Service) List(
 	return found, next, nil
 }
 
-// Count counts the statements that match up to a limit.
+// Count counts the matching statements, up to a limit.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
 	return s.DB.CountUpTo(ctx, limit, "statements", `FROM statements s`+c.Where(), c.Args)
@@ -243,7 +243,7 @@ type Line struct {
 	Net lending.Money `json:"net"`
 }
 
-// Difference is a disbursement whose amount in the partner's books is another than in the
+// Difference is a disbursement whose amount differs between the partner's books and the
 // statement.
 type Difference struct {
 	Line
@@ -251,19 +251,19 @@ type Difference struct {
 	StatementNet lending.Money `json:"statement_net"`
 }
 
-// Comparison is what a partner's books and a statement do not share.
+// Comparison lists the differences between a partner's books and a statement.
 type Comparison struct {
 	Date    string `json:"date"`
 	State   State  `json:"state"`
 	Version *int   `json:"version"`
-	// Missing are in the statement alone, Extra in the books alone.
+	// Missing are only in the statement, Extra only in the books.
 	Missing   []Line       `json:"missing"`
 	Extra     []Line       `json:"extra"`
 	Different []Difference `json:"different"`
 }
 
-// Compare holds a partner's books against the newest version of a statement: each
-// disbursement by its id and net amount. Error: NOT_FOUND.
+// Compare compares a partner's books with the newest version of a statement: each disbursement
+// by its id and net amount. Error: NOT_FOUND.
 func (s *Service) Compare(
 	ctx context.Context, tx *postgres.Tx, wanted Query, books []Line,
 ) (Comparison, error) {

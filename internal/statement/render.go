@@ -24,7 +24,7 @@ type File struct {
 	Version int
 }
 
-// edition says which statement is written.
+// edition identifies the statement that is written.
 type edition struct {
 	day
 	merchant uuid.UUID
@@ -34,7 +34,7 @@ type edition struct {
 	at       time.Time
 }
 
-// encode writes JSON of our own values, all of which can be written.
+// encode encodes our own values as JSON, which cannot fail for them.
 func encode(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -43,8 +43,8 @@ func encode(value any) []byte {
 	return text
 }
 
-// json writes the statement as the answer of the API that it is, envelope included: the
-// time of the answer is when it was frozen.
+// json writes the statement as the API returns it, envelope included; the timestamp of the
+// envelope is when it was frozen.
 func (c *content) json(e edition, keyID string) []byte {
 	data := document{
 		Date: e.date(), MerchantUID: e.merchant, From: formatTime(e.Begins), Until: formatTime(e.Ends),
@@ -58,7 +58,7 @@ func (c *content) json(e edition, keyID string) []byte {
 	}), '\n')
 }
 
-// envelope is the form of every answer of the API.
+// envelope is the form of every response of the API.
 type envelope struct {
 	Timestamp  string `json:"timestamp"`
 	StatusCode int    `json:"statusCode"`
@@ -70,7 +70,7 @@ type result struct {
 	Error *struct{} `json:"error"`
 }
 
-// columns are those of the CSV form, whose first says what a row is.
+// columns are the columns of the CSV form; the first gives the type of a row.
 var columns = []string{
 	"record", "date", "version", "merchant_uid", "id", "application_uid", "external_reference",
 	"number", "kind", "status", "at", "gross", "fee", "net", "count", "reference", "method",
@@ -80,9 +80,9 @@ var columns = []string{
 // row is a row of the CSV form, by column.
 type row map[string]string
 
-// csv writes the statement as rows: one of it, then each disbursement with its changes, each
-// event with its deliveries, and the totals. Only rows of disbursements and totals have
-// amounts.
+// csv writes the statement as rows: one for the statement, then each disbursement with its
+// changes, each event with its deliveries, and the totals. Only rows of disbursements and totals
+// have amounts.
 func (c *content) csv(e edition, keyID string) []byte {
 	var out bytes.Buffer
 	writer := csv.NewWriter(&out)
@@ -96,7 +96,7 @@ func (c *content) csv(e edition, keyID string) []byte {
 			line[i] = sheet.Inert(cells[column])
 		}
 		line[0], line[1], line[2], line[3] = record, e.date(), version, e.merchant.String()
-		_ = writer.Write(line) // a buffer takes every write
+		_ = writer.Write(line) // writing to a buffer cannot fail
 	}
 	_ = writer.Write(columns)
 	head := row{"id": keyID, "status": string(state), "at": formatTime(e.at)}

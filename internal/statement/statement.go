@@ -1,20 +1,20 @@
 // Package statement makes the daily statements: what happened to a merchant's money on a
-// business day, and which events told of it.
+// business day, and which events reported it.
 //
-// A day is the lender's business day; what happens on a weekend or a holiday stands in the
-// next one's statement, so every instant is in exactly one. Grace after a day's end each
-// merchant gets its statement, empty ones included: version 1, stored byte for byte as JSON
-// and as CSV, each with an Ed25519 signature. Until then the statement is open: composed
-// again for anyone who reads it, and marked so.
+// A day is the lender's business day; what happens on a weekend or a holiday belongs to the next
+// business day's statement, so every point in time is in exactly one. Grace after a day's end
+// each merchant gets its statement, empty ones included: version 1, stored byte for byte as JSON
+// and as CSV, each with an Ed25519 signature. Until then the statement is open: it is composed
+// again for each reader, and marked as open.
 //
-// A stored statement never changes. When what it says turns out otherwise (a delivery
-// arrived after all, or something was recorded late), the round that freezes the next day
-// stores a correction: the next version, which names the one before and its digest. It
-// looks back by correctable.
+// A stored statement never changes. If its content turns out to be incomplete (a delivery
+// arrived after all, or something was recorded late), the run that freezes the next day stores a
+// correction: the next version, which names the previous one and its digest. Corrections reach
+// back by correctable.
 //
-// Which statements there are is decided by the keys of the tables, not by who runs: a day is
-// a row that begins where the one before ended, a version is unique. So any number of
-// workers may run at the same moment, and clocks may step; what is late is made up for.
+// The keys of the tables decide which statements exist, not the process that makes them: a day
+// is a row that begins where the previous one ended, and a version is unique. So any number of
+// workers may run concurrently and clocks may step; missed statements are made later.
 package statement
 
 import (
@@ -31,15 +31,14 @@ import (
 )
 
 const (
-	// Grace is how long after its end a day is frozen: what began before the end has committed by
-	// then, also where clocks differ.
+	// Grace is how long after its end a day is frozen: whatever began before the end has committed
+	// by then, even if clocks differ.
 	Grace = 5 * time.Minute
-	// correctable is how far corrections look back: as far as recoveries reach, and a
-	// little more.
+	// correctable is how far corrections look back: a little further than recoveries reach.
 	correctable = 35 * 24 * time.Hour
-	// history is how many days before the first run have statements.
+	// history is for how many days before the first run statements are made.
 	history = 7 * 24 * time.Hour
-	// batch is how many merchants' statements are composed together.
+	// batch is the number of merchants whose statements are composed together.
 	batch = 20
 )
 
@@ -51,7 +50,7 @@ type Service struct {
 	Loans    *loan.Service
 }
 
-// Format is how a statement is written.
+// Format is a file format of statements.
 type Format string
 
 // The formats.
@@ -60,10 +59,10 @@ const (
 	CSV  Format = "csv"
 )
 
-// Formats lists them.
+// Formats lists the formats.
 func Formats() []Format { return []Format{JSON, CSV} }
 
-// ContentType is what an answer in the format says it is.
+// ContentType returns the media type of the format.
 func (f Format) ContentType() string {
 	if f == CSV {
 		return "text/csv; charset=utf-8"
@@ -71,7 +70,7 @@ func (f Format) ContentType() string {
 	return "application/json"
 }
 
-// day is a business day that statements are made for.
+// day is a business day for which statements are made.
 type day struct {
 	Day    time.Time `db:"day"`
 	Begins time.Time `db:"begins"`
@@ -80,11 +79,11 @@ type day struct {
 
 func (d day) date() string { return d.Day.Format(time.DateOnly) }
 
-// Outcome is what became of an event at one subscription: "waiting", "failed",
-// "cancelled", or delivered.
+// Outcome is the outcome of an event at one subscription: "waiting", "failed", "cancelled" or
+// "delivered".
 type Outcome string
 
-// OutcomeDelivered is that of an event that arrived.
+// OutcomeDelivered is the outcome of an event that arrived.
 const OutcomeDelivered Outcome = "delivered"
 
 // amounts are sums over disbursements.
@@ -100,21 +99,21 @@ func (a *amounts) add(d loan.Disbursement) {
 	a.Gross, a.Fee, a.Net = a.Gross.Add(d.Gross), a.Fee.Add(d.Fee), a.Net.Add(d.Net)
 }
 
-// totals are the sums of a statement: over its disbursements, each once, and over those
-// that reached a status that day.
+// totals are the sums of a statement: over its disbursements, each counted once, and, by status,
+// over the disbursements that reached the status that day.
 type totals struct {
 	amounts
 	ByStatus map[lending.FundingStatus]amounts `json:"by_status"`
 }
 
-// change is a step of a disbursement on the day.
+// change is a status change of a disbursement on the day.
 type change struct {
 	Status lending.FundingStatus `json:"status"`
 	At     string                `json:"at"`
 	lending.Evidence
 }
 
-// disbursement is one that changed its state on the day, as it was at the day's end.
+// disbursement is a disbursement that changed on the day, as of the day's end.
 type disbursement struct {
 	ID                int64                 `json:"merchantDisbursementId"`
 	ApplicationUID    uuid.UUID             `json:"loanApplicationUid"`
@@ -129,16 +128,16 @@ type disbursement struct {
 	Changes []change `json:"changes"`
 }
 
-// delivery is what became of an event at one subscription.
+// delivery is the outcome of an event at one subscription.
 type delivery struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid" json:"subscription_uid"`
-	// UID is the first delivery that arrived, else the first one.
+	// UID is the first delivery that arrived, else the first that was created.
 	UID         uuid.UUID `db:"delivery_uid" json:"delivery_uid"`
 	Outcome     Outcome   `json:"outcome"`
 	DeliveredAt *string   `json:"delivered_at"`
 }
 
-// event is one of the day, with its deliveries.
+// event is an event of the day, with its deliveries.
 type event struct {
 	UID               uuid.UUID         `db:"event_uid" json:"event_uid"`
 	Sequence          *int64            `json:"sequence"`
@@ -151,20 +150,20 @@ type event struct {
 	Deliveries        []delivery        `json:"deliveries"`
 }
 
-// content is what a statement says.
+// content is the content of a statement.
 type content struct {
 	Totals        totals         `json:"totals"`
 	Disbursements []disbursement `json:"disbursements"`
 	Events        []event        `json:"events"`
 }
 
-// replaced names the version that a correction corrects.
+// replaced names the version that a correction replaces.
 type replaced struct {
 	Version int    `json:"version"`
 	SHA256  string `json:"sha256"`
 }
 
-// document is a statement as it is written.
+// document is a statement in its JSON form.
 type document struct {
 	Date        string    `json:"date"`
 	MerchantUID uuid.UUID `json:"merchant_uid"`
@@ -179,7 +178,7 @@ type document struct {
 	content
 }
 
-// State tells whether a statement may still change.
+// State says whether a statement may still change.
 type State string
 
 // The states.
@@ -188,13 +187,13 @@ const (
 	Frozen State = "frozen"
 )
 
-// digest identifies what a statement says, apart from when and as which version.
+// digest identifies the content of a statement, apart from its time and version.
 func (c content) digest() []byte {
 	sum := sha256.Sum256(encode(c))
 	return sum[:]
 }
 
-// unresolved tells whether a delivery may still arrive.
+// unresolved reports whether a delivery may still arrive.
 func (c content) unresolved() bool {
 	for _, event := range c.Events {
 		for _, delivery := range event.Deliveries {
