@@ -26,10 +26,10 @@ const (
 	subjectMailServer = "mail server"
 )
 
-// maxMails bounds what is counted of failed mails.
+// maxMails bounds the count of failed mails.
 const maxMails = 1000
 
-// watchOverdue looks for deliveries that nobody sends.
+// watchOverdue looks for due deliveries that no worker sends.
 func (s *Service) watchOverdue(ctx context.Context) error {
 	overdue, err := s.Webhooks.Health.Overdue(ctx, s.AttemptLimit)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Service) watchOverdue(ctx context.Context) error {
 	})
 }
 
-// watchStopped looks for subscriptions whose secret or headers did not open, and lets
-// those go on that do by now.
+// watchStopped looks for subscriptions whose secret or headers could not be decrypted, and
+// resumes those whose secret and headers can be by now.
 func (s *Service) watchStopped(ctx context.Context) error {
 	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
 	errs := []error{err}
@@ -67,7 +67,7 @@ func (s *Service) watchStopped(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// watchSuccess looks for subscriptions to which nothing arrives.
+// watchSuccess looks for subscriptions at which nothing arrives.
 func (s *Service) watchSuccess(ctx context.Context) error {
 	found, err := s.Webhooks.Health.NeverSucceeded(ctx)
 	if err != nil || len(found) == 0 {
@@ -87,8 +87,8 @@ func (s *Service) watchSuccess(ctx context.Context) error {
 	})
 }
 
-// watchMails looks for mails that failed since the last such item was closed; before the first
-// was, since 30 days before it was opened.
+// watchMails looks for mails that failed since the last such item was closed; if none has been
+// closed yet, since 30 days before the first was opened.
 func (s *Service) watchMails(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var since time.Time
@@ -111,7 +111,7 @@ func (s *Service) watchMails(ctx context.Context) error {
 	})
 }
 
-// watchMailServer looks whether the mail server refuses us, or some e-mails as it would us.
+// watchMailServer checks whether the mail server refuses us, or some e-mails because of us.
 func (s *Service) watchMailServer(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		found := finding{kind: KindMailRefused, subject: subjectMailServer, severity: Problem}
@@ -137,10 +137,10 @@ func (s *Service) watchMailServer(ctx context.Context) error {
 // minute writes a time in a sentence.
 func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
-// reviewTime bounds a review, so that what comes after it in a round has its time.
+// reviewTime bounds a review, so that the checks after it get their time in each run.
 const reviewTime = 10 * time.Second
 
-// openItem is an item about a subscription that is to be looked at.
+// openItem is an open item about a subscription, to be reviewed.
 type openItem struct {
 	Kind         Kind               `db:"kind"`
 	Subject      string             `db:"subject"`
@@ -151,8 +151,8 @@ type openItem struct {
 	LastSuccess  *time.Time         `db:"last_success_at"`
 }
 
-// review closes items whose cause is gone. It may take longer than it has, and begins with
-// others each time.
+// review closes items whose cause is gone. It may not get through all of them in its time, so it
+// takes them in random order.
 func (s *Service) review(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
@@ -178,14 +178,14 @@ func (s *Service) review(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() != nil {
 			slog.WarnContext(ctx, "the review of open items was cut short", "open", len(open))
-			break // the next round goes on
+			break // the next run continues
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// gone says why the cause of an item is gone, or "" while it is not.
+// gone returns why the cause of an item is gone, or "" if it is not.
 func (s *Service) gone(ctx context.Context, item openItem) (string, error) {
 	switch {
 	case item.State == subscription.StateDeleted:
@@ -203,8 +203,8 @@ func (s *Service) gone(ctx context.Context, item openItem) (string, error) {
 	return "", nil
 }
 
-// madeGood says why the failures of a subscription since a time are none any
-// more, or "" while they are.
+// madeGood returns why a subscription's failures since a time are resolved, or "" if they are
+// not.
 func (s *Service) madeGood(
 	ctx context.Context, kind Kind, uid uuid.UUID, since time.Time,
 ) (string, error) {
@@ -219,22 +219,22 @@ func (s *Service) madeGood(
 	return why, nil
 }
 
-// Probe probes the endpoints that are due and notes what it finds.
+// Probe probes the endpoints that are due and records the findings.
 func (s *Service) Probe(ctx context.Context) (int, error) {
 	records, err := s.Webhooks.Health.ProbeDue(ctx)
 	errs := []error{err}
 	for _, record := range records {
-		if record.Subscription != uuid.Nil { // else it was not made
+		if record.Subscription != uuid.Nil { // else the probe was not made
 			errs = append(errs, s.NoteProbe(ctx, record))
 		}
 	}
 	return len(records), errors.Join(errs...)
 }
 
-// failuresToNote is how many probes in a row must fail: one may be chance.
+// failuresToNote is how many consecutive probes must fail: one may be chance.
 const failuresToNote = 2
 
-// NoteProbe opens or closes the items that a probe speaks for or against.
+// NoteProbe opens or closes the items that the result of a probe concerns.
 func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if record.Class == "" || record.Failures >= failuresToNote {
@@ -247,7 +247,7 @@ func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) erro
 			}
 		}
 		if record.Expires.IsZero() {
-			return nil // nothing was seen of the certificate
+			return nil // the probe saw no certificate
 		}
 		ends := minute(record.Expires)
 		one := finding{

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxSnooze is how long an item may be out of sight.
+	// maxSnooze is how long an item may be snoozed.
 	maxSnooze = 90 * 24 * time.Hour
 	// maxNote bounds a note, in characters.
 	maxNote = 2000
 )
 
-// Take makes the person, named by their e-mail address, the owner of an open item, anyone who
-// had it before. Errors: NOT_FOUND, INVALID_STATE when it is closed.
+// Take makes the person, named by their e-mail address, the owner of an open item, whoever owned
+// it before. Errors: NOT_FOUND, INVALID_STATE when it is closed.
 func (s *Service) Take(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (operator.Outcome, error) {
@@ -32,7 +32,7 @@ func (s *Service) Take(
 	})
 }
 
-// Release gives an open item back to everybody. Errors: as Take.
+// Release removes the owner of an open item. Errors: as Take.
 func (s *Service) Release(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (operator.Outcome, error) {
@@ -42,8 +42,8 @@ func (s *Service) Release(
 	})
 }
 
-// Snooze takes an open item out of sight until a time, at most 90 days ahead.
-// Errors: as Take, and VALIDATION_ERROR for the time.
+// Snooze hides an open item until a time, at most 90 days ahead. Errors: as Take, and
+// VALIDATION_ERROR for the time.
 func (s *Service) Snooze(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, until time.Time,
 ) (operator.Outcome, error) {
@@ -56,7 +56,7 @@ func (s *Service) Snooze(
 	})
 }
 
-// Wake brings a snoozed item back into sight. Errors: as Take.
+// Wake ends the snooze of an item. Errors: as Take.
 func (s *Service) Wake(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (operator.Outcome, error) {
@@ -66,9 +66,9 @@ func (s *Service) Wake(
 	})
 }
 
-// Resolve closes an open item with a note that says why, which is the reason in the audit
-// log. When its cause turns up again, a new item opens. Errors: as Take, and
-// VALIDATION_ERROR for the note.
+// Resolve closes an open item with a note that says why; the note is the reason in the audit
+// log. If the cause occurs again, a new item opens. Errors: as Take, and VALIDATION_ERROR for
+// the note.
 func (s *Service) Resolve(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, note, by string,
 ) (operator.Outcome, error) {
@@ -86,8 +86,8 @@ func (s *Service) Resolve(
 	return outcome, err
 }
 
-// change applies an action, as the audit log names it, to an open item under its lock. The
-// outcome has the entry for the log, and none when nothing changed.
+// change applies an action, under its name in the audit log, to an open item under its lock. The
+// outcome has the audit entry, or none if nothing changed.
 func (s *Service) change(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, action string, apply func(item *Item) error,
 ) (operator.Outcome, error) {
@@ -125,7 +125,7 @@ func (s *Service) change(
 	}), nil
 }
 
-// itemState is what people change of an item, for the audit log.
+// itemState is the part of an item that users change, for the audit log.
 type itemState struct {
 	Kind         Kind   `json:"kind"`
 	Subject      string `json:"subject"`

@@ -13,12 +13,12 @@ import (
 	"drawbridge/internal/webhook/health"
 )
 
-// recoverable is how far back the recovery goes that a mail prepares: a day less than it may, for
-// those who read the mail tomorrow.
+// recoverable is how far back the recovery that a mail prepares goes: a day less than is
+// allowed, for readers who open the mail tomorrow.
 const recoverable = bulk.MaxRecoveryAge - 24*time.Hour
 
-// mailContacts mails the partners' contacts what failed for good, in one mail for each
-// subscription.
+// mailContacts mails the partners' contacts about deliveries that failed for good, one mail for
+// each subscription.
 func (s *Service) mailContacts(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		unreported, err := s.Webhooks.Health.TakeUnreported(ctx, tx)
@@ -34,7 +34,7 @@ func (s *Service) mailContacts(ctx context.Context) error {
 	})
 }
 
-// mailContact mails what failed at one subscription, kind by kind.
+// mailContact mails what failed at one subscription, by event kind.
 func (s *Service) mailContact(
 	ctx context.Context, tx *postgres.Tx, kinds []health.Unreported,
 ) error {
@@ -72,5 +72,5 @@ func (s *Service) mailContact(
 	return nil
 }
 
-// moment is a time as the mail and the API write it.
+// moment formats a time as the mail and the API do.
 func moment(at time.Time) string { return at.UTC().Truncate(time.Second).Format(time.RFC3339) }

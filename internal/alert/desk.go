@@ -27,13 +27,13 @@ func (d LateDraw) byDue(other LateDraw) int { return d.Due.Compare(other.Due) }
 // listedDraws is how many draws an alert names.
 const listedDraws = 10
 
-// deskBatch is how many items one transaction opens at most. One mail tells of all of them, so that
-// who finds hundreds of days at once, as after an import, is not sent hundreds of mails.
+// deskBatch bounds the items that one transaction opens. One mail reports all of them, so that a
+// run that finds hundreds of days at once, as after an import, does not send hundreds of mails.
 const deskBatch = 100
 
-// watchDraws looks for draws whose money nobody moves on. Those that became overdue on
-// one business day are one item, of which one mail tells, and another only if more
-// draws became overdue after somebody closed the item.
+// watchDraws looks for draws whose money nobody moves on. The draws that became overdue on one
+// business day share one item and one mail; they get another only if more draws became overdue
+// after a person closed the item.
 func (s *Service) watchDraws(ctx context.Context) error {
 	draws, err := s.OverdueDraws(ctx)
 	if err != nil {
@@ -60,13 +60,13 @@ func (s *Service) watchDraws(ctx context.Context) error {
 			newest: slices.MaxFunc(draws, LateDraw.byDue).Due, day: day.String(), names: names,
 		})
 	}
-	// Every process and every round in one order, since two may open the same ones.
+	// A fixed order in every process and run, since two may open the same items.
 	slices.SortFunc(found, func(a, b desked) int { return strings.Compare(a.day, b.day) })
 	return s.keepDesk(ctx, KindDrawOverdue, email.KindDrawsOverdue, found,
 		"The money of every draw has moved on.")
 }
 
-// listed names the first of count draws.
+// listed joins the first names of count draws.
 func listed(names []string, count int) string {
 	text := strings.Join(names[:min(len(names), listedDraws)], ", ")
 	if more := count - listedDraws; more > 0 {
@@ -75,23 +75,23 @@ func listed(names []string, count int) string {
 	return text
 }
 
-// The days after which an application without a decision is told of, and after which the
-// law wants the applicant to have notice of it: 12 CFR 1002.9(a)(1)(i).
+// The days after which an application without a decision is reported, at first and as urgent,
+// and within which the law requires notice to the applicant: 12 CFR 1002.9(a)(1)(i).
 const (
 	undecidedDays = 20
 	urgentDays    = 28
 	noticeDays    = 30
 )
 
-// watchDecisions looks for applications that wait for a decision. An application is
-// complete when it is made, since it cannot be made otherwise; one whose loan is open was
-// decided. Those of one day are one item, and another once the time is nearly over.
+// watchDecisions looks for applications that wait for a decision. An application is complete
+// from its creation, because it cannot be created otherwise; one whose loan is open counts as
+// decided. Those of one day share one item, and a second one once the time is nearly over.
 func (s *Service) watchDecisions(ctx context.Context) error {
 	var days []struct {
 		Due   time.Time `db:"due"`
 		First time.Time `db:"first"`
 		Last  time.Time `db:"last"`
-		// Urgent is when the newest was made of those that are urgent.
+		// Urgent is when the newest of the urgent applications was created.
 		Urgent *time.Time `db:"urgent"`
 		Count  int        `db:"count"`
 	}
@@ -139,19 +139,19 @@ func (s *Service) watchDecisions(ctx context.Context) error {
 		"They are decided, or told of once more because the time is nearly over.")
 }
 
-// desked is a finding about the lender's own work, with the facts of its mail.
+// desked is a finding about the lender's own work, with the parameters of its mail.
 type desked struct {
 	finding
-	// newest is when the last of what it counts was added.
+	// newest is when the last thing that it counts was added.
 	newest time.Time
 	day    string
-	// names are those of draws, the first of them if there are many.
+	// names are those of the draws, or of the first ones if there are many.
 	names []string
 }
 
-// keepDesk closes the items of the kind whose cause is gone, opens items for what was found, and
-// mails about those that are new. Each batch commits with its mails, so that a round which
-// runs out of time has done a part, and the next one goes on there.
+// keepDesk closes the items of the kind whose cause is gone, opens items for the findings, and
+// mails about new ones. Each batch commits with its mails, so that a run that runs out of time
+// has done a part and the next one continues from there.
 func (s *Service) keepDesk(
 	ctx context.Context, kind Kind, mail email.Kind, found []desked, gone string,
 ) error {
@@ -193,9 +193,9 @@ func subjectsOf(found []desked) []string {
 	return subjects
 }
 
-// openDesk opens items or brings them up to date, and returns those that are new. What a person
-// closed stays closed until more is added to it, be it that it grows or that something is newer,
-// and what was added may be done again before the rest is.
+// openDesk opens or updates items and returns the new ones. An item that a person closed stays
+// closed until something is added to it: its count grows, or it has something newer. If the
+// addition is then done before the rest, the item is settled again.
 func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) ([]desked, error) {
 	type closedItem struct {
 		Subject string    `db:"subject"`
@@ -238,7 +238,7 @@ func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) (
 	return fresh, nil
 }
 
-// mailOf is what the mail about new items says.
+// mailOf returns the parameters of the mail about new items.
 func mailOf(opened []desked) map[string]string {
 	var days, names []string
 	count := 0

@@ -11,22 +11,22 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// finding is something that needs a human.
+// finding is a problem that needs a person.
 type finding struct {
 	kind Kind
-	// subject may be left out where it is a subscription.
+	// subject may be empty if it is a subscription.
 	subject  string
 	of       uuid.UUID // the subscription, zero for none
 	severity Severity
 	detail   string
-	// count replaces that of the open item, or with adds is added to it.
+	// count replaces the count of the open item, or is added to it if adds is set.
 	count int
 	adds  bool
-	// since is when it began, seen when it was last so; the zero time is now.
+	// since is when the problem began, seen when it was last found; a zero time means now.
 	since, seen time.Time
 }
 
-// keep raises the finding while it counts something, and else settles it.
+// keep raises the finding if its count is not zero, and otherwise settles it.
 func keep(ctx context.Context, tx *postgres.Tx, f finding, why string) error {
 	if f.count == 0 {
 		return settle(ctx, tx, f.kind, f.about(), why)
@@ -42,8 +42,8 @@ func (f finding) about() string {
 	return f.subject
 }
 
-// raise opens an item for the finding, or brings the open one up to date. It
-// tells whether the item is new.
+// raise opens an item for the finding or updates the open one. It reports whether the item is
+// new.
 func raise(ctx context.Context, tx *postgres.Tx, f finding) (opened bool, err error) {
 	if f.since.IsZero() {
 		f.since = tx.Now
@@ -70,7 +70,7 @@ func raise(ctx context.Context, tx *postgres.Tx, f finding) (opened bool, err er
 	return opened, nil
 }
 
-// settle closes the open item, if there is one, because its cause is gone.
+// settle closes the open item, if any, because its cause is gone.
 func settle(ctx context.Context, tx *postgres.Tx, kind Kind, subject, why string) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE attention_items
@@ -96,12 +96,12 @@ const (
 	Closed  State = "closed"
 )
 
-// Filter narrows the list; a zero field does not.
+// Filter narrows the list; zero fields do not narrow it.
 type Filter struct {
 	// State is one view, empty for all of them.
 	State State
 	Kind  Kind
-	// Owner is an e-mail address; with Unowned nobody's items are kept instead.
+	// Owner is an e-mail address; Unowned selects items without an owner instead.
 	Owner        string
 	Unowned      bool
 	Subscription uuid.UUID
@@ -117,7 +117,7 @@ const itemTables = `
 	  LEFT JOIN subscriptions s USING (subscription_uid)
 	  LEFT JOIN partners p USING (partner_uid)`
 
-// conditions are those of the filter over items i.
+// conditions returns the filter's conditions on items i.
 func (f Filter) conditions(now time.Time) postgres.Conditions {
 	var c postgres.Conditions
 	switch f.State {
@@ -150,7 +150,7 @@ func (s *Service) List(
 	}.Page(ctx, s.DB, filter.conditions(s.DB.Now().UTC()), page)
 }
 
-// Count counts the items that match, at most limit of them.
+// Count counts the matching items, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions(s.DB.Now().UTC())
 	return s.DB.CountUpTo(ctx, limit, "alerts", `FROM attention_items i`+c.Where()+

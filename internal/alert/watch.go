@@ -17,8 +17,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Tally brings the summaries up to date, opens items for what went wrong and mails the
-// partners' contacts. It returns how many outcomes it moved.
+// Tally updates the summaries, opens items for failures and mails the partners' contacts. It
+// returns how many outcomes it moved.
 func (s *Service) Tally(ctx context.Context) (int, error) {
 	moved := 0
 	for {
@@ -45,7 +45,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 	}
 }
 
-// note opens or counts up the items for what a tally found.
+// note opens or increments the items for the trouble that a tally found.
 func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trouble) error {
 	item := finding{
 		of: trouble.Subscription, severity: Problem, adds: true,
@@ -69,11 +69,11 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 	if err != nil || !opened {
 		return err
 	}
-	// The first delivery that failed for good is told of; the next mail comes only after the
-	// item was closed. While a subscription is failing the operators know already.
+	// Mail only about the first delivery that failed for good; the next mail comes only after the
+	// item was closed. While a subscription is failing the operators have been alerted already.
 	failure, err := s.Webhooks.Health.DescribeFailure(ctx, tx, trouble.Delivery)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return nil // gone with an old partition
+		return nil // removed with an old partition
 	}
 	if err != nil || failure.State != subscription.StateActive {
 		return err
@@ -97,10 +97,9 @@ func also(address string) []string {
 	return []string{address}
 }
 
-// Watch changes the states of subscriptions as their health calls for, opens
-// items for what is missing, and closes those whose cause is gone. Every check
-// is made, also when another one fails; those come last that may take all of the time, since
-// what they find goes out to many.
+// Watch changes the states of subscriptions as their health requires, opens items for what is
+// missing, and closes those whose cause is gone. Every check runs even if another fails. The
+// checks that may use up all of the time come last, since their mails go to many.
 func (s *Service) Watch(ctx context.Context) error {
 	candidates, err := s.Webhooks.Health.Candidates(ctx)
 	errs := []error{err}
@@ -113,8 +112,8 @@ func (s *Service) Watch(ctx context.Context) error {
 		s.watchDraws(ctx), s.watchDecisions(ctx))...)
 }
 
-// judge changes one subscription's state, with its version, audit entry, mails
-// and item, all or none.
+// judge changes one subscription's state, with its version, audit entry, mails and item, all or
+// nothing.
 func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		change, changed, err := s.Webhooks.Health.Judge(ctx, tx, uid)
