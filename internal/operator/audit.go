@@ -13,38 +13,38 @@ import (
 // Entry is one line of the audit log. The log is append-only: the database
 // refuses to change or delete a line.
 type Entry struct {
-	// Actor is the user's e-mail address, or what else acted.
+	// Actor is the user's e-mail address, or the name of another actor.
 	Actor string `json:"actor"`
 	// Address is the network address that the request came from.
 	Address string `json:"address"`
 	// Action is a verb, such as "delivery.resend".
 	Action string `json:"action"`
-	// SubjectKind and Subject name what was acted on.
+	// SubjectKind and Subject name the object of the action.
 	SubjectKind string `json:"subject_kind"`
 	Subject     string `json:"subject"`
 	Reason      string `json:"reason"`
-	// Before and After are states as JSON values, secrets masked; nil for none.
+	// Before and After are states as JSON values, secrets masked; nil if there is none.
 	Before any `json:"before"`
 	After  any `json:"after"`
-	// Limit, where it is not zero, is how many entries of this action one actor may have
-	// in any Window; another one is refused, and the change with it.
+	// Limit, if not zero, is how many entries of this action one actor may have within any Window;
+	// a further entry is refused, and its change with it.
 	Limit  int           `json:"-"`
 	Window time.Duration `json:"-"`
-	// Together are the actions that count as one, this one among them; without any it counts
-	// alone.
+	// Together lists the actions that are counted together, including this one; if empty, this
+	// action is counted alone.
 	Together []string `json:"-"`
-	// PerSubject counts the entries of the same subject alone.
+	// PerSubject counts only the entries of the same subject.
 	PerSubject bool `json:"-"`
 }
 
-// NewEntry is the line of an action on a subject whose kind the action begins with, such as
-// "delivery.resend"; before and after are nil for none.
+// NewEntry returns the entry of an action, such as "delivery.resend", on a subject of the kind
+// that the action begins with; before and after are nil if there is no state.
 func NewEntry(action, subject string, before, after any) Entry {
 	kind, _, _ := strings.Cut(action, ".")
 	return Entry{Action: action, SubjectKind: kind, Subject: subject, Before: before, After: after}
 }
 
-// Audit writes entries in the transaction of what they tell about.
+// Audit writes entries in the transaction of the changes that they record.
 func Audit(ctx context.Context, tx *postgres.Tx, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// AuditLog reads what operators did.
+// AuditLog reads the audit log.
 type AuditLog struct{ DB *postgres.DB }
 
-// Record is a line of the audit log as it was written.
+// Record is a line of the audit log as stored.
 type Record struct {
 	ID          int64     `db:"entry_id"`
 	At          time.Time `db:"at"`
@@ -24,25 +24,25 @@ type Record struct {
 	SubjectKind string    `db:"subject_kind"`
 	Subject     string    `db:"subject"`
 	Reason      string    `db:"reason"`
-	// Before and After are JSON, nil for none.
+	// Before and After are JSON, nil if there is none.
 	Before []byte `db:"before"`
 	After  []byte `db:"after"`
-	// OfLender tells that the subject is the client of one of the lender's systems.
+	// OfLender means that the subject is the client of one of the lender's systems.
 	OfLender bool `db:"of_lender"`
 }
 
 // AuditFilter selects lines of the audit log. The zero value selects all.
 type AuditFilter struct {
 	Actor string
-	// Action is a verb, or the beginning of several when it ends with a dot.
+	// Action is a verb, or a prefix of verbs if it ends with a dot.
 	Action      string
 	SubjectKind string
 	Subject     string
-	// Since and Until bound the time; Until is outside.
+	// Since (inclusive) and Until (exclusive) bound the time.
 	Since, Until time.Time
-	// Before is the id of the last line of the page before.
+	// Before is the id of the last line of the previous page.
 	Before int64
-	// Limit is the most lines to return.
+	// Limit is the maximum number of lines.
 	Limit int
 }
 
@@ -51,7 +51,7 @@ const recordColumns = `
 	subject_kind = 'client' AND EXISTS (
 		SELECT FROM clients WHERE client_id = subject AND partner_uid IS NULL) AS of_lender`
 
-// List lists the audit log, newest first, and tells whether there is more.
+// List returns a page of the audit log, newest first, and whether there is more.
 func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {
 	c := filter.conditions()
 	c.When(filter.Before > 0, `entry_id < ?`, filter.Before)
@@ -68,8 +68,7 @@ func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool,
 	return records, false, nil
 }
 
-// Count counts the lines that a filter selects on all pages, at most limit
-// of them.
+// Count counts the lines that a filter selects on all pages, at most limit of them.
 func (l AuditLog) Count(ctx context.Context, filter AuditFilter, limit int) (int, error) {
 	c := filter.conditions()
 	return l.DB.CountUpTo(ctx, limit, "the audit log",
@@ -86,20 +85,20 @@ func (l AuditLog) Get(ctx context.Context, id int64) (Record, error) {
 		"loading entry %d of the audit log", id)
 }
 
-// auditSkew is by how much the times of entries may disagree with their order,
-// which the length of transactions and the clocks of processes bound.
+// auditSkew is how far the times of entries may deviate from the order of their ids; it covers
+// the length of transactions and the clocks of processes.
 const auditSkew = time.Hour
 
-// A time narrows the ids too, in whose order the log is read: otherwise a page
-// of long ago would be searched for from the newest entry on.
+// A time range also narrows the ids, which order the log: otherwise the search for a page of
+// long ago would start at the newest entry.
 const (
 	firstEntry = `(SELECT entry_id FROM audit_log WHERE at >= ? ORDER BY at, entry_id LIMIT 1)`
 	lastEntry  = `(SELECT entry_id FROM audit_log WHERE at < ?
 		ORDER BY at DESC, entry_id DESC LIMIT 1)`
 )
 
-// conditions writes the filter as SQL, without its place in the list. Only what
-// is given is part of it, so that each filter finds its index.
+// conditions returns the filter as SQL, without the position in the list. It contains only the
+// fields that are set, so that each filter can use its index.
 func (f AuditFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.Actor != "", `actor = ?`, f.Actor)

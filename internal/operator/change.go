@@ -12,48 +12,48 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// submissionsKept is for how long a form that was sent is recognised.
+// submissionsKept is how long a submitted form is recognised.
 const submissionsKept = 24 * time.Hour
 
-// ErrRepeated is returned for a form that has acted before.
+// ErrRepeated is returned for a form that was already acted on.
 var ErrRepeated = errors.New("this form was sent before")
 
 // Change is one change by a person or a command.
 type Change struct {
-	// Actor is the user's e-mail address, or what else acts. Address is the network
-	// address that the request came from, Reason what the actor gave for one.
+	// Actor is the user's e-mail address, or the name of another actor. Address is the network
+	// address that the request came from, Reason the reason that the actor gave.
 	Actor, Address, Reason string
-	// Token identifies the form as it was shown; zero where there is no form.
+	// Token identifies the form as it was shown; zero if there is no form.
 	Token uuid.UUID
-	// Session is that of the person who acts, which must last until the change commits; zero
-	// where there is none, or where the change ends it and holds it itself.
+	// Session is the acting user's session, which must last until the change commits. It is zero if
+	// there is none, or if the change ends the session and therefore holds it itself.
 	Session uuid.UUID
 	// Do makes the change.
 	Do func(ctx context.Context, tx *postgres.Tx) (Outcome, error)
 }
 
-// Outcome is what a change came to.
+// Outcome is the result of a change.
 type Outcome struct {
-	// Target is the page where the result is to be seen.
+	// Target is the page that shows the result.
 	Target string
-	// Entries are what the audit log is told; who acts, from where and why is filled
-	// in where it is left out. Without any, nothing was changed.
+	// Entries are the audit entries; actor, address and reason are filled in where they are left
+	// out. If there are none, nothing was changed.
 	Entries []Entry
 }
 
-// Did is the outcome of one change.
+// Did returns the outcome of a change with one audit entry.
 func Did(target string, entry Entry) Outcome {
 	return Outcome{Target: target, Entries: []Entry{entry}}
 }
 
-// Act makes a change and keeps it in the audit log, both or neither. It is the one way
-// in for the console and the commands.
+// Act makes a change and records it in the audit log, both or neither. All changes of the
+// console and the commands go through it.
 //
-// A change with a token is made at most once: another arrival of its form, also at the
-// same moment, gets ErrRepeated with the target of the first one. A change that
-// failed has done nothing, and its form may be sent again.
+// A change with a token is made at most once: if its form arrives again, even at the same
+// moment, the second arrival gets ErrRepeated and the target of the first. A failed change has
+// done nothing, and its form may be sent again.
 //
-// Errors: VALIDATION_ERROR for a token that another person used, UNAUTHORIZED when the session
+// Errors: VALIDATION_ERROR for a token that another person used, UNAUTHORIZED if the session has
 // ended meanwhile.
 func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -73,8 +73,8 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 		if err := record(ctx, tx, change, outcome); err != nil || change.Session == uuid.Nil {
 			return err
 		}
-		// Last, since the change may have waited for long: what ended the session has its effect
-		// once it returns, and waits for nothing but this commit.
+		// Last, because the change may have waited for long: whatever ends the session takes effect
+		// once it returns, and then waits only for this commit.
 		return holdSession(ctx, tx, change.Session)
 	})
 	if err != nil && !errors.Is(err, ErrRepeated) {
@@ -83,7 +83,7 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 	return outcome, err
 }
 
-// record keeps what a change came to, in the audit log and for another arrival of its form.
+// record stores the outcome, in the audit log and for another arrival of the form.
 func record(ctx context.Context, tx *postgres.Tx, change Change, outcome Outcome) error {
 	for _, entry := range outcome.Entries {
 		if entry.Actor == "" {
@@ -113,12 +113,12 @@ func record(ctx context.Context, tx *postgres.Tx, change Change, outcome Outcome
 	return nil
 }
 
-// claim takes the token of a form for this transaction; without first, it returns the
-// target of the arrival that had it before.
+// claim takes the token of a form for this transaction. If first is false, it returns the target
+// of the earlier arrival.
 func claim(
 	ctx context.Context, tx *postgres.Tx, change Change,
 ) (target string, first bool, err error) {
-	// A simultaneous arrival waits here for the first one's end.
+	// A concurrent arrival waits here until the first one ends.
 	err = tx.GetContext(ctx, &first, `
 		INSERT INTO console_submissions (token, at, actor) VALUES ($1, $2, $3)
 		ON CONFLICT (token) DO NOTHING
@@ -142,8 +142,8 @@ func claim(
 	return earlier.Target, false, nil
 }
 
-// Submitted tells where the result of a form is to be seen, and false for a form
-// that this person has not sent, or that did nothing.
+// Submitted returns the page with the result of a form, and false for a form that this person
+// has not sent or that did nothing.
 func (s *Service) Submitted(
 	ctx context.Context, token uuid.UUID, actor string,
 ) (target string, known bool, err error) {

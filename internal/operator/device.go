@@ -10,24 +10,24 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DeviceLife is for how long after a sign-in its browser is known.
+// DeviceLife is how long a browser is recognised after a sign-in.
 const DeviceLife = 180 * 24 * time.Hour
 
-// The place that the sealed name of a device is bound to, with the account.
+// The table and column that a sealed device name is bound to, besides the account.
 const (
 	deviceTable  = "devices"
 	deviceColumn = "cookie"
 )
 
-// DeviceCookie tells the accounts of one browser apart in the names of its cookies.
+// DeviceCookie names the cookie of an account, which differs by account within a browser.
 func DeviceCookie(email string) string {
 	sum := sha256.Sum256([]byte(normalEmail(email)))
 	return "device-" + hex.EncodeToString(sum[:6])
 }
 
-// NewDevice names the browser that an account has signed in by, sealed for it to keep.
-// Known is what it is known as already, so that its wrong tries stay counted. Without
-// keys no browser is known, and the name is empty.
+// NewDevice returns a sealed name, for the browser to keep, by which it is recognised as one
+// that signed in to the account. Known is its existing device name, so that its failed attempts
+// stay counted. Without keys no browser is recognised, and the name is empty.
 func (s *Service) NewDevice(email, known string) string {
 	if s.Keys == nil {
 		return ""
@@ -40,8 +40,8 @@ func (s *Service) NewDevice(email, known string) string {
 	return s.Keys.Seal([]byte(plain), deviceTable, deviceColumn, normalEmail(email))
 }
 
-// Device is what a browser that keeps a name from NewDevice is known as when it tries
-// to sign in to an account; empty for a stranger.
+// Device returns the device name of a browser that tries to sign in to an account and presents a
+// name from NewDevice; it is empty for an unknown browser.
 func (s *Service) Device(email, kept string) string {
 	if s.Keys == nil || kept == "" {
 		return ""

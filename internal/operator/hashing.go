@@ -15,39 +15,38 @@ import (
 )
 
 const (
-	// hashSlots is how many hashes are computed at once, each in memory of its own.
+	// hashSlots is how many hashes are computed concurrently, each in its own memory.
 	hashSlots = 2
-	// hashQueue is how many may wait for a slot, and hashPatience for how long.
+	// hashQueue is how many may wait for a slot, and hashPatience is for how long.
 	hashQueue    = 256
 	hashPatience = 10 * time.Second
-	// memoryReturn is how long after a hash its memory goes back to the system, with
-	// that of the others until then. Go would keep it for minutes.
+	// memoryReturn is how long after a hash the memory of all hashes until then is returned to the
+	// system. Go would keep it for minutes.
 	memoryReturn = 5 * time.Second
-	// leastReturned is how many KiB a hash must take for that: it collects all that the process
-	// has allocated.
+	// leastReturned is how many KiB a hash must take for that, since returning memory runs a full
+	// garbage collection.
 	leastReturned = 1024
 )
 
-// standard is the hasher of every service that has none of its own. The option for
-// 19 MiB of OWASP's advice on Argon2id takes about a twentieth of a second, paid
-// only by people who sign in.
+// standard is the hasher of services without their own. OWASP's 19 MiB option for Argon2id takes
+// about a twentieth of a second, a cost that only people who sign in pay.
 var standard = NewHasher(argon2id.Params{
 	Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32,
 })
 
-// Hasher makes and checks the hashes of passwords, a few at once. Without a bound
-// those who sign in at one moment would take the machine's memory.
+// Hasher makes and checks password hashes, a few at a time. Without a bound, concurrent sign-ins
+// could use up the machine's memory.
 type Hasher struct {
 	params argon2id.Params
 	slots  chan struct{}
 	queue  chan struct{}
-	// all lets one at a time ask for every slot, since two could wait for each other.
+	// all admits one caller at a time to take every slot, since two could deadlock.
 	all      chan struct{}
 	patience time.Duration
-	// dummy is what an unknown address is checked against, so that it takes as long
-	// as a known one.
+	// dummy is the hash that an unknown address is checked against, so that the check takes as long
+	// as for a known one.
 	dummy func() (string, error)
-	// returning tells that memory is about to go back to the system.
+	// returning is set while a return of memory is scheduled.
 	returning atomic.Bool
 }
 
@@ -63,7 +62,7 @@ func NewHasher(params argon2id.Params) *Hasher {
 	}
 }
 
-// hasher is the service's own, or the one of the process.
+// hasher returns the service's own hasher, or that of the process.
 func (s *Service) hasher() *Hasher {
 	if s.Passwords == nil {
 		return standard
@@ -71,7 +70,7 @@ func (s *Service) hasher() *Hasher {
 	return s.Passwords
 }
 
-// hash returns the hash of a password. Error: UNAVAILABLE when too many wait.
+// hash returns the hash of a password. Error: UNAVAILABLE if too many are waiting.
 func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
 	leave, err := h.enter(ctx, false)
 	if err != nil {
@@ -85,9 +84,9 @@ func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// check tells whether a password has a hash; none has the empty one. Where the hash
-// has other parameters than new ones it returns one to replace it, else nothing.
-// Error: UNAVAILABLE when too many wait.
+// check reports whether a password matches a hash; no password matches the empty one. If the
+// hash has other parameters than new ones, it also returns a hash to replace it. Error:
+// UNAVAILABLE if too many are waiting.
 func (h *Hasher) check(
 	ctx context.Context, password, hash string,
 ) (matches bool, renewed string, err error) {
@@ -115,8 +114,8 @@ func (h *Hasher) check(
 	return matches, renewed, nil
 }
 
-// enter waits for a slot, or for all of them where a hash takes more memory than a
-// new one. Leave gives back what was taken.
+// enter waits for a slot, or for all of them if the hash takes more memory than a new one. leave
+// releases what was taken.
 func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error) {
 	select {
 	case h.queue <- struct{}{}:
@@ -138,10 +137,10 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 		for _, place := range wanted[:taken] {
 			<-place
 		}
-		// The memory of hashes goes back to the system a little later, once for all until then.
+		// The memory is returned to the system a little later, for all hashes until then at once.
 		if h.params.Memory >= leastReturned && h.returning.CompareAndSwap(false, true) {
 			time.AfterFunc(memoryReturn, func() {
-				h.returning.Store(false) // before: what ends meanwhile asks again
+				h.returning.Store(false) // before freeing: a hash that ends meanwhile schedules another return
 				debug.FreeOSMemory()
 			})
 		}
@@ -161,7 +160,7 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 	return leave, nil
 }
 
-// errBusy refuses a sign-in that the process has no room for.
+// errBusy refuses a sign-in because the process is at capacity.
 func errBusy(cause error) error {
 	return lending.NewError(lending.CodeUnavailable,
 		"Too many people sign in at this moment. Wait a few seconds and try again.").

@@ -12,10 +12,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// AuditLimited writes an entry like Audit, unless its actor has entries of the same action, or of
-// those that count together, and of the same subject if it says so, for limit times within the
-// window already: then it answers RATE_LIMITED. The count is that of the log itself, so it holds
-// across processes and the refused use case leaves nothing behind.
+// AuditLimited writes an entry like Audit, but returns RATE_LIMITED if its actor already has
+// limit entries within the window. It counts entries of the same action, or of the actions in
+// Together, and if PerSubject is set only those of the same subject. The count is taken from the
+// log itself, so it holds across processes, and a refused use case leaves nothing behind.
 func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
@@ -25,8 +25,8 @@ func AuditLimited(
 	return Audit(ctx, tx, entry)
 }
 
-// CheckLimit is what AuditLimited refuses by, for work that is best not begun in vain: the
-// entry has to follow in the same transaction.
+// CheckLimit is the check of AuditLimited, for work that should not begin in vain: the entry
+// must follow in the same transaction.
 func CheckLimit(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
@@ -34,13 +34,13 @@ func CheckLimit(
 	if len(actions) == 0 {
 		actions = []string{entry.Action}
 	}
-	// Two at once take turns, so that they cannot both be the last one.
+	// Concurrent uses are serialised, so that they cannot both be the last one allowed.
 	if _, err := tx.ExecContext(ctx,
 		`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`,
 		strings.Join(actions, " ")+" "+entry.Actor); err != nil {
 		return fmt.Errorf("waiting for other uses of %s: %w", entry.Action, err)
 	}
-	subject := "" // of all
+	subject := "" // of all subjects
 	if entry.PerSubject {
 		subject = entry.Subject
 	}

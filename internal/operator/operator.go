@@ -1,6 +1,6 @@
-// Package operator keeps the people of the console: their roles, passwords and
-// second factors, the limits on wrong ones, their sessions, who they are at an
-// OpenID Connect provider, and the log of what they did.
+// Package operator keeps the console users: their roles, passwords and second factors, the
+// limits on wrong ones, their sessions, their identities at an OpenID Connect provider, and the
+// log of their actions.
 package operator
 
 import (
@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// Role says what a user may do. Each may do all that the one before it may.
+// Role says what a user may do. Each role includes what the one before it may do.
 type Role string
 
 // The roles.
@@ -26,8 +26,8 @@ const (
 // Roles lists the roles from the least to the most powerful.
 func Roles() []Role { return []Role{RoleSupport, RoleOperator, RoleAdmin} }
 
-// Allows tells whether a user of this role may do what needs the other one.
-// An unknown role is allowed nothing and allows nobody.
+// Allows reports whether a user of this role may do what requires the needed role. An unknown
+// role allows nothing, and if it is required, no role satisfies it.
 func (r Role) Allows(needed Role) bool {
 	have, need := slices.Index(Roles(), r), slices.Index(Roles(), needed)
 	return have >= 0 && need >= 0 && have >= need
@@ -39,31 +39,31 @@ type User struct {
 	Email string    `db:"email"`
 	Name  string    `db:"name"`
 	Role  Role      `db:"role"`
-	// MustChangePassword tells that somebody else knows the password: the
-	// console shows nothing but the form for another one.
+	// MustChangePassword means that somebody else knows the password: the console shows only the
+	// form for choosing another one.
 	MustChangePassword bool `db:"must_change_password"`
-	// PasswordExpiresAt is when a one-time password stops to work; nil for one
-	// that the user chose.
+	// PasswordExpiresAt is when a one-time password stops working; nil for a password that the user
+	// chose.
 	PasswordExpiresAt *time.Time `db:"password_expires_at"`
 	PasswordChangedAt *time.Time `db:"password_changed_at"`
-	// SecondFactor tells that a code is asked for after the password, and
-	// SecondFactorNeeded that the user's role must have one.
+	// SecondFactor means that a code is required after the password, SecondFactorNeeded that the
+	// user's role must have one.
 	SecondFactor       bool `db:"second_factor"`
 	SecondFactorNeeded bool `db:"second_factor_needed"`
-	// Provided tells that the user has signed in through the provider.
+	// Provided means that the user has signed in through the provider.
 	Provided     bool       `db:"provided"`
 	DisabledAt   *time.Time `db:"disabled_at"`
 	LastSignInAt *time.Time `db:"last_sign_in_at"`
 	CreatedAt    time.Time  `db:"created_at"`
-	// Credential changes with the password and reveals nothing of it. A session
-	// that carries another one has ended.
+	// Credential changes with the password and reveals nothing of it. A session that carries a
+	// different one has ended.
 	Credential string `db:"credential"`
 }
 
-// Lacks tells whether the user must set up a second factor before anything else.
+// Lacks reports whether the user must set up a second factor before anything else.
 func (u User) Lacks() bool { return u.SecondFactorNeeded && !u.SecondFactor }
 
-// Recorded is how the audit log writes a user.
+// Recorded returns the user as the audit log records it.
 func (u User) Recorded() map[string]any {
 	return map[string]any{
 		"name": u.Name, "role": u.Role, "disabled": u.DisabledAt != nil,
@@ -74,20 +74,20 @@ func (u User) Recorded() map[string]any {
 // Service serves the console's users.
 type Service struct {
 	DB *postgres.DB
-	// Keys seal the secrets of second factors; without them there are none.
+	// Keys seal the secrets of second factors; without keys there are no second factors.
 	Keys *secret.Keyring
-	// Passwords hashes the passwords; nil for the process's own parameters and bounds.
+	// Passwords hashes the passwords; nil means the process's default hasher.
 	Passwords *Hasher
 }
 
-// NewUser is what Create needs.
+// NewUser is the input of Create.
 type NewUser struct {
 	Email    string
 	Name     string
 	Role     Role
 	Password string
-	// Demo marks a published password, which may be short.
+	// Demo marks a published password, which is exempt from the password rules.
 	Demo bool
-	// MustChange forces another password at the first sign-in.
+	// MustChange requires another password at the first sign-in.
 	MustChange bool
 }

@@ -14,21 +14,20 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// The bounds of a password, in characters. The upper one keeps the hash from
-// being a way to burn our time.
+// The bounds of a password, in characters. The upper one keeps an attacker from wasting our time
+// on hashing.
 const (
 	minPassword = 12
 	maxPassword = 200
-	// minDistinct is how many different characters make a password that is not
-	// merely long.
+	// minDistinct is how many different characters a password needs, so that length alone is not
+	// enough.
 	minDistinct = 5
 )
 
 //go:embed common.txt
 var commonText string
 
-// common are phrases that everybody tries first, without the digits and marks
-// at their ends.
+// common holds the phrases that attackers try first, without the digits and marks at their ends.
 var common = sync.OnceValue(func() map[string]bool {
 	list := make(map[string]bool)
 	for line := range strings.Lines(commonText) {
@@ -37,8 +36,8 @@ var common = sync.OnceValue(func() map[string]bool {
 	return list
 })
 
-// core is what remains of a password when the usual decoration is gone: case,
-// gaps, and digits and marks at the ends.
+// core strips the usual decoration from a password: case, gaps, and digits and marks at the
+// ends.
 func core(password string) string {
 	password = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == '-' || r == '_' || r == '.' {
@@ -49,9 +48,8 @@ func core(password string) string {
 	return strings.TrimFunc(password, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// checkPassword holds a password that somebody chose to the rule: long, not one
-// character again and again, not what everybody tries first, and not the
-// user's own name or address.
+// checkPassword applies the rules for a password that a person chose: long enough, not one
+// character repeated, not a common password, and not the user's own name or address.
 func checkPassword(errs *lending.FieldErrors, password, email, name string) {
 	runes := []rune(password)
 	if len(runes) < minPassword || len(runes) > maxPassword {
@@ -76,9 +74,9 @@ func checkPassword(errs *lending.FieldErrors, password, email, name string) {
 	}
 }
 
-// SetPassword replaces the password of the user with an address, ends their
-// sessions and returns the user. With mustChange they have to choose another
-// one when they next sign in. Errors: VALIDATION_ERROR, NOT_FOUND.
+// SetPassword replaces the password of the user with an address, ends their sessions and returns
+// the user. With mustChange they must choose another one at the next sign-in. Errors:
+// VALIDATION_ERROR, NOT_FOUND.
 func (s *Service) SetPassword(
 	ctx context.Context, tx *postgres.Tx, email, password string, mustChange bool,
 ) (User, error) {
@@ -94,7 +92,7 @@ func (s *Service) SetPassword(
 	return s.storePassword(ctx, tx, user, newPassword{text: password, mustChange: mustChange})
 }
 
-// Accepts tells whether a user may sign in with a password. It counts as nobody's try.
+// Accepts reports whether a user may sign in with a password. It does not count as an attempt.
 func (s *Service) Accepts(ctx context.Context, email, password string) (bool, error) {
 	user, hash, err := find(ctx, s.DB, normalEmail(email))
 	if err != nil || user.Email == "" || user.DisabledAt != nil {
@@ -104,14 +102,14 @@ func (s *Service) Accepts(ctx context.Context, email, password string) (bool, er
 	return matches && !user.isLate(s.DB.Now()), err
 }
 
-// isLate tells whether a password that works once was not used in time.
+// isLate reports whether a one-time password was not used in time.
 func (u User) isLate(now time.Time) bool {
 	return u.PasswordExpiresAt != nil && now.After(*u.PasswordExpiresAt)
 }
 
-// ChangePassword replaces a user's own password, which they proved to know, and
-// ends their sessions. Errors: VALIDATION_ERROR, also for the password as it is; INVALID_STATE
-// where somebody has set another one since the user was read.
+// ChangePassword replaces a user's own password, which they proved to know, and ends their
+// sessions. Errors: VALIDATION_ERROR, also if the password is unchanged; INVALID_STATE if
+// somebody has set another one since the user was read.
 func (s *Service) ChangePassword(
 	ctx context.Context, tx *postgres.Tx, user User, password string,
 ) (User, error) {
@@ -140,7 +138,7 @@ type newPassword struct {
 	mustChange bool
 	// once makes it stop working after oncePasswordLife.
 	once bool
-	// before is the credential that it takes the place of, empty for any.
+	// before is the credential that it replaces, empty for any.
 	before string
 }
 

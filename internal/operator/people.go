@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// oncePasswordLife is for how long a one-time password works.
+	// oncePasswordLife is how long a one-time password works.
 	oncePasswordLife = 7 * 24 * time.Hour
-	// oncePasswordBytes is its entropy: no limit on tries is needed.
+	// oncePasswordBytes is its entropy, enough that attempts need no limit.
 	oncePasswordBytes = 15
 )
 
 // UserFilter selects users. The zero value selects all.
 type UserFilter struct {
 	Role Role
-	// Disabled selects those who may or may not sign in; nil for both.
+	// Disabled selects the users who cannot, or those who can, sign in; nil selects both.
 	Disabled *bool
 	// Text is the beginning of a name or an address, in any case.
 	Text string
-	// After is the address of the last user of the page before.
+	// After is the address of the last user of the previous page.
 	After string
-	// Limit is the most users to return; all when zero.
+	// Limit is the maximum number of users; zero means all.
 	Limit int
 }
 
-// Users lists users by address and tells whether there are more.
+// Users lists users by address and reports whether there are more.
 func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, error) {
 	c := filter.conditions()
 	c.When(filter.After != "", `lower(email) > ?`, normalEmail(filter.After))
@@ -81,7 +81,7 @@ func (s *Service) CountUsers(ctx context.Context, filter UserFilter) (int, error
 	return count, nil
 }
 
-// conditions writes the filter as SQL, without its place in the list.
+// conditions returns the filter as SQL, without the position in the list.
 func (f UserFilter) conditions() (c postgres.Conditions) {
 	c.When(f.Role != "", `role = ?`, string(f.Role))
 	if f.Disabled != nil {
@@ -94,9 +94,8 @@ func (f UserFilter) conditions() (c postgres.Conditions) {
 	return c
 }
 
-// Invite adds a user with a password that works once: it must be changed at the
-// first sign-in and ends after seven days. It is shown here and never again.
-// Errors: as Create.
+// Invite adds a user with a one-time password, which must be changed at the first sign-in and
+// expires after seven days. It is returned here and cannot be shown again. Errors: as Create.
 func (s *Service) Invite(
 	ctx context.Context, tx *postgres.Tx, request NewUser,
 ) (User, secret.String, error) {
@@ -110,12 +109,12 @@ func (s *Service) Invite(
 	return user, once, err
 }
 
-// ResetPassword gives a user a password that works once, as Invite does, and
-// ends their sessions. Error: NOT_FOUND.
+// ResetPassword gives a user a one-time password, as Invite does, and ends their sessions.
+// Error: NOT_FOUND.
 func (s *Service) ResetPassword(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (User, secret.String, error) {
-	// Two admins who do it to each other take turns: each needs the session that the other ends.
+	// Two admins who reset each other are serialised: each needs the session that the other ends.
 	user, err := lockLeaving(ctx, tx, uid, func(User) bool { return false })
 	if err != nil {
 		return User{}, secret.String{}, err
@@ -126,9 +125,9 @@ func (s *Service) ResetPassword(
 	return user, once, err
 }
 
-// SetRole gives a user another role and ends their sessions, so that nothing
-// goes on under the old one. Errors: NOT_FOUND, VALIDATION_ERROR for an unknown
-// role, INVALID_STATE for the last admin.
+// SetRole changes a user's role and ends their sessions, so that nothing continues under the old
+// one. Errors: NOT_FOUND, VALIDATION_ERROR for an unknown role, INVALID_STATE for the last
+// admin.
 func (s *Service) SetRole(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, role Role,
 ) (User, error) {
@@ -142,8 +141,8 @@ func (s *Service) SetRole(
 	return s.change(ctx, tx, uid, `role = $2`, string(role))
 }
 
-// SetDisabled ends a user's access, sessions included, or gives it back.
-// Errors: NOT_FOUND, INVALID_STATE for the last admin.
+// SetDisabled ends a user's access, sessions included, or restores it. Errors: NOT_FOUND,
+// INVALID_STATE for the last admin.
 func (s *Service) SetDisabled(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, disabled bool,
 ) (User, error) {
@@ -158,8 +157,8 @@ func (s *Service) SetDisabled(
 	return s.change(ctx, tx, uid, `disabled_at = $2`, at)
 }
 
-// Disable is SetDisabled for anyone who owns the machine: it also takes the last
-// admin, since the machine's owner makes another. Error: NOT_FOUND.
+// Disable is SetDisabled for the owner of the machine: it can also disable the last admin, since
+// the owner can create another. Error: NOT_FOUND.
 func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
 	user, err := LockUser(ctx, tx, email)
 	if err != nil || user.DisabledAt != nil {
@@ -168,9 +167,9 @@ func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (U
 	return s.change(ctx, tx, user.UID, `disabled_at = $2`, tx.Now)
 }
 
-// lockLeaving locks and returns a user who may be about to leave the admins, and
-// refuses when nobody would be left who can sign in as one. The admins' rows are
-// locked first and in one order, so that two of them cannot remove each other.
+// lockLeaving locks and returns a user who may be about to cease being an admin, and refuses if
+// no admin who can sign in would be left. It locks the admins' rows first and in a fixed order,
+// so that two of them cannot remove each other.
 func lockLeaving(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, leaves func(User) bool,
 ) (User, error) {
@@ -193,7 +192,7 @@ func lockLeaving(
 	return user, nil
 }
 
-// change assigns one value to a user, ends their sessions and returns the user.
+// change assigns one column of a user, ends their sessions and returns the user.
 func (s *Service) change(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignment string, value any,
 ) (User, error) {
@@ -206,8 +205,8 @@ func (s *Service) change(
 	return user, s.EndSessions(ctx, tx, uid)
 }
 
-// newOncePassword makes a password to read out or type over: groups of five
-// without characters that look alike.
+// newOncePassword makes a password to be read out or typed: groups of six characters, none of
+// which look alike.
 func newOncePassword() secret.String {
 	random := make([]byte, oncePasswordBytes)
 	rand.Read(random) // never fails: crypto/rand ends the process instead
@@ -218,12 +217,12 @@ func newOncePassword() secret.String {
 var plainAlphabet = base32.NewEncoding("abcdefghjkmnpqrstuvwxyz023456789").
 	WithPadding(base32.NoPadding)
 
-// plainText writes bytes in groups of a few characters.
+// plainText encodes bytes in groups of a few characters.
 func plainText(raw []byte, size int) string {
 	return groups(plainAlphabet.EncodeToString(raw), size, "-")
 }
 
-// groups parts a text into groups of a few bytes.
+// groups splits a text into groups of a few bytes.
 func groups(text string, size int, between string) string {
 	parts := slices.Collect(slices.Chunk([]byte(text), size))
 	return string(bytes.Join(parts, []byte(between)))

@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// providerTimeout bounds each call to the provider.
+	// providerTimeout bounds each request to the provider.
 	providerTimeout = 10 * time.Second
-	// TicketLife is for how long a sign-in may stay at the provider.
+	// TicketLife is how long a sign-in may stay at the provider.
 	TicketLife = 10 * time.Minute
-	// providerSkew is how far the provider's clock may be from ours.
+	// providerSkew is how much the provider's clock may differ from ours.
 	providerSkew = time.Minute
 )
 
-// ProviderConfig says which OpenID Connect provider people may sign in by.
+// ProviderConfig configures the OpenID Connect provider by which people may sign in.
 type ProviderConfig struct {
 	Issuer   string
 	ClientID string
 	Secret   secret.String
-	// Name is what the button says.
+	// Name is the label of the button.
 	Name string
-	// Domains are those of addresses that may sign in without an invitation, as
-	// support; none lets in invited people only.
+	// Domains are the domains of addresses that may sign in without an invitation, as support; if
+	// empty, only invited people may sign in.
 	Domains []string
-	// ReturnURL is the page of the console that the provider leads back to.
+	// ReturnURL is the console page to which the provider redirects.
 	ReturnURL string
 }
 
@@ -50,8 +50,8 @@ type Provider struct {
 	found atomic.Pointer[oidc.Provider]
 }
 
-// NewProvider returns a provider. It is asked for its addresses at the first
-// sign-in, so that it need not be up when the service starts.
+// NewProvider returns a provider. Its endpoints are looked up at the first sign-in, so that it
+// need not be up when the service starts.
 func NewProvider(config ProviderConfig) *Provider {
 	return &Provider{ProviderConfig: config, client: &http.Client{
 		Timeout:       providerTimeout,
@@ -59,27 +59,27 @@ func NewProvider(config ProviderConfig) *Provider {
 	}}
 }
 
-// Ticket is what a sign-in has to bring back. It stays with the browser.
+// Ticket holds what a sign-in must bring back. The browser keeps it.
 type Ticket struct {
 	State, Nonce, Verifier string
 	Begun                  time.Time
-	// Again tells that the provider was to ask for the password even of who is signed
-	// in there.
+	// Again means that the provider must ask for the password even if the person is signed in
+	// there.
 	Again bool
 }
 
-// Identity is who somebody is at the provider.
+// Identity is a person's identity at the provider.
 type Identity struct {
 	Issuer, Subject string
 	Email, Name     string
-	// Verified tells that the provider vouches for the address.
+	// Verified means that the provider vouches for the address.
 	Verified bool
-	// ProvedAt is when the provider last asked who they are; zero when it does not say.
+	// ProvedAt is when the provider last authenticated the person; zero if it does not say.
 	ProvedAt time.Time
 }
 
-// Start returns the address at the provider and the ticket that must come back.
-// With again the provider asks for the password even of who is signed in there.
+// Start returns the address at the provider and the ticket that must come back. With again, the
+// provider asks for the password even if the person is signed in there.
 func (p *Provider) Start(ctx context.Context, again bool, now time.Time) (string, Ticket, error) {
 	exchange, err := p.exchange(ctx)
 	if err != nil {
@@ -93,16 +93,16 @@ func (p *Provider) Start(ctx context.Context, again bool, now time.Time) (string
 		oidc.Nonce(ticket.Nonce), oauth2.S256ChallengeOption(ticket.Verifier),
 	}
 	if again {
-		// The second makes the provider say when it asked.
+		// max_age makes the provider return auth_time.
 		options = append(options, oauth2.SetAuthURLParam("prompt", "login"),
 			oauth2.SetAuthURLParam("max_age", "0"))
 	}
 	return exchange.AuthCodeURL(ticket.State, options...), ticket, nil
 }
 
-// Finish checks what the provider sent back. Error: UNAUTHORIZED when it does
-// not belong to the ticket, the provider does not vouch for it, or it did not ask
-// again where it was to.
+// Finish checks the provider's response. Error: UNAUTHORIZED if it does not belong to the
+// ticket, if the provider does not vouch for it, or if the provider did not ask again although
+// it had to.
 func (p *Provider) Finish(
 	ctx context.Context, ticket Ticket, state, code string, now time.Time,
 ) (Identity, error) {
@@ -134,7 +134,7 @@ func (p *Provider) Finish(
 	if err != nil {
 		return Identity{}, errProvider(err)
 	}
-	asked := identity.ProvedAt // by another clock
+	asked := identity.ProvedAt // by the provider's clock
 	if ticket.Again && (asked.IsZero() || asked.Before(ticket.Begun.Add(-providerSkew)) ||
 		asked.After(now.Add(providerSkew))) {
 		return Identity{}, lending.NewError(lending.CodeUnauthorized,
@@ -144,7 +144,7 @@ func (p *Provider) Finish(
 	return identity, nil
 }
 
-// identityOf reads who a token is about.
+// identityOf reads the identity from a token.
 func identityOf(token *oidc.IDToken) (Identity, error) {
 	var claims struct {
 		Email    string  `json:"email"`
@@ -171,15 +171,14 @@ func identityOf(token *oidc.IDToken) (Identity, error) {
 	return identity, nil
 }
 
-// errProvider hides what went wrong at the provider from the page; the log of
-// requests has it.
+// errProvider hides from the page what went wrong at the provider; the request log has it.
 func errProvider(cause error) error {
 	return lending.NewError(lending.CodeUnauthorized,
 		"The sign-in was not completed. Begin again.").WithCause(cause)
 }
 
-// exchange asks the provider for its addresses until it has told them. Nobody waits for
-// another one's question: a provider that hangs would keep them in line.
+// exchange looks up the provider's endpoints until that has succeeded once. Callers do not wait
+// for each other's lookup: a provider that hangs would queue them all.
 func (p *Provider) exchange(ctx context.Context) (*oauth2.Config, error) {
 	found := p.found.Load()
 	if found == nil {
@@ -197,10 +196,9 @@ func (p *Provider) exchange(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// Admit returns the user that an identity belongs to: the one who has signed in
-// with it before, else the invited one with its verified address, which is
-// theirs from then on, else a new one of a welcome domain. Created tells the
-// last. Error: UNAUTHORIZED.
+// Admit returns the user of an identity: the user who has signed in with it before, else the
+// invited user with its verified address, which is linked to the identity from then on, else a
+// new user of an allowed domain, for whom created is true. Error: UNAUTHORIZED.
 func (s *Service) Admit(
 	ctx context.Context, tx *postgres.Tx, provider *Provider, identity Identity,
 ) (user User, created bool, err error) {
@@ -225,11 +223,11 @@ func (s *Service) Admit(
 		}
 		_, err = s.Create(ctx, tx, NewUser{
 			Email: identity.Email, Name: name, Role: RoleSupport,
-			Password: secret.NewToken("").Reveal(), // which nobody knows
+			Password: secret.NewToken("").Reveal(), // known to nobody
 		})
 		if lending.ErrorCode(err) == lending.CodeValidation {
 			text := "Your account there has an e-mail address that cannot be used here. Ask an admin."
-			if lending.IsTaken(err) { // by somebody with another account there
+			if lending.IsTaken(err) { // the address belongs to a user with another identity
 				text = "This address belongs to another account. Ask an admin."
 			}
 			return User{}, false, lending.NewError(lending.CodeUnauthorized, "%s", text).WithCause(err)

@@ -29,42 +29,42 @@ import (
 const (
 	codeStep   = 30
 	codeDigits = otp.DigitsSix
-	// codeSkew is how many steps a clock may be off, to either side.
+	// codeSkew is how many steps a clock may be off, in either direction.
 	codeSkew    = 1
 	totpBytes   = 20
 	totpIssuer  = "Drawbridge"
 	qrSize      = 240
 	recoveryNum = 10
-	// recoveryBytes of entropy are why a plain hash guards a recovery code.
+	// recoveryBytes is enough entropy for a plain hash to protect a recovery code.
 	recoveryBytes = 10
 	recoveryGroup = 4
 )
 
-// The places that a sealed secret of a second factor is bound to.
+// The table and columns that a sealed secret of a second factor is bound to.
 const (
 	sealTable  = "second_factors"
 	sealColumn = "secret_sealed"
-	// enrolmentColumn is the place of one that waits for its first code in a session.
+	// enrolmentColumn is for a secret that awaits its first code in a session.
 	enrolmentColumn = "enrolment"
 )
 
-// totpAlphabet is how authenticator apps take a secret.
+// totpAlphabet is the encoding in which authenticator apps accept a secret.
 var totpAlphabet = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// enrolmentLife is how long a second factor waits for its first code.
+// enrolmentLife is how long an enrolment waits for its first code.
 const enrolmentLife = 15 * time.Minute
 
 // Enrolment is a second factor that waits for its first code.
 type Enrolment struct {
-	// Secret is what to type into an app that cannot read the picture.
+	// Secret is the secret to type into an app that cannot read the QR code.
 	Secret secret.String
 	email  string
 }
 
-// Spaced is the secret in groups of four.
+// Spaced returns the secret in groups of four.
 func (e Enrolment) Spaced() string { return groups(e.Secret.Reveal(), 4, " ") }
 
-// QR is the picture that authenticator apps read, as PNG.
+// QR returns the QR code for authenticator apps, as PNG.
 func (e Enrolment) QR() ([]byte, error) {
 	address := "otpauth://totp/" + totpIssuer + ":" + url.PathEscape(e.email) +
 		"?secret=" + e.Secret.Reveal() + "&issuer=" + totpIssuer
@@ -86,13 +86,12 @@ func (e Enrolment) QR() ([]byte, error) {
 // SecondFactors serves the second factors of the users.
 type SecondFactors struct{ users *Service }
 
-// SecondFactors are those of the service's users.
+// SecondFactors returns the second factors of the service's users.
 func (s *Service) SecondFactors() SecondFactors { return SecondFactors{s} }
 
-// Enrol begins to set up the second factor of who is signed in. What it returns is
-// for the session to keep: nobody else reads it, and neither does the same person in
-// another session or with another password. Error: INVALID_STATE when there is a
-// factor already.
+// Enrol begins to set up the second factor of the signed-in user. The session keeps the returned
+// text, which can be opened only by the same user in the same session and with the same
+// password. Error: INVALID_STATE if there already is a factor.
 func (f SecondFactors) Enrol(signed Signed) (kept string, err error) {
 	if f.users.Keys == nil {
 		return "", lending.NewError(lending.CodeInvalidState,
@@ -108,8 +107,8 @@ func (f SecondFactors) Enrol(signed Signed) (kept string, err error) {
 	return f.users.Keys.Seal(plain, sealTable, enrolmentColumn, enrolmentPlace(signed)), nil
 }
 
-// Enrolling returns what Enrol began, and false when it is over: nothing was begun
-// in this session, the password has changed, or too much time has passed.
+// Enrolling returns the enrolment that Enrol began, and false if there is none: nothing was
+// begun in this session, the password has changed, or too much time has passed.
 func (f SecondFactors) Enrolling(signed Signed, kept string) (Enrolment, bool) {
 	if f.users.Keys == nil || kept == "" {
 		return Enrolment{}, false
@@ -135,9 +134,9 @@ func errEnrolled() error {
 		"there is a second factor already; turn it off before you set up another")
 }
 
-// Confirm turns the second factor that Enrol began on with its first
-// code and returns the recovery codes, which are shown once. Errors:
-// VALIDATION_ERROR for a wrong code, INVALID_STATE without an enrolment.
+// Confirm activates the second factor that Enrol began, given its first code, and returns the
+// recovery codes, which are shown once. Errors: VALIDATION_ERROR for a wrong code, INVALID_STATE
+// without an enrolment.
 func (f SecondFactors) Confirm(
 	ctx context.Context, tx *postgres.Tx, signed Signed, kept, code string,
 ) ([]string, error) {
@@ -217,9 +216,9 @@ func (f SecondFactors) Remove(ctx context.Context, tx *postgres.Tx, user User) e
 	return nil
 }
 
-// Check checks the code of a second factor, or a recovery code in its place,
-// which tells. Neither works twice. The limits are those of passwords, counted
-// apart. Errors: RATE_LIMITED, UNAUTHORIZED.
+// Check checks the code of a second factor, or a recovery code instead, in which case recovered
+// is true. Neither works twice. The limits are those of passwords, counted separately. Errors:
+// RATE_LIMITED, UNAUTHORIZED.
 func (f SecondFactors) Check(
 	ctx context.Context, user User, code string, from Visitor,
 ) (recovered bool, err error) {
@@ -248,8 +247,8 @@ func (f SecondFactors) Check(
 	return recovered, f.users.forgive(ctx, account)
 }
 
-// useCode spends a code of the app: the guard lets one of two requests with the
-// same code through.
+// useCode uses up a code of the app: of two requests with the same code, the guard lets one
+// through.
 func (f SecondFactors) useCode(ctx context.Context, user User, code string) (bool, error) {
 	var kept struct {
 		Sealed   string `db:"secret_sealed"`
@@ -286,8 +285,8 @@ func (f SecondFactors) spend(ctx context.Context, statement string, args ...any)
 	return count == 1, nil
 }
 
-// matchStep returns the time step whose code this is: the present one or a
-// neighbour, and later than the last one that was used.
+// matchStep returns the time step of a code: the present one or a neighbour, and later than the
+// last one used.
 func matchStep(text, code string, now time.Time, last int64) (int64, bool) {
 	if len(code) != codeDigits.Length() {
 		return 0, false
@@ -308,8 +307,7 @@ func matchStep(text, code string, now time.Time, last int64) (int64, bool) {
 	return found, ok
 }
 
-// cleanCode takes what people type between and around the characters of a code
-// away.
+// cleanCode removes what people type between and around the characters of a code.
 func cleanCode(code string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -346,9 +344,9 @@ func rolesOf(names []string) []Role {
 	return roles
 }
 
-// Require sets the roles whose users must have a second factor.
-// Those who lack one set it up before they see anything else, which holds for
-// open sessions too. It returns the roles as they were. Error: VALIDATION_ERROR.
+// Require sets the roles whose users must have a second factor. Users who lack one must set it
+// up before they see anything else, in open sessions too. It returns the previous roles. Error:
+// VALIDATION_ERROR.
 func (f SecondFactors) Require(ctx context.Context, tx *postgres.Tx, roles []Role) ([]Role, error) {
 	names := make(pq.StringArray, len(roles))
 	for i, role := range roles {

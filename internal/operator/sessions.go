@@ -17,16 +17,16 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// A session ends when nothing was asked for so long, and in any case after its
-// lifetime: a working day.
+// A session ends after being idle for so long, and in any case after its lifetime: a working
+// day.
 const (
 	SessionIdle     = 2 * time.Hour
 	SessionLifetime = 12 * time.Hour
-	// ProofLife is for how long a password counts for what is risky.
+	// ProofLife is how long a password check is valid for risky actions.
 	ProofLife = 15 * time.Minute
-	// seenEvery bounds how often a busy session writes that it is in use.
+	// seenEvery bounds how often a busy session records its use.
 	seenEvery = time.Minute
-	// maxDevice bounds what is kept of a browser's own name, in bytes.
+	// maxDevice bounds the stored user agent of a browser, in bytes.
 	maxDevice = 400
 )
 
@@ -43,7 +43,7 @@ const (
 type Session struct {
 	UID    uuid.UUID `db:"session_uid"`
 	Method Method    `db:"method"`
-	// Address and Device are those of the sign-in.
+	// Address and Device are recorded at the sign-in.
 	Address   string    `db:"address"`
 	Device    string    `db:"device"`
 	StartedAt time.Time `db:"started_at"`
@@ -52,7 +52,7 @@ type Session struct {
 	ProvedAt time.Time `db:"proved_at"`
 }
 
-// Signed is who is signed in, and by which session.
+// Signed is a signed-in user with their session.
 type Signed struct {
 	User
 	Session
@@ -60,21 +60,21 @@ type Signed struct {
 
 const sessionColumns = `session_uid, method, address, device, started_at, seen_at, proved_at`
 
-// SessionStore keeps what the console's cookies stand for in the database, so
-// that it holds on every process.
+// SessionStore keeps the data of the console's cookies in the database, so that every process
+// has it.
 type SessionStore struct {
 	*postgresstore.PostgresStore
 
 	db *postgres.DB
 }
 
-// SessionStore is the one of the database. It clears nothing by itself: Purge
-// does.
+// SessionStore returns the store of the database. It does not remove expired sessions itself:
+// Purge does.
 func (s *Service) SessionStore() SessionStore {
 	return SessionStore{postgresstore.NewWithCleanupInterval(s.DB.DB.DB, 0), s.DB}
 }
 
-// FindCtx returns what a token stands for, and false if it has ended.
+// FindCtx returns the data of a token, and false if it has expired.
 func (s SessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	var data []byte
 	err := s.db.GetContext(ctx, &data, `
@@ -91,7 +91,7 @@ func (s SessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 	return data, true, nil
 }
 
-// DeleteCtx forgets what a token stands for.
+// DeleteCtx deletes the data of a token.
 func (s SessionStore) DeleteCtx(ctx context.Context, token string) error {
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE token = $1`, token); err != nil {
 		return fmt.Errorf("forgetting a session: %w", err)
@@ -99,12 +99,12 @@ func (s SessionStore) DeleteCtx(ctx context.Context, token string) error {
 	return nil
 }
 
-// CommitCtx keeps data until a time by this machine's clock, which is counted
-// from now on by the database's: it is what the data is read by.
+// CommitCtx keeps data until a time by this machine's clock. It converts that to a duration and
+// counts it by the database's clock, against which the data is read.
 //
-// What a request read and left as it was is not written again, for another one may have changed it
-// meanwhile: it only lasts longer, and by a little each page would ask for that. What was read and
-// is gone, such as at a sign-out, does not come back.
+// Data that a request read and did not change is not written again, because another request may
+// have changed it meanwhile: only its expiry is extended, by more than seenEvery at a time so that
+// not every page writes. Data that was read and then deleted, as at a sign-out, is not restored.
 func (s SessionStore) CommitCtx(
 	ctx context.Context, token string, data []byte, until time.Time,
 ) error {
@@ -138,7 +138,7 @@ func (s SessionStore) CommitCtx(
 	return nil
 }
 
-// readSession is what a request found of its session.
+// readSession is the session data that a request read.
 type readSession struct {
 	token string
 	data  []byte
@@ -146,13 +146,13 @@ type readSession struct {
 
 type readKey struct{}
 
-// ReadingSession returns a context that remembers what a request finds of its session, to tell at
-// its end what it changed.
+// ReadingSession returns a context that remembers the session data that a request reads, so that
+// its changes can be told at the end.
 func ReadingSession(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readKey{}, new(readSession))
 }
 
-// sameSession compares what sessions hold, which comes in another order each time.
+// sameSession compares the contents of sessions, whose encoding varies in order.
 func sameSession(a, b []byte) bool {
 	var codec scs.GobCodec
 	endA, valuesA, errA := codec.Decode(a)
@@ -160,8 +160,8 @@ func sameSession(a, b []byte) bool {
 	return errors.Join(errA, errB) == nil && endA.Equal(endB) && reflect.DeepEqual(valuesA, valuesB)
 }
 
-// Begin starts a session of a user who has proved who they are, just now unless the
-// visit says when. Address and device are those of the request.
+// Begin starts a session of a user who has proved who they are, at visit.ProvedAt or else just
+// now. Address and device are those of the request.
 func (s *Service) Begin(
 	ctx context.Context, tx *postgres.Tx, user User, visit Session,
 ) (Session, error) {
@@ -186,16 +186,16 @@ func (s *Service) Begin(
 	return visit, nil
 }
 
-// clip cuts text to a number of bytes and to what Postgres stores.
+// clip cuts text to a number of bytes and drops what Postgres cannot store.
 func clip(text string, limit int) string {
 	text = strings.ReplaceAll(text, "\x00", "")
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
-// Resume returns who a session belongs to and keeps it from idling. It is false
-// when the session has ended: it was signed out, here or from elsewhere, it
-// idled or grew too old, or the user is gone, disabled, or has another password
-// than when it began, which the credential tells.
+// Resume returns the user of a session and keeps it from becoming idle. It returns false if the
+// session has ended: it was signed out, here or elsewhere, it was idle or exceeded its lifetime,
+// or the user is gone, disabled, or has changed the password since it began, which the
+// credential shows.
 func (s *Service) Resume(ctx context.Context, uid, credential string) (Signed, bool, error) {
 	signed, ok, err := s.Look(ctx, uid, credential)
 	now := s.DB.Now()
@@ -211,8 +211,8 @@ func (s *Service) Resume(ctx context.Context, uid, credential string) (Signed, b
 	return signed, true, nil
 }
 
-// Look is Resume for what goes on without the user, such as a live page: it
-// does not keep the session from idling.
+// Look is Resume for requests that occur without the user, such as those of a live page: it does
+// not keep the session from becoming idle.
 func (s *Service) Look(ctx context.Context, uid, credential string) (Signed, bool, error) {
 	sessionUID, err := uuid.Parse(uid)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Service) Look(ctx context.Context, uid, credential string) (Signed, boo
 	return found[0], true, nil
 }
 
-// Sessions lists the live sessions of a user, the last used first.
+// Sessions lists the live sessions of a user, the most recently used first.
 func (s *Service) Sessions(ctx context.Context, user uuid.UUID) ([]Session, error) {
 	var found []Session
 	now := s.DB.Now()
@@ -249,9 +249,9 @@ func (s *Service) Sessions(ctx context.Context, user uuid.UUID) ([]Session, erro
 	return found, nil
 }
 
-// HoldSession keeps the session of who acts from being ended until tx ends, for a change that ends
-// it itself. The user is locked before it, as by whoever takes their access away. Error:
-// UNAUTHORIZED when it has ended.
+// HoldSession keeps the acting user's session from being ended by others until tx ends, for a
+// change that ends it itself. It locks the user first, as whoever removes their access does.
+// Error: UNAUTHORIZED if the session has ended.
 func (s *Service) HoldSession(ctx context.Context, tx *postgres.Tx, signed Signed) error {
 	if _, err := lock(ctx, tx, `user_uid = $1`, signed.User.UID); err != nil {
 		return err
@@ -259,8 +259,8 @@ func (s *Service) HoldSession(ctx context.Context, tx *postgres.Tx, signed Signe
 	return holdSession(ctx, tx, signed.Session.UID)
 }
 
-// holdSession is HoldSession where nothing of the user is locked afterwards. Disabling a user and
-// giving them another role end their sessions, so the session answers for both.
+// holdSession is HoldSession for changes that lock nothing of the user afterwards. Disabling
+// users and changing their role end their sessions, so checking the session covers both.
 func holdSession(ctx context.Context, tx *postgres.Tx, session uuid.UUID) error {
 	var lasts bool
 	err := tx.GetContext(ctx, &lasts,
@@ -290,7 +290,7 @@ func (s *Service) EndSession(ctx context.Context, tx *postgres.Tx, user, session
 	return nil
 }
 
-// EndSessions signs a user out everywhere, but for the sessions to keep.
+// EndSessions signs a user out everywhere except in the sessions to keep.
 func (s *Service) EndSessions(
 	ctx context.Context, tx *postgres.Tx, user uuid.UUID, keep ...uuid.UUID,
 ) error {
@@ -304,7 +304,7 @@ func (s *Service) EndSessions(
 	return nil
 }
 
-// Prove notes that the user of a session has just shown who they are.
+// Prove records that the user of a session has just proved who they are.
 func (s *Service) Prove(ctx context.Context, session uuid.UUID) error {
 	_, err := s.DB.ExecContext(ctx,
 		`UPDATE user_sessions SET proved_at = $2 WHERE session_uid = $1`, session, s.DB.Now())
@@ -314,8 +314,8 @@ func (s *Service) Prove(ctx context.Context, session uuid.UUID) error {
 	return nil
 }
 
-// Purge deletes sessions that have ended, wrong passwords that no longer count, and forms that
-// were sent a day ago or earlier.
+// Purge deletes ended sessions, wrong passwords that no longer count, and forms that were sent a
+// day ago or earlier.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.DB.Now().UTC()
 	var errs []error

@@ -13,35 +13,35 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// The limits on wrong passwords, and on wrong codes. They hold over all processes.
+// The limits on wrong passwords and on wrong codes. They hold across processes.
 const (
 	failureWindow      = 15 * time.Minute
 	failuresPerAccount = 5
 	failuresPerAddress = 20
 )
 
-// maxEmail is the longest address there is, in bytes.
+// maxEmail is the length of the longest possible address, in bytes.
 const maxEmail = 254
 
-// What is tried, as the limits tell it apart.
+// What is tried; the limits count each separately.
 const (
 	triedPasswords = "passwords"
 	triedCodes     = "codes"
 )
 
-// Visitor is where a try comes from.
+// Visitor identifies the origin of an attempt.
 type Visitor struct {
 	// Address is the network address.
 	Address string
-	// Known is the device that signed in to the account before, or the session of it
-	// that is asked again; empty for a stranger. It is counted apart, so that strangers
-	// do not lock out the account's owner.
+	// Known is the device that signed in to the account before, or the account's session that must
+	// authenticate again; empty for an unknown visitor. It is counted separately, so that unknown
+	// visitors cannot lock out the account's owner.
 	Known string
 }
 
-// keys are the account and the address that a try is counted under. The first two
-// words of an account's key hold no blank, so that no address typed by anybody makes
-// the key of something else. Who is known is not counted by address.
+// keys returns the account and the address under which an attempt is counted. The first two
+// words of an account's key contain no blank, so that no address that somebody types yields
+// another key. Known visitors are not counted by address.
 func (v Visitor) keys(what, email string) (account, address string) {
 	if v.Known != "" {
 		return what + " " + v.Known + " " + email, ""
@@ -51,13 +51,13 @@ func (v Visitor) keys(what, email string) (account, address string) {
 
 // SignIn checks an address and password.
 //
-// Errors: RATE_LIMITED after too many wrong ones for the account or from the
-// network address, UNAUTHORIZED alike for an unknown user, a disabled one and
-// a wrong password, UNAVAILABLE while too many passwords are being checked.
+// Errors: RATE_LIMITED after too many wrong passwords for the account or from the network
+// address; UNAUTHORIZED, without distinction, for an unknown user, a disabled one and a wrong
+// password; UNAVAILABLE while too many passwords are being checked.
 func (s *Service) SignIn(ctx context.Context, email, password string, from Visitor) (User, error) {
 	email = normalEmail(email)
 	if len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsRune(email, 0) {
-		email = "" // nobody's, and checked like any other
+		email = "" // nobody's address, checked like any other
 	}
 	account, address := from.keys(triedPasswords, email)
 	try, err := s.countTry(ctx, account, address, triedPasswords)
@@ -70,7 +70,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 	}
 	matches, renewed, err := s.hasher().check(ctx, password, hash)
 	if lending.ErrorCode(err) == lending.CodeUnavailable {
-		return User{}, errors.Join(err, s.takeBack(ctx, try)) // nobody has looked at it
+		return User{}, errors.Join(err, s.takeBack(ctx, try)) // it was not checked
 	}
 	if err != nil {
 		return User{}, err
@@ -80,7 +80,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 			"The e-mail address or the password is wrong.")
 	}
 	if renewed != "" {
-		// The password stays the same, and so do the sessions.
+		// The password is unchanged, so the sessions continue.
 		_, err := s.DB.ExecContext(ctx, `
 			UPDATE users SET password_hash = $3, credential = coalesce(credential, md5(password_hash))
 			 WHERE user_uid = $1 AND password_hash = $2`, user.UID, hash, renewed)
@@ -91,8 +91,8 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 	return user, s.forgive(ctx, account)
 }
 
-// CheckPassword tells whether a signed-in user knows their password. The limit is
-// that of SignIn, for the session by itself. Errors: as SignIn.
+// CheckPassword checks whether a signed-in user knows their password. The limit is that of
+// SignIn, counted for the session alone. Errors: as SignIn.
 func (s *Service) CheckPassword(ctx context.Context, signed Signed, password string) error {
 	from := Visitor{Known: "session:" + signed.Session.UID.String()}
 	_, err := s.SignIn(ctx, signed.Email, password, from)
@@ -102,7 +102,7 @@ func (s *Service) CheckPassword(ctx context.Context, signed Signed, password str
 	return err
 }
 
-// forgive forgets the wrong tries of an account.
+// forgive deletes the failed attempts of an account.
 func (s *Service) forgive(ctx context.Context, account string) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE account = $1`, account)
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *Service) forgive(ctx context.Context, account string) error {
 	return nil
 }
 
-// find returns a user and the hash of their password, for an unknown address
-// the zero user and no hash.
+// find returns a user and the hash of their password; for an unknown address, the zero user and
+// no hash.
 func find(ctx context.Context, db postgres.Querier, email string) (User, string, error) {
 	var row struct {
 		User
@@ -129,10 +129,9 @@ func find(ctx context.Context, db postgres.Querier, email string) (User, string,
 	return row.User, row.Hash, nil
 }
 
-// countTry counts a try as wrong before the password is looked at, so that many
-// at once cannot slip past the limits; a right one clears the account's count.
-// Tries beyond the limits are not counted: waiting always helps. The refusal
-// names what was wrong too often.
+// countTry counts an attempt as wrong before the password is checked, so that many at once
+// cannot slip past the limits; a correct one clears the account's count. Attempts beyond the
+// limits are not counted, so waiting always helps. The refusal names what was wrong too often.
 func (s *Service) countTry(
 	ctx context.Context, account, address, what string,
 ) (try int64, err error) {
@@ -166,7 +165,7 @@ func (s *Service) countTry(
 		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
 }
 
-// takeBack forgets one try.
+// takeBack deletes one attempt.
 func (s *Service) takeBack(ctx context.Context, try int64) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// maxUserName is how many characters the name of a user may have.
+// maxUserName is the maximum length of a user's name, in characters.
 const maxUserName = 200
 
 const userColumns = `
@@ -34,8 +34,8 @@ const userColumns = `
 	created_at,
 	coalesce(users.credential, md5(password_hash)) AS credential`
 
-// Create adds a user. Errors: VALIDATION_ERROR naming every wrong field, among
-// them an address that is taken.
+// Create adds a user. Errors: VALIDATION_ERROR naming every wrong field, including an address
+// that is taken.
 func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) (User, error) {
 	var errs lending.FieldErrors
 	email := normalEmail(request.Email)
@@ -86,8 +86,7 @@ func (s *Service) User(ctx context.Context, uid uuid.UUID) (User, error) {
 		"loading user %s", uid)
 }
 
-// HasDemoPasswords tells whether anybody could sign in with a published
-// password.
+// HasDemoPasswords reports whether anybody could sign in with a published password.
 func (s *Service) HasDemoPasswords(ctx context.Context) (bool, error) {
 	var found bool
 	err := s.DB.GetContext(ctx, &found,
@@ -98,12 +97,12 @@ func (s *Service) HasDemoPasswords(ctx context.Context) (bool, error) {
 	return found, nil
 }
 
-// LockUser locks and returns the user of an address. Error: NOT_FOUND.
+// LockUser locks and returns the user with an address. Error: NOT_FOUND.
 func LockUser(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
 	return lock(ctx, tx, `lower(email) = $1`, normalEmail(email))
 }
 
-// lock returns the one user of a condition and keeps others from changing it.
+// lock returns the one user that meets a condition, and locks it against changes.
 func lock(ctx context.Context, tx *postgres.Tx, condition string, value any) (User, error) {
 	var user User
 	err := tx.GetContext(ctx, &user,

@@ -12,22 +12,22 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// maxViews is how many views one user may save for one list.
+// maxViews is how many views one user may save per list.
 const maxViews = 50
 
-// SavedViews keeps the lists that users come back to.
+// SavedViews stores the filtered lists that users return to.
 type SavedViews struct{ DB *postgres.DB }
 
-// SavedView is a list under a filter, kept under a name by one user.
+// SavedView is a filtered list that a user saved under a name.
 type SavedView struct {
 	UID  uuid.UUID `db:"view_uid"`
 	Name string    `db:"name"`
-	// Path is the list's, Query its filter as in an address.
+	// Path is the path of the list, Query its filter as in a URL.
 	Path  string `db:"path"`
 	Query string `db:"query"`
 }
 
-// List lists what a user saved for one list, by name.
+// List returns the views that a user saved for one list, by name.
 func (v SavedViews) List(ctx context.Context, user uuid.UUID, path string) ([]SavedView, error) {
 	var saved []SavedView
 	err := v.DB.SelectContext(ctx, &saved, `
@@ -45,8 +45,8 @@ func (v SavedViews) List(ctx context.Context, user uuid.UUID, path string) ([]Sa
 	return saved, nil
 }
 
-// Save keeps a view; one of the same name for the same list is replaced.
-// Error: VALIDATION_ERROR for the name, the filter or too many of them.
+// Save stores a view, replacing one of the same name for the same list. Error: VALIDATION_ERROR
+// for the name, the filter or too many of them.
 func (SavedViews) Save(ctx context.Context, tx *postgres.Tx, user uuid.UUID, view SavedView) error {
 	view.Name = strings.TrimSpace(view.Name)
 	if length := utf8.RuneCountInString(view.Name); length < 1 || length > 60 ||
@@ -74,7 +74,7 @@ func (SavedViews) Save(ctx context.Context, tx *postgres.Tx, user uuid.UUID, vie
 	return nil
 }
 
-// Delete forgets a view of the user's own. Error: NOT_FOUND.
+// Delete deletes one of the user's own views. Error: NOT_FOUND.
 func (SavedViews) Delete(ctx context.Context, tx *postgres.Tx, user, view uuid.UUID) error {
 	count, err := postgres.Affected(tx.ExecContext(ctx,
 		`DELETE FROM saved_views WHERE view_uid = $1 AND user_uid = $2`, view, user))
