@@ -1,8 +1,8 @@
-// Package catalog keeps the products that loans are taken under.
+// Package catalog keeps the loan products.
 //
-// A product is made once and its terms never change: offers copy them, loans copy
-// the schedule. What a product says is in lending.Product; this package adds where
-// it is stored and whether it is still on offer.
+// A product's terms never change once it is created: offers copy them, loans copy the schedule.
+// lending.Product holds the terms; this package adds their storage and whether the product is
+// still offered.
 package catalog
 
 import (
@@ -40,27 +40,27 @@ type Product struct {
 	CreatedAt    time.Time `json:"-" db:"created_at"`
 }
 
-// NewProduct is what a product is made from, as an operator writes it.
+// NewProduct is the input of Create, as an operator writes it.
 type NewProduct struct {
-	// Code names the product for good: letters, digits, "-", "_" and ".".
+	// Code names the product permanently: letters, digits, "-", "_" and ".".
 	Code string
 	Name string
 	// Term is a number of months, such as "120".
 	Term string
-	// Rate and Fee are percentages, such as "7.99": the interest for a year and
-	// what the merchant pays of each draw.
+	// Rate and Fee are percentages, such as "7.99": the annual interest and the merchant's fee on
+	// each draw.
 	Rate, Fee string
-	// Schedule is the shares of the draws, such as "40,40,20".
+	// Schedule holds the shares of the draws, such as "40,40,20".
 	Schedule string
 	// Min and Max bound what the product lends, such as "1000.00".
 	Min, Max string
-	// OverdueHours is a number of business hours, such as "16"; empty is that.
+	// OverdueHours is a number of business hours; empty means "16".
 	OverdueHours string
 }
 
-// Create adds an active product. Errors: VALIDATION_ERROR with every wrong
-// field, by the names "code", "name", "term", "rate", "fee", "schedule", "min",
-// "max" and "overdue_hours"; among them a code that is taken.
+// Create adds an active product. Errors: VALIDATION_ERROR with every wrong field, by the names
+// "code", "name", "term", "rate", "fee", "schedule", "min", "max" and "overdue_hours", including
+// a code that is taken.
 func (s *Service) Create(
 	ctx context.Context, tx *postgres.Tx, request NewProduct,
 ) (Product, error) {
@@ -112,7 +112,7 @@ func (r NewProduct) parse() (lending.Product, int, error) {
 	return product, overdueHours(&errs, cmp.Or(r.OverdueHours, "16")), errs.Err()
 }
 
-// maxOverdueHours is the longest that draws of a product may wait, in business hours.
+// maxOverdueHours is the maximum of OverdueHours.
 const maxOverdueHours = 400
 
 func overdueHours(errs *lending.FieldErrors, text string) int {
@@ -143,8 +143,8 @@ func schedule(errs *lending.FieldErrors, text string) lending.Schedule {
 	return schedule
 }
 
-// SetActive puts a product on offer or takes it off; offers and loans that exist
-// keep it. Error: NOT_FOUND.
+// SetActive starts or stops offering a product; existing offers and loans are not affected.
+// Error: NOT_FOUND.
 func (s *Service) SetActive(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, active bool,
 ) error {
@@ -159,8 +159,8 @@ func (s *Service) SetActive(
 	return nil
 }
 
-// SetOverdueHours says from now on after how many business hours in one state draws of a
-// product are overdue. Errors: NOT_FOUND; VALIDATION_ERROR for "overdue_hours".
+// SetOverdueHours sets after how many business hours in one state draws of a product are
+// overdue. Errors: NOT_FOUND; VALIDATION_ERROR for "overdue_hours".
 func (s *Service) SetOverdueHours(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, text string,
 ) (before, after Product, err error) {
@@ -182,7 +182,7 @@ func (s *Service) SetOverdueHours(
 	return before, after, nil
 }
 
-// terms are the columns of a lending.Product, by the names of its fields.
+// terms selects the columns of a lending.Product under the names of its fields.
 const terms = `product_uid::text AS uid, code, name, term, interest_rate AS interestrate,
 	       merchant_fee_percentage AS merchantfeepercentage, schedule, min_amount AS min,
 	       max_amount AS max`
@@ -191,8 +191,8 @@ const selectProducts = `
 	SELECT ` + terms + `, active, overdue_hours, created_at
 	  FROM products`
 
-// List returns every product, by code. There are as many as people can tell
-// apart, so it has no pages.
+// List returns every product, by code. Their number is limited by what people can tell apart, so
+// it is not paged.
 func (s *Service) List(ctx context.Context) ([]Product, error) {
 	products := []Product{}
 	err := s.DB.SelectContext(ctx, &products, selectProducts+` ORDER BY code COLLATE "C"`)
@@ -219,7 +219,7 @@ func (s *Service) Product(ctx context.Context, uid uuid.UUID) (Product, error) {
 	return load(ctx, s.DB, uid, "")
 }
 
-// load returns a product, locked as the clause says. Error: NOT_FOUND.
+// load returns a product, locked by the lock clause. Error: NOT_FOUND.
 func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Product, error) {
 	var found Product
 	err := db.GetContext(ctx, &found, selectProducts+` WHERE product_uid = $1`+lock, uid)
@@ -230,8 +230,7 @@ func errNoProduct(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "there is no product %s", uid)
 }
 
-// ListActive returns the products that a decision offers, by code, as the
-// transaction sees them.
+// ListActive returns the products that a decision offers, by code, as seen by the transaction.
 func (s *Service) ListActive(ctx context.Context, tx *postgres.Tx) ([]lending.Product, error) {
 	products := []lending.Product{}
 	err := tx.SelectContext(ctx, &products,

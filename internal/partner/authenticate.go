@@ -12,48 +12,48 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// merchantHeader is the header that names the merchant of a call.
+// merchantHeader is the header that names the merchant of a request.
 const merchantHeader = "x-service-merchant-uid"
 
-// useResolution is how exact last_used_at is: a write per minute and client
-// instead of one per request.
+// useResolution is the precision of last_used_at: one write per client and minute instead of one
+// per request.
 const useResolution = time.Minute
 
-// uidLength is that of the one text form of a UUID that is accepted.
+// uidLength is the length of the only accepted text form of a UUID.
 const uidLength = 36
 
-// Presented is what a request says of its sender, each text empty where it has none.
+// Presented holds the credentials of a request; each text is empty if the request has none.
 type Presented struct {
 	ClientID, Secret string
 	// Merchant is the merchant that a partner's client acts for.
 	Merchant string
 	// Address is where the request comes from.
 	Address netip.Addr
-	// Within is the open transaction of the request, nil outside of one. It is asked by the
-	// connection that it has: who waits for a second one may wait for others that do.
+	// Within is the open transaction of the request, nil outside of one. Queries then use its
+	// connection: a request that waits for a second one could wait for others that do the same.
 	Within *postgres.Tx
 }
 
-// Caller is who sent a request and for which merchant.
+// Caller identifies the sender of a request and the merchant it acts for.
 type Caller struct {
 	ClientID string
-	// Name is that of one of the lender's systems, and Scopes what it may do; both are
-	// empty for a partner's client.
+	// Name is the name of one of the lender's systems, and Scopes what it may do; both are empty
+	// for a partner's client.
 	Name   string
 	Scopes []Scope
 	// PartnerUID is the nil UUID for one of the lender's systems.
 	PartnerUID uuid.UUID
-	// MerchantUID is the merchant of the call; the nil UUID when it is for all of them.
+	// MerchantUID is the merchant of the request; the nil UUID if it is for all of them.
 	MerchantUID uuid.UUID
-	// MerchantUIDs are the merchants of the call: MerchantUID alone, or all that a group
-	// client may act for.
+	// MerchantUIDs are the merchants of the request: MerchantUID alone, or all that a group client
+	// may act for.
 	MerchantUIDs postgres.UIDs
 	// RatePerSecond and Burst are the client's limits, for Limiter.Take.
 	RatePerSecond int
 	Burst         int
 }
 
-// credential is what one request needs to know of a client.
+// credential holds what one request needs of a client.
 type credential struct {
 	storedSecrets
 	System
@@ -65,19 +65,19 @@ type credential struct {
 	// MerchantUID is the named merchant if it is the client's, any of the
 	// client's if none was named, and NULL otherwise.
 	MerchantUID uuid.NullUUID `db:"merchant_uid"`
-	// MerchantUIDs are all merchants of a group's client if none was named.
+	// MerchantUIDs are all merchants of a group client if none was named.
 	MerchantUIDs postgres.UIDs `db:"merchant_uids"`
 }
 
-// Authenticate checks the three credential headers (specification section 5),
-// each empty where the request has none, and tells who calls.
+// Authenticate checks the three credential headers (specification section 5), each empty if the
+// request has none, and returns the caller.
 //
-// A client that was revoked, rotated or given another rate is treated so from the next
-// request on, in every process: what was read of it is used for a moment only, and anyone who
-// changes it waits as long (see knownLife).
+// Revoking a client, rotating its secret or changing its rate takes effect from the next request
+// on, in every process: what was read of the client is used for a moment only, and the change
+// waits as long before it returns (see knownLife).
 //
-// Errors: UNAUTHORIZED for a missing, unknown, revoked or wrong id or secret,
-// always alike; then, with who calls, but for no merchant, NOT_FOUND for one of the lender's
+// Errors: UNAUTHORIZED, always alike, for a missing, unknown, revoked or wrong id or secret. The
+// other errors come with the caller, but without a merchant: NOT_FOUND for one of the lender's
 // systems; VALIDATION_ERROR for a group client without a merchant and for a malformed one;
 // FORBIDDEN for a merchant that is not the client's.
 func (s *Service) Authenticate(ctx context.Context, presented Presented) (Caller, error) {
@@ -88,8 +88,8 @@ func (s *Service) Authenticate(ctx context.Context, presented Presented) (Caller
 	return caller, err
 }
 
-// AuthenticateAll is Authenticate for a call that a group client may make for all of
-// its merchants at once, by naming none.
+// AuthenticateAll is Authenticate for a request that a group client may make for all of its
+// merchants at once, by naming none.
 func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Caller, error) {
 	named, malformed := parseMerchant(presented.Merchant)
 	caller, found, err := s.verify(ctx, presented, named)
@@ -113,9 +113,9 @@ func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Cal
 	return caller, nil
 }
 
-// AuthenticateLender tells which of the lender's systems calls (decisions section 10).
-// Errors: UNAUTHORIZED as of Authenticate, and for an address that the client may not call
-// from; NOT_FOUND, with who calls, for a partner's client.
+// AuthenticateLender returns which of the lender's systems is calling (decisions section 10).
+// Errors: UNAUTHORIZED as in Authenticate, and for an address that the client may not call from;
+// NOT_FOUND, with the caller, for a partner's client.
 func (s *Service) AuthenticateLender(ctx context.Context, presented Presented) (Caller, error) {
 	caller, found, err := s.verify(ctx, presented, uuid.NullUUID{})
 	if err == nil && !found.IsLender() {
@@ -124,7 +124,7 @@ func (s *Service) AuthenticateLender(ctx context.Context, presented Presented) (
 	return caller, err
 }
 
-// verify checks the id and the secret, and notes the use.
+// verify checks the id and the secret, and records the use.
 func (s *Service) verify(
 	ctx context.Context, presented Presented, merchant uuid.NullUUID,
 ) (Caller, credential, error) {
@@ -148,7 +148,7 @@ func (s *Service) verify(
 	}, found, nil
 }
 
-// ask checks the id and the secret by the database, and notes the use.
+// ask checks the id and the secret against the database, and records the use.
 func (s *Service) ask(
 	ctx context.Context, who acting, presented Presented, now time.Time,
 ) (credential, error) {
@@ -167,8 +167,8 @@ func (s *Service) ask(
 				"x-service-client-secret as they were issued")
 	}
 	if !found.noted(now) && presented.Within == nil { // which would keep the row locked
-		// Of many requests that find the note old at the same moment one writes; the others
-		// skip the locked row rather than queue behind it.
+		// Of many requests that find last_used_at out of date at the same moment one writes; the
+		// others skip the locked row instead of queueing behind it.
 		_, err := s.DB.ExecContext(ctx, `
 			UPDATE clients
 			   SET last_used_at = $2
@@ -187,13 +187,13 @@ func (s *Service) ask(
 	return found, nil
 }
 
-// errNotHere answers a client of the other kind as a path that is not there.
+// errNotHere makes a path look absent to the other kind of client.
 func errNotHere() error {
 	return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 }
 
-// credentialOf loads a client. For one that does not exist it returns the zero
-// value, which accepts no secret, after the same work.
+// credentialOf loads a client. If it does not exist, the result is the zero value, which accepts
+// no secret, after the same work.
 func credentialOf(ctx context.Context, db postgres.Querier, who acting) (credential, error) {
 	var found credential
 	err := db.GetContext(ctx, &found, `
@@ -219,12 +219,12 @@ func credentialOf(ctx context.Context, db postgres.Querier, who acting) (credent
 	return found, nil
 }
 
-// noted tells whether the client's last use was written down within the last minute.
+// noted reports whether the client's use was recorded within the last minute.
 func (c credential) noted(now time.Time) bool {
 	return c.LastUsedAt != nil && now.Sub(*c.LastUsedAt) < useResolution
 }
 
-// parseMerchant reads the header's value; without one the UUID is not valid.
+// parseMerchant parses the header's value; without one the UUID is not valid.
 func parseMerchant(text string) (uuid.NullUUID, error) {
 	if text == "" {
 		return uuid.NullUUID{}, nil
@@ -237,7 +237,7 @@ func parseMerchant(text string) (uuid.NullUUID, error) {
 	return uuid.NullUUID{UUID: uid, Valid: true}, nil
 }
 
-// DemoClients are the ids of the clients whose published secrets are accepted.
+// DemoClients returns the ids of the clients whose published secrets are accepted.
 func (s *Service) DemoClients(ctx context.Context) ([]string, error) {
 	var accepted []string
 	for _, name := range []string{DemoPlain, DemoGroup} {

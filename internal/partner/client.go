@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// The limits of a client that was given none.
+// The default limits of a client.
 const (
 	DefaultRatePerSecond = 50
 	DefaultBurst         = 100
@@ -25,20 +25,20 @@ const (
 	maxBurst         = 200_000
 )
 
-// NewClient is what a client is made from.
+// NewClient is the input of CreateClient.
 type NewClient struct {
 	PartnerUID uuid.UUID
-	// MerchantUIDs are the merchants that the client acts for. Empty means all
-	// that the partner has now for a group, the only one otherwise.
+	// MerchantUIDs are the merchants that the client acts for. If empty, a group gets all that the
+	// partner has now, a plain client the only one.
 	MerchantUIDs []uuid.UUID
 	// Group lets the client act for several merchants, named in each request.
 	Group bool
-	// Demo is the name for DemoCredentials; empty, as it must be outside the demo
-	// data set, generates credentials.
+	// Demo is the name for DemoCredentials. If empty, as it must be outside the demo data set,
+	// credentials are generated.
 	Demo string
 }
 
-// Issued is what a partner gets once: the secret can never be read again.
+// Issued holds what a partner is shown once: the secret can never be read again.
 type Issued struct {
 	Credentials
 	System
@@ -50,7 +50,7 @@ type Issued struct {
 // Rotated is a client's new secret.
 type Rotated struct {
 	Credentials
-	// PreviousValidUntil is when the old secret stops working, nil if it did.
+	// PreviousValidUntil is when the old secret stops working, nil if it already did.
 	PreviousValidUntil *time.Time
 }
 
@@ -121,10 +121,9 @@ func (s *Service) CreateClient(
 	return Issued{Credentials: credentials, Group: request.Group, MerchantUIDs: merchants}, nil
 }
 
-// RotateClient gives a client a new secret; the old one goes on working for the
-// overlap, from 0 (not at all) to 30 days. An older one that was in its own
-// overlap stops at once. Errors: VALIDATION_ERROR for the overlap, NOT_FOUND,
-// INVALID_STATE for a revoked client.
+// RotateClient gives a client a new secret; the old one keeps working for the overlap, from 0
+// (not at all) to 30 days. A still older secret in its own overlap stops at once. Errors:
+// VALIDATION_ERROR for the overlap, NOT_FOUND, INVALID_STATE for a revoked client.
 func (s *Service) RotateClient(
 	ctx context.Context, tx *postgres.Tx, id string, overlap time.Duration,
 ) (Rotated, error) {
@@ -155,8 +154,8 @@ func (s *Service) RotateClient(
 	return rotated, nil
 }
 
-// RevokeClient ends a client for good, from the moment the transaction commits;
-// revoking it again changes nothing. Error: NOT_FOUND.
+// RevokeClient revokes a client for good as soon as the transaction commits; revoking it again
+// changes nothing. Error: NOT_FOUND.
 func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) error {
 	count, err := postgres.Affected(tx.ExecContext(ctx, `
 		UPDATE clients
@@ -175,8 +174,8 @@ func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) 
 	return nil
 }
 
-// SetRate limits a client to perSecond requests in the long run and burst at
-// once. Errors: VALIDATION_ERROR, NOT_FOUND, INVALID_STATE for a revoked client.
+// SetRate limits a client to perSecond requests in the long run and burst requests at once.
+// Errors: VALIDATION_ERROR, NOT_FOUND, INVALID_STATE for a revoked client.
 func (s *Service) SetRate(
 	ctx context.Context, tx *postgres.Tx, id string, perSecond, burst int,
 ) error {

@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Client is what may be shown of a client: everything but its secrets.
+// Client is the visible part of a client: everything but its secrets.
 type Client struct {
 	System
 
@@ -22,21 +22,21 @@ type Client struct {
 	Burst         int       `db:"rate_burst"`
 	// MerchantUIDs are in the order of their creation.
 	MerchantUIDs postgres.UIDs `db:"merchant_uids"`
-	// Hint is the last four characters of the secret, and PreviousHint of the one
-	// before; empty for secrets of old.
+	// Hint is the last four characters of the secret, and PreviousHint those of the previous one;
+	// empty for older secrets.
 	Hint         string `db:"secret_hint"`
 	PreviousHint string `db:"previous_secret_hint"`
-	// PreviousValidUntil is when the secret before the last rotation stops
-	// working, nil without one; it may have passed.
+	// PreviousValidUntil is when the previous secret stops working, nil if there is none; it may
+	// have passed.
 	PreviousValidUntil *time.Time `db:"previous_valid_until"`
 	// LastUsedAt is exact to a minute, nil if never used.
 	LastUsedAt *time.Time `db:"last_used_at"`
-	// RevokedAt is nil while the client works.
+	// RevokedAt is nil unless the client is revoked.
 	RevokedAt *time.Time `db:"revoked_at"`
 	CreatedAt time.Time  `db:"created_at"`
 }
 
-// IsRotating tells whether the secret before the last rotation works beside the new one.
+// IsRotating reports whether the previous secret still works alongside the new one.
 func (c Client) IsRotating(now time.Time) bool {
 	return c.PreviousValidUntil != nil && now.Before(*c.PreviousValidUntil)
 }
@@ -69,13 +69,13 @@ func (s *Service) Client(ctx context.Context, id string) (Client, error) {
 	return loadClient(ctx, s.DB, id, "")
 }
 
-// LockClient returns a client, which nobody else changes before the transaction ends. Error:
+// LockClient returns a client and locks it against changes until the transaction ends. Error:
 // NOT_FOUND.
 func (s *Service) LockClient(ctx context.Context, tx *postgres.Tx, id string) (Client, error) {
 	return loadClient(ctx, tx, id, forChange)
 }
 
-// forChange locks the clients c.
+// forChange locks the rows of clients c.
 const forChange = ` FOR NO KEY UPDATE OF c`
 
 func loadClient(ctx context.Context, db postgres.Querier, id, lock string) (Client, error) {
@@ -84,7 +84,7 @@ func loadClient(ctx context.Context, db postgres.Querier, id, lock string) (Clie
 	return client, postgres.RowError(err, errNoClient(id), "loading client %s", id)
 }
 
-// Accepts tells whether credentials are in force. It counts as no use of them.
+// Accepts reports whether credentials are valid. It does not count as a use of them.
 func (s *Service) Accepts(ctx context.Context, credentials Credentials) (bool, error) {
 	var stored storedSecrets
 	err := s.DB.GetContext(ctx, &stored, `
@@ -130,8 +130,8 @@ func (s *Service) CountSystems(ctx context.Context, limit int) (int, error) {
 		`FROM clients WHERE partner_uid IS NULL ORDER BY created_at DESC`, nil)
 }
 
-// lookupID is id if it can be a client's. No client has the empty id, so that
-// it finds none; Postgres would call bytes that are not UTF-8 an error instead.
+// lookupID returns id if it has the form of a client's id, else the empty id, which no client
+// has; Postgres would return an error for bytes that are not UTF-8.
 func lookupID(id string) string {
 	if _, ok := clientUID(id); !ok {
 		return ""

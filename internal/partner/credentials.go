@@ -11,32 +11,32 @@ import (
 	"github.com/google/uuid"
 )
 
-// The prefixes let people, and scanners for leaked secrets, tell what they see.
+// The prefixes let people, and scanners for leaked secrets, recognise the kind of a value.
 const (
 	clientIDPrefix = "dbc_"
 	secretPrefix   = "dbs_"
 )
 
-// hintLength is how much of a secret may be shown later, in characters.
+// hintLength is how many characters of a secret may be shown later.
 const hintLength = 4
 
-// Credentials are what a partner sends with every request.
+// Credentials are what a client sends with every request.
 type Credentials struct {
 	// ClientID is public: it appears in lists and logs.
 	ClientID string
-	// Secret is known to the partner alone once it was shown.
+	// Secret is known only to the partner once it has been shown.
 	Secret string
 }
 
-// hint returns the end of a secret, by which people tell secrets apart. It gives
-// away 24 bits of 256.
+// hint returns the end of a secret, by which people distinguish secrets. It reveals 24 of 256
+// bits.
 func hint(secret string) string { return secret[len(secret)-hintLength:] }
 
-// clientID writes a UUID as the id of a client, so that lists of clients page by
-// the same cursors as every other list.
+// clientID formats a UUID as the id of a client, so that lists of clients use the same page
+// cursors as every other list.
 func clientID(uid uuid.UUID) string { return clientIDPrefix + hex.EncodeToString(uid[:]) }
 
-// clientUID reads what clientID wrote.
+// clientUID parses the result of clientID.
 func clientUID(id string) (uuid.UUID, bool) {
 	digits, ok := strings.CutPrefix(id, clientIDPrefix)
 	raw, err := hex.DecodeString(digits)
@@ -44,7 +44,7 @@ func clientUID(id string) (uuid.UUID, bool) {
 		return uuid.Nil, false
 	}
 	uid := uuid.UUID(raw)
-	return uid, clientID(uid) == id // upper-case digits would be another text
+	return uid, clientID(uid) == id // rejects upper-case digits
 }
 
 // The names of the clients of the demo data set for DemoCredentials.
@@ -53,9 +53,9 @@ const (
 	DemoGroup = "group"
 )
 
-// DemoCredentials derives the same credentials from the same name each time,
-// because the demo data set prints them again on every run although only their
-// hash is stored. They are no secret to anyone who has the source.
+// DemoCredentials always derives the same credentials from a name, because the demo data set
+// prints them on every run although only their hash is stored. They are no secret to anyone who
+// has the source.
 func DemoCredentials(name string) Credentials {
 	sum := sha256.Sum256([]byte("demo client secret of " + name))
 	return Credentials{
@@ -64,7 +64,7 @@ func DemoCredentials(name string) Credentials {
 	}
 }
 
-// hashSecret is what is stored of a secret.
+// hashSecret returns the stored form of a secret.
 //
 // One round of SHA-256 is right here, and a slow password hash is not: slow
 // hashes make up for secrets that people choose and that a dictionary guesses.
@@ -81,11 +81,10 @@ type storedSecrets struct {
 	RevokedAt          *time.Time `db:"revoked_at"`
 }
 
-// accepts reports whether secret is the current one, or the previous one during
-// its overlap, of a client that is not revoked. It compares against both hashes
-// whatever there is, and a missing hash by a stand-in, so that the time it takes
-// tells nothing: neither how much of a hash was right, nor whether the client
-// exists, is revoked or is being rotated.
+// accepts reports whether secret is the current secret, or the previous one during its overlap,
+// of a client that is not revoked. It always compares against both hashes, with a stand-in for a
+// missing one, so that the time it takes reveals nothing: neither how much of a hash was right,
+// nor whether the client exists, is revoked or is being rotated.
 func (s storedSecrets) accepts(secret string, now time.Time) bool {
 	given := hashSecret(secret)
 	current := matches(given, s.SecretHash)

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// knownLife is for how long a process goes by what it has read of a client, counted from
-	// before it asked. Anyone who changes a client waits as long once that is committed, and
-	// then every process goes by it, without a word between them.
+	// knownLife is how long a process relies on what it has read of a client, counted from before
+	// the query. Whoever changes a client waits as long after the commit; every process then uses
+	// the change, without any communication between them.
 	knownLife = 250 * time.Millisecond
-	// knownMost bounds how many a process remembers.
+	// knownMost bounds how many credentials a process remembers.
 	knownMost = 10_000
 )
 
-// acting is a client and the merchant that it names, if any.
+// acting is a client and the merchant that its request names, if any.
 type acting struct {
 	client   string
 	merchant uuid.NullUUID
 }
 
-// known are the credentials that were accepted a moment ago, so that a busy client does not
-// cost a query with each call. The zero value is ready; any number of callers may use it.
+// known caches recently accepted credentials, so that a busy client does not cost a query with
+// each request. The zero value is ready; it is safe for concurrent use.
 type known struct {
 	mu   sync.Mutex
 	kept map[acting]knownCredential
@@ -37,7 +37,7 @@ type knownCredential struct {
 	until time.Time
 }
 
-// get returns what is known of a client.
+// get returns the cached credential of a client.
 func (k *known) get(who acting) (credential, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,7 +45,7 @@ func (k *known) get(who acting) (credential, bool) {
 	return found.credential, ok && time.Now().Before(found.until)
 }
 
-// put remembers what was asked for at a time.
+// put caches a credential that was queried at a time.
 func (k *known) put(who acting, found credential, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,5 +55,5 @@ func (k *known) put(who acting, found credential, asked time.Time) {
 	k.kept[who] = knownCredential{found, asked.Add(knownLife)}
 }
 
-// takeHold has the change of a client return when every process goes by it.
+// takeHold delays the return of a client's change until every process uses it.
 func takeHold(tx *postgres.Tx) { tx.AfterCommit(func() { <-time.After(knownLife) }) }

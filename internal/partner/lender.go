@@ -14,10 +14,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Scope is something that one of the lender's systems may do (decisions section 10).
+// Scope is a group of actions permitted to one of the lender's systems (decisions section 10).
 type Scope string
 
-// What the lender's systems may do.
+// The scopes of the lender's systems.
 const (
 	ScopeRead         Scope = "read"
 	ScopeApplications Scope = "applications"
@@ -37,17 +37,17 @@ const (
 	maxNetworks   = 50
 )
 
-// NewLenderClient is what a client of the lender's systems is made from.
+// NewLenderClient is the input of CreateLenderClient.
 type NewLenderClient struct {
-	// Name is how the audit log calls it.
+	// Name is the client's name in the audit log.
 	Name   string
 	Scopes []string
-	// From are the networks that it may call from, such as 203.0.113.0/24 or a single
-	// address; empty for any.
+	// From are the networks that it may call from, such as 203.0.113.0/24 or a single address;
+	// empty for any.
 	From []string
 }
 
-// System is what is kept of a client of the lender's systems beyond one of a partner.
+// System holds what a client of the lender's systems has beyond a partner's client.
 type System struct {
 	Name   string    `db:"name"`
 	Scopes scopeList `db:"scopes"`
@@ -55,13 +55,13 @@ type System struct {
 	From networkList `db:"networks"`
 }
 
-// systemColumns are those of System.
+// systemColumns are the columns of System.
 const systemColumns = `coalesce(c.name, '') AS name, c.scopes, c.networks`
 
-// IsLender tells that the client is one of the lender's systems, and no partner's.
+// IsLender reports whether the client is one of the lender's systems, not a partner's.
 func (s System) IsLender() bool { return len(s.Scopes) > 0 }
 
-// allows tells whether a call may come from an address.
+// allows reports whether a request may come from an address.
 func (s System) allows(address netip.Addr) bool {
 	return len(s.From) == 0 || slices.ContainsFunc(s.From, func(network netip.Prefix) bool {
 		return network.Contains(address.Unmap())
@@ -116,7 +116,7 @@ func (l networkList) Value() (driver.Value, error) {
 	return texts.Value()
 }
 
-// parse checks what is asked for. Error: VALIDATION_ERROR naming name, scope and from.
+// parse checks the request. Error: VALIDATION_ERROR naming name, scope and from.
 func (n NewLenderClient) parse() (System, error) {
 	var errs lending.FieldErrors
 	made := System{From: networkList{}}
@@ -147,7 +147,7 @@ func (n NewLenderClient) parse() (System, error) {
 	return made, errs.Err()
 }
 
-// parseNetwork reads a network, or a single address as one.
+// parseNetwork parses a network; a single address is a network of one.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return address.Unmap().WithZone("").Prefix(address.Unmap().BitLen())

@@ -13,66 +13,65 @@ import (
 // The bounds of a chunk, the tokens that a process takes at a time.
 const (
 	maxChunk = 64
-	// chunksPerSecond is how often a client at its full rate asks the database.
+	// chunksPerSecond is how often a client at its full rate queries the database.
 	chunksPerSecond = 50
 )
 
 // heldFor is how long a process may use the tokens that it took.
 const heldFor = time.Second
 
-// Limiter holds each client to its rate over all processes of one database.
+// Limiter limits each client to its rate across all processes of one database.
 //
-// A client has a bucket of burst tokens that fills at its rate; a request takes
-// one. The bucket is a row, so all processes draw on the same tokens. A process
-// takes a chunk of them in one statement and gives them out from memory, which
-// spares fast clients a statement per request. A chunk is a fiftieth of a
-// second's rate, at most 64 tokens, and unused ones are dropped after a second:
-// up to 99 requests/s a chunk is one token and the limit exact; above, what a
-// second can exceed it by is one chunk per process. Counted from the first
-// request on, no more than burst + rate x elapsed are ever allowed.
+// A client has a bucket of burst tokens that fills at its rate; a request takes one. The bucket
+// is a row, so all processes draw on the same tokens. A process takes a chunk of them in one
+// statement and gives them out from memory, which spares fast clients a statement per request. A
+// chunk is a fiftieth of a second's rate, at most 64 tokens, and unused ones are dropped after a
+// second: up to 99 requests/s a chunk is one token and the limit is exact; above that, a second
+// can exceed it by one chunk per process. Counted from the first request on, never more than
+// burst + rate x elapsed are allowed.
 //
-// An empty bucket is remembered until its next token is due. Nothing but time
-// fills it, so a client that hammers on costs no statements meanwhile.
+// An empty bucket is remembered until its next token is due. Only time fills it, so a client
+// that keeps sending costs no statements meanwhile.
 type Limiter struct {
 	DB *postgres.DB
 
 	mu sync.Mutex
-	// buckets grows to one small entry per client, and only operators make those.
+	// buckets has one small entry per client, and only operators create clients.
 	buckets map[string]*bucket
 }
 
-// Decision is the answer to one request, and what the RateLimit headers tell.
+// Decision is the answer to one request, and the content of the RateLimit headers.
 type Decision struct {
 	Allowed bool
 	// Limit is how many requests may come at once: the burst.
 	Limit int
-	// Remaining is how many may follow at once.
+	// Remaining is how many more may follow at once.
 	Remaining int
-	// Reset is in how many seconds, rounded up, all of Limit may come again.
+	// Reset is the number of seconds, rounded up, until all of Limit may come again.
 	Reset int
-	// RetryAfter is in how many seconds, rounded up, the next request may come;
-	// 0 if this one was allowed.
+	// RetryAfter is the number of seconds, rounded up, until the next request may come; 0 if this
+	// one was allowed.
 	RetryAfter int
 }
 
-// bucket is what a process knows of one client's bucket.
+// bucket is a process's view of one client's bucket.
 type bucket struct {
-	// turn has room for the one request that reads and writes the other fields.
-	// A channel and not a mutex, so that waiting ends with the request.
+	// turn is held by the one request that accesses the other fields. It is a channel instead of a
+	// mutex so that waiting ends with the request.
 	turn chan struct{}
-	// rate and burst are what the rest was computed with.
+	// rate and burst are the limits with which tokens was computed.
 	rate, burst int
-	// at is when the database was last asked.
+	// at is the time of the last query.
 	at time.Time
-	// tokens are those that it then had left; held are those taken and not used.
+	// tokens are those left in the database at that time; held are those taken and not yet used.
 	tokens float64
 	held   int
 }
 
-// Take asks for one request of the caller now.
+// Take decides whether the caller may make one request now.
 func (l *Limiter) Take(ctx context.Context, caller Caller) (Decision, error) {
 	local := l.bucket(caller.ClientID)
-	defer postgres.Waiting(ctx)() // the one that has the turn may wait for the database
+	defer postgres.Waiting(ctx)() // the holder of the turn may wait for the database
 	select {
 	case local.turn <- struct{}{}:
 		defer func() { <-local.turn }()
@@ -103,9 +102,9 @@ func (l *Limiter) bucket(clientID string) *bucket {
 	return local
 }
 
-// isCurrent reports whether the request can be answered without the database:
-// by a token held, or because no token can be there yet. A changed limit or a
-// clock that was set back makes the process ask again.
+// isCurrent reports whether the request can be decided without the database: with a held token,
+// or because there cannot be a token yet. A changed limit or a clock that was set back forces a
+// query.
 func (b *bucket) isCurrent(caller Caller, now time.Time) bool {
 	age := now.Sub(b.at)
 	if b.rate != caller.RatePerSecond || b.burst != caller.Burst || age < 0 {
@@ -117,19 +116,19 @@ func (b *bucket) isCurrent(caller Caller, now time.Time) bool {
 	return b.tokens < 1 && age < b.wait()
 }
 
-// wait is how long after at the bucket has a whole token.
+// wait returns how long after b.at the bucket has a whole token.
 func (b *bucket) wait() time.Duration {
 	missing := max(0, 1-b.tokens)
 	return time.Duration(math.Ceil(missing / float64(b.rate) * float64(time.Second)))
 }
 
-// decide gives out a token if one is held.
+// decide uses a token if one is held.
 func (b *bucket) decide(now time.Time) Decision {
 	decision := Decision{Allowed: b.held > 0, Limit: b.burst}
 	if decision.Allowed {
 		b.held--
 	} else {
-		// At least 1: "after 0 seconds" would invite the client to spin.
+		// At least 1: "after 0 seconds" would invite the client to retry in a loop.
 		decision.RetryAfter = max(1, seconds(b.wait()-now.Sub(b.at)))
 	}
 	refilled := b.tokens + now.Sub(b.at).Seconds()*float64(b.rate)
@@ -142,13 +141,13 @@ func (b *bucket) decide(now time.Time) Decision {
 	return decision
 }
 
-// refill takes a chunk from the database, or as much of one as there is.
+// refill takes a chunk from the database, or as much of one as is left.
 func (l *Limiter) refill(ctx context.Context, local *bucket, caller Caller, now time.Time) error {
 	chunk := min(max(caller.RatePerSecond/chunksPerSecond, 1), maxChunk)
-	// The row's time does not go back with the clock of one process that lags
-	// behind the others, or the tokens since then would be given twice. Ten
-	// seconds are no lag but a clock that was wrong before: it starts over,
-	// because else the client would wait until the clock has caught up.
+	// A process whose clock lags behind the others must not set the row's time back, or the tokens
+	// since then would be given out twice. A difference of ten seconds is not lag but an earlier
+	// wrong clock: the row starts over, because otherwise the client would wait until the clock has
+	// caught up.
 	var row struct {
 		Tokens float64 `db:"tokens"`
 		Taken  int     `db:"taken"`

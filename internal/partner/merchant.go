@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Merchant is who a loan pays: a business of a partner.
+// Merchant is a business of a partner, to which loans are paid out.
 type Merchant struct {
 	UID        uuid.UUID `db:"merchant_uid"`
 	PartnerUID uuid.UUID `db:"partner_uid"`
@@ -57,7 +57,7 @@ func (s *Service) Merchant(ctx context.Context, uid uuid.UUID) (Merchant, error)
 	return loadMerchant(ctx, s.DB, uid, "")
 }
 
-// loadMerchant returns a merchant, locked as the clause says. Error: NOT_FOUND.
+// loadMerchant returns a merchant, locked by the lock clause. Error: NOT_FOUND.
 func loadMerchant(
 	ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string,
 ) (Merchant, error) {

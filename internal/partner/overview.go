@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Summary is a partner in a list, with what belongs to it.
+// Summary is a partner in a list, with counts of what belongs to it.
 type Summary struct {
 	Partner
 
@@ -42,21 +42,21 @@ func (s *Service) Summaries(
 	}.Page(ctx, s.DB, filter.conditions(), page)
 }
 
-// CountPartners counts the partners that match, at most limit of them.
+// CountPartners counts the matching partners, at most limit of them.
 func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
 	return s.DB.CountUpTo(ctx, limit, "partners", `FROM partners p`+c.Where(), c.Args)
 }
 
-// conditions are those of the filter over partners p.
+// conditions returns the filter's conditions on partners p.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.Name != "", `lower(p.name) LIKE lower(?)`, postgres.LikePrefix(f.Name))
 	return c
 }
 
-// RenameMerchant gives a merchant another name and returns it as it was.
-// Errors: VALIDATION_ERROR for the name, NOT_FOUND.
+// RenameMerchant renames a merchant and returns it as it was before. Errors: VALIDATION_ERROR
+// for the name, NOT_FOUND.
 func (s *Service) RenameMerchant(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, name string,
 ) (Merchant, error) {
@@ -90,8 +90,7 @@ func (s *Service) ClientsOf(ctx context.Context, merchantUID uuid.UUID) ([]Clien
 	return rows, nil
 }
 
-// MerchantNames returns the names of merchants by their uids; one that does not
-// exist is missing.
+// MerchantNames returns the names of merchants by uid, without those that do not exist.
 func (s *Service) MerchantNames(
 	ctx context.Context, uids []uuid.UUID,
 ) (map[uuid.UUID]string, error) {

@@ -1,13 +1,12 @@
-// Package partner keeps partners, their merchants and their API credentials,
-// tells who calls, and holds callers to their rate.
+// Package partner keeps partners, their merchants and their API credentials, authenticates
+// callers, and enforces their rate limits.
 //
-// A partner is an organisation. It has merchants, and clients: credentials that
-// act for one merchant (a plain client) or for several (a group client). What a
-// client may touch hangs on the merchant of the call, so Authenticate always
-// ends with exactly one.
+// A partner is an organisation. It has merchants, and clients: credentials that act for one
+// merchant (a plain client) or for several (a group client). A client may access only what
+// belongs to the merchant of the request, so Authenticate always returns exactly one.
 //
-// Use cases that write take the caller's transaction; lists, Authenticate and
-// Limiter.Take read and count on the pool, outside any transaction.
+// Use cases that write take the caller's transaction; lists, Authenticate and Limiter.Take read
+// and count on the pool, outside any transaction.
 package partner
 
 import (
@@ -33,19 +32,19 @@ type Service struct {
 	known known
 }
 
-// Partner is an organisation that integrates.
+// Partner is an organisation that integrates with the API.
 type Partner struct {
 	UID  uuid.UUID `db:"partner_uid"`
 	Name string    `db:"name"`
-	// Contact is the address that hears of deliveries that failed for good, nil for nobody.
+	// Contact is the address that is mailed about deliveries that failed for good, nil for none.
 	Contact   *string   `db:"contact"`
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// columns are what a Partner is read from, of the partners p.
+// columns are the columns of a Partner, from partners p.
 const columns = `p.partner_uid, p.name, p.contact, p.created_at`
 
-// Change is what to change of a partner; nil leaves as it is.
+// Change is a change of a partner; a nil field stays as it is.
 type Change struct {
 	Name *string
 	// Contact is an address, empty for none.
@@ -58,8 +57,8 @@ type Filter struct {
 	Name string
 }
 
-// CreatePartner adds a partner; contact may be empty. Error: VALIDATION_ERROR that names every
-// wrong value.
+// CreatePartner adds a partner; contact may be empty. Error: VALIDATION_ERROR naming every wrong
+// value.
 func (s *Service) CreatePartner(
 	ctx context.Context, tx *postgres.Tx, name, contact string,
 ) (Partner, error) {
@@ -76,8 +75,8 @@ func (s *Service) CreatePartner(
 	return partner, nil
 }
 
-// UpdatePartner changes a partner and returns it as it was and as it is. Who has no contact any
-// more hears of nothing that failed before. Errors: VALIDATION_ERROR, NOT_FOUND.
+// UpdatePartner changes a partner and returns it as it was and as it is. A partner whose contact
+// is removed is not mailed about earlier failures. Errors: VALIDATION_ERROR, NOT_FOUND.
 func (s *Service) UpdatePartner(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, change Change,
 ) (before, after Partner, err error) {
@@ -98,7 +97,7 @@ func (s *Service) UpdatePartner(
 	return before, after, nil
 }
 
-// apply checks the change and makes it. Error: VALIDATION_ERROR that names every wrong value.
+// apply checks the change and makes it. Error: VALIDATION_ERROR naming every wrong value.
 func (c Change) apply(to *Partner) error {
 	var errs lending.FieldErrors
 	if c.Name != nil {
@@ -119,7 +118,7 @@ func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
 	return load(ctx, s.DB, uid, "")
 }
 
-// load returns a partner, locked as the clause says. Error: NOT_FOUND.
+// load returns a partner, locked by the lock clause. Error: NOT_FOUND.
 func load(ctx context.Context, db postgres.Querier, uid uuid.UUID, lock string) (Partner, error) {
 	var partner Partner
 	err := db.GetContext(ctx, &partner,
