@@ -1,16 +1,15 @@
-// Package apilog keeps what partners asked of the API, for support to look up.
+// Package apilog keeps the partners' API requests, for support to look up.
 //
-// A row tells who called what, when, from where and with which outcome. It holds
-// no body, no query, no header but the request id and the idempotency key, and
-// of a refusal the code and the names of wrong fields: nothing that a borrower
-// said is in it, so it needs no redaction.
+// A row shows who called what, when, from where and with which outcome. It holds no body, no
+// query, no header except the request id and the idempotency key, and of a refusal only the code
+// and the names of wrong fields: it contains nothing that a borrower said, so it needs no
+// redaction.
 //
-// Writing happens off the request's path. Record puts an entry into a bounded
-// buffer and returns; Writer.Run takes batches out and stores each in one
-// statement. When the database is slow the buffer fills, and what does not fit
-// is dropped and counted rather than delaying a request. Entries carry their own
-// identifier, so a batch that is stored again after a lost connection adds
-// nothing.
+// Rows are written off the request's path. Record puts an entry into a bounded buffer and
+// returns; Writer.Run takes batches out and stores each in one statement. When the database is
+// slow the buffer fills, and entries that do not fit are dropped and counted rather than
+// delaying a request. Entries carry their own identifier, so storing a batch again after a lost
+// connection adds nothing.
 package apilog
 
 import (
@@ -24,7 +23,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Bounds of the texts that a client chooses, in bytes.
+// Bounds of texts chosen by the client, in bytes.
 const (
 	maxPath  = 500
 	maxAgent = 200
@@ -39,15 +38,15 @@ type Entry struct {
 	UID uuid.UUID `db:"request_uid"`
 	// At is when the request began.
 	At time.Time `db:"at"`
-	// RequestID is the X-Request-Id of the answer, which the client may choose.
+	// RequestID is the X-Request-Id of the response, which the client may choose.
 	RequestID string `db:"request_id"`
 	Method    string `db:"method"`
-	// Route is the route's pattern, empty where there is none; Path is what was
-	// asked for, without its query.
+	// Route is the route's pattern, empty if no route matched; Path is the requested path without
+	// its query.
 	Route string `db:"route"`
 	Path  string `db:"path"`
-	// ClientID is the client that called. While Authenticated is false it is only
-	// the one that the request named, and empty if it named none.
+	// ClientID is the client that called. If Authenticated is false it is only the one that the
+	// request named, empty if it named none.
 	ClientID      string `db:"client_id"`
 	Authenticated bool   `db:"authenticated"`
 	// PartnerUID, MerchantUID and ApplicationUID are the nil UUID if unknown.
@@ -55,11 +54,11 @@ type Entry struct {
 	MerchantUID    uuid.UUID `db:"merchant_uid"`
 	ApplicationUID uuid.UUID `db:"application_uid"`
 	Status         int       `db:"status"`
-	// ErrorCode is empty for a success, ErrorFields names the wrong fields.
+	// ErrorCode is empty for a success; ErrorFields names the wrong fields.
 	ErrorCode   lending.Code   `db:"error_code"`
 	ErrorFields pq.StringArray `db:"error_fields"`
-	// IdempotencyKey is empty without one; Replayed tells that the answer was
-	// that of an earlier request.
+	// IdempotencyKey is empty if there was none; Replayed means that the response was that of an
+	// earlier request.
 	IdempotencyKey string        `db:"idempotency_key"`
 	Replayed       bool          `db:"replayed"`
 	Duration       time.Duration `db:"duration"`
@@ -76,8 +75,8 @@ type Service struct {
 	DB *postgres.DB
 }
 
-// clean bounds what a client chose and makes it text that the database takes. It is a copy: what
-// a request is read into holds all of its head.
+// clean bounds the texts that the client chose and makes them storable. It copies them, because
+// the strings of a request keep all of its head in memory.
 func (e Entry) clean() Entry {
 	e.Path = cleanText(e.Path, maxPath)
 	e.UserAgent = cleanText(e.UserAgent, maxAgent)
@@ -93,7 +92,7 @@ func (e Entry) clean() Entry {
 	return e
 }
 
-// cleanText cuts text to limit bytes and takes out what a database text cannot hold.
+// cleanText cuts text to limit bytes and replaces what a database text cannot hold.
 func cleanText(text string, limit int) string {
 	text = strings.Clone(text[:min(len(text), limit)])
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")

@@ -9,7 +9,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Outcome sorts answers by the first digit of their status.
+// Outcome classifies responses by the first digit of their status.
 type Outcome string
 
 // The outcomes.
@@ -22,7 +22,7 @@ const (
 // Outcomes lists every outcome once.
 func Outcomes() []Outcome { return []Outcome{OutcomeOK, OutcomeRefused, OutcomeFailed} }
 
-// Filter narrows a list of requests; zero fields do not.
+// Filter narrows a list of requests; zero fields do not narrow it.
 type Filter struct {
 	Outcome   Outcome
 	ErrorCode lending.Code
@@ -38,12 +38,12 @@ type Filter struct {
 	Since, Until   time.Time
 }
 
-// newestFirst is the order of the list, which every index of it shares.
+// newestFirst is the order of the list, which all of its indexes share.
 const newestFirst = ` ORDER BY r.at DESC, r.request_uid DESC`
 
-// newest renders the statement that selects columns of the newest requests that match,
-// up to a page: client by client, and then merged, where those of a partner or a
-// merchant are asked for and no rarer thing.
+// newest renders the query for columns of the newest matching requests, up to a page. If they
+// are selected by partner or merchant and by nothing rarer, it reads them client by client and
+// then merges them.
 func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
 	owner, uid := f.owner()
@@ -54,8 +54,8 @@ func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 	c.When(f.Method != "", `r.method = ?`, f.Method)
 	c.When(f.Route != "", `r.route = ?`, f.Route)
 	c.When(f.ClientID != "", `r.client_id = ?`, f.ClientID)
-	// By the partner's clients, for which there is an index; they need not be named again when the
-	// rows are taken from them.
+	// Select by the partner's clients, for which there is an index. The condition is redundant if
+	// the rows are already read client by client.
 	c.When(f.PartnerUID != uuid.Nil && (owner == "" || f.MerchantUID != uuid.Nil),
 		`r.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, f.PartnerUID)
 	c.When(f.MerchantUID != uuid.Nil, `r.merchant_uid = ?`, f.MerchantUID)
@@ -64,7 +64,7 @@ func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 	c.When(f.IdempotencyKey != "", `r.idempotency_key = ?`, f.IdempotencyKey)
 	c.When(!f.Since.IsZero(), `r.at >= ?`, f.Since.UTC())
 	c.When(!f.Until.IsZero(), `r.at < ?`, f.Until.UTC())
-	// The first condition alone lets later partitions be left out.
+	// Only the first condition excludes later partitions.
 	c.When(!page.From.IsZero(), `r.at <= ?`, page.From.At)
 	c.OlderThan(page.From, `r.at`, `r.request_uid`)
 	if owner == "" {
@@ -81,8 +81,8 @@ func (f Filter) newest(columns string, page postgres.Paging) (string, []any) {
 		newestFirst + ` LIMIT ` + most, c.Args
 }
 
-// owner says whose clients the requests are taken from, as a table with a
-// condition to complete; empty where there is no owner, or a better index.
+// owner returns the table of the clients from which the requests are read, with a condition to
+// complete; it is empty without an owner, or if another index is better.
 func (f Filter) owner() (table string, uid uuid.UUID) {
 	refused := f.ErrorCode != "" || f.Outcome == OutcomeRefused || f.Outcome == OutcomeFailed
 	rare := f.ApplicationUID != uuid.Nil || f.RequestID != "" || f.IdempotencyKey != ""

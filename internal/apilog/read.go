@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Request is a request in the log, with the names of who sent it.
+// Request is a request in the log, with the names of its sender.
 type Request struct {
 	Entry
 
@@ -31,8 +31,8 @@ const requestOwners = `
 	  LEFT JOIN partners p ON p.partner_uid = r.partner_uid
 	  LEFT JOIN merchants m ON m.merchant_uid = r.merchant_uid`
 
-// List returns one page of the requests that match, newest first, and the cursor of the
-// next. Error: VALIDATION_ERROR for the limit.
+// List returns one page of the matching requests, newest first, and the cursor of the next.
+// Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Request, postgres.Cursor, error) {
@@ -52,7 +52,7 @@ func (s *Service) List(
 	return rows, next, nil
 }
 
-// Count counts the requests that match, at most limit of them.
+// Count counts the matching requests, at most limit of them.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	newest, args := filter.newest(`1`, postgres.Paging{Limit: limit})
 	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (`+newest+`) AS matching`, args...)
@@ -62,10 +62,9 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 	return count, nil
 }
 
-// Get returns one request by its uid. Error: NOT_FOUND, also once it is no
-// longer kept.
+// Get returns one request by its uid. Error: NOT_FOUND, also if it is no longer kept.
 func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
-	// The uid's time part leads to the partition.
+	// The time in the uid identifies the partition.
 	seconds, nanos := uid.Time().UnixTime()
 	at := time.Unix(seconds, nanos).UTC()
 	var found Request
@@ -78,30 +77,29 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
 		"loading API request %s", uid)
 }
 
-// Traffic sums requests up.
+// Traffic is a sum of requests.
 type Traffic struct {
 	Requests int64 `db:"requests"`
-	// Refused counts answers of 4xx, Failed those of 5xx.
+	// Refused counts 4xx responses, Failed 5xx responses.
 	Refused int64 `db:"refused"`
 	Failed  int64 `db:"failed"`
 }
 
-// Scope says whose traffic is meant; zero fields do not narrow it.
+// Scope selects whose traffic is summed; zero fields do not narrow it.
 type Scope struct {
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
 	ClientID    string
 }
 
-// Traffic returns the traffic since a time, exact to the hour that the time lies
-// in. It is summed up by the hour as requests come in, so it is cheap and goes
-// back further than the log.
+// Traffic returns the traffic since the start of the hour that contains since. Traffic is summed
+// by the hour as requests arrive, so this is cheap and reaches back further than the log.
 func (s *Service) Traffic(ctx context.Context, scope Scope, since time.Time) (Traffic, error) {
 	var c postgres.Conditions
 	c.Add(`t.hour >= date_trunc('hour', ?::timestamptz, 'UTC')`, since.UTC())
 	c.When(scope.PartnerUID != uuid.Nil,
 		`t.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, scope.PartnerUID)
-	// Only its clients can have called for it.
+	// Only the merchant's clients can have called for it.
 	c.When(scope.MerchantUID != uuid.Nil, `t.merchant_uid = ? AND
 		t.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = ?)`,
 		scope.MerchantUID, scope.MerchantUID)

@@ -8,27 +8,25 @@ import (
 )
 
 const (
-	// samplesPerMinute is how many unauthenticated requests of an address are kept
-	// in a minute.
+	// samplesPerMinute is how many unauthenticated requests of an address are kept per minute.
 	samplesPerMinute = 5
-	// maxSampled bounds how many addresses are told apart in a minute; of further
-	// ones nothing is kept.
+	// maxSampled bounds how many addresses are counted in a minute; requests of further addresses
+	// are not kept.
 	maxSampled = 10_000
 )
 
-// sample chooses which unauthenticated requests are kept. The zero value is ready
-// for use.
+// sample selects the unauthenticated requests that are kept. The zero value is ready for use.
 type sample struct {
 	mu     sync.Mutex
 	minute time.Time
 	taken  map[string]int
 }
 
-// takes tells whether a request from an address, as network.Of counts it, is kept.
+// takes reports whether a request from an address, as grouped by network.Of, is kept.
 func (s *sample) takes(address string, at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// One that began a minute before the newest counts with that; an older time is another clock's.
+	// The minute before counts as part of the newest; an older time means a clock was set back.
 	minute := at.UTC().Truncate(time.Minute)
 	if minute.After(s.minute) || minute.Before(s.minute.Add(-time.Minute)) {
 		s.minute, s.taken = minute, make(map[string]int)

@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// bufferSize is how many entries wait in memory, about 4 MB of them: some
-	// seconds at full load.
+	// bufferSize is how many entries can wait in memory, about 4 MB: some seconds at full load.
 	bufferSize = 8192
 	// batchSize bounds one statement.
 	batchSize = 512
-	// flushEvery is how long an entry waits for others.
+	// flushEvery is how long an entry waits for others to join its batch.
 	flushEvery = 250 * time.Millisecond
-	// samplesBuffer is how many entries of unauthenticated requests wait, apart from
-	// the others, so that they displace none of those.
+	// samplesBuffer is how many entries of unauthenticated requests can wait. They have their own
+	// buffer so that they never displace others.
 	samplesBuffer = 512
-	// storeTimeout bounds one try, storeTries how often a batch is tried that the
-	// database refuses. While the database is away a batch waits, longest storePause
-	// between two tries, and the buffer fills.
+	// storeTimeout bounds one attempt, storeTries how often a batch that the database refuses is
+	// attempted. While the database is away a batch waits, at most storePause between two attempts,
+	// and the buffer fills.
 	storeTimeout = 5 * time.Second
 	storeTries   = 3
 	storePause   = 5 * time.Second
@@ -40,16 +39,16 @@ const (
 type Writer struct {
 	db      *postgres.DB
 	entries chan Entry
-	// samples are some of the requests without credentials.
+	// samples holds some of the requests without valid credentials.
 	samples chan Entry
 	sample  sample
 	dropped atomic.Int64
 	stored  atomic.Int64
-	// passed counts the unauthenticated requests that are in no sample.
+	// passed counts the unauthenticated requests that were not kept.
 	passed atomic.Int64
-	// timeout bounds one try.
+	// timeout bounds one attempt.
 	timeout time.Duration
-	// covered is until when this process knows that partitions exist.
+	// covered is the time up to which this process knows that partitions exist.
 	covered time.Time
 }
 
@@ -61,8 +60,8 @@ func NewWriter(db *postgres.DB) *Writer {
 	}
 }
 
-// Record keeps an entry; of the unauthenticated ones a few per address and minute.
-// It never waits: when the buffer is full the entry is dropped and counted.
+// Record keeps an entry; of unauthenticated requests only a few per address and minute. It never
+// blocks: if the buffer is full, the entry is dropped and counted.
 func (w *Writer) Record(entry Entry) {
 	queue, lost := w.entries, &w.dropped
 	if !entry.Authenticated {
@@ -88,8 +87,8 @@ func (w *Writer) Dropped() int64 { return w.dropped.Load() }
 // Stored counts the entries that were written, for the metrics.
 func (w *Writer) Stored() int64 { return w.stored.Load() }
 
-// Run stores entries until ctx ends, and then what is left in the buffer. End
-// ctx once the server has answered its last request.
+// Run stores entries until ctx ends, and then those left in the buffer. End ctx only after the
+// server has answered its last request.
 func (w *Writer) Run(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -116,7 +115,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain stores what is left, in the time of one batch: the process ends. Nobody records any more.
+// drain stores the remaining entries within the time of one batch. Nothing is recorded any more.
 func (w *Writer) drain(ctx context.Context, batch []Entry) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -131,8 +130,8 @@ func (w *Writer) drain(ctx context.Context, batch []Entry) {
 	w.flush(ctx, batch)
 }
 
-// flush stores a batch, or gives it up after some tries and says so. While the
-// database is away it goes on trying until ctx ends.
+// flush stores a batch, or gives up after some attempts and logs that. While the database is
+// away it keeps trying until ctx ends.
 func (w *Writer) flush(ctx context.Context, batch []Entry) {
 	if len(batch) == 0 {
 		return
@@ -144,7 +143,7 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 			w.stored.Add(int64(len(batch)))
 			return
 		}
-		// A try that ran out of time may not even have got one of the pool's connections.
+		// An attempt that timed out may not even have got a connection of the pool.
 		isAway := postgres.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)
 		if tries >= storeTries && (!isAway || ending == nil) ||
 			errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -153,7 +152,7 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 		if isAway {
 			select {
 			case <-ending:
-				ending = nil // from here on storeTries bounds the tries
+				ending = nil // from here on storeTries bounds the attempts
 			case <-time.After(pause):
 				pause = min(2*pause, storePause)
 			}
@@ -164,7 +163,7 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 }
 
 func (w *Writer) try(ctx context.Context, batch []Entry) error {
-	// The end of the process does not cut a batch off; its deadline does.
+	// The end of the process does not cancel a batch; the deadline does.
 	limit := w.timeout
 	if until, ends := ctx.Deadline(); ends {
 		limit = min(limit, time.Until(until))
@@ -180,28 +179,26 @@ func (w *Writer) try(ctx context.Context, batch []Entry) error {
 		day = w.covered
 	}
 	if err := store(ctx, w.db, batch); err != nil {
-		// The database says of a statement that ran out of time only that it was cancelled.
+		// For a statement that timed out, the database reports only that it was cancelled.
 		return errors.Join(err, ctx.Err())
 	}
 	return nil
 }
 
-// days part the log.
+// days partitions the log by day.
 var days = postgres.Partitioning{
 	Tables: []string{"api_requests"}, Unit: "day", Format: `"_y"YYYY"m"MM"d"DD`,
 	Make: `SELECT drawbridge_make_request_partitions($1, $2)`, Ahead: 3,
 }
 
-// MakePartitions makes the daily partitions from today on and returns how many
-// it made.
+// MakePartitions makes the daily partitions from today on and returns how many it made.
 func (s *Service) MakePartitions(ctx context.Context) (int, error) {
 	return s.DB.MakeAhead(ctx, days, s.DB.Now())
 }
 
-// store writes a batch and adds it to the traffic of its hours, in one
-// statement. What stands in the log already counts no second time. Hours are
-// touched in a fixed order, so that processes never wait for each other in a
-// circle.
+// store writes a batch and adds it to the traffic of its hours, in one statement. Entries that
+// are already in the log are not counted again. Hours are updated in a fixed order, so that
+// processes cannot deadlock.
 func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 	entries, err := json.Marshal(batch)
 	if err != nil {
@@ -248,8 +245,8 @@ func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 	return nil
 }
 
-// dropDay drops a day, and makes it again with what of it is under a legal hold. Anyone who places
-// a hold meanwhile waits, and finds the day gone or kept.
+// dropDay drops a day's partition, and recreates it with the rows that are under a legal hold.
+// Whoever places a hold meanwhile waits, and then finds the rows removed or kept.
 //
 //nolint:unqueryvet // every column, also those of later migrations
 const dropDay = `
@@ -261,9 +258,9 @@ const dropDay = `
 	SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests HAVING count(*) > 0;
 	INSERT INTO api_requests SELECT * FROM held_requests`
 
-// Drop removes the days that lie wholly before a time and returns how many. It
-// waits for no lock longer than a second: a day that is in use then is left for
-// the next run. A role that does not own the log removes nothing.
+// Drop removes the days that lie wholly before a time and returns how many. It waits at most a
+// second for a lock: a day in use is left for the next run. A role that does not own the log
+// removes nothing.
 func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	if owns, err := s.DB.Owns(ctx, "api_requests"); err != nil || !owns {
 		return 0, err
@@ -278,7 +275,7 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 		}); {
 		case err == nil:
 			dropped++
-		case postgres.IsLockTimeout(err): // what somebody reads is left for the next run
+		case postgres.IsLockTimeout(err): // a partition in use is left for the next run
 			return dropped, errors.Join(errs...)
 		default:
 			errs = append(errs, fmt.Errorf("dropping %s: %w", day, err))
@@ -287,14 +284,14 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	return dropped, errors.Join(errs...)
 }
 
-// underLegalHold is what of r, the log or a day of it, nothing removes.
+// underLegalHold selects the rows of r, the log or a day of it, that must not be removed.
 const underLegalHold = `EXISTS (SELECT
 	                     FROM application_holds h
 	                    WHERE h.application_uid = r.application_uid
 	                      AND h.released_at IS NULL)`
 
-// due returns the partitions of the days that lie wholly before a time, without those that hold
-// nothing but what is under a legal hold.
+// due returns the partitions of the days that lie wholly before a time, except those in which
+// everything is under a legal hold.
 func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
 	var days []string
 	err := s.DB.SelectContext(ctx, &days, `
@@ -310,7 +307,7 @@ func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
 	}
 	var errs []error
 	return slices.DeleteFunc(days, func(day string) bool {
-		var bare bool // of all but what is under a legal hold
+		var bare bool // everything in it is under a legal hold
 		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
 			SELECT EXISTS (SELECT FROM %[1]s)
 			       AND NOT EXISTS (SELECT FROM %[1]s r WHERE NOT `+underLegalHold+`)`,
@@ -322,8 +319,8 @@ func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
 	}), errors.Join(errs...)
 }
 
-// CountDue returns how many days Drop would remove for the owner of the log, and how many
-// requests with them, at most limit.
+// CountDue returns how many days, and how many requests in them, Drop would remove for the owner
+// of the log; requests are counted up to limit.
 func (s *Service) CountDue(
 	ctx context.Context, before time.Time, limit int,
 ) (days, requests int, err error) {
