@@ -10,21 +10,21 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Choice is a thing that a form offers.
+// Choice is an option that a form offers.
 type Choice struct {
 	UID   uuid.UUID `db:"uid"`
 	Label string    `db:"label"`
 }
 
-// Picked is what a form offers of everything that matches.
+// Picked is a form's selection of everything that matches.
 type Picked struct {
 	Choices []Choice
-	// Total is how many match.
+	// Total is the number of matches.
 	Total int
 }
 
-// picks are what can be chosen: what people call it, the name by which it is sorted, and
-// whose it is.
+// picks are the queries for what can be chosen: the label, the name to sort by, and the owning
+// partner.
 var picks = map[Kind]string{
 	Partner: `SELECT partner_uid AS uid, name, name AS label, partner_uid AS owner FROM partners`,
 	Merchant: `SELECT m.merchant_uid AS uid, m.name, m.name || ', ' || p.name AS label,
@@ -46,8 +46,8 @@ var picks = map[Kind]string{
 	                WHERE s.state <> 'deleted'`,
 }
 
-// told renders the label of what is picked. Of those that are called the same each has the end of
-// its id, behind the name that it shares.
+// told renders the label of a choice. Choices with the same label get the end of their id,
+// inserted after the name that they share.
 func told(kind Kind) string {
 	behind := `length(name)`
 	if kind == Subscription {
@@ -62,11 +62,11 @@ func told(kind Kind) string {
 	        END AS label`
 }
 
-// CanPick tells whether things of a kind can be chosen.
+// CanPick reports whether things of a kind can be chosen.
 func CanPick(kind Kind) bool { return picks[kind] != "" }
 
-// Pick returns the first things of a kind, so many at most, whose names hold a text, by
-// name, of one partner or of all for the nil owner.
+// Pick returns the first things of a kind, at most limit, whose labels contain a text, by name,
+// of one partner or, for the nil owner, of all.
 func (s *Service) Pick(
 	ctx context.Context, kind Kind, text string, owner uuid.UUID, limit int,
 ) (Picked, error) {
@@ -87,9 +87,8 @@ func (s *Service) Pick(
 	return found, nil
 }
 
-// pickQuery is the statement of Pick. Before anybody types, the first things come from the
-// index of the names. For a text each is looked at: there are few enough, and no order of an
-// index helps.
+// pickQuery is the statement of Pick. Without a text, the first things come from the index on
+// the names. With a text, every row is checked: there are few enough, and no index order helps.
 func pickQuery(kind Kind, text string, owner uuid.UUID, limit int) (string, []any) {
 	if text == "" && owner == uuid.Nil {
 		return `
@@ -107,7 +106,7 @@ func pickQuery(kind Kind, text string, owner uuid.UUID, limit int) (string, []an
 		 LIMIT $3`, []any{"%" + postgres.LikePrefix(text), postgres.OrNull(owner), limit}
 }
 
-// Name returns what is chosen by its ids, by name; ids that name nothing are left out.
+// Name returns the choices with the given ids, by name, without ids that do not exist.
 func (s *Service) Name(ctx context.Context, kind Kind, uids ...uuid.UUID) ([]Choice, error) {
 	texts := make(pq.StringArray, len(uids))
 	for i, uid := range uids {

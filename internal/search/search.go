@@ -1,6 +1,6 @@
-// Package search finds what somebody pasted or types: ids of every kind,
-// references, e-mail addresses, names and endpoints. Big tables are asked for
-// whole values and beginnings, which indexes answer.
+// Package search finds what somebody pasted or types: ids of every kind, references, e-mail
+// addresses, names and endpoints. Big tables are searched for whole values and prefixes only,
+// which indexes serve.
 package search
 
 import (
@@ -18,17 +18,16 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxLength bounds what is searched for, in bytes; no value that could match is
-// longer.
+// MaxLength bounds the searched text, in bytes; no value that could match is longer.
 const MaxLength = 320
 
-// perKind is how many hits of one kind are returned.
+// perKind is the maximum number of hits of one kind.
 const perKind = 8
 
-// Kind is what a hit is.
+// Kind is the kind of a hit.
 type Kind string
 
-// The kinds, in the order of the answer.
+// The kinds, in the order of the results.
 const (
 	Application  Kind = "application"
 	Disbursement Kind = "disbursement"
@@ -46,20 +45,20 @@ const (
 	Task         Kind = "task"
 	Alert        Kind = "alert"
 	System       Kind = "system"
-	// Offered is only chosen, never found: a product that applications may ask for.
+	// Offered is only for choosing, never found: a product that applications may request.
 	Offered Kind = "offered-product"
 )
 
-// Hit is one thing that was found.
+// Hit is one search result.
 type Hit struct {
 	Kind Kind `db:"kind"`
-	// ID leads to its page, a product's to its row. That of a disbursement, a certificate and a task
-	// is its application's.
+	// ID identifies the page of the hit, or the row of a product. For a disbursement, a certificate
+	// or a task it is the application's.
 	ID string `db:"id"`
-	// Title names it, Detail tells it from others that are named alike.
+	// Title names the hit, Detail distinguishes it from others with the same title.
 	Title  string `db:"title"`
 	Detail string `db:"detail"`
-	// Part is the number of a disbursement, and the id of another part of an application.
+	// Part is the number of a disbursement, or the id of another part of an application.
 	Part string `db:"part"`
 }
 
@@ -68,9 +67,8 @@ type Service struct {
 	DB *postgres.DB
 }
 
-// Find returns what the text names, grouped by kind, at most a few of each.
-// Nothing matches an empty text. Error: VALIDATION_ERROR for one that cannot
-// name anything.
+// Find returns what the text may name, grouped by kind, at most a few of each. An empty text
+// matches nothing. Error: VALIDATION_ERROR for a text that cannot name anything.
 func (s *Service) Find(ctx context.Context, text string) ([]Hit, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -88,13 +86,13 @@ func (s *Service) Find(ctx context.Context, text string) ([]Hit, error) {
 	return hits, nil
 }
 
-// subjects are what the subjects of events begin with.
+// subjects are the prefixes of the subjects of events.
 var subjects = []string{"application", "disbursement", "task"}
 
-// query renders the lookups that the text can match, as one statement.
+// query renders the lookups that can match the text, as one statement.
 func query(text string) (string, []any) {
-	// An event's subject names what it is about, such as disbursement/1471. Whatever else stands
-	// behind the slash, as in a partner's reference, belongs to a text like any other.
+	// An event's subject names its object, such as disbursement/1471. Any other text with a slash,
+	// such as a partner's reference, is searched for as it is.
 	named := text
 	if kind, id, found := strings.Cut(text, "/"); found && slices.Contains(subjects, kind) {
 		named = id
@@ -108,7 +106,7 @@ func query(text string) (string, []any) {
 	if uid, err := uuid.Parse(named); err == nil {
 		id := bind(uid.String())
 		parts = append(parts, strings.ReplaceAll(byUID, "?", id))
-		if uid.Version() == 7 { // it holds the time of its making
+		if uid.Version() == 7 { // it contains its creation time
 			at := time.Unix(uid.Time().UnixTime()).UTC().Truncate(time.Millisecond)
 			parts = append(parts, strings.NewReplacer("?", id, "!", bind(at),
 				"@", bind(at.Add(2*time.Millisecond))).Replace(byMoment))

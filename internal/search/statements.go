@@ -2,8 +2,8 @@ package search
 
 import "strconv"
 
-// Each lookup is a set of statements over one index each. $1 is the text as it
-// was typed, ? what the lookup is for.
+// Each lookup is a set of statements that use one index each. $1 is the text as typed, ? is the
+// value to look up.
 
 var limit = strconv.Itoa(perKind)
 
@@ -45,7 +45,7 @@ const systemHit = `
 	       'lender API' || CASE WHEN revoked_at IS NULL THEN '' ELSE ' · revoked' END, ''
 	  FROM clients`
 
-// byUID finds what has an identifier.
+// byUID finds things by their identifier.
 const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
 	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
@@ -82,8 +82,8 @@ const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL` + merchantHit + ` WHERE m.merchant_uid = ?
 	UNION ALL` + productHit + ` WHERE product_uid = ?`
 
-// byMoment finds the logged request with an identifier, whose own time leads to its day:
-// it lies between ! and @.
+// byMoment finds the logged request with an identifier. The identifier contains its time, which
+// selects the day's partition: it lies between ! and @.
 const byMoment = requestHit + ` WHERE request_uid = ? AND at >= ! AND at < @`
 
 // byNumber finds a disbursement by its number.
@@ -93,8 +93,8 @@ const byNumber = `
 	       merchant_disbursement_id::text AS part
 	  FROM disbursements WHERE merchant_disbursement_id = ?`
 
-// byText finds what is named by exactly the text. Mails to borrowers stand on the pages of their
-// applications, which are found instead.
+// byText finds things named by exactly the text. For mails to borrowers it finds the
+// applications instead, on whose pages the mails are listed.
 var byText = `
 	(
 	SELECT 'client' AS kind, c.client_id AS id, c.client_id AS title,
@@ -122,8 +122,8 @@ var byText = `
 	UNION ALL
 	(` + requestHit + ` WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`
 
-// byBeginning finds applications whose reference or e-mail address begins so, or their
-// borrower's name, whole or the last one alone.
+// byBeginning finds applications whose reference, e-mail address or borrower's name (the full
+// name or the last name) begins with the text.
 var byBeginning = `
 	(` + applicationHit + `
 	 WHERE a.application_uid IN (
@@ -143,17 +143,17 @@ var byBeginning = `
 	         ORDER BY lower(borrower_last_name) USING ~<~ LIMIT ` + limit + `))
 	 ORDER BY a.created_at DESC LIMIT ` + limit + `)`
 
-// byPlace finds subscriptions whose URL begins so, the scheme left aside, or whose name has a
-// word that does (! at the beginning, @ further on). There are few enough to look at each.
+// byPlace finds subscriptions whose URL without the scheme, or a word of whose name, begins with
+// the text (! at the start of the name, @ further on). There are few enough to check each.
 var byPlace = `
 	(` + subscriptionHit + `
 	 WHERE lower(substring(s.url FROM '^[a-z]+://(.*)$')) LIKE ?
 	    OR lower(s.name) LIKE ! OR lower(s.name) LIKE @
 	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `)`
 
-// byName finds partners, merchants, products and systems with a word that begins so (? at the
-// beginning, ! further on), products by their code and partners by their contact, too. There are
-// few enough to look at each.
+// byName finds partners, merchants, products and systems with a word that begins with the text
+// (? at the start, ! further on); products also by code and partners also by contact. There are
+// few enough to check each.
 var byName = `
 	(
 	SELECT 'partner', partner_uid::text, name, '', ''

@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// absent words why there is no event: what it is about has not happened, or what
-// tells of it is kept no longer.
+// absent explains why there is no event: what it reports has not happened, or the event is no
+// longer kept.
 func (f Facts) absent() (Outcome, string) {
 	var pending string
 	switch f.Kind {
@@ -46,16 +46,16 @@ func (f Facts) absent() (Outcome, string) {
 	return NotHappened, pending + ". " + f.prospect()
 }
 
-// ended reports whether the event cannot come any more, and what to add to what is pending
-// as the reason, if that does not say it. Documents, tasks and the money of a draw may
-// change even after the end of the application.
+// ended reports whether the event can no longer occur, and returns the reason to append if the
+// pending text does not say it. Documents, tasks and the money of a draw may change even after
+// the application has ended.
 func (f Facts) ended() (end string, ended bool) {
 	status, funding := lending.ApplicationStatus(f.Status), f.isFunding()
 	switch {
 	case funding && f.Funding != "":
 		return "", !leadsTo(f.Funding, f.target())
 	case f.Kind == lending.EventStatusUpdated && status == lending.StatusPendingReview:
-		return "", true // nothing leads back to it
+		return "", true // no status leads back to it
 	case funding, f.Kind == lending.EventStatusUpdated, f.Kind == lending.EventAmountUpdated,
 		f.Kind == lending.EventOfferUpdated:
 		return fmt.Sprintf(", and the application is %s", f.Application), f.Application.IsFinal()
@@ -63,7 +63,7 @@ func (f Facts) ended() (end string, ended bool) {
 	return "", false
 }
 
-// target is the state of a draw that the event of the question tells.
+// target is the state of a draw that the missed event reports.
 func (f Facts) target() lending.FundingStatus {
 	switch f.Kind {
 	case lending.EventFundingSettled:
@@ -77,7 +77,7 @@ func (f Facts) target() lending.FundingStatus {
 	}
 }
 
-// leadsTo reports whether a draw in one state may still get into the other one.
+// leadsTo reports whether a draw may still move from one state to the other.
 func leadsTo(from, to lending.FundingStatus) bool {
 	return slices.ContainsFunc(from.Next(), func(next lending.FundingStatus) bool {
 		return next == to || leadsTo(next, to)
@@ -111,7 +111,7 @@ func (f Facts) noTask() string {
 	return ""
 }
 
-// noFunding says what a draw's event waits for, nothing if it should be there.
+// noFunding says what a draw's event is waiting for, "" if the event should exist.
 func (f Facts) noFunding() string {
 	if f.Funding == "" {
 		return "No draw has been requested"
@@ -142,7 +142,7 @@ func (f Facts) noFunding() string {
 	return ""
 }
 
-// prospect says who gets the event once it happens.
+// prospect says who will get the event once it happens.
 func (f Facts) prospect() string {
 	switch {
 	case f.Subscriptions == 0:

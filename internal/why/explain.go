@@ -11,8 +11,9 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// order ranks the outcomes of endpoints: what decides the answer comes first. That
-// one endpoint did not ask explains nothing if another one failed, or got it.
+// order ranks the outcomes of endpoints: the one that decides the answer comes first. That one
+// endpoint had not chosen the event explains nothing if it failed at another one, or arrived
+// there.
 var order = []Outcome{
 	Failed, Paused, Waiting, Cancelled, Sent, MadeGood, NotChosen, NotCovered, TooLate, Deleted,
 	NotRecorded,
@@ -39,14 +40,13 @@ func Explain(f Facts) Answer {
 	return answer
 }
 
-// telling are the kinds of which one event differs from another by its status.
+// telling are the kinds whose events are told apart by their status.
 var telling = []lending.EventKind{
 	lending.EventStatusUpdated, lending.EventFundingChanged, lending.EventTaskCreated,
 	lending.EventTaskUpdated,
 }
 
-// what names the event of the question, so that it cannot be taken for another one of
-// its kind.
+// what names the event in question, so that it is not mistaken for another of its kind.
 func (f Facts) what() string {
 	name, status := "“"+f.Kind.Title()+"”", f.Status
 	if f.Event != nil && slices.Contains(telling, f.Kind) {
@@ -66,7 +66,7 @@ func (f Facts) what() string {
 
 func (f Facts) isFunding() bool { return strings.HasPrefix(string(f.Kind), "disbursement.") }
 
-// together sums up what became of an event at all endpoints, which are in order.
+// together sums up the outcome of an event at all endpoints, which are sorted.
 func together(lines []Line) string {
 	first := lines[0]
 	if len(lines) == 1 {
@@ -109,7 +109,7 @@ func of(count, all int) string {
 
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// passedOver words the verdicts on endpoints that an event did not go to.
+// passedOver has the sentences for endpoints to which an event was not sent.
 var passedOver = map[delivery.Verdict]struct {
 	outcome  Outcome
 	sentence string
@@ -121,7 +121,7 @@ var passedOver = map[delivery.Verdict]struct {
 	delivery.VerdictUnrecorded: {NotRecorded, "No reason was kept when it was recorded"},
 }
 
-// lineOf words one endpoint's verdict and what became of its delivery.
+// lineOf describes one endpoint's verdict and the outcome of its delivery.
 func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 	line := Line{SubscriptionUID: verdict.SubscriptionUID, Endpoint: verdict.Endpoint}
 	at := slices.IndexFunc(deliveries, func(d delivery.Delivery) bool {
@@ -135,14 +135,14 @@ func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 		line.tell(deliveries[at], verdict.Verdict == delivery.VerdictWaiting)
 	case at < 0:
 		line.Outcome, line.Sentence = passed.outcome, passed.sentence
-	default: // it has a delivery only because somebody replayed the event to it
+	default: // it has a delivery only because an operator replayed the event to it
 		line.tell(deliveries[at], verdict.State == "paused" && !deliveries[at].State.IsFinal())
 		line.Sentence += "; it was replayed by hand, since " + lowerFirst(passed.sentence)
 	}
 	return line
 }
 
-// tell words where a delivery stands.
+// tell describes the state of a delivery.
 func (l *Line) tell(d delivery.Delivery, paused bool) {
 	l.DeliveryUID, l.At = &d.UID, d.FinishedAt
 	answered := Result(d.LastStatus(), d.LastError())
@@ -181,7 +181,7 @@ func attempts(count int) string {
 	return fmt.Sprintf("all %d attempts", count)
 }
 
-// results word how an attempt ended without a status.
+// results describe how an attempt without a status ended.
 var results = map[sender.ErrorClass]string{
 	sender.ClassDNS:      "a name that does not resolve",
 	sender.ClassConnect:  "no connection",
@@ -192,7 +192,7 @@ var results = map[sender.ErrorClass]string{
 	sender.ClassUnknown:  "an outcome that is not known",
 }
 
-// Result words how an attempt ended.
+// Result describes how an attempt ended.
 func Result(status int, class sender.ErrorClass) string {
 	return cmp.Or(results[class], fmt.Sprintf("HTTP %d", status))
 }

@@ -17,22 +17,22 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// Service answers over one database.
+// Service answers questions about one database.
 type Service struct {
 	DB         *postgres.DB
 	Deliveries *delivery.Service
 	Search     *search.Service
 }
 
-// considered is how many of the newest events that fit a question are looked at.
+// considered is how many of the newest events that match a question are examined.
 const considered = 50
 
-// factsOf reads everything but the event, and which event that is: each part is one
-// look into an index by the application, the partner, the draw or the event. Of several
-// events one that failed and was not made good comes first, then one that is still to be
-// sent: whoever misses an event does not mean a newer one that arrived. The outbox owes
-// deliveries that are not made yet, and a delivery is made with its event or later, give
-// or take microseconds.
+// factsOf reads everything except the event, and the uid of the event: each part is one index
+// lookup by the application, the partner, the draw or the event. Of several events, one that
+// failed and was not delivered by a re-send comes first, then one that is still to be sent:
+// whoever misses an event does not mean a newer one that arrived. Deliveries that are not made
+// yet are in the outbox. A delivery is created at the same time as its event or later, give or
+// take microseconds.
 const factsOf = `
 	SELECT a.status AS application_status, coalesce(a.document_status, '') AS document_status,
 	       (SELECT count(*) FROM tasks t WHERE t.application_uid = a.application_uid) AS tasks,
@@ -99,8 +99,8 @@ const factsOf = `
 	                      AND s.state <> 'deleted') AS own) s
 	 WHERE a.application_uid = $1`
 
-// Ask answers one question. Errors: NOT_FOUND for an application that does not
-// exist, or has no draw of that number.
+// Ask answers one question. Error: NOT_FOUND for an application that does not exist or has no
+// draw of that number.
 func (s *Service) Ask(ctx context.Context, q Question) (Answer, error) {
 	var row struct {
 		Facts
@@ -135,7 +135,7 @@ func (s *Service) Ask(ctx context.Context, q Question) (Answer, error) {
 	return Explain(facts), nil
 }
 
-// drawOf is the number of the draw that an event is about, 0 for none or one that is not
+// drawOf returns the number of the draw that an event is about, 0 for none or if it is not
 // recorded.
 func drawOf(event delivery.EventDetail) (int64, error) {
 	number, is := strings.CutPrefix(event.Subject, "disbursement/")
@@ -149,14 +149,14 @@ func drawOf(event delivery.EventDetail) (int64, error) {
 	return draw, nil
 }
 
-// Candidate is an application, or one of its draws, that words may mean.
+// Candidate is an application, or one of its draws, that a text may mean.
 type Candidate struct {
 	Question
 	Title, Detail string
 }
 
-// Candidates finds what the subject of a question may mean: an application by id,
-// reference, address or borrower, or a draw by its number.
+// Candidates finds what the subject of a question may mean: an application by id, reference,
+// address or borrower, or a draw by number.
 func (s *Service) Candidates(
 	ctx context.Context, subject string, of Question,
 ) ([]Candidate, error) {
@@ -183,14 +183,14 @@ func (s *Service) Candidates(
 	return found, nil
 }
 
-// phrase is how people name an event, and the status that it tells.
+// phrase is a name that people use for an event, with the status that it implies.
 type phrase struct {
 	words  string
 	kind   lending.EventKind
 	status string
 }
 
-// phrases are all that Parse knows, those with the most words first.
+// phrases are all that Parse recognises, those with the most words first.
 var phrases = sortedPhrases()
 
 func sortedPhrases() []phrase {
@@ -237,12 +237,12 @@ func sortedPhrases() []phrase {
 	return all
 }
 
-// fillers are the words of a question that name nothing.
+// fillers are words of a question that name nothing.
 var fillers = strings.Fields("why did does has have was is not didn't hasn't never no get got " +
 	"receive received arrive arrived event webhook draw loan application the a an of for yet")
 
-// Parse reads a question as people type it: whom it is about, and what is missed.
-// Asked is false for a text that names no kind of event, or nothing else.
+// Parse parses a question as people type it into its subject and the missed event. asked is
+// false for a text that names no kind of event, or nothing else.
 func Parse(text string) (subject string, q Question, asked bool) {
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune(`?,;"“”`, r)

@@ -1,6 +1,6 @@
-// Package why answers why somebody did not get an event, in a sentence: Explain is a
-// function of the facts, Service gathers them. An event that has not happened is
-// answered too, with what it waits for.
+// Package why explains in a sentence why somebody did not get an event: Explain is a function of
+// the facts, and Service gathers them. For an event that has not happened, it says what the
+// event is waiting for.
 package why
 
 import (
@@ -13,27 +13,27 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Question is what somebody misses. The status narrows it to the event that tells
-// it, empty for any.
+// Question is the event that somebody misses. The status narrows it to events that report that
+// status; empty means any.
 type Question struct {
 	ApplicationUID uuid.UUID
 	Kind           lending.EventKind
 	Status         string
-	// Draw is the number of the draw that an event of funding is about, 0 for any.
+	// Draw is the number of the draw that a funding event is about, 0 for any.
 	Draw int64
 }
 
-// Facts are all that an answer follows from.
+// Facts are the complete input of an answer.
 type Facts struct {
 	Question    `db:"-"`
 	Application lending.ApplicationStatus `db:"application_status"`
 	Documents   lending.DocumentStatus    `db:"document_status"`
 	Tasks       int                       `db:"tasks"`
-	// Funding is where the draw of the question stands, or the newest one, empty without
-	// any.
+	// Funding is the state of the draw in question, or else of the newest draw, empty if there is
+	// none.
 	Funding lending.FundingStatus `db:"funding_status"`
-	// Subscriptions is how many the partner has, Wanting how many of them would get
-	// the event today, Paused how many of those are paused.
+	// Subscriptions is how many the partner has, Wanting how many of them would get the event
+	// today, and Paused how many of those are paused.
 	Subscriptions int `db:"subscriptions"`
 	Wanting       int `db:"wanting"`
 	Paused        int `db:"paused"`
@@ -41,15 +41,15 @@ type Facts struct {
 	Task string `db:"task"`
 	// OfKind is how many events of the kind the application has.
 	OfKind int `db:"of_kind"`
-	// Event fits the question: the newest that did not arrive, or else the newest, of the
-	// newest draw if it is about funding. Nil if none is kept.
+	// Event is the event in question: the newest that did not arrive, or else the newest, of the
+	// newest draw if it is about funding. It is nil if none is kept.
 	Event *delivery.EventDetail `db:"-"`
 }
 
-// Outcome is what became of an event, the closed list of answers.
+// Outcome is the outcome of an event, from a closed list.
 type Outcome string
 
-// The outcomes, from what somebody has to look at to what is as it should be.
+// The outcomes, from those that need attention to those that are as expected.
 const (
 	Failed      Outcome = "failed"
 	Paused      Outcome = "paused"
@@ -73,20 +73,20 @@ type Line struct {
 	subscription.Endpoint
 	Outcome  Outcome
 	Sentence string
-	// DeliveryUID is the delivery that the sentence is about, nil without one.
+	// DeliveryUID is the delivery that the sentence is about, nil if there is none.
 	DeliveryUID *uuid.UUID
-	// At is when the delivery ended or when its next attempt is due, nil for neither.
+	// At is when the delivery ended or its next attempt is due, nil for neither.
 	At *time.Time
 }
 
-// Answer is why somebody did not get an event.
+// Answer explains why somebody did not get an event.
 type Answer struct {
 	Outcome  Outcome
 	Sentence string
-	// Event is what the answer is about, nil when it has not happened or is not kept.
+	// Event is the event that the answer is about, nil if it has not happened or is not kept.
 	Event *delivery.EventDetail
-	// Others is how many more events of the kind the application has.
+	// Others is the number of further events of the kind that the application has.
 	Others int
-	// Lines has one for each endpoint, in the order of the outcomes.
+	// Lines has one entry for each endpoint, in the order of the outcomes.
 	Lines []Line
 }
