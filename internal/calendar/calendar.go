@@ -1,6 +1,6 @@
-// Package calendar knows the lender's business days and hours. It computes with
-// values alone, and exactly: on days with 23 or 25 hours, on days that a zone skipped
-// or began at one o'clock, as on all others.
+// Package calendar computes the lender's business days and hours. It depends only on its inputs,
+// and is exact on every day: also on days with 23 or 25 hours, and on days that a zone skipped
+// or began at one o'clock.
 package calendar
 
 import (
@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// Calendar says when the lender works.
+// Calendar defines when the lender works.
 //
-// Each instant belongs to exactly one business day: that of its date, or, from
-// midnight on of a weekend's day or a holiday, the next one. So business days follow one
-// another without a gap, and Monday's begins with Saturday.
+// Each instant belongs to exactly one business day: that of its date or, on weekends and
+// holidays, the next one. So business days follow one another without a gap, and Monday's begins
+// at the start of Saturday.
 type Calendar struct {
-	// Zone is that of dates and hours; nil is UTC.
+	// Zone is the time zone of dates and hours; nil is UTC.
 	Zone *time.Location
-	// Holidays are days without business beside Saturdays and Sundays, in order.
+	// Holidays are days without business besides Saturdays and Sundays, in order.
 	Holidays []Date
-	// Hours are those of every business day, and not empty.
+	// Hours are the hours of every business day, and must not be empty.
 	Hours Hours
-	// Cutoff is when the day's transfers must have been ordered, within the hours.
+	// Cutoff is the time, within the hours, by which the day's transfers must be ordered.
 	Cutoff Clock
 }
 
-// Hours reach from opening to closing.
+// Hours are the time from opening to closing.
 type Hours struct{ Opens, Closes Clock }
 
 // Clock is a time of day, in minutes since midnight; 24:00 is the end of the day.
 type Clock int
 
-// String writes 09:30.
+// String formats the time as 09:30.
 func (c Clock) String() string { return fmt.Sprintf("%02d:%02d", c/60, c%60) }
 
-// String writes 09:00-17:00.
+// String formats the hours as 09:00-17:00.
 func (h Hours) String() string { return h.Opens.String() + "-" + h.Closes.String() }
 
-// IsBusiness tells whether the lender works on the day.
+// IsBusiness reports whether the lender works on the day.
 func (c Calendar) IsBusiness(day Date) bool {
 	switch day.midnight().Weekday() {
 	case time.Saturday, time.Sunday:
@@ -54,7 +54,7 @@ func (c Calendar) DayOf(instant time.Time) Date { return c.businessFrom(c.dateOf
 // Next returns the first business day after the day.
 func (c Calendar) Next(day Date) Date { return c.businessFrom(day.add(1)) }
 
-// Start returns when the business day begins: at the midnight after the one before it.
+// Start returns when the business day begins: at the midnight that ends the previous one.
 func (c Calendar) Start(day Date) time.Time {
 	before := day.add(-1)
 	for !c.IsBusiness(before) {
@@ -66,8 +66,8 @@ func (c Calendar) Start(day Date) time.Time {
 // End returns when the business day ends, which is when the next one begins.
 func (c Calendar) End(day Date) time.Time { return c.at(day.add(1), 0) }
 
-// NextCutoff returns the first time after the instant by which transfers must have been
-// ordered to leave that day.
+// NextCutoff returns the first cut-off after the instant: transfers ordered by then leave the
+// same day.
 func (c Calendar) NextCutoff(instant time.Time) time.Time {
 	for day := c.DayOf(instant); ; day = c.Next(day) {
 		if cutoff := c.at(day, c.Cutoff); cutoff.After(instant) {
@@ -76,8 +76,8 @@ func (c Calendar) NextCutoff(instant time.Time) time.Time {
 	}
 }
 
-// Between returns how long the lender was open between two instants, and nothing
-// where the second is not the later one.
+// Between returns how long the lender was open between two instants, and zero unless the second
+// is later.
 func (c Calendar) Between(from, to time.Time) time.Duration {
 	var open time.Duration
 	for day := c.DayOf(from); ; day = c.Next(day) {
@@ -89,7 +89,7 @@ func (c Calendar) Between(from, to time.Time) time.Duration {
 	}
 }
 
-// Add returns the first instant by which the lender was open for so long since from.
+// Add returns the first instant at which the lender has been open for the duration since from.
 func (c Calendar) Add(from time.Time, open time.Duration) time.Time {
 	if open <= 0 {
 		return from
@@ -105,7 +105,7 @@ func (c Calendar) Add(from time.Time, open time.Duration) time.Time {
 	}
 }
 
-// Ago returns the last instant since which the lender was open for so long until to.
+// Ago returns the last instant since which the lender has been open for the duration until to.
 func (c Calendar) Ago(to time.Time, open time.Duration) time.Time {
 	if open <= 0 {
 		return to
@@ -124,7 +124,7 @@ func (c Calendar) Ago(to time.Time, open time.Duration) time.Time {
 	}
 }
 
-// businessFrom returns the day itself if the lender works on it, else the next such one.
+// businessFrom returns the day itself if the lender works on it, else the next business day.
 func (c Calendar) businessFrom(day Date) Date {
 	for !c.IsBusiness(day) {
 		day = day.add(1)
@@ -136,8 +136,8 @@ func (c Calendar) hoursOf(day Date) (opens, closes time.Time) {
 	return c.at(day, c.Hours.Opens), c.at(day, c.Hours.Closes)
 }
 
-// dateOf returns the date of which the instant is a part, as dates begin and end by at:
-// where clocks were put back over midnight, the evening's second part is the new day's.
+// dateOf returns the date that the instant belongs to, with dates bounded by at: where clocks
+// were put back over midnight, the repeated part of the evening belongs to the new day.
 func (c Calendar) dateOf(instant time.Time) Date {
 	day := dateOf(instant.In(c.zone()))
 	for !instant.Before(c.at(day.add(1), 0)) {
@@ -146,17 +146,17 @@ func (c Calendar) dateOf(instant time.Time) Date {
 	return day
 }
 
-// at returns the first instant at which the zone's clocks show the time of day or more. A
-// time that they jump over is the instant of the jump, one that comes twice the first.
+// at returns the first instant at which the zone's clocks show the time of day or later: of a time
+// that they skip the instant of the jump, and of one that occurs twice the first occurrence.
 func (c Calendar) at(day Date, clock Clock) time.Time {
 	shown := day.midnight().Add(time.Duration(clock) * time.Minute)
-	// No zone is 26 hours off: the instant comes after this one.
+	// No zone is 26 hours off, so the result is after this instant.
 	here := shown.Add(-26 * time.Hour).In(c.zone())
 	for {
 		_, offset := here.Zone()
 		_, end := here.ZoneBounds()
 		if !end.IsZero() && !end.After(here) {
-			// So the library answers on the last day of leap years of the far future.
+			// The library returns this on the last day of leap years of the far future.
 			end = here.Add(time.Hour)
 		}
 		instant := later(shown.Add(-time.Duration(offset)*time.Second), here)

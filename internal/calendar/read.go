@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Date is a day of the calendar, in no zone.
+// Date is a calendar day, without a time zone.
 type Date struct {
 	Year  int
 	Month time.Month
 	Day   int
 }
 
-// ParseDate reads a day written 2026-12-25.
+// ParseDate parses a day such as 2026-12-25.
 func ParseDate(text string) (Date, error) {
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -26,7 +26,7 @@ func ParseDate(text string) (Date, error) {
 	return dateOf(day), nil
 }
 
-// String writes 2026-12-25.
+// String formats the day as 2026-12-25.
 func (d Date) String() string { return d.midnight().Format(time.DateOnly) }
 
 // Compare orders days by time.
@@ -45,8 +45,8 @@ func (d Date) midnight() time.Time {
 
 func (d Date) add(days int) Date { return dateOf(d.midnight().AddDate(0, 0, days)) }
 
-// ReadHolidays reads one day a line, written 2026-12-25. What follows a # is a comment, and
-// lines without a day are skipped. The days come back in order, each once.
+// ReadHolidays reads one day per line, such as 2026-12-25. Text after a # is a comment, and
+// lines without a day are skipped. The days are returned in order, without duplicates.
 func ReadHolidays(from io.Reader) ([]Date, error) {
 	var days []Date
 	lines := bufio.NewScanner(from)
@@ -68,7 +68,7 @@ func ReadHolidays(from io.Reader) ([]Date, error) {
 	return slices.Compact(days), nil
 }
 
-// ParseClock reads a time of day written 15:30, from 00:00 to 24:00.
+// ParseClock parses a time of day such as 15:30, from 00:00 to 24:00.
 func ParseClock(text string) (Clock, error) {
 	if text == "24:00" {
 		return 24 * 60, nil
@@ -80,7 +80,7 @@ func ParseClock(text string) (Clock, error) {
 	return Clock(t.Hour()*60 + t.Minute()), nil
 }
 
-// ParseHours reads opening hours written 09:00-17:00.
+// ParseHours parses opening hours such as 09:00-17:00.
 func ParseHours(text string) (Hours, error) {
 	from, to, found := strings.Cut(text, "-")
 	if !found {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// WrongName is the host that the wrong certificate is for.
+// WrongName is the host that the wrong certificate names.
 const WrongName = "another-host.example"
 
-// wrongCertificate makes a certificate that is valid, but for another name and
-// by an issuer that nobody trusts.
+// wrongCertificate makes a certificate that is valid, but for another name and from an untrusted
+// issuer.
 func wrongCertificate(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Check is the outcome of checking where a request comes from.
+// Check is the outcome of verifying the origin of a request.
 type Check struct {
 	Genuine bool
-	// Text says what was found, and why a request is not genuine.
+	// Text describes the result, and why a request is not genuine.
 	Text string
 }
 
-// check does what a partner's endpoint has to do: compute the HMAC of the body
-// as it came, or compare the token (specification section 5).
+// check does what a partner's endpoint must do: compute the HMAC of the raw body, or compare the
+// token (specification section 5).
 func (r *Receiver) check(header http.Header, body []byte) Check {
 	signature, previous := header.Get("x-hmac-signature"), header.Get("x-hmac-signature-previous")
 	token, isBearer := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
@@ -48,7 +48,7 @@ func (r *Receiver) signed(signature string, body []byte) bool {
 	})
 }
 
-// whyNot asks the signature doctor about each known secret.
+// whyNot runs the signature doctor with each known secret.
 func (r *Receiver) whyNot(signature string, body []byte) string {
 	for _, value := range r.secrets {
 		verdict := diagnose.Signature(diagnose.SignatureCase{
@@ -62,7 +62,7 @@ func (r *Receiver) whyNot(signature string, body []byte) string {
 		"secret of the subscription below."
 }
 
-// duplicate says where the same delivery or event was seen before.
+// duplicate says where the same delivery or event was received before.
 func (r *Receiver) duplicate(got Received) string {
 	for _, former := range slices.Backward(r.received) {
 		switch {

@@ -1,7 +1,6 @@
-// Package receiver is a partner's endpoint for development: it answers as it is
-// told to, checks signatures as a partner would, and remembers what it got, so
-// that anyone can watch a delivery fail and recover. It is no part of a server
-// in production.
+// Package receiver is a partner's endpoint for development: it responds as configured, checks
+// signatures as a partner would, and remembers requests, so that anyone can watch a delivery
+// fail and recover. It is not part of a production server.
 package receiver
 
 import (
@@ -21,29 +20,29 @@ import (
 const Path = "/sample-receiver"
 
 const (
-	// maxKept bounds what is remembered.
+	// maxKept bounds the remembered requests.
 	maxKept = 50
-	// maxSecrets bounds the secrets that are known at a time.
+	// maxSecrets bounds the known secrets.
 	maxSecrets = 20
 	maxBody    = 1 << 20
-	// defaultSlow is just longer than an endpoint has to answer (specification
+	// defaultSlow is just longer than the time that an endpoint has to answer (specification
 	// section 6.1).
 	defaultSlow = 31 * time.Second
 )
 
-// Mode is how the receiver answers.
+// Mode is how the receiver responds.
 type Mode string
 
 // The modes.
 const (
-	// ModeAccept confirms what is genuine, with 204.
+	// ModeAccept confirms genuine requests, with 204.
 	ModeAccept Mode = "accept"
 	// ModeFail answers 500.
 	ModeFail Mode = "fail"
 	// ModeRecover answers 503 to the first two attempts of a delivery and
 	// confirms the third.
 	ModeRecover Mode = "recover"
-	// ModeSlow answers after the deadline.
+	// ModeSlow responds after the deadline.
 	ModeSlow Mode = "slow"
 	// ModeRedirect answers 307 to another path of the receiver.
 	ModeRedirect Mode = "redirect"
@@ -54,7 +53,7 @@ func Modes() []Mode { return []Mode{ModeAccept, ModeFail, ModeRecover, ModeSlow,
 
 // Receiver is the endpoint. Make one with New.
 type Receiver struct {
-	// Slow is how long a slow answer takes, longer than an endpoint has to answer. It is set
+	// Slow is how long a slow response takes, longer than an endpoint has to answer. It must be set
 	// before the first request.
 	Slow time.Duration
 
@@ -65,11 +64,11 @@ type Receiver struct {
 	secrets  []secret.String
 	received []Received
 	count    int
-	// wrong is the address of the listener with a wrong certificate.
+	// wrong is the address of the listener with the wrong certificate.
 	wrong string
 }
 
-// Received is one request as it came in.
+// Received is one received request.
 type Received struct {
 	// Number counts the requests since the start.
 	Number   int
@@ -78,19 +77,19 @@ type Received struct {
 	Event    string
 	Attempt  string
 	Test     bool
-	// Application, Status and Timestamp identify the event (specification
-	// section 6.1); empty where the body is not that of an event.
+	// Application, Status and Timestamp identify the event (specification section 6.1); they are
+	// empty if the body is not that of an event.
 	Application, Status, Timestamp string
-	// Check says whether the request is genuine, or why not.
+	// Check says whether the request is genuine, and if not, why.
 	Check Check
-	// Duplicate says where the same was seen before; empty for the first time.
+	// Duplicate says where the same was received before, empty for the first time.
 	Duplicate string
-	// Answer is the status that was answered.
+	// Answer is the status of the response.
 	Answer int
 	Body   []byte
 }
 
-// New returns a receiver that accepts what is signed with one of the secrets.
+// New returns a receiver that accepts requests signed with one of the secrets.
 func New(now func() time.Time, known ...secret.String) *Receiver {
 	return &Receiver{
 		now: now, Slow: defaultSlow, secrets: known,
@@ -98,21 +97,21 @@ func New(now func() time.Time, known ...secret.String) *Receiver {
 	}
 }
 
-// Settings are the knobs of a receiver.
+// Settings configure a receiver.
 type Settings struct {
 	Mode Mode
-	// Verify refuses with 401 what does not prove to be genuine.
+	// Verify refuses requests that are not genuine with 401.
 	Verify bool
 }
 
-// Settings returns the knobs as they stand.
+// Settings returns the current settings.
 func (r *Receiver) Settings() Settings {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.settings
 }
 
-// Set turns the knobs. It returns false, and leaves them, for an unknown mode.
+// Set changes the settings. For an unknown mode it returns false and changes nothing.
 func (r *Receiver) Set(settings Settings) bool {
 	if !slices.Contains(Modes(), settings.Mode) {
 		return false
@@ -123,8 +122,8 @@ func (r *Receiver) Set(settings Settings) bool {
 	return true
 }
 
-// Learn adds a signing secret or token that genuine requests may use. Of many,
-// the oldest is forgotten.
+// Learn adds a signing secret or token that genuine requests may use. Beyond maxSecrets, the
+// oldest is removed.
 func (r *Receiver) Learn(value secret.String) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +136,7 @@ func (r *Receiver) Learn(value secret.String) {
 	}
 }
 
-// Received returns what came in, newest first.
+// Received returns the received requests, newest first.
 func (r *Receiver) Received() []Received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,22 +145,22 @@ func (r *Receiver) Received() []Received {
 	return newest
 }
 
-// Clear forgets what came in.
+// Clear forgets the received requests.
 func (r *Receiver) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.received = nil
 }
 
-// WrongAddress is a URL whose certificate names another host; empty when there
-// is no listener for it.
+// WrongAddress returns a URL whose certificate names another host, empty if there is no listener
+// for it.
 func (r *Receiver) WrongAddress() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wrong
 }
 
-// ServeHTTP takes a webhook and answers as the knobs say.
+// ServeHTTP receives a webhook and responds according to the settings.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
 	if err != nil {
@@ -176,9 +175,9 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, got.Check.Text, http.StatusUnauthorized)
 		return
 	}
-	if mode == ModeSlow { // the answer is held back until the sender has given up
-		// The deadline for reading the request, which has been read, would end the
-		// connection first. A writer without deadlines is that of a test.
+	if mode == ModeSlow { // hold the response back until the sender has given up
+		// The read deadline, although the request has been read, would end the connection first. Only
+		// the writers of tests have no deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		timer := time.NewTimer(r.Slow)
 		defer timer.Stop()
@@ -190,7 +189,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(got.Answer)
 }
 
-// take remembers a request and decides on the answer.
+// take remembers a request and determines the response.
 func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +204,7 @@ func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 		Status      string `json:"status"`
 		Timestamp   string `json:"timestamp"`
 	}
-	if json.Unmarshal(body, &payload) == nil { // a body that is something else names no event
+	if json.Unmarshal(body, &payload) == nil { // any other body names no event
 		got.Application, got.Status = payload.Application, payload.Status
 		got.Timestamp = payload.Timestamp
 	}
@@ -218,9 +217,9 @@ func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
 	return got, r.settings.Mode
 }
 
-// answer is the status for a request.
+// answer returns the status of the response to a request.
 func (r *Receiver) answer(got Received) int {
-	before := 0 // the times that the delivery came
+	before := 0 // earlier receipts of the delivery
 	for _, former := range r.received {
 		if former.Delivery == got.Delivery {
 			before++
@@ -239,9 +238,9 @@ func (r *Receiver) answer(got Received) int {
 	return http.StatusNoContent
 }
 
-// ServeWrongCertificate listens on a free port of this machine with a
-// certificate for another name, until stop is called. No request ever gets
-// through to the handler of a sender that checks certificates.
+// ServeWrongCertificate listens on a free port of this machine with a certificate for another
+// name, until stop is called. No request of a sender that checks certificates ever reaches the
+// handler.
 func (r *Receiver) ServeWrongCertificate() (stop func() error, err error) {
 	certificate, err := wrongCertificate(r.now())
 	if err != nil {
@@ -255,12 +254,12 @@ func (r *Receiver) ServeWrongCertificate() (stop func() error, err error) {
 	}
 	server := &http.Server{
 		Handler: r, ReadHeaderTimeout: 10 * time.Second,
-		// Each refused handshake would be a line; the sender's log has it.
+		// Each refused handshake would log a line; the sender's log has it.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	r.mu.Lock()
 	r.wrong = "https://" + listener.Addr().String() + Path
 	r.mu.Unlock()
-	go func() { _ = server.Serve(listener) }() // it ends when it is closed
+	go func() { _ = server.Serve(listener) }() // ends when the server is closed
 	return server.Close, nil
 }

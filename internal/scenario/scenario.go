@@ -1,5 +1,5 @@
-// Package scenario walks an application to a well-known state at once, by the use cases that
-// partners and the lender call one by one, with all the events that these cause. It is for
+// Package scenario takes an application to a well-known state at once, through the use cases
+// that partners and the lender call one by one, with all the events that these cause. It is for
 // sandboxes.
 package scenario
 
@@ -29,14 +29,14 @@ const (
 	ThreeStages Name = "three_stages"
 	// PaidOut: every stage settled.
 	PaidOut Name = "paid_out"
-	// Returned: the first draw settled, and its money came back.
+	// Returned: the first draw settled, and its money was returned.
 	Returned Name = "returned"
 )
 
 // Names lists every scenario.
 func Names() []Name { return []Name{Approved, Declined, ThreeStages, PaidOut, Returned} }
 
-// Parse reads a name. Error: VALIDATION_ERROR.
+// Parse parses a name. Error: VALIDATION_ERROR.
 func Parse(text string) (Name, error) {
 	if !slices.Contains(Names(), Name(text)) {
 		return "", lending.Invalid("name", `"name" must be one of: %s`, lending.JoinNames(Names()))
@@ -44,13 +44,13 @@ func Parse(text string) (Name, error) {
 	return Name(text), nil
 }
 
-// Service plays scenarios.
+// Service runs scenarios.
 type Service struct {
 	Applications *application.Service
 	Loans        *loan.Service
 }
 
-// Wanted is what is played, and for whom.
+// Wanted is the scenario to run, and for whom.
 type Wanted struct {
 	Name       Name
 	PartnerUID uuid.UUID
@@ -59,16 +59,16 @@ type Wanted struct {
 	ProductUID *uuid.UUID
 }
 
-// Outcome is what a scenario came to.
+// Outcome is the result of a scenario.
 type Outcome struct {
 	ApplicationUID uuid.UUID
-	// HasLoan tells that the loan is open.
+	// HasLoan means that the loan is open.
 	HasLoan bool
 	// Steps say what was done, in order.
 	Steps []string
 }
 
-// play is a scenario under way.
+// play is a running scenario.
 type play struct {
 	*Service
 
@@ -78,11 +78,11 @@ type play struct {
 	outcome Outcome
 }
 
-// asked is what the borrower asks for, unless the product's bounds say otherwise.
+// asked is the amount that the borrower requests, within the product's bounds.
 const asked = "25000.00"
 
-// Play plays a scenario in the transaction. Errors: VALIDATION_ERROR for a product that does not
-// fit, INVALID_STATE when none does.
+// Play runs a scenario in the transaction. Errors: VALIDATION_ERROR for a product that does not
+// fit, INVALID_STATE if none does.
 func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Outcome, error) {
 	p := &play{Service: s, tx: tx, wanted: wanted}
 	products, err := s.Applications.Products.ListActive(ctx, tx)
@@ -121,7 +121,7 @@ func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Out
 		draws = len(p.product.Schedule)
 	case Approved, Declined:
 	}
-	// A stage may be the last by rounding: its share is all that is left to draw.
+	// Rounding may make a stage the last one: its share is all that is left to draw.
 	for number, completed := 1, false; number <= draws && !completed; number++ {
 		if completed, err = p.draw(ctx, number); err != nil {
 			return Outcome{}, err
@@ -130,7 +130,7 @@ func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Out
 	return p.outcome, nil
 }
 
-// choose takes the product that was named, or the first that fits.
+// choose returns the named product, or the first that fits.
 func choose(products []lending.Product, wanted Wanted) (lending.Product, error) {
 	stages := 1
 	if wanted.Name == ThreeStages {
@@ -175,7 +175,7 @@ func (p *play) apply(ctx context.Context) error {
 		Project: application.Project{Name: "Sandbox scenario: " + string(p.wanted.Name)},
 	}
 	if p.wanted.Name == Declined {
-		// Without any income the borrower may owe nothing, so that no product makes an offer.
+		// A borrower with an income of zero may owe nothing, so that no product makes an offer.
 		request.Borrower.AnnualIncome = new(lending.Money)
 	}
 	app, err := p.Applications.Create(ctx, p.tx, request)
@@ -191,8 +191,8 @@ func (p *play) apply(ctx context.Context) error {
 	return nil
 }
 
-// draw requests the next draw and settles it; in the scenario of a return its money comes back.
-// It tells whether the draw completed the loan.
+// draw requests the next draw and settles it; in the Returned scenario its money is returned. It
+// reports whether the draw completed the loan.
 func (p *play) draw(ctx context.Context, number int) (completed bool, err error) {
 	open, err := p.Loans.Find(ctx, p.tx, p.outcome.ApplicationUID)
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// plainNumber is what spreadsheets take for a number, whatever its sign.
+// plainNumber matches what spreadsheets read as a number, whatever its sign.
 var plainNumber = regexp.MustCompile(`^[+-]?\d+(\.\d+)?$`)
 
-// laterFormula is what begins like a formula behind what ends a cell for a
-// spreadsheet that parts cells by semicolons or tabs: it takes the quotes around
-// the cell for text then, and a line break for the end of the row.
+// laterFormula matches a formula that follows a semicolon, tab or line break. A spreadsheet that
+// separates cells by semicolons or tabs reads the quotes around the cell as text, and a line
+// break as the end of the row.
 var laterFormula = regexp.MustCompile(
 	"([;\\t\\r\\n])([ \\x{00A0}\\x{3000}\\x{FEFF}\\x{200B}\\v\\f\"']*[=+\\-@|%＝＋－＠])")
 
-// Inert keeps a spreadsheet from taking text for a formula: what begins like
-// one, spaces left aside, gets an apostrophe before it, as spreadsheets
-// themselves write text. NUL, which ends a file for some, is left out.
+// Inert keeps a spreadsheet from reading text as a formula: text that begins like one, apart
+// from spaces, is prefixed with an apostrophe, as spreadsheets themselves mark text. NUL, which
+// ends a file for some, is removed.
 func Inert(cell string) string {
 	cell = strings.ReplaceAll(strings.ToValidUTF8(cell, "\uFFFD"), "\x00", "")
 	cell = laterFormula.ReplaceAllString(cell, "$1'$2")
