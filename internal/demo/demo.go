@@ -29,7 +29,7 @@ type Data struct {
 	Products     []catalog.Product `json:"products"`
 	Loans        []Loan            `json:"loans"`
 	Applications []Application     `json:"applications"`
-	// Lapsed are the published credentials that are not in force any more, a line of text each.
+	// Lapsed lists the published credentials that no longer work, a line of text each.
 	Lapsed []string `json:"-"`
 }
 
@@ -63,7 +63,7 @@ type Loan struct {
 	Description string    `json:"description"`
 }
 
-// Application is an application that waits for the borrower.
+// Application is an application that is waiting for the borrower.
 type Application struct {
 	UID         uuid.UUID                 `json:"thrive_application_uid"`
 	MerchantUID uuid.UUID                 `json:"merchant_uid"`
@@ -72,7 +72,7 @@ type Application struct {
 	SiblingUID  *uuid.UUID                `json:"sibling_uid"`
 }
 
-// ErrProduction keeps published credentials out of production and sandbox.
+// ErrProduction keeps published credentials out of sandbox and production.
 var ErrProduction = errors.New(
 	"the demo data has published passwords; it is refused but with DRAWBRIDGE_ENV=development")
 
@@ -105,13 +105,13 @@ var newProducts = []catalog.NewProduct{
 	},
 }
 
-// loanStage is a loan of the demo data and how far it has come.
+// loanStage is a loan of the demo data and its progress.
 type loanStage struct {
 	stage, description, product string
-	// settled draws were paid out, pending ones asks for one more.
+	// settled is the number of draws paid out; pending requests one more.
 	settled int
 	pending bool
-	// leaves is the status that the application has gone to since.
+	// leaves is the status to which the application has moved since.
 	leaves lending.ApplicationStatus
 }
 
@@ -143,7 +143,7 @@ var loanStages = []loanStage{
 	},
 }
 
-// Check tells before anything is touched whether Load would refuse the environment.
+// Check reports in advance whether Load would refuse the environment.
 func Check(env config.Env) error {
 	if env.Hosted() {
 		return ErrProduction
@@ -151,7 +151,7 @@ func Check(env config.Env) error {
 	return nil
 }
 
-// demo is a load of the data set under way.
+// demo is one load of the data set.
 type demo struct {
 	*app.Services
 
@@ -159,11 +159,11 @@ type demo struct {
 	products map[string]uuid.UUID
 }
 
-// loadLock is the advisory lock of what is loaded. Its value has no meaning.
+// loadLock is the advisory lock for loading. Its value has no meaning.
 const loadLock = 7_206_114_938_551_204_173
 
-// alone loads something while no other process does: what is missing is looked for first and made
-// in a transaction of its own.
+// alone runs load while no other process loads: missing data is looked for first and then made
+// in its own transaction.
 func alone(ctx context.Context, db *postgres.DB, load func() error) error {
 	lock, err := db.AwaitLock(ctx, loadLock)
 	if err != nil {
@@ -172,9 +172,8 @@ func alone(ctx context.Context, db *postgres.DB, load func() error) error {
 	return errors.Join(load(), lock.Free())
 }
 
-// Load creates what is missing of the demo data set and returns all of it.
-// Everything is found again by its natural key: codes, addresses, credentials
-// and external references.
+// Load creates what is missing of the demo data set and returns all of it. Everything is
+// identified by its natural key: codes, addresses, credentials and external references.
 func Load(ctx context.Context, s *app.Services) (Data, error) {
 	if err := Check(s.Settings.Env); err != nil {
 		return Data{}, err
@@ -331,7 +330,7 @@ func (d *demo) loadLoans(data *Data) error {
 	return nil
 }
 
-// advance brings a new application to its stage.
+// advance takes a new application to its stage.
 func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage loanStage) error {
 	if err := d.decide(tx, uid); err != nil {
 		return err
@@ -375,8 +374,8 @@ func (d *demo) decide(tx *postgres.Tx, uid uuid.UUID) error {
 	return err
 }
 
-// ensure returns the application with the reference, made and prepared in one
-// transaction if there is none.
+// ensure returns the application with the reference; if there is none, it makes and prepares one
+// in one transaction.
 func (d *demo) ensure(
 	partnerUID, merchant uuid.UUID, reference string,
 	prepare func(tx *postgres.Tx, uid uuid.UUID) error,

@@ -16,8 +16,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// History fills the pages of a first start: two weeks of made-up partners' traffic,
-// none of which is ever sent. It makes them once and wholly, apart from the data set's own.
+// History fills the pages of a first start with two weeks of made-up traffic, none of which is
+// ever sent. It makes it once and completely, apart from the data set's own rows.
 func History(ctx context.Context, db *postgres.DB) error {
 	return alone(ctx, db, func() error {
 		made, err := seed.Made(ctx, db)
@@ -31,10 +31,10 @@ func History(ctx context.Context, db *postgres.DB) error {
 	})
 }
 
-// Subscribe lets the first demo partner receive every event at the sample receiver of this
+// Subscribe subscribes the first demo partner to every event at the sample receiver of this
 // server, whatever port it has this time. A subscription that cannot move there, because
-// somebody gave it credentials that stay where they are, stays as it is: what to do about it
-// is returned, else nothing.
+// somebody gave it credentials bound to its present origin, stays as it is: the note then says
+// what to do, and is empty otherwise.
 func Subscribe(ctx context.Context, s *app.Services, data Data) (note string, err error) {
 	err = alone(ctx, s.DB, func() error {
 		note, err = subscribe(ctx, s, data.Partners[0].UID)

@@ -12,25 +12,25 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Address is one page of a list under some filters.
+// Address is the address of one page of a list under some filters.
 type Address struct {
-	// Path has the filters in its query.
+	// Path includes the filters in its query.
 	Path string
-	// Filters is how many there are.
+	// Filters is the number of filters.
 	Filters int
 }
 
 // Plan says how thoroughly to measure.
 type Plan struct {
-	// Pairs is how many pairs of values are tried of each two filters, 0 for all.
+	// Pairs is how many pairs of values are tried per two filters, 0 for all.
 	Pairs int
-	// Triples is how many combinations of three filters are tried on each list.
+	// Triples is how many combinations of three filters are tried per list.
 	Triples int
 }
 
-// Addresses are the list without a filter, under each value of each filter, and
-// under values of two and three filters as the plan says; of each also the page
-// deep in the list, of two and three filters when all pairs are asked for.
+// Addresses returns the addresses of the list without a filter, under each value of each filter,
+// and under values of two and three filters according to the plan; for each also the page deep
+// in the list, but for two and three filters only if all pairs are requested.
 func (p Page) Addresses(ctx context.Context, v *Visitor, plan Plan) ([]Address, error) {
 	page, err := v.Get(ctx, p.Path)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p Page) Addresses(ctx context.Context, v *Visitor, plan Plan) ([]Address, 
 	}), nil
 }
 
-// combined are the queries of no filter, of one, of two and of some of three.
+// combined returns the queries with no filter, one, two, and some with three.
 func combined(filters []filter, plan Plan) []url.Values {
 	queries := []url.Values{{}}
 	for i, one := range filters {
@@ -87,8 +87,8 @@ func combined(filters []filter, plan Plan) []url.Values {
 	return queries
 }
 
-// pairs are queries of two filters: at most as many as asked for, from a place
-// of theirs that turn chooses, or all of them when most is 0.
+// pairs returns queries with two filters: at most most of them, starting at a position that
+// depends on turn, or all if most is 0.
 func pairs(one, other filter, turn, most int) []url.Values {
 	var all []url.Values
 	for _, a := range one.values {
@@ -99,7 +99,7 @@ func pairs(one, other filter, turn, most int) []url.Values {
 	if most == 0 || most >= len(all) {
 		return all
 	}
-	turn *= 7 // so that each value has its turn
+	turn *= 7 // so that every value gets its turn
 	picked := make([]url.Values, 0, most)
 	for i := range most {
 		picked = append(picked, all[(turn+i*len(all)/most)%len(all)])
@@ -107,7 +107,7 @@ func pairs(one, other filter, turn, most int) []url.Values {
 	return picked
 }
 
-// merchantChoices are some of the merchants that a page offers.
+// merchantChoices returns some of the merchants that a page offers.
 func merchantChoices(page string) []string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {

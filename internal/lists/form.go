@@ -10,21 +10,20 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// perChoice is how many of a filter's choices are tried.
+// perChoice is the maximum number of a filter's choices that are tried.
 const perChoice = 5
 
-// soughtSuffix ends the names of the search boxes beside long choices.
+// soughtSuffix ends the names of the search boxes next to long choices.
 const soughtSuffix = "_q"
 
-// filter is a parameter of a list and values that it can have.
+// filter is a parameter of a list and possible values.
 type filter struct {
 	name   string
 	values []string
 }
 
-// filtersOf reads the filters of a list from its page: the views above it, and
-// the form's choices and fields. What is to be typed into a field stands in
-// typed.
+// filtersOf reads the filters of a list from its page: the views above it, and the form's
+// choices and fields. typed has the values for text fields.
 func filtersOf(page, path string, typed map[string][]string) ([]filter, error) {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -42,7 +41,7 @@ func filtersOf(page, path string, typed map[string][]string) ([]filter, error) {
 			case field.DataAtom == atom.Select:
 				values = spread(choicesOf(field))
 			case field.DataAtom != atom.Input || kind == "hidden" || kind == "submit":
-			case strings.HasSuffix(name, soughtSuffix): // it finds what the field beside it offers
+			case strings.HasSuffix(name, soughtSuffix): // it only finds options of the field next to it
 			case len(typed[name]) == 0:
 				return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
 			default:
@@ -66,7 +65,7 @@ func choicesOf(field *html.Node) []string {
 	return values
 }
 
-// viewsOf reads the views of a list, links that differ in a parameter each.
+// viewsOf reads the views of a list, which are links with a parameter each.
 func viewsOf(root *html.Node, path string) []filter {
 	var found []filter
 	for link := range root.Descendants() {
@@ -101,8 +100,7 @@ func spread(values []string) []string {
 	return picked
 }
 
-// Next returns the address of the page that the list goes on with after one of its
-// pages, empty on the last one.
+// Next returns the address of the next page of the list, empty on the last one.
 func (p Page) Next(page string) string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {

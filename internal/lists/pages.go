@@ -15,23 +15,23 @@ import (
 
 // Page is a list of the console.
 type Page struct {
-	// Path is where the list is, without a query.
+	// Path is the path of the list, without a query.
 	Path string
-	// typed are values for fields that people type into, by parameter.
+	// typed has the values for text fields, by parameter.
 	typed map[string][]string
-	// linked are parameters that only links to the list set.
+	// linked has the parameters that only links to the list set.
 	linked map[string][]string
 	// deep is the cursor of a page deep in the list, empty for none.
 	deep string
 }
 
-// ids are identifiers that the console's pages name, as what filters by them.
+// ids are identifiers read from the console's pages, for use as filter values.
 type ids struct {
 	application, event, merchant []string
 }
 
-// Pages returns every list of the console that has a filter or grows with use,
-// for the rows that package seed made until now.
+// Pages returns every list of the console that has a filter or grows with use, for the rows that
+// package seed made up to now.
 func Pages(ctx context.Context, v *Visitor, now time.Time) ([]Page, error) {
 	var found ids
 	for _, each := range []struct {
@@ -113,14 +113,14 @@ func pages(found ids, now time.Time) []Page {
 	return all
 }
 
-// Pickers are what the pickers of the filters choose from.
+// Pickers are the kinds of things that the filters' pickers offer.
 var Pickers = []string{"partner", "merchant", "product", "subscription"}
 
-// PickerPath is where a picker's answers are.
+// PickerPath returns the path of a picker's answers.
 func PickerPath(kind string) string { return "/console/pick/" + kind }
 
-// Typed are the addresses that a picker asks while the names of package seed are typed: of
-// everything, many, few, one and none.
+// Typed returns the addresses that a picker requests while the names of package seed are typed:
+// for everything, many, few, one and none.
 func Typed(path string) []string {
 	var addresses []string
 	for _, text := range []string{"", "e", "so", "solar", "energy 1", "nobody is called so"} {
@@ -129,5 +129,5 @@ func Typed(path string) []string {
 	return addresses
 }
 
-// seedClient is the id of a client that the seed made.
+// seedClient returns the id of a client that the seed made.
 func seedClient(n int) string { return fmt.Sprintf("dbc_5eed%028d", n) }

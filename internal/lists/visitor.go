@@ -1,10 +1,9 @@
-// Package lists measures the console's list pages from the outside, over HTTP:
-// each filter alone, pairs and threes of them, the first page, the next one,
-// and one deep in the list.
+// Package lists measures the console's list pages from the outside, over HTTP: each filter
+// alone, pairs and triples of filters, the first page, the next one, and one deep in the list.
 //
-// The filters are read from the form of each page, so that one that is added to
-// a page is measured without anybody thinking of it; a field to type in without
-// a value to type is an error. Values are those of package seed.
+// The filters are read from the form of each page, so that a new filter is measured
+// automatically; a text field without a value to type is an error. The values are those of
+// package seed.
 package lists
 
 import (
@@ -19,18 +18,17 @@ import (
 	"time"
 )
 
-// ErrRefused marks an address that the console does not take, because its
-// filters exclude each other.
+// ErrRefused marks an address that the console refuses because its filters exclude each other.
 var ErrRefused = errors.New("the console refuses the filter")
 
-// Visitor is somebody who is signed in to the console.
+// Visitor is a signed-in user of the console.
 type Visitor struct {
 	url       string
 	client    *http.Client
 	transport *http.Transport
 }
 
-// SignIn signs in at the console of the server at address with a password.
+// SignIn signs in to the console of the server at address with a password.
 func SignIn(ctx context.Context, address, email, password string) (*Visitor, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -55,7 +53,7 @@ func SignIn(ctx context.Context, address, email, password string) (*Visitor, err
 	return v, nil
 }
 
-// Uncompressed has pages sent as they are, which is cheaper where only their text counts.
+// Uncompressed disables compression, which is cheaper if only the text of pages matters.
 func (v *Visitor) Uncompressed() *Visitor {
 	v.transport.DisableCompression = true
 	return v

@@ -1,7 +1,7 @@
 package seed
 
-// makeClients gives every partner two clients, each for all of its merchants.
-// Nobody knows their secrets, and their ids begin alike. $1 is since when.
+// makeClients gives every partner two clients, each for all of its merchants. Nobody knows their
+// secrets, and their ids share a prefix. $1 is their time of creation.
 const makeClients = `
 	WITH made AS (
 		INSERT INTO clients (client_id, partner_uid, is_group, secret_hash, created_at)
@@ -16,7 +16,7 @@ const makeClients = `
 	INSERT INTO client_merchants (client_id, merchant_uid, partner_uid)
 	SELECT client_id, merchant_uid, partner_uid FROM made JOIN merchants USING (partner_uid)`
 
-// makeProducts makes three products, the last of which few choose.
+// makeProducts makes three products, the last of which is rarely chosen.
 const makeProducts = `
 	INSERT INTO products (product_uid, code, name, term, interest_rate, merchant_fee_percentage,
 	                      schedule, min_amount, max_amount, created_at)
@@ -32,9 +32,8 @@ const makeRequestDays = `
 	SELECT drawbridge_make_request_partitions(
 	       $2::timestamptz - make_interval(days => $1::integer), $1::integer + 3)`
 
-// makeRequests logs $1 requests from $2 to $3. Few clients send most; one in
-// twenty is refused, most of these with the status 500 of a pending draw, and
-// one in five hundred fails.
+// makeRequests logs $1 requests from $2 to $3. A few clients send most of them; one in twenty is
+// refused, most of these with status 500 for a pending draw, and one in five hundred fails.
 const makeRequests = `
 	WITH callers AS MATERIALIZED (
 		SELECT row_number() OVER (ORDER BY md5(client_id)) AS place, client_id, partner_uid,
@@ -74,8 +73,8 @@ const makeRequests = `
 	  JOIN seed_applications a ON a.partner_uid = c.partner_uid
 	   AND a.place = 1 + floor(power(p.whose, 1.5) * c.applications)::bigint`
 
-// makeAudit writes $1 entries of the audit log from $2 to $3, about what there is: the later
-// an entry, the newer what it is about.
+// makeAudit writes $1 audit entries from $2 to $3 about existing rows: the later an entry, the
+// newer its subject.
 const makeAudit = `
 	WITH there AS MATERIALIZED (
 		SELECT 1 AS kind, resend_of::text AS subject, created_at AS at
@@ -115,8 +114,8 @@ const makeAudit = `
 	 WHERE m.kind IN (2, 6) OR k.subject IS NOT NULL
 	 ORDER BY 1, m.n`
 
-// makeAlerts makes $1 alerts that needed somebody from $2 to $3, of which
-// one in eight is still open, none with $4.
+// makeAlerts makes $1 alerts that needed a person from $2 to $3, of which one in eight is still
+// open, or none if $4 is set.
 const makeAlerts = `
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 	                             count, opened_at, last_seen_at, owner, closed_at, closed_by)
@@ -137,8 +136,8 @@ const makeAlerts = `
 	  JOIN (SELECT row_number() OVER (ORDER BY place) - 1 AS place, subscription_uid,
 	               count(*) OVER () AS total FROM seed_subscriptions) s ON s.place = n % s.total`
 
-// makeAlarms opens what the watch has found by now: an alert for each subscription that
-// is failing, and one for each whose deliveries used up their attempts in the last day.
+// makeAlarms opens the alerts that the watch would have raised by now: one for each failing
+// subscription, and one for each whose deliveries used up their attempts in the last day.
 const makeAlarms = `
 	WITH lost AS (
 		SELECT subscription_uid, count(*) AS n, min(finished_at) AS since, max(finished_at) AS last
@@ -169,8 +168,8 @@ const makeAlarms = `
 	         WHERE l.n >= 3) found
 	    ON CONFLICT DO NOTHING`
 
-// makeBulks makes $1 bulk re-sends that ended, from $2 to $3. The first of each partner
-// holds the re-sends that the partner has.
+// makeBulks makes $1 ended bulk re-sends from $2 to $3. The first of each partner contains the
+// partner's re-sends.
 const makeBulks = `
 	WITH resent AS MATERIALIZED (
 		SELECT d.delivery_uid, d.created_at, d.subscription_uid, d.event_uid, d.event_at, d.event,

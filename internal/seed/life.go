@@ -1,13 +1,12 @@
 package seed
 
-// makeLife is what happens to each application, in order, until $2; the newest
-// applications first until there are $1 events. With $3 all but one in eight become a
-// loan, else one in eight: large data has few loans beside what waits and is declined.
-// Some have just been received. $4 is the length of a life, 1 for a week or so.
-// A loan has up to three draws and, the longer it lives, the more tasks; many close. A sequence is
-// the k-th step of its application's life, so that status, loan, draws and events agree.
-// One in some hundred events is a test, which is the last of its application and
-// belongs to none of its steps.
+// makeLife makes the events of each application, in order, until $2; the newest applications
+// come first until there are $1 events. With $3 all but one in eight become a loan, else one in
+// eight: large data has few loans compared with what waits and is declined. Some have just been
+// received. $4 is the length of a life, 1 for about a week. A loan has up to three draws and,
+// the longer it lives, more tasks; many close. A sequence number is the k-th step of its
+// application's life, so that status, loan, draws and events agree. One in some hundred events
+// is a test, which is the last of its application and is not one of its steps.
 //
 //nolint:unqueryvet // the inner rows are picked from by name outside
 const makeLife = `
@@ -81,12 +80,12 @@ const makeLife = `
 	                  WHEN 'task.updated' THEN md5(application_uid || '/' || k - 1)::uuid END
 	  FROM recorded`
 
-// indexLife is for the batches and for what follows.
+// indexLife serves the batches and the later statements.
 const indexLife = `
 	CREATE UNIQUE INDEX ON seed_events (ordinal);
 	ANALYZE seed_events`
 
-// makeTasks makes the tasks that the events tell of.
+// makeTasks makes the tasks that the events report.
 const makeTasks = `
 	INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
 	SELECT task_uid, application_uid,
@@ -98,7 +97,7 @@ const makeTasks = `
 	   AND NOT test
 	 GROUP BY task_uid, application_uid, n`
 
-// moveApplications leaves each application as its last event told.
+// moveApplications sets each application to the state that its last event reported.
 const moveApplications = `
 	UPDATE applications a
 	   SET status = m.status, last_sequence = m.last, decided_at = m.decided, last_event_at = m.at,
@@ -117,9 +116,9 @@ const moveApplications = `
 	  LEFT JOIN loans l USING (application_uid)
 	 WHERE a.application_uid = m.application_uid`
 
-// makeLoans opens a loan for every application that was approved, and makes the
-// draws that its events tell of. Of some the money came back; of those that stop
-// at their first draw most were cancelled, and one of two of the others is overdue.
+// makeLoans opens a loan for every application that was approved, and makes the draws that its
+// events report. The money of some was returned; of those that stop at their first draw most
+// were cancelled, and one in two of the others is overdue.
 const makeLoans = `
 	WITH opened AS MATERIALIZED (
 		SELECT e.application_uid, e.n, e.at, a.requested_amount AS amount,

@@ -1,7 +1,7 @@
-// Package seed fills a development database with as many deliveries as a busy
-// lender has after months, so that lists can be looked at and measured at that
-// size. It writes rows by statements over sets: no event is published, nothing
-// is sent, and what it makes up belongs to partners of its own.
+// Package seed fills a development database with as many deliveries as a busy lender has after
+// months, so that lists can be inspected and measured at that size. It writes rows with
+// set-based statements: no event is published and nothing is sent, and all of its data belongs
+// to partners of its own.
 package seed
 
 import (
@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Made tells whether the database holds what Fill makes.
+// Made reports whether the database contains what Fill makes.
 func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 	err = db.GetContext(ctx, &made,
 		`SELECT EXISTS (SELECT FROM clients
@@ -25,21 +25,20 @@ func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 const (
 	// batch is how many deliveries one statement makes.
 	batch = 50_000
-	// usualDays is how far back the data goes unless the plan says it.
+	// usualDays is how far back the data goes by default.
 	usualDays = 182
-	// perApplication is how many deliveries an application has on average.
+	// perApplication is the average number of deliveries per application.
 	perApplication = 16
-	// perLoan is how many where almost all become loans.
+	// perLoan is that number where almost all applications become loans.
 	perLoan = 12
-	// spareApplications are so many that a few deliveries find theirs, too.
+	// spareApplications makes enough applications even for a few deliveries.
 	spareApplications = 8
-	// settled is how long ago the last event was: its three attempts are over.
+	// settled is how long ago the last event was, so that its three attempts are over.
 	settled = 12 * time.Minute
-	// perResend is how many deliveries there are for each that is a re-send.
+	// perResend is how many deliveries there are per re-send.
 	perResend = 250
-	// perRequest, perEntry, perAlert and perBulk are how many deliveries there are
-	// for each API request, entry of the audit log, alert,
-	// and bulk re-send.
+	// perRequest, perEntry, perAlert and perBulk are how many deliveries there are per API request,
+	// audit entry, alert and bulk re-send.
 	perRequest, perEntry, perAlert, perBulk = 4, 10, 200, 4000
 	// requestDays is how far back the log of API requests goes.
 	requestDays = 30
@@ -47,24 +46,23 @@ const (
 
 // Plan says how much to make.
 type Plan struct {
-	// Deliveries and Attempts are totals; there are one to three attempts for
-	// each delivery, so Attempts is at least Deliveries and at most 1.8 times
-	// as many.
+	// Deliveries and Attempts are totals. A delivery has one to three attempts, so Attempts is at
+	// least Deliveries and at most 1.8 times as many.
 	Deliveries, Attempts int
-	// Partners is how many partners share them, unevenly.
+	// Partners is the number of partners that share them, unevenly.
 	Partners int
 	// Days is how far back they go, 0 for half a year.
 	Days int
-	// Ended leaves out deliveries that wait for another attempt, which would be due in
-	// years so that nothing is sent. Almost every application is a loan then, and what
-	// needs somebody follows from the traffic alone: it is to be looked at, not measured. It is
-	// made wholly or not at all, and bears none of the marks of the seed.
+	// Ended leaves out deliveries that wait for another attempt, which would be due in years so
+	// that nothing is sent. Almost every application then becomes a loan, and the open alerts
+	// follow from the traffic alone: the data is for looking at, not for measuring. It is made
+	// completely or not at all, and has none of the seed's marks.
 	Ended bool
-	// Progress is told how many deliveries there are; nil tells nobody.
+	// Progress, if not nil, is called with the number of deliveries made.
 	Progress func(deliveries int)
 }
 
-// Totals is what there is afterwards.
+// Totals counts the rows after Fill.
 type Totals struct {
 	Partners      int `db:"partners" json:"partners"`
 	Subscriptions int `db:"subscriptions" json:"subscriptions"`
@@ -77,7 +75,7 @@ type Totals struct {
 	AuditEntries  int `db:"audit_entries" json:"audit_entries"`
 }
 
-// Fill makes what the plan says, and lets the planner know about it.
+// Fill makes what the plan says, and updates the planner's statistics.
 func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	now := db.Now().UTC()
 	since := now.AddDate(0, 0, -cmp.Or(plan.Days, usualDays))
@@ -92,18 +90,18 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 			return Totals{}, err
 		}
 	}
-	// The visibility map that it also makes is what months of running would have.
+	// VACUUM also makes the visibility map, which a database has after months of running.
 	if _, err := db.ExecContext(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return Totals{}, fmt.Errorf("analysing: %w", err)
 	}
 	return count(ctx, db)
 }
 
-// part is what one transaction makes.
+// part is the work of one transaction.
 type part func(ctx context.Context, tx *postgres.Tx) error
 
-// parts are what the plan makes, in order: one of all where it is to be looked at, so that it is
-// never found half made, else batch by batch.
+// parts returns the work of the plan, in order: one transaction with Ended, so that the data is
+// never seen half made, else one per batch.
 func (p Plan) parts(since time.Time) []part {
 	parts := []part{func(ctx context.Context, tx *postgres.Tx) error {
 		return p.ground(ctx, tx, since)
@@ -134,12 +132,12 @@ func (p Plan) parts(since time.Time) []part {
 	}}
 }
 
-// chance makes the random numbers of a transaction the same every time, from 0 to
-// 1 another row of them: a plan makes like rows, so that what is measured and
-// tested with them compares.
+// chance seeds the random numbers of a transaction with a value from 0 to 1, each of which gives
+// another fixed series: a plan makes the same rows every time, so that measurements and tests
+// with them can be compared.
 const chance = `SELECT setseed($1)`
 
-// step is a statement of the seed and what it makes.
+// step is a statement of the seed and the name of what it makes.
 type step struct {
 	what, statement string
 	args            []any
@@ -154,13 +152,13 @@ func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
 	return nil
 }
 
-// ground makes partners, merchants, subscriptions, applications with what happens to
-// them, their loans, and e-mails.
+// ground makes partners, merchants, subscriptions, applications with their events, their loans,
+// and e-mails.
 func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
 	applications := p.Deliveries/perApplication + spareApplications
-	// How long applications live, of whom few may be under way at the end of the span: their
-	// events would be missing in the total. Where almost all become loans there are more of
-	// them than it takes.
+	// The length of an application's life. Few applications may be unfinished at the end of the
+	// span, because their events would be missing from the total. Where almost all become loans,
+	// there are more applications than needed.
 	lifetime := min(1, tx.Now.Sub(since).Hours()/24/60)
 	if p.Ended {
 		applications, lifetime = p.Deliveries/perLoan, 1
@@ -203,12 +201,12 @@ func (p Plan) beside(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 
 // deliver makes one batch of events, deliveries and attempts, after those made.
 func (p Plan) deliver(ctx context.Context, tx *postgres.Tx, since time.Time, made int) error {
-	// A share of the deliveries uses up three attempts, another needs two.
+	// A share of the deliveries uses up three attempts, another share needs two.
 	more := float64(p.Attempts)/float64(p.Deliveries) - 1
 	failed := min(0.10, more/3)
 	again := more - 2*failed
-	// Every key is made by the statement itself: checking each again would
-	// take most of the time. Only a superuser may leave that out.
+	// The statement makes every key itself, so checking each again is unnecessary and would take
+	// most of the time. Only a superuser may skip the checks.
 	err := tx.Savepoint(ctx, func() error {
 		_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
 		return err
@@ -216,8 +214,8 @@ func (p Plan) deliver(ctx context.Context, tx *postgres.Tx, since time.Time, mad
 	if err != nil && !postgres.IsForbidden(err) {
 		return fmt.Errorf("leaving out checks: %w", err)
 	}
-	// Since when endpoints lose everything that do: for some days of half a year, where
-	// there is little traffic in a day, and for some hours of what is looked at.
+	// How long failing endpoints have failed: some days of half a year, where there is little
+	// traffic in a day, and some hours of data to be looked at.
 	failing := tx.Now.Sub(since) / 40
 	if p.Ended {
 		failing = tx.Now.Sub(since) / 100
@@ -240,7 +238,7 @@ func (p Plan) deliver(ctx context.Context, tx *postgres.Tx, since time.Time, mad
 	return err
 }
 
-// withChecks ends leaving out checks, if they are left out, for the rest of a transaction.
+// withChecks restores skipped checks for the rest of a transaction.
 const withChecks = `
 	SELECT set_config('session_replication_role', 'origin', true)
 	 WHERE current_setting('session_replication_role') = 'replica'`

@@ -1,7 +1,7 @@
 package seed
 
-// makePartners: $1 how many, $2 since when. What the seed makes is found again
-// by the marks in its names.
+// makePartners: $1 is the number of partners, $2 the start of the span. The marks in names
+// identify what the seed made.
 const makePartners = `
 	INSERT INTO partners (partner_uid, name, created_at)
 	SELECT drawbridge_uid($2::timestamptz + n * interval '1 second'),
@@ -46,8 +46,8 @@ const makeSubscriptions = `
 	                                   merchant_uids, change, changed_by, changed_at)
 	SELECT subscription_uid, 1, url, auth, events, '{}', 'created', 'seed', $1 FROM made`
 
-// makeApplications: $1 how many, $2 since, $3 until, more of them lately. Few merchants
-// have most, the same each time.
+// makeApplications: $1 is the number of applications, from $2 until $3, more of them lately. The
+// same few merchants always have most.
 const makeApplications = `
 	WITH m AS (
 		SELECT m.*, row_number() OVER (ORDER BY md5(p.name || m.name)) AS place,
@@ -75,8 +75,7 @@ const makeApplications = `
 	       at, at
 	  FROM picked JOIN m USING (place)`
 
-// makeEmails gives every second application an e-mail with its one attempt: $1
-// until when.
+// makeEmails gives every second application an e-mail with one attempt, until $1.
 //
 //nolint:unqueryvet // the inner rows are picked from by name outside
 const makeEmails = `
@@ -116,9 +115,8 @@ const makeEmails = `
 	       'mail.seed.example:587'
 	  FROM made`
 
-// makeScaffold numbers the subscriptions, in all and of each partner, and the
-// applications of each partner, for what picks from them at random, and makes the
-// table of what happens.
+// makeScaffold numbers the subscriptions, overall and per partner, and the applications of each
+// partner, so that statements can pick from them at random, and creates the table of events.
 const makeScaffold = dropScaffold + `
 	CREATE UNLOGGED TABLE seed_subscriptions AS
 	SELECT row_number() OVER (ORDER BY md5(s.url)) AS place,
@@ -153,12 +151,11 @@ const makeScaffold = dropScaffold + `
 
 const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications, seed_events;`
 
-// makeDeliveries records the $2 events after the first $1 and delivers each to one
-// subscription of its partner, all before $3. $4 is the share that uses up its attempts,
-// $5 the share that needs two. One subscription in eight fails far more than others, one
-// in nine is slow, and those that are failing have lost everything since $7. What is
-// retrying is due in ten years: a worker would send what is due sooner. With $6 there is
-// none of it.
+// makeDeliveries records the $2 events after the first $1 and delivers each to one subscription
+// of its partner, all before $3. $4 is the share that uses up its attempts, $5 the share that
+// needs two. One subscription in eight fails far more often than others, one in nine is slow,
+// and failing ones have lost everything since $7. Retrying deliveries are due in ten years,
+// because a worker would send them if due sooner. With $6 there are none.
 const makeDeliveries = `
 	WITH picked AS MATERIALIZED (
 		SELECT e.*, random() AS fate, random() AS code, random() AS odd, random() AS pace,
@@ -294,11 +291,11 @@ const makeDeliveries = `
 	         CROSS JOIN LATERAL generate_series(1, CASE WHEN state = 'retrying' THEN 1
 	                                                    ELSE attempts END) AS number) made`
 
-// lockFeed keeps a publisher from the places that a batch takes.
+// lockFeed keeps a publisher from using the positions that a batch takes.
 const lockFeed = `SELECT FROM feed_head FOR UPDATE`
 
-// makeResends re-sends $1 deliveries that failed, some time after $2 and before
-// $3. All of them arrive, and make good what failed.
+// makeResends re-sends $1 deliveries that failed, some time after $2 and before $3. All of them
+// arrive, so that the failed deliveries are made good.
 //
 //nolint:unqueryvet // the inner rows are picked from by name outside
 const makeResends = `

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/webhook/health"
 )
 
-// ended are the attempts to the seed's subscriptions as a tally counts them: $1 are
-// the bounds of the histograms, in microseconds.
+// ended selects the attempts to the seed's subscriptions as a tally counts them: $1 are the
+// bounds of the histograms, in microseconds.
 const ended = `
 	WITH ended AS MATERIALIZED (
 		SELECT d.subscription_uid, a.started_at + a.duration_us * interval '1 microsecond' AS at,
@@ -28,7 +28,7 @@ const ended = `
 		 WHERE NOT d.test
 	)`
 
-// sums are what both kinds of summary count of ended; %s are the buckets.
+// sums are the columns that both kinds of summary compute from ended; %s are the buckets.
 const sums = `count(*), count(*) FILTER (WHERE good), count(*) FILTER (WHERE delivered),
 	       count(*) FILTER (WHERE failed), ARRAY[%s]`
 
@@ -54,7 +54,7 @@ const tallyErrors = ended + `
 	   SET attempts = excluded.attempts, first_seen = excluded.first_seen,
 	       last_seen = excluded.last_seen`
 
-// tallyMinutes is for the plots of a few hours.
+// tallyMinutes serves the plots of a few hours.
 const tallyMinutes = ended + `
 	INSERT INTO traffic (unit, start, attempts, succeeded, delivered, failed, latency)
 	SELECT 'minute', date_trunc('minute', at, 'UTC'), ` + sums + `
@@ -63,7 +63,7 @@ const tallyMinutes = ended + `
 	 GROUP BY 2
 	    ON CONFLICT (unit, start) DO NOTHING`
 
-// tallyTraffic sums up the hours of all subscriptions, no matter who counted them.
+// tallyTraffic sums the hours of all subscriptions, whoever counted them.
 const tallyTraffic = `
 	INSERT INTO traffic (unit, start, attempts, succeeded, delivered, failed, latency)
 	SELECT 'hour', h.hour, h.attempts, h.succeeded, h.delivered, h.failed, l.latency
@@ -104,14 +104,14 @@ const tallyStreaks = ended + `, succeeded AS (
 	  LEFT JOIN streak k USING (subscription_uid)
 	    ON CONFLICT (subscription_uid) DO NOTHING`
 
-// settleProbes keeps the prober away from addresses that are made up.
+// settleProbes keeps the prober from probing made-up addresses.
 const settleProbes = `
 	INSERT INTO probes (subscription_uid, next_at)
 	SELECT subscription_uid, now() + interval '10 years' FROM seed_subscriptions
 	    ON CONFLICT DO NOTHING`
 
-// tally fills the summaries that lists, plots and alerts read, as if each attempt had
-// been counted when it ended.
+// tally fills the summaries that lists, plots and alerts read, as if each attempt had been
+// counted when it ended.
 func tally(ctx context.Context, tx *postgres.Tx) error {
 	lengths := health.Bounds()
 	micros, buckets := make(pq.Int64Array, len(lengths)), make([]string, len(lengths)+1)

@@ -1,11 +1,11 @@
 package seed
 
-// addressOf is where the borrower of an application a reads mail.
+// addressOf is the e-mail address of the borrower of an application a.
 const addressOf = `lower(a.borrower_first_name || '.' || a.borrower_last_name) || '@mail.example'`
 
-// unmark takes the marks of the seed off what people read: names, references, codes and addresses.
-// What is made later belongs to others. It gives applications references as a merchant's own
-// system has them, before events take them over.
+// unmark removes the seed's marks from visible names, references, codes and addresses. Rows made
+// later belong to others. It first gives applications references like those of a merchant's own
+// system, which the events then take over.
 var unmark = []step{
 	{"partners", `
 		UPDATE partners SET name = split_part(name, ' (seed ', 1) WHERE name LIKE '%(seed %'`, nil},
