@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// clockWarning and clockError are how far this machine's clock may be from the
-	// database's. The program follows the latter; certificates are judged and logs
-	// are written by the former.
+	// clockWarning and clockError bound the difference between this machine's clock and the
+	// database's. The program uses the database's clock; certificates are checked and logs are
+	// written by this machine's.
 	clockWarning = 2 * time.Second
 	clockError   = 30 * time.Second
-	// triedHosts is how many subscriptions' hosts are tried unasked.
+	// triedHosts is how many subscriptions' hosts are tried by default.
 	triedHosts = 5
 )
 
-// Unreachable is what came of the connection to the database when there was none.
+// Unreachable is the result of a failed connection to the database.
 func Unreachable(err error) Checkup {
 	remedy := "Check DATABASE_URL, and that Postgres runs and lets this machine in."
 	text := err.Error()
@@ -103,7 +103,7 @@ func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
 	return Checkup{Name: "migrations", Finding: OK, Detail: "The schema is current."}
 }
 
-// examineClock judges how far the database's clock is ahead of this one.
+// examineClock grades how far the database's clock is ahead of this one.
 func examineClock(ahead time.Duration) Checkup {
 	off := ahead.Abs().Round(time.Millisecond)
 	found := Checkup{
@@ -116,8 +116,8 @@ func examineClock(ahead time.Duration) Checkup {
 	return found
 }
 
-// examineBucket writes, reads and removes a small object, where uploads end, and
-// a small file where they are checked first.
+// examineBucket writes, reads and removes a small object in the bucket, where uploads end, and a
+// small file in the temporary directory, where they are checked first.
 func examineBucket(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return []Checkup{
 		examineStorage("bucket", document.Probe(ctx, s.Documents.Bucket()),
@@ -129,7 +129,7 @@ func examineBucket(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	}, nil
 }
 
-// examineStorage judges a probe of something that is written to.
+// examineStorage reports the result of a write probe.
 func examineStorage(name string, err error, good, remedy string) Checkup {
 	switch {
 	case err == nil:
@@ -141,7 +141,7 @@ func examineStorage(name string, err error, good, remedy string) Checkup {
 	return Failure(name, err, remedy)
 }
 
-// probeTemporary writes a small file where uploads are checked.
+// probeTemporary writes a small file in the directory where uploads are checked.
 func probeTemporary() error {
 	file, err := os.CreateTemp("", "drawbridge-doctor-*")
 	if err != nil {
@@ -203,7 +203,7 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Services, target str
 	switch {
 	case check.Verdict == subscription.CheckGood:
 	case check.Verdict == subscription.CheckWarning && check.Expires.After(time.Now()):
-		// It answers, and its certificate ends soon.
+		// It answers, but its certificate expires soon.
 		found.Finding = Warning
 		found.Remedy = "Tell the endpoint's owner."
 	default:

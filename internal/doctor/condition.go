@@ -12,23 +12,21 @@ import (
 )
 
 const (
-	// partitionsWanted is for how many months ahead there should be partitions; the
-	// workers keep three.
+	// partitionsWanted is how many months ahead there should be partitions; the workers keep three.
 	partitionsWanted = 2
-	// longTransaction and veryLongTransaction are for how long one may be open: vacuum
-	// removes nothing that ended since it began.
+	// longTransaction and veryLongTransaction bound how long a transaction may be open: vacuum
+	// cannot remove rows that became dead after it began.
 	longTransaction, veryLongTransaction = 5 * time.Minute, time.Hour
-	// oldXIDs and veryOldXIDs are ages of the oldest row. At two thousand million the
-	// server takes no more writes; autovacuum begins at two hundred million.
+	// oldXIDs and veryOldXIDs are ages of the oldest row. At two thousand million the server stops
+	// accepting writes; autovacuum begins at two hundred million.
 	oldXIDs, veryOldXIDs = 500_000_000, 1_500_000_000
-	// stuckQueue is for how long a job may be due.
+	// stuckQueue is how long a job may be due.
 	stuckQueue = 2 * time.Minute
-	// oldBackup is after how long another backup is due.
+	// oldBackup is the age after which another backup is due.
 	oldBackup = 26 * time.Hour
 )
 
-// examineCondition looks at what a running installation needs of its database and
-// of its processes.
+// examineCondition checks what a running installation needs of its database and processes.
 func examineCondition(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	condition, err := s.Processes.Condition(ctx)
 	if err != nil {
@@ -146,7 +144,7 @@ func judgeBackup(c processes.Condition, hosted bool) Checkup {
 	return found
 }
 
-// judgeQueues names the worst of the queues: what nobody works comes first.
+// judgeQueues reports the worst of the queues: paused ones first.
 func judgeQueues(queues []queue.Queue, now time.Time) Checkup {
 	found := Checkup{Name: "queues", Finding: OK, Detail: "All are worked, and none falls behind."}
 	var paused, late []string

@@ -1,4 +1,4 @@
-// Package doctor checks what the service depends on, and says what to do.
+// Package doctor checks what the service depends on, and says how to fix it.
 package doctor
 
 import (
@@ -16,7 +16,7 @@ import (
 // checkupTimeout bounds one check of the doctor.
 const checkupTimeout = 10 * time.Second
 
-// Finding is how a check ended.
+// Finding is the result of a check.
 type Finding string
 
 // The findings.
@@ -27,30 +27,30 @@ const (
 	Skipped Finding = "skipped"
 )
 
-// Checkup is one thing that the doctor looked at.
+// Checkup is one check of the doctor.
 type Checkup struct {
 	Name    string  `json:"name"`
 	Finding Finding `json:"finding"`
-	// Detail says what was found, Remedy what to do about it.
+	// Detail says what was found, Remedy how to fix it.
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Failure is a check that ended with an error.
+// Failure returns a check that ended with an error.
 func Failure(name string, err error, remedy string) Checkup {
 	return Checkup{Name: name, Finding: Failed, Detail: Sentence(err), Remedy: remedy}
 }
 
-// mayRead is the remedy where the database answers that it may not.
+// mayRead is the remedy if the database denies access.
 const mayRead = "Check that the user of DATABASE_URL may read the tables."
 
-// Services checks what needs more than the database. The way out is tried to the
-// given URLs, or without any to the newest subscriptions' hosts.
+// Services checks what needs more than the database. Outgoing HTTPS is tried to the given URLs
+// or, if there are none, to the newest subscriptions' hosts.
 func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 	var found []Checkup
 	for _, check := range []struct {
 		name string
-		// early is what needs no schema.
+		// early is set for checks that need no schema.
 		early   bool
 		examine func(ctx context.Context, s *app.Services) ([]Checkup, error)
 	}{
@@ -82,13 +82,13 @@ func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 	return found
 }
 
-// isBehind tells that the schema cannot be seen to be current.
+// isBehind reports whether the schema is not current or cannot be checked.
 func isBehind(ctx context.Context, s *app.Services) bool {
 	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 	return err != nil || len(missing) > 0
 }
 
-// grade is the finding of a value that is better the smaller it is.
+// grade returns the finding for a value of which less is better.
 func grade[N cmp.Ordered](value, warning, failed N) Finding {
 	switch {
 	case value >= failed:
@@ -99,10 +99,10 @@ func grade[N cmp.Ordered](value, warning, failed N) Finding {
 	return OK
 }
 
-// capital begins a sentence.
+// capital capitalises the first letter of a sentence.
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// Sentence makes an error fit for people.
+// Sentence words an error as a sentence for people.
 func Sentence(err error) string {
 	text := lending.OneLine(err)
 	if deadline := context.DeadlineExceeded; errors.Is(err, deadline) {

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/reencrypt"
 )
 
-// examineKeys decrypts every value with the configured keys, and says the worst.
+// examineKeys decrypts every value with the configured keys, and reports the worst result.
 func examineKeys(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	verified, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
 	if err != nil {
@@ -50,11 +50,11 @@ func examineKeys(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return []Checkup{found}, nil
 }
 
-// namedStopped is how many stopped subscriptions are named.
+// namedStopped is the maximum number of stopped subscriptions that are named.
 const namedStopped = 5
 
-// examineStopped looks for subscriptions that a process does not send to because its keys do not
-// open what is stored, whether or not those here do.
+// examineStopped looks for subscriptions that a process does not send to because its keys cannot
+// decrypt what is stored, whether or not the keys here can.
 func examineStopped(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	const name = "stopped"
 	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
@@ -87,7 +87,7 @@ func examineStopped(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	}}, nil
 }
 
-// perKey lists counts by the id of a key.
+// perKey lists counts by key id.
 func perKey(counts map[string]int) string {
 	if len(counts) == 0 {
 		return "none"
@@ -99,7 +99,7 @@ func perKey(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// examineDemo looks for published credentials, which are for development.
+// examineDemo looks for published credentials, which are for development only.
 func examineDemo(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if !s.Settings.Env.Hosted() {
 		return nil, nil
@@ -116,7 +116,7 @@ func examineDemo(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return []Checkup{found}, nil
 }
 
-// examineQuarantine looks whether the database was restored and is in quarantine.
+// examineQuarantine checks whether the database was restored and is in quarantine.
 func examineQuarantine(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	quarantine, err := s.Quarantine(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func examineMail(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return found, nil
 }
 
-// examineMailServer says what it saw of the server, and no more.
+// examineMailServer reports only what it saw of the server.
 func examineMailServer(ctx context.Context, settings config.Config) Checkup {
 	found := Checkup{
 		Name: "mail", Finding: Failed,

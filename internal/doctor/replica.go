@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// replicaPatience is how long a replica has to come to where the primary was.
+	// replicaPatience is how long a replica may take to reach the primary's position.
 	replicaPatience = 5 * time.Second
 	replicaLooks    = 100 * time.Millisecond
 )
 
-// examineReplica sees whether the replica, if there is one, follows the primary.
+// examineReplica checks whether the replica, if there is one, follows the primary.
 func examineReplica(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	most := s.DB.MostLag()
 	if most == 0 {

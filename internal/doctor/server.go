@@ -10,15 +10,15 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// psql is what statements are given to the server with.
+// psql returns a shell command that runs statements on the server.
 func psql(statements ...string) string { return psqlAt("DATABASE_URL", statements...) }
 
-// bySuperuser is psql for what the role of the service may not do.
+// bySuperuser is psql for statements that the service's role may not run.
 func bySuperuser(statements ...string) string {
 	return "as a superuser: " + psqlAt("ADMIN_URL", statements...)
 }
 
-// psqlAt is psql on the server that a variable names. Each statement is a transaction.
+// psqlAt is psql for the server that a variable names. Each statement is a transaction.
 func psqlAt(variable string, statements ...string) string {
 	command := []string{`psql "$` + variable + `"`}
 	for _, statement := range statements {
@@ -27,11 +27,10 @@ func psqlAt(variable string, statements ...string) string {
 	return strings.Join(command, " ")
 }
 
-// reload has the server read its settings again.
+// reload makes the server reload its settings.
 const reload = "SELECT pg_reload_conf()"
 
-// resetting says how a setting that somebody made gets its default again, which goes by where it
-// was made.
+// resetting says how to restore the default of a setting, which depends on where it was set.
 func resetting(ctx context.Context, s *app.Services, name string) string {
 	var made struct {
 		Source    string `db:"source"`
@@ -53,14 +52,14 @@ func resetting(ctx context.Context, s *app.Services, name string) string {
 	case err == nil && made.Source == "client":
 		return "take " + name + " out of DATABASE_URL"
 	case err == nil && made.Statement != "":
-		// What is set for the superuser's sessions, too, would refuse the change.
+		// If the setting applies to the superuser's sessions too, it would refuse the change.
 		return bySuperuser("SET default_transaction_read_only = off", made.Statement+" RESET "+name)
 	}
 	return bySuperuser("ALTER SYSTEM RESET "+name, reload) +
 		" (where it stands in postgresql.conf or on the command line, take it out there)"
 }
 
-// examineServer asks whether the server can be written, and keeps what it confirms.
+// examineServer checks whether the server accepts writes and keeps what it confirms.
 func examineServer(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
 	why, err := s.DB.Unwritable(ctx)
@@ -83,8 +82,8 @@ func examineServer(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	return []Checkup{written, examineSettings(ctx, s), examineConnections(ctx, s)}, nil
 }
 
-// examineSettings looks for what keeps the server from keeping its word, or itself, and for what
-// cuts statements off.
+// examineSettings looks for settings that endanger confirmed data or the server itself, and for
+// settings that cancel statements.
 func examineSettings(ctx context.Context, s *app.Services) Checkup {
 	var off, bounds []string
 	err := s.DB.SelectContext(ctx, &off, `
@@ -135,14 +134,14 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 }
 
 const (
-	// connectionsNeeded is how many a process opens at most, without a worker's for its queue, and
-	// connectionsLeast how many one holds when it has begun.
+	// connectionsNeeded is how many connections a process opens at most, without those of a
+	// worker's queue, and connectionsLeast how many it holds once it has started.
 	connectionsNeeded, connectionsLeast = 41, 10
-	// connectionsTight is how much of what is allowed may be taken, in percent.
+	// connectionsTight is how much of a limit may be in use, in percent.
 	connectionsTight = 85
 )
 
-// examineConnections looks whether the server, the role and the database allow the connections
+// examineConnections checks whether the server, the role and the database allow the connections
 // that processes need.
 func examineConnections(ctx context.Context, s *app.Services) Checkup {
 	limits, err := s.DB.ConnectionLimits(ctx)
@@ -169,7 +168,7 @@ func examineConnections(ctx context.Context, s *app.Services) Checkup {
 	return found
 }
 
-// allowMore says how a limit of connections is raised.
+// allowMore says how to raise a limit on connections.
 func allowMore(limit postgres.ConnectionLimit) string {
 	if limit.Statement == "" {
 		return "take a process away, or raise max_connections and restart the server"
