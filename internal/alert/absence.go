@@ -170,7 +170,7 @@ func (s *Service) review(ctx context.Context) error {
 	}
 	var errs []error
 	for _, item := range open {
-		why, err := s.gone(ctx, item)
+		why, err := s.whyGone(ctx, item)
 		if err == nil && why != "" {
 			err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				return settle(ctx, tx, item.Kind, item.Subject, why)
@@ -185,8 +185,8 @@ func (s *Service) review(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// gone returns why the cause of an item is gone, or "" if it is not.
-func (s *Service) gone(ctx context.Context, item openItem) (string, error) {
+// whyGone returns why the cause of an item is gone, or "" if it is not.
+func (s *Service) whyGone(ctx context.Context, item openItem) (string, error) {
 	switch {
 	case item.State == subscription.StateDeleted:
 		return "The subscription was deleted.", nil
@@ -198,14 +198,14 @@ func (s *Service) gone(ctx context.Context, item openItem) (string, error) {
 		item.LastSuccess.After(item.OpenedAt):
 		return "An attempt succeeded.", nil
 	case item.Kind == KindUsedUp || item.Kind == KindUnknown:
-		return s.madeGood(ctx, item.Kind, item.Subscription, item.OpenedAt)
+		return s.whyResolved(ctx, item.Kind, item.Subscription, item.OpenedAt)
 	}
 	return "", nil
 }
 
-// madeGood returns why a subscription's failures since a time are resolved, or "" if they are
+// whyResolved returns why a subscription's failures since a time are resolved, or "" if they are
 // not.
-func (s *Service) madeGood(
+func (s *Service) whyResolved(
 	ctx context.Context, kind Kind, uid uuid.UUID, since time.Time,
 ) (string, error) {
 	still, why := s.Webhooks.Health.StillUsedUp, "Every event was delivered after all."

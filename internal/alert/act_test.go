@@ -69,7 +69,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 		}
 		got := [3]int{
 			h.counted(alert.Filter{State: alert.Waiting}),
-			h.counted(alert.Filter{State: alert.Asleep}),
+			h.counted(alert.Filter{State: alert.Snoozed}),
 			h.counted(alert.Filter{Owner: sam}),
 		}
 		if want := [3]int{step.waiting, step.asleep, step.mine}; got != want {

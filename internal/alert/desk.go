@@ -31,9 +31,8 @@ const listedDraws = 10
 // run that finds hundreds of days at once, as after an import, does not send hundreds of mails.
 const deskBatch = 100
 
-// watchDraws looks for draws whose money nobody moves on. The draws that became overdue on one
-// business day share one item and one mail; they get another only if more draws became overdue
-// after a person closed the item.
+// watchDraws looks for draws whose money nobody moves on. Those that became overdue on one
+// business day share an item and a mail; draws overdue after a person closed it open another.
 func (s *Service) watchDraws(ctx context.Context) error {
 	draws, err := s.OverdueDraws(ctx)
 	if err != nil {
@@ -44,13 +43,13 @@ func (s *Service) watchDraws(ctx context.Context) error {
 		day := s.Calendar.DayOf(draw.Due)
 		days[day] = append(days[day], draw)
 	}
-	var found []desked
+	var found []deskFinding
 	for day, draws := range days {
 		var names []string
 		for _, draw := range draws[:min(len(draws), listedDraws)] {
 			names = append(names, "#"+strconv.FormatInt(draw.ID, 10))
 		}
-		found = append(found, desked{
+		found = append(found, deskFinding{
 			finding: finding{
 				subject: day.String(), severity: Problem, count: len(draws),
 				since: slices.MinFunc(draws, LateDraw.byDue).Due,
@@ -61,7 +60,7 @@ func (s *Service) watchDraws(ctx context.Context) error {
 		})
 	}
 	// A fixed order in every process and run, since two may open the same items.
-	slices.SortFunc(found, func(a, b desked) int { return strings.Compare(a.day, b.day) })
+	slices.SortFunc(found, func(a, b deskFinding) int { return strings.Compare(a.day, b.day) })
 	return s.keepDesk(ctx, KindDrawOverdue, email.KindDrawsOverdue, found,
 		"The money of every draw has moved on.")
 }
@@ -116,10 +115,10 @@ func (s *Service) watchDecisions(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking for applications without a decision: %w", err)
 	}
-	found := make([]desked, 0, len(days))
+	found := make([]deskFinding, 0, len(days))
 	for _, day := range days {
 		due := day.Due.Format(time.DateOnly)
-		one := desked{
+		one := deskFinding{
 			finding: finding{
 				subject: due, severity: Warning, count: day.Count,
 				since: day.First.AddDate(0, 0, undecidedDays),
@@ -139,8 +138,8 @@ func (s *Service) watchDecisions(ctx context.Context) error {
 		"They are decided, or told of once more because the time is nearly over.")
 }
 
-// desked is a finding about the lender's own work, with the parameters of its mail.
-type desked struct {
+// deskFinding is a finding about the lender's own work, with the parameters of its mail.
+type deskFinding struct {
 	finding
 	// newest is when the last thing that it counts was added.
 	newest time.Time
@@ -149,11 +148,10 @@ type desked struct {
 	names []string
 }
 
-// keepDesk closes the items of the kind whose cause is gone, opens items for the findings, and
-// mails about new ones. Each batch commits with its mails, so that a run that runs out of time
-// has done a part and the next one continues from there.
+// keepDesk closes items whose cause is gone, opens items for the findings, and mails about new
+// ones. Each batch commits with its mails, so a run that is cut short is continued by the next.
 func (s *Service) keepDesk(
-	ctx context.Context, kind Kind, mail email.Kind, found []desked, gone string,
+	ctx context.Context, kind Kind, mail email.Kind, found []deskFinding, gone string,
 ) error {
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx, `
@@ -185,7 +183,7 @@ func (s *Service) keepDesk(
 	return nil
 }
 
-func subjectsOf(found []desked) []string {
+func subjectsOf(found []deskFinding) []string {
 	subjects := make([]string, 0, len(found))
 	for _, one := range found {
 		subjects = append(subjects, one.subject)
@@ -196,7 +194,9 @@ func subjectsOf(found []desked) []string {
 // openDesk opens or updates items and returns the new ones. An item that a person closed stays
 // closed until something is added to it: its count grows, or it has something newer. If the
 // addition is then done before the rest, the item is settled again.
-func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) ([]desked, error) {
+func openDesk(
+	ctx context.Context, tx *postgres.Tx, kind Kind, found []deskFinding,
+) ([]deskFinding, error) {
 	type closedItem struct {
 		Subject string    `db:"subject"`
 		At      time.Time `db:"closed_at"`
@@ -216,7 +216,7 @@ func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) (
 	for _, item := range closed {
 		done[item.Subject] = item
 	}
-	var fresh []desked
+	var fresh []deskFinding
 	for _, one := range found {
 		last, known := done[one.subject]
 		if known && !one.newest.After(last.At) && one.count <= last.Count {
@@ -239,7 +239,7 @@ func openDesk(ctx context.Context, tx *postgres.Tx, kind Kind, found []desked) (
 }
 
 // mailOf returns the parameters of the mail about new items.
-func mailOf(opened []desked) map[string]string {
+func mailOf(opened []deskFinding) map[string]string {
 	var days, names []string
 	count := 0
 	for _, one := range opened {

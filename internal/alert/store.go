@@ -92,7 +92,7 @@ type State string
 // The views of the queue.
 const (
 	Waiting State = "open"
-	Asleep  State = "snoozed"
+	Snoozed State = "snoozed"
 	Closed  State = "closed"
 )
 
@@ -123,7 +123,7 @@ func (f Filter) conditions(now time.Time) postgres.Conditions {
 	switch f.State {
 	case Waiting:
 		c.Add(`i.closed_at IS NULL AND (i.snoozed_until IS NULL OR i.snoozed_until <= ?)`, now)
-	case Asleep:
+	case Snoozed:
 		c.Add(`i.closed_at IS NULL AND i.snoozed_until > ?`, now)
 	case Closed:
 		c.Add(`i.closed_at IS NOT NULL`)

@@ -87,10 +87,10 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 		email.ParamEvent:           failure.Event,
 		email.ParamApplicationUID:  failure.Application,
 		email.ParamLastError:       failure.Error,
-	}, also(failure.AlertEmail)...)
+	}, alertRecipients(failure.AlertEmail)...)
 }
 
-func also(address string) []string {
+func alertRecipients(address string) []string {
 	if address == "" {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 			email.ParamFailures:        strconv.Itoa(change.Failures),
 			email.ParamLastError:       change.LastError,
 			email.ParamPaused:          strconv.FormatBool(change.To == subscription.StatePaused),
-		}, also(change.AlertEmail)...)
+		}, alertRecipients(change.AlertEmail)...)
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (s *Service) selectProduct(
 		return lending.NewError(lending.CodeInvalidState,
 			"another product cannot be selected any more: the loan is open")
 	}
-	_, err := changeAlone(ctx, tx, app.UID,
+	_, err := changeWithoutEvent(ctx, tx, app.UID,
 		`offer_selected = true, selected_product_uid = $3, communications = $4`,
 		productUID, string(lending.CommunicationsEnabled))
 	if err != nil {

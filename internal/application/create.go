@@ -58,7 +58,7 @@ func (s *Service) Create(
 func (s *Service) Get(
 	ctx context.Context, caller Caller, uid uuid.UUID,
 ) (found Application, err error) {
-	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+	err = s.inSnapshot(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = load(ctx, tx, caller, uid, ``)
 		return err
 	})
@@ -107,7 +107,7 @@ func (s *Service) RunDecision(
 		}
 		return s.enter(ctx, tx, app, decision.Status)
 	}
-	if app.UpdatedAt, err = changeAlone(ctx, tx, uid, `decided_at = $2`); err != nil {
+	if app.UpdatedAt, err = changeWithoutEvent(ctx, tx, uid, `decided_at = $2`); err != nil {
 		return Application{}, err
 	}
 	err = s.openLoan(ctx, tx, &app)

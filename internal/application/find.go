@@ -34,7 +34,7 @@ func (s *Service) Find(
 		return nil, postgres.Cursor{}, err
 	}
 	query, args := wanted.query(page)
-	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+	err = s.inSnapshot(ctx, func(tx *postgres.Tx) (err error) {
 		var uids []uuid.UUID
 		if uids, next, err = pageOf(ctx, tx, page.Limit, query, args); err != nil {
 			return err

@@ -30,15 +30,15 @@ func (s Standing) Approval() lending.Approval {
 // Read returns the current state of an application, and of one of its tasks unless task is nil.
 // Error: NOT_FOUND, also for a task of another application.
 func (s *Service) Read(ctx context.Context, uid, task uuid.UUID) (found Standing, err error) {
-	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+	err = s.inSnapshot(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = s.read(ctx, tx, ``, uid, task)
 		return err
 	})
 	return found, err
 }
 
-// atOneMoment runs read in a transaction whose statements all see the same snapshot.
-func (s *Service) atOneMoment(ctx context.Context, read func(tx *postgres.Tx) error) error {
+// inSnapshot runs read in a transaction whose statements all see the same snapshot.
+func (s *Service) inSnapshot(ctx context.Context, read func(tx *postgres.Tx) error) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx, `SET TRANSACTION READ ONLY, ISOLATION LEVEL REPEATABLE READ`)
 		if err != nil {

@@ -203,9 +203,9 @@ func change(
 	return nil
 }
 
-// changeAlone is change for when no event follows: it also sets updated_at ($2; further
+// changeWithoutEvent is change for when no event follows: it also sets updated_at ($2; further
 // arguments start at $3) and returns it.
-func changeAlone(
+func changeWithoutEvent(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignments string, args ...any,
 ) (at time.Time, err error) {
 	err = tx.GetContext(ctx, &at, `

@@ -51,7 +51,7 @@ func (s *Service) Updated(
 	c.When(!page.From.IsZero(), `(updated_at, application_uid) > (?, ?)`, page.From.At, page.From.UID)
 	query := `SELECT application_uid AS uid, updated_at AS at FROM applications` + c.Where() +
 		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(page.Limit+1)
-	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+	err = s.inSnapshot(ctx, func(tx *postgres.Tx) (err error) {
 		var fitting int
 		if err := tx.GetContext(ctx, &fitting, `
 			SELECT count(*)
@@ -74,7 +74,7 @@ func (s *Service) Updated(
 
 // Whole returns one application with everything that belongs to it. Error: NOT_FOUND.
 func (s *Service) Whole(ctx context.Context, uid uuid.UUID) (found Whole, err error) {
-	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+	err = s.inSnapshot(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = s.WholeIn(ctx, tx, uid)
 		return err
 	})

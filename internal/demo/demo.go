@@ -162,9 +162,9 @@ type demo struct {
 // loadLock is the advisory lock for loading. Its value has no meaning.
 const loadLock = 7_206_114_938_551_204_173
 
-// alone runs load while no other process loads: missing data is looked for first and then made
-// in its own transaction.
-func alone(ctx context.Context, db *postgres.DB, load func() error) error {
+// withLoadLock runs load while no other process loads: missing data is looked for first and then
+// made in its own transaction.
+func withLoadLock(ctx context.Context, db *postgres.DB, load func() error) error {
 	lock, err := db.AwaitLock(ctx, loadLock)
 	if err != nil {
 		return fmt.Errorf("waiting for other loads of demo data: %w", err)
@@ -180,7 +180,7 @@ func Load(ctx context.Context, s *app.Services) (Data, error) {
 	}
 	data := Data{BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console"}
 	d := &demo{Services: s, ctx: ctx}
-	err := alone(ctx, s.DB, func() error {
+	err := withLoadLock(ctx, s.DB, func() error {
 		for _, load := range []func(*Data) error{
 			d.loadUsers, d.loadProducts, d.loadPartners, d.loadLoans, d.loadApplications,
 		} {

@@ -19,7 +19,7 @@ import (
 // History fills the pages of a first start with two weeks of made-up traffic, none of which is
 // ever sent. It makes it once and completely, apart from the data set's own rows.
 func History(ctx context.Context, db *postgres.DB) error {
-	return alone(ctx, db, func() error {
+	return withLoadLock(ctx, db, func() error {
 		made, err := seed.Made(ctx, db)
 		if err != nil || made {
 			return err
@@ -36,7 +36,7 @@ func History(ctx context.Context, db *postgres.DB) error {
 // somebody gave it credentials bound to its present origin, stays as it is: the note then says
 // what to do, and is empty otherwise.
 func Subscribe(ctx context.Context, s *app.Services, data Data) (note string, err error) {
-	err = alone(ctx, s.DB, func() error {
+	err = withLoadLock(ctx, s.DB, func() error {
 		note, err = subscribe(ctx, s, data.Partners[0].UID)
 		return err
 	})

@@ -154,8 +154,8 @@ func probeTemporary() error {
 	return nil
 }
 
-// examineWayOut connects to endpoints as a delivery would, without a request.
-func examineWayOut(
+// examineHTTPS connects to endpoints as a delivery would, without a request.
+func examineHTTPS(
 	ctx context.Context, s *app.Services, targets []string,
 ) (found []Checkup, err error) {
 	if len(targets) == 0 { // the newest subscriptions, one for each host

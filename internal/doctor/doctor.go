@@ -64,7 +64,7 @@ func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 		{"bucket", true, examineBucket},
 		{"mail", true, examineMail},
 		{"https", len(https) > 0, func(ctx context.Context, s *app.Services) ([]Checkup, error) {
-			return examineWayOut(ctx, s, https)
+			return examineHTTPS(ctx, s, https)
 		}},
 	} {
 		ctx, cancel := context.WithTimeout(ctx, checkupTimeout)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// replicaPatience is how long a replica may take to reach the primary's position.
-	replicaPatience = 5 * time.Second
-	replicaLooks    = 100 * time.Millisecond
+	// replicaTimeout is how long a replica may take to reach the primary's position.
+	replicaTimeout  = 5 * time.Second
+	replicaInterval = 100 * time.Millisecond
 )
 
 // examineReplica checks whether the replica, if there is one, follows the primary.
@@ -20,10 +20,10 @@ func examineReplica(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if most == 0 {
 		return nil, nil
 	}
-	patience, end := context.WithTimeout(ctx, min(most, replicaPatience))
+	limited, end := context.WithTimeout(ctx, min(most, replicaTimeout))
 	defer end()
 	state := s.DB.LookAtReplica(ctx)
-	for !state.CaughtUp && state.Problem == "" && postgres.Pause(patience, replicaLooks) {
+	for !state.CaughtUp && state.Problem == "" && postgres.Pause(limited, replicaInterval) {
 		state = s.DB.LookAtReplica(ctx)
 	}
 	found := Checkup{Name: "replica", Finding: OK, Detail: capital(state.String()) + "."}

@@ -170,7 +170,7 @@ func (r *metadataReader) check(path string, token json.Token) {
 		r.require(Storable(text), path, saysUnstorable)
 	}
 	if isNumber {
-		zeros, storable := writtenOut(number)
+		zeros, storable := exponentZeros(number)
 		r.zeros += zeros
 		r.require(storable, path, "is a number too large or too exact to be kept")
 	}
@@ -189,9 +189,9 @@ func (r *metadataReader) refuse(path, message string) {
 	}
 }
 
-// writtenOut returns the most zeros that the exponent can stand for, and whether the number can
+// exponentZeros returns the most zeros that the exponent can stand for, and whether the number can
 // be stored.
-func writtenOut(number json.Number) (zeros int, storable bool) {
+func exponentZeros(number json.Number) (zeros int, storable bool) {
 	_, exponent, hasExponent := strings.Cut(strings.ToLower(number.String()), "e")
 	if hasExponent {
 		power, err := strconv.Atoi(exponent)

@@ -34,15 +34,15 @@ func MemberPath(path, name string) string {
 	if dotted {
 		name = strconv.Quote(name)
 	}
-	return below(path, "."+name)
+	return joinPath(path, "."+name)
 }
 
 // EntryPath names an entry of the JSON array at a path.
-func EntryPath(path string, index int) string { return below(path, "["+strconv.Itoa(index)+"]") }
+func EntryPath(path string, index int) string { return joinPath(path, "["+strconv.Itoa(index)+"]") }
 
-// below appends a step to a path, or returns a path that is already long unchanged: a body may
+// joinPath appends a step to a path, or returns a path that is already long unchanged: a body may
 // nest ten thousand levels.
-func below(path, step string) string {
+func joinPath(path, step string) string {
 	if len(path) > maxPath {
 		return path
 	}

@@ -80,7 +80,7 @@ func (s *Service) Desk(
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	youngerThan(&c, page.From)
+	requestedAfter(&c, page.From)
 	var rows []waitingRow
 	err = s.DB.SelectContext(ctx, &rows, `
 		SELECT d.stage,`+drawColumns+`,

@@ -37,7 +37,7 @@ func (s *Service) Draws(
 	c.When(filter.Status != "", `d.status = ?`, string(filter.Status))
 	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
 	c.When(!filter.RequestedBefore.IsZero(), `d.requested_at < ?`, filter.RequestedBefore)
-	youngerThan(&c, page.From)
+	requestedAfter(&c, page.From)
 	var rows []drawRow
 	err := s.DB.SelectContext(ctx, &rows, selectDraws+c.Where()+`
 		 ORDER BY d.requested_at, d.merchant_disbursement_id
@@ -56,8 +56,8 @@ func (d Disbursement) place() postgres.Cursor {
 	return place
 }
 
-// youngerThan selects the disbursements d that follow a cursor in such a list.
-func youngerThan(c *postgres.Conditions, place postgres.Cursor) {
+// requestedAfter selects the disbursements d that follow a cursor in such a list.
+func requestedAfter(c *postgres.Conditions, place postgres.Cursor) {
 	c.When(!place.IsZero(), `(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, place.At,
 		int64(binary.BigEndian.Uint64(place.UID[8:])))
 }

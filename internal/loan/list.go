@@ -71,8 +71,8 @@ func (s Summary) State() ListState {
 	return ListReady
 }
 
-// weighNext turns the scheduled amount of the next stage into the amount that its draw pays out.
-func (s *Summary) weighNext() {
+// setNextAmount turns the scheduled amount of the next stage into what its draw pays out.
+func (s *Summary) setNextAmount() {
 	balance := s.Amount.Sub(s.Drawn)
 	if s.NextAmount != nil && lending.IsFinal(*s.NextAmount, s.NextIsLast, balance) {
 		s.NextAmount = &balance
@@ -129,7 +129,7 @@ func (s *Service) List(
 		},
 	}.Page(ctx, s.DB, filter.conditions(), page)
 	for i := range rows {
-		rows[i].weighNext()
+		rows[i].setNextAmount()
 	}
 	return rows, next, err
 }

@@ -78,7 +78,7 @@ func (s *Service) MoveFundings(
 			revised[loan.ApplicationUID] = loan
 		}
 	}
-	if err := takeSteps(ctx, tx, steps); err != nil {
+	if err := saveSteps(ctx, tx, steps); err != nil {
 		return nil, err
 	}
 	if err := update(ctx, tx, slices.Collect(maps.Values(revised))...); err != nil {
@@ -162,9 +162,9 @@ type step struct {
 	Change
 }
 
-// takeSteps writes each disbursement's status after its steps, the time at which each status was
+// saveSteps writes each disbursement's status after its steps, the time at which each status was
 // reached, and the evidence.
-func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
+func saveSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
 	if len(steps) == 0 {
 		return nil
 	}

@@ -21,8 +21,8 @@ type Quota struct {
 
 // The default quotas for one loan, and for one client within a day in UTC.
 var (
-	usualLoanQuota = Quota{Files: 500, Bytes: 2 << 30}
-	usualDayQuota  = Quota{Files: 5000, Bytes: 20 << 30}
+	defaultLoanQuota = Quota{Files: 500, Bytes: 2 << 30}
+	defaultDayQuota  = Quota{Files: 5000, Bytes: 20 << 30}
 )
 
 // uploadsKept is the number of days for which a client's upload counts are kept.
@@ -48,7 +48,7 @@ func (s *Service) checkQuota(
 	if err != nil {
 		return fmt.Errorf("counting the files of loan %s: %w", uid, err)
 	}
-	if bound := cmp.Or(s.LoanQuota, usualLoanQuota); stored.add(added).exceeds(bound) {
+	if bound := cmp.Or(s.LoanQuota, defaultLoanQuota); stored.add(added).exceeds(bound) {
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the loan holds %d files of %d MiB; with these it would hold more than the %d files "+
 				"or %d MiB that are allowed", stored.Files, stored.Bytes>>20, bound.Files, bound.Bytes>>20)
@@ -70,7 +70,7 @@ func (s *Service) checkQuota(
 	if err != nil {
 		return fmt.Errorf("counting the uploads of %s: %w", caller.Name, err)
 	}
-	if bound := cmp.Or(s.DayQuota, usualDayQuota); stored.exceeds(bound) {
+	if bound := cmp.Or(s.DayQuota, defaultDayQuota); stored.exceeds(bound) {
 		refusal := lending.NewError(lending.CodeRateLimited,
 			"a client may store %d files or %d MiB a day; the next day begins at 00:00 UTC",
 			bound.Files, bound.Bytes>>20)

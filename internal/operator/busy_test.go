@@ -12,7 +12,7 @@ import (
 func TestNoRoomIsNoTry(t *testing.T) {
 	t.Parallel()
 	s := &Service{DB: pgtest.New(t), Passwords: NewHasher(light)}
-	s.Passwords.patience = time.Millisecond
+	s.Passwords.timeout = time.Millisecond
 	for range hashSlots {
 		s.Passwords.slots <- struct{}{}
 	}

@@ -17,9 +17,9 @@ import (
 const (
 	// hashSlots is how many hashes are computed concurrently, each in its own memory.
 	hashSlots = 2
-	// hashQueue is how many may wait for a slot, and hashPatience is for how long.
-	hashQueue    = 256
-	hashPatience = 10 * time.Second
+	// hashQueue is how many may wait for a slot, and hashTimeout is for how long.
+	hashQueue   = 256
+	hashTimeout = 10 * time.Second
 	// memoryReturn is how long after a hash the memory of all hashes until then is returned to the
 	// system. Go would keep it for minutes.
 	memoryReturn = 5 * time.Second
@@ -41,8 +41,8 @@ type Hasher struct {
 	slots  chan struct{}
 	queue  chan struct{}
 	// all admits one caller at a time to take every slot, since two could deadlock.
-	all      chan struct{}
-	patience time.Duration
+	all     chan struct{}
+	timeout time.Duration
 	// dummy is the hash that an unknown address is checked against, so that the check takes as long
 	// as for a known one.
 	dummy func() (string, error)
@@ -53,7 +53,7 @@ type Hasher struct {
 // NewHasher returns a hasher whose new hashes have these parameters.
 func NewHasher(params argon2id.Params) *Hasher {
 	return &Hasher{
-		params: params, patience: hashPatience,
+		params: params, timeout: hashTimeout,
 		slots: make(chan struct{}, hashSlots), queue: make(chan struct{}, hashQueue),
 		all: make(chan struct{}, 1),
 		dummy: sync.OnceValues(func() (string, error) {
@@ -123,7 +123,7 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 	default:
 		return nil, errBusy(errors.New("the queue is full"))
 	}
-	patience, cancel := context.WithTimeout(ctx, h.patience)
+	waiting, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	wanted := []chan struct{}{h.slots}
 	if whole {
@@ -149,12 +149,12 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 		select {
 		case place <- struct{}{}:
 			taken++
-		case <-patience.Done():
+		case <-waiting.Done():
 			leave()
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, errBusy(patience.Err())
+			return nil, errBusy(waiting.Err())
 		}
 	}
 	return leave, nil

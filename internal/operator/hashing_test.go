@@ -39,7 +39,7 @@ func TestHashingIsBounded(t *testing.T) {
 	if err := check(""); err != nil {
 		t.Errorf("beside one other: %v", err)
 	}
-	h.patience = time.Millisecond
+	h.timeout = time.Millisecond
 	busy("a hash that needs all the room, beside another", check(heavy))
 	h.slots <- struct{}{}
 	busy("no room", check(""))
@@ -48,7 +48,7 @@ func TestHashingIsBounded(t *testing.T) {
 	if _, err := h.hash(gone, "a phrase"); !errors.Is(err, errGone) {
 		t.Errorf("who has gone away: %v", err)
 	}
-	h.patience = time.Minute
+	h.timeout = time.Minute
 	for range hashQueue {
 		h.queue <- struct{}{}
 	}

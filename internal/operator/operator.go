@@ -60,8 +60,8 @@ type User struct {
 	Credential string `db:"credential"`
 }
 
-// Lacks reports whether the user must set up a second factor before anything else.
-func (u User) Lacks() bool { return u.SecondFactorNeeded && !u.SecondFactor }
+// LacksSecondFactor reports whether the user must set up a second factor before anything else.
+func (u User) LacksSecondFactor() bool { return u.SecondFactorNeeded && !u.SecondFactor }
 
 // Recorded returns the user as the audit log records it.
 func (u User) Recorded() map[string]any {

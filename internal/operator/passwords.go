@@ -99,11 +99,11 @@ func (s *Service) Accepts(ctx context.Context, email, password string) (bool, er
 		return false, err
 	}
 	matches, _, err := s.hasher().check(ctx, password, hash)
-	return matches && !user.isLate(s.DB.Now()), err
+	return matches && !user.passwordExpired(s.DB.Now()), err
 }
 
-// isLate reports whether a one-time password was not used in time.
-func (u User) isLate(now time.Time) bool {
+// passwordExpired reports whether a one-time password was not used in time.
+func (u User) passwordExpired(now time.Time) bool {
 	return u.PasswordExpiresAt != nil && now.After(*u.PasswordExpiresAt)
 }
 

@@ -115,7 +115,7 @@ func (s *Service) ResetPassword(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (User, secret.String, error) {
 	// Two admins who reset each other are serialised: each needs the session that the other ends.
-	user, err := lockLeaving(ctx, tx, uid, func(User) bool { return false })
+	user, err := lockUnlessLastAdmin(ctx, tx, uid, func(User) bool { return false })
 	if err != nil {
 		return User{}, secret.String{}, err
 	}
@@ -134,7 +134,7 @@ func (s *Service) SetRole(
 	if !role.Allows(RoleSupport) {
 		return User{}, lending.Invalid("role", `"role" must be admin, operator or support`)
 	}
-	user, err := lockLeaving(ctx, tx, uid, func(u User) bool { return u.Role != role })
+	user, err := lockUnlessLastAdmin(ctx, tx, uid, func(u User) bool { return u.Role != role })
 	if err != nil || user.Role == role {
 		return user, err
 	}
@@ -146,7 +146,7 @@ func (s *Service) SetRole(
 func (s *Service) SetDisabled(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, disabled bool,
 ) (User, error) {
-	user, err := lockLeaving(ctx, tx, uid, func(User) bool { return disabled })
+	user, err := lockUnlessLastAdmin(ctx, tx, uid, func(User) bool { return disabled })
 	if err != nil || disabled == (user.DisabledAt != nil) {
 		return user, err
 	}
@@ -167,10 +167,10 @@ func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (U
 	return s.change(ctx, tx, user.UID, `disabled_at = $2`, tx.Now)
 }
 
-// lockLeaving locks and returns a user who may be about to cease being an admin, and refuses if
-// no admin who can sign in would be left. It locks the admins' rows first and in a fixed order,
-// so that two of them cannot remove each other.
-func lockLeaving(
+// lockUnlessLastAdmin locks and returns a user who may be about to cease being an admin, and
+// refuses if no admin who can sign in would be left. It locks the admins first and in a fixed
+// order, so that two of them cannot remove each other.
+func lockUnlessLastAdmin(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, leaves func(User) bool,
 ) (User, error) {
 	var admins []uuid.UUID

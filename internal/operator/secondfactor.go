@@ -223,7 +223,7 @@ func (f SecondFactors) Check(
 	ctx context.Context, user User, code string, from Visitor,
 ) (recovered bool, err error) {
 	account, address := from.keys(triedCodes, normalEmail(user.Email))
-	if _, err := f.users.countTry(ctx, account, address, triedCodes); err != nil {
+	if _, err := f.users.countAttempt(ctx, account, address, triedCodes); err != nil {
 		return false, err
 	}
 	code = cleanCode(code)
@@ -244,7 +244,7 @@ func (f SecondFactors) Check(
 		return false, lending.NewError(lending.CodeUnauthorized,
 			"The code is wrong or was used before. Wait for the next one and try again.")
 	}
-	return recovered, f.users.forgive(ctx, account)
+	return recovered, f.users.clearAttempts(ctx, account)
 }
 
 // useCode uses up a code of the app: of two requests with the same code, the guard lets one

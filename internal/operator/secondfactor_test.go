@@ -333,13 +333,13 @@ func TestSecondFactorOfARole(t *testing.T) {
 			return err
 		})
 	}
-	if o.user().Lacks() {
+	if o.user().LacksSecondFactor() {
 		t.Error("a factor is asked for although nobody wants it")
 	}
-	if err := require(operator.RoleOperator); err != nil || !o.user().Lacks() {
-		t.Errorf("the user's role: %v, lacks = %v", err, o.user().Lacks())
+	if err := require(operator.RoleOperator); err != nil || !o.user().LacksSecondFactor() {
+		t.Errorf("the user's role: %v, lacks = %v", err, o.user().LacksSecondFactor())
 	}
-	if err := require(operator.RoleAdmin); err != nil || o.user().Lacks() {
+	if err := require(operator.RoleAdmin); err != nil || o.user().LacksSecondFactor() {
 		t.Errorf("another role: %v", err)
 	}
 	if err := require("root"); wrongFields(err) != "roles" {

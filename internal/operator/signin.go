@@ -60,7 +60,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 		email = "" // nobody's address, checked like any other
 	}
 	account, address := from.keys(triedPasswords, email)
-	try, err := s.countTry(ctx, account, address, triedPasswords)
+	try, err := s.countAttempt(ctx, account, address, triedPasswords)
 	if err != nil {
 		return User{}, err
 	}
@@ -70,12 +70,12 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 	}
 	matches, renewed, err := s.hasher().check(ctx, password, hash)
 	if lending.ErrorCode(err) == lending.CodeUnavailable {
-		return User{}, errors.Join(err, s.takeBack(ctx, try)) // it was not checked
+		return User{}, errors.Join(err, s.uncountAttempt(ctx, try)) // it was not checked
 	}
 	if err != nil {
 		return User{}, err
 	}
-	if !matches || user.Email == "" || user.DisabledAt != nil || user.isLate(s.DB.Now()) {
+	if !matches || user.Email == "" || user.DisabledAt != nil || user.passwordExpired(s.DB.Now()) {
 		return User{}, lending.NewError(lending.CodeUnauthorized,
 			"The e-mail address or the password is wrong.")
 	}
@@ -88,7 +88,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 			return User{}, fmt.Errorf("renewing the hash of the password of %s: %w", user.Email, err)
 		}
 	}
-	return user, s.forgive(ctx, account)
+	return user, s.clearAttempts(ctx, account)
 }
 
 // CheckPassword checks whether a signed-in user knows their password. The limit is that of
@@ -102,8 +102,8 @@ func (s *Service) CheckPassword(ctx context.Context, signed Signed, password str
 	return err
 }
 
-// forgive deletes the failed attempts of an account.
-func (s *Service) forgive(ctx context.Context, account string) error {
+// clearAttempts deletes the failed attempts of an account.
+func (s *Service) clearAttempts(ctx context.Context, account string) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE account = $1`, account)
 	if err != nil {
 		return fmt.Errorf("forgetting the wrong tries of %s: %w", account, err)
@@ -129,10 +129,10 @@ func find(ctx context.Context, db postgres.Querier, email string) (User, string,
 	return row.User, row.Hash, nil
 }
 
-// countTry counts an attempt as wrong before the password is checked, so that many at once
+// countAttempt counts an attempt as wrong before the password is checked, so that many at once
 // cannot slip past the limits; a correct one clears the account's count. Attempts beyond the
 // limits are not counted, so waiting always helps. The refusal names what was wrong too often.
-func (s *Service) countTry(
+func (s *Service) countAttempt(
 	ctx context.Context, account, address, what string,
 ) (try int64, err error) {
 	now := s.DB.Now()
@@ -158,15 +158,15 @@ func (s *Service) countTry(
 	if counts.Account <= failuresPerAccount && counts.Address <= failuresPerAddress {
 		return try, nil
 	}
-	if err := s.takeBack(ctx, try); err != nil {
+	if err := s.uncountAttempt(ctx, try); err != nil {
 		return 0, err
 	}
 	return 0, lending.NewError(lending.CodeRateLimited,
 		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
 }
 
-// takeBack deletes one attempt.
-func (s *Service) takeBack(ctx context.Context, try int64) error {
+// uncountAttempt deletes one attempt.
+func (s *Service) uncountAttempt(ctx context.Context, try int64) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
 	if err != nil {
 		return fmt.Errorf("taking back a sign-in: %w", err)

@@ -74,7 +74,7 @@ type credential struct {
 //
 // Revoking a client, rotating its secret or changing its rate takes effect from the next request
 // on, in every process: what was read of the client is used for a moment only, and the change
-// waits as long before it returns (see knownLife).
+// waits as long before it returns (see cacheLife).
 //
 // Errors: UNAUTHORIZED, always alike, for a missing, unknown, revoked or wrong id or secret. The
 // other errors come with the caller, but without a merchant: NOT_FOUND for one of the lender's
@@ -129,12 +129,12 @@ func (s *Service) verify(
 	ctx context.Context, presented Presented, merchant uuid.NullUUID,
 ) (Caller, credential, error) {
 	now := s.DB.Now().UTC()
-	who := acting{presented.ClientID, merchant}
-	found, known := s.known.get(who)
+	who := cacheKey{presented.ClientID, merchant}
+	found, known := s.cache.get(who)
 	if !known || !found.accepts(presented.Secret, now) || !found.allows(presented.Address) ||
-		!found.noted(now) {
+		!found.useRecorded(now) {
 		var err error
-		if found, err = s.ask(ctx, who, presented, now); err != nil {
+		if found, err = s.lookUp(ctx, who, presented, now); err != nil {
 			return Caller{}, credential{}, err
 		}
 	}
@@ -148,9 +148,9 @@ func (s *Service) verify(
 	}, found, nil
 }
 
-// ask checks the id and the secret against the database, and records the use.
-func (s *Service) ask(
-	ctx context.Context, who acting, presented Presented, now time.Time,
+// lookUp checks the id and the secret against the database, and records the use.
+func (s *Service) lookUp(
+	ctx context.Context, who cacheKey, presented Presented, now time.Time,
 ) (credential, error) {
 	began := time.Now()
 	var db postgres.Querier = s.DB
@@ -166,7 +166,7 @@ func (s *Service) ask(
 			"missing or invalid client credentials: send x-service-client-id and "+
 				"x-service-client-secret as they were issued")
 	}
-	if !found.noted(now) && presented.Within == nil { // which would keep the row locked
+	if !found.useRecorded(now) && presented.Within == nil { // which would keep the row locked
 		// Of many requests that find last_used_at out of date at the same moment one writes; the
 		// others skip the locked row instead of queueing behind it.
 		_, err := s.DB.ExecContext(ctx, `
@@ -183,7 +183,7 @@ func (s *Service) ask(
 		}
 		found.LastUsedAt = &now
 	}
-	s.known.put(who, found, began)
+	s.cache.put(who, found, began)
 	return found, nil
 }
 
@@ -194,7 +194,7 @@ func errNotHere() error {
 
 // credentialOf loads a client. If it does not exist, the result is the zero value, which accepts
 // no secret, after the same work.
-func credentialOf(ctx context.Context, db postgres.Querier, who acting) (credential, error) {
+func credentialOf(ctx context.Context, db postgres.Querier, who cacheKey) (credential, error) {
 	var found credential
 	err := db.GetContext(ctx, &found, `
 		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,
@@ -219,8 +219,8 @@ func credentialOf(ctx context.Context, db postgres.Querier, who acting) (credent
 	return found, nil
 }
 
-// noted reports whether the client's use was recorded within the last minute.
-func (c credential) noted(now time.Time) bool {
+// useRecorded reports whether the client's use was recorded within the last minute.
+func (c credential) useRecorded(now time.Time) bool {
 	return c.LastUsedAt != nil && now.Sub(*c.LastUsedAt) < useResolution
 }
 

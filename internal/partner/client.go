@@ -150,7 +150,7 @@ func (s *Service) RotateClient(
 	if err != nil {
 		return Rotated{}, fmt.Errorf("rotating client %s: %w", id, err)
 	}
-	takeHold(tx)
+	awaitCaches(tx)
 	return rotated, nil
 }
 
@@ -170,7 +170,7 @@ func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) 
 	if count == 0 {
 		return errNoClient(id)
 	}
-	takeHold(tx)
+	awaitCaches(tx)
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (s *Service) SetRate(
 	if err != nil {
 		return fmt.Errorf("setting the rate of client %s: %w", id, err)
 	}
-	takeHold(tx)
+	awaitCaches(tx)
 	return nil
 }
 

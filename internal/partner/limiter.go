@@ -56,9 +56,9 @@ type Decision struct {
 
 // bucket is a process's view of one client's bucket.
 type bucket struct {
-	// turn is held by the one request that accesses the other fields. It is a channel instead of a
+	// sem is held by the one request that accesses the other fields. It is a channel instead of a
 	// mutex so that waiting ends with the request.
-	turn chan struct{}
+	sem chan struct{}
 	// rate and burst are the limits with which tokens was computed.
 	rate, burst int
 	// at is the time of the last query.
@@ -71,10 +71,10 @@ type bucket struct {
 // Take decides whether the caller may make one request now.
 func (l *Limiter) Take(ctx context.Context, caller Caller) (Decision, error) {
 	local := l.bucket(caller.ClientID)
-	defer postgres.Waiting(ctx)() // the holder of the turn may wait for the database
+	defer postgres.Waiting(ctx)() // the holder of the semaphore may wait for the database
 	select {
-	case local.turn <- struct{}{}:
-		defer func() { <-local.turn }()
+	case local.sem <- struct{}{}:
+		defer func() { <-local.sem }()
 	case <-ctx.Done():
 		return Decision{}, fmt.Errorf("waiting for the bucket of client %s: %w",
 			caller.ClientID, ctx.Err())
@@ -96,7 +96,7 @@ func (l *Limiter) bucket(clientID string) *bucket {
 		if l.buckets == nil {
 			l.buckets = map[string]*bucket{}
 		}
-		local = &bucket{turn: make(chan struct{}, 1)}
+		local = &bucket{sem: make(chan struct{}, 1)}
 		l.buckets[clientID] = local
 	}
 	return local

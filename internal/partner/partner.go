@@ -29,7 +29,7 @@ const maxName = 200
 type Service struct {
 	DB *postgres.DB
 
-	known known
+	cache credentialCache
 }
 
 // Partner is an organisation that integrates with the API.

@@ -46,9 +46,9 @@ var picks = map[Kind]string{
 	                WHERE s.state <> 'deleted'`,
 }
 
-// told renders the label of a choice. Choices with the same label get the end of their id,
+// label renders the label of a choice. Choices with the same label get the end of their id,
 // inserted after the name that they share.
-func told(kind Kind) string {
+func label(kind Kind) string {
 	behind := `length(name)`
 	if kind == Subscription {
 		behind = `length(label)` // the name is the partner's
@@ -92,13 +92,13 @@ func (s *Service) Pick(
 func pickQuery(kind Kind, text string, owner uuid.UUID, limit int) (string, []any) {
 	if text == "" && owner == uuid.Nil {
 		return `
-			SELECT uid, ` + told(kind) + `, (SELECT count(*) FROM (` + picks[kind] + `) everything) AS total
+			SELECT uid, ` + label(kind) + `, (SELECT count(*) FROM (` + picks[kind] + `) everything) AS total
 			  FROM (` + picks[kind] + `) named
 			 ORDER BY name, uid
 			 LIMIT $1`, []any{limit}
 	}
 	return `
-		SELECT uid, ` + told(kind) + `, count(*) OVER () AS total
+		SELECT uid, ` + label(kind) + `, count(*) OVER () AS total
 		  FROM (` + picks[kind] + `) named
 		 WHERE label ILIKE $1
 		   AND ($2::uuid IS NULL OR owner = $2)
@@ -114,7 +114,7 @@ func (s *Service) Name(ctx context.Context, kind Kind, uids ...uuid.UUID) ([]Cho
 	}
 	var choices []Choice
 	err := s.DB.SelectContext(ctx, &choices, `
-		SELECT uid, `+told(kind)+` FROM (`+picks[kind]+`) named
+		SELECT uid, `+label(kind)+` FROM (`+picks[kind]+`) named
 		 WHERE uid = ANY ($1::uuid[]) ORDER BY named.label, uid`, texts)
 	if err != nil {
 		return nil, fmt.Errorf("naming %d of kind %s: %w", len(uids), kind, err)

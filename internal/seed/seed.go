@@ -104,7 +104,7 @@ type part func(ctx context.Context, tx *postgres.Tx) error
 // never seen half made, else one per batch.
 func (p Plan) parts(since time.Time) []part {
 	parts := []part{func(ctx context.Context, tx *postgres.Tx) error {
-		return p.ground(ctx, tx, since)
+		return p.foundation(ctx, tx, since)
 	}}
 	for made := 0; made < p.Deliveries; made += batch {
 		parts = append(parts, func(ctx context.Context, tx *postgres.Tx) error {
@@ -112,7 +112,7 @@ func (p Plan) parts(since time.Time) []part {
 		})
 	}
 	parts = append(parts,
-		func(ctx context.Context, tx *postgres.Tx) error { return p.beside(ctx, tx, since) },
+		func(ctx context.Context, tx *postgres.Tx) error { return p.others(ctx, tx, since) },
 		func(ctx context.Context, tx *postgres.Tx) error {
 			if err := tally(ctx, tx); err != nil {
 				return err
@@ -152,9 +152,9 @@ func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
 	return nil
 }
 
-// ground makes partners, merchants, subscriptions, applications with their events, their loans,
+// foundation makes partners, merchants, subscriptions, applications with their events, their loans,
 // and e-mails.
-func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
+func (p Plan) foundation(ctx context.Context, tx *postgres.Tx, since time.Time) error {
 	applications := p.Deliveries/perApplication + spareApplications
 	// The length of an application's life. Few applications may be unfinished at the end of the
 	// span, because their events would be missing from the total. Where almost all become loans,
@@ -184,8 +184,8 @@ func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 	}...)
 }
 
-// beside makes what the console lists besides deliveries, in proportion to them.
-func (p Plan) beside(ctx context.Context, tx *postgres.Tx, since time.Time) error {
+// others makes what the console lists besides deliveries, in proportion to them.
+func (p Plan) others(ctx context.Context, tx *postgres.Tx, since time.Time) error {
 	share := func(per int) int { return max(p.Deliveries/per, 1) }
 	return run(ctx, tx, []step{
 		{"chance", chance, []any{1}},

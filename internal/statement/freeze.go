@@ -198,12 +198,12 @@ func (s *Service) correct(ctx context.Context, report *Report) error {
 
 // correctDay makes the corrections of one day and records the newest day for which it did.
 func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, report *Report) error {
-	doubtful, err := s.doubtful(ctx, on)
+	outdated, err := s.outdated(ctx, on)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for some := range slices.Chunk(doubtful, batch) {
+	for some := range slices.Chunk(outdated, batch) {
 		made, err := s.writeEach(ctx, on, some)
 		report.Corrections += made
 		failed = append(failed, err)
@@ -225,10 +225,10 @@ func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, repo
 	return nil
 }
 
-// doubtful returns the merchants whose statement of the day may be out of date, because a
+// outdated returns the merchants whose statement of the day may be out of date, because a
 // delivery had not arrived or the number of changes or events differs now, and those without a
 // statement, who were created on a day that was frozen early by a clock that had run ahead.
-func (s *Service) doubtful(ctx context.Context, on day) (found []uuid.UUID, err error) {
+func (s *Service) outdated(ctx context.Context, on day) (found []uuid.UUID, err error) {
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		changes, err := s.Loans.CountChanges(ctx, tx, on.Begins, on.Ends)
 		if err != nil {

@@ -35,13 +35,13 @@ func Explain(f Facts) Answer {
 	answer.Sentence = f.what() + " happened, and the partner has no subscription"
 	if len(answer.Lines) > 0 {
 		answer.Outcome = answer.Lines[0].Outcome
-		answer.Sentence = f.what() + " " + together(answer.Lines)
+		answer.Sentence = f.what() + " " + summary(answer.Lines)
 	}
 	return answer
 }
 
-// telling are the kinds whose events are told apart by their status.
-var telling = []lending.EventKind{
+// statusKinds are the kinds whose events are told apart by their status.
+var statusKinds = []lending.EventKind{
 	lending.EventStatusUpdated, lending.EventFundingChanged, lending.EventTaskCreated,
 	lending.EventTaskUpdated,
 }
@@ -49,7 +49,7 @@ var telling = []lending.EventKind{
 // what names the event in question, so that it is not mistaken for another of its kind.
 func (f Facts) what() string {
 	name, status := "“"+f.Kind.Title()+"”", f.Status
-	if f.Event != nil && slices.Contains(telling, f.Kind) {
+	if f.Event != nil && slices.Contains(statusKinds, f.Kind) {
 		status = f.Event.Status
 	}
 	if status != "" {
@@ -66,8 +66,8 @@ func (f Facts) what() string {
 
 func (f Facts) isFunding() bool { return strings.HasPrefix(string(f.Kind), "disbursement.") }
 
-// together sums up the outcome of an event at all endpoints, which are sorted.
-func together(lines []Line) string {
+// summary sums up the outcome of an event at all endpoints, which are sorted.
+func summary(lines []Line) string {
 	first := lines[0]
 	if len(lines) == 1 {
 		return "happened. " + first.Sentence
@@ -132,18 +132,18 @@ func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
 	case !silent && at < 0:
 		line.Outcome, line.Sentence = Waiting, "Its delivery is being prepared"
 	case !silent:
-		line.tell(deliveries[at], verdict.Verdict == delivery.VerdictWaiting)
+		line.describe(deliveries[at], verdict.Verdict == delivery.VerdictWaiting)
 	case at < 0:
 		line.Outcome, line.Sentence = passed.outcome, passed.sentence
 	default: // it has a delivery only because an operator replayed the event to it
-		line.tell(deliveries[at], verdict.State == "paused" && !deliveries[at].State.IsFinal())
+		line.describe(deliveries[at], verdict.State == "paused" && !deliveries[at].State.IsFinal())
 		line.Sentence += "; it was replayed by hand, since " + lowerFirst(passed.sentence)
 	}
 	return line
 }
 
-// tell describes the state of a delivery.
-func (l *Line) tell(d delivery.Delivery, paused bool) {
+// describe describes the state of a delivery.
+func (l *Line) describe(d delivery.Delivery, paused bool) {
 	l.DeliveryUID, l.At = &d.UID, d.FinishedAt
 	answered := Result(d.LastStatus(), d.LastError())
 	switch {

@@ -35,7 +35,7 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 		One: "alert", Many: "alerts", Order: "last opened first", SummaryBelow: true,
 		Tabs: list.Tabs{Name: "state", Default: string(alert.Waiting), Options: []ui.Option{
 			{Label: "Open"},
-			{Value: string(alert.Asleep), Label: "Snoozed"},
+			{Value: string(alert.Snoozed), Label: "Snoozed"},
 			{Value: string(alert.Closed), Label: "Closed"},
 			{Value: "all", Label: "All"},
 		}},
@@ -47,7 +47,7 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 		},
 		Read: func(v *list.Values) list.Source[alert.Item] {
 			filter := alert.Filter{Kind: list.OneOf(v, "kind", alert.Kinds())}
-			states := []alert.State{alert.Asleep, alert.Closed, "all"}
+			states := []alert.State{alert.Snoozed, alert.Closed, "all"}
 			if filter.State = list.OneOf(v, "state", states); filter.State == "" {
 				filter.State = alert.Waiting
 			} else if filter.State == "all" {

@@ -279,7 +279,7 @@ func RequiredStep(signed operator.Signed) string {
 		return ""
 	case signed.MustChangePassword:
 		return paths.Password
-	case signed.Lacks():
+	case signed.LacksSecondFactor():
 		return paths.SecondFactor
 	}
 	return ""
