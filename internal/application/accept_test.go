@@ -45,7 +45,7 @@ func TestAcceptOfferHasItsFourEffects(t *testing.T) {
 		statusEvent+"Hard Pull Authorization", statusEvent+"Approved", statusEvent+"Closed")
 	same(t, "mails of the linked one", w.MailsOf(t, rival.UID), "stipulation: suppressed")
 
-	// From now on mails go out.
+	// From now on mails are sent.
 	w.Move(t, app.UID, lending.StatusPendClearance)
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := w.Applications.AddTask(ctx, tx, w.Caller(), app.UID, "Sign")

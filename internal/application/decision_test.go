@@ -124,7 +124,7 @@ func TestUndecidedApplicationCanBeDecidedAgain(t *testing.T) {
 	}
 }
 
-// The lender may approve, and the borrower accept, before the decision has run.
+// The lender may approve, and the borrower may accept, before the decision has run.
 func TestDecisionAfterApprovalAndAcceptanceOpensTheLoan(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -153,8 +153,8 @@ func TestDecisionAfterApprovalAndAcceptanceOpensTheLoan(t *testing.T) {
 	refused(t, err, lending.CodeInvalidState)
 }
 
-// Whoever was moved on before is not left without an offer for ever: they are declined, or stay
-// undecided where they cannot be.
+// An application that was moved on is not left without an offer for ever: it is declined, or
+// stays undecided if its status cannot become Declined.
 func TestDecisionWithoutAnOfferAfterAMove(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -194,7 +194,7 @@ func TestDecisionWithoutAnOfferAfterAMove(t *testing.T) {
 	}
 }
 
-// What a person ended cannot be decided, and is not said to have been.
+// An application that a person ended cannot be decided, and the error does not say that it was.
 func TestDecisionOfAnEndedApplication(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -224,7 +224,7 @@ func TestDecisionOfAnUnknownApplication(t *testing.T) {
 	}
 }
 
-// What a status event shows of the offers.
+// The part of the offers that a status event shows.
 func TestStatusEventBody(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -117,7 +117,7 @@ func TestListFilters(t *testing.T) {
 
 func TestListPages(t *testing.T) {
 	t.Parallel()
-	// At one instant, so that only the uid orders them.
+	// All at one time, so that only the uid orders them.
 	w := apptest.NewAt(t, apptest.NewClock())
 	for range 5 {
 		w.Application(t)
@@ -214,8 +214,7 @@ func TestTaskEntries(t *testing.T) {
 	same(t, "tasks", got, "First Completed", "Second Pending")
 }
 
-// Lists stay quick as applications grow: whatever the filter, they are read by
-// an index.
+// Lists stay fast as applications grow: whatever the filter, an index serves them.
 func TestListsUseAnIndex(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -262,7 +261,7 @@ func TestListsUseAnIndex(t *testing.T) {
 	}
 }
 
-// checkPlan fails the test when the one query since the last time reads a whole table.
+// checkPlan fails the test if the only query since the last call reads a whole table.
 func checkPlan(t *testing.T, w *apptest.Harness, table string, recorder *pgtest.Recorder) {
 	t.Helper()
 	queries := recorder.Take()
@@ -274,7 +273,7 @@ func checkPlan(t *testing.T, w *apptest.Harness, table string, recorder *pgtest.
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder.Take() // which is that one
+	recorder.Take() // discard the EXPLAIN itself
 	text := strings.Join(plan, "\n")
 	if strings.Contains(text, "Seq Scan on "+table) || !strings.Contains(text, table) {
 		t.Errorf("%s is not read by an index:\n%s", table, text)

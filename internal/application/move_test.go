@@ -28,8 +28,8 @@ func move(
 	return moved, err
 }
 
-// Every status with every other: what the table allows is written down and
-// told once, what it forbids changes nothing.
+// Every status with every other: a permitted move is written and published once, a forbidden one
+// changes nothing.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

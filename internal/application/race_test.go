@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// together runs the functions at once and returns what each answered.
+// together runs the functions concurrently and returns their results.
 func together(uses ...func() error) []error {
 	errs := make([]error, len(uses))
 	start := make(chan struct{})
@@ -64,8 +64,8 @@ func TestOfAHundredAcceptancesOneWelcomes(t *testing.T) {
 	}
 }
 
-// Two offers of one borrower, each accepted and linking the other: one wins, and
-// the database never has to break a deadlock.
+// Two offers of one borrower, each accepted with the other linked: one wins, and the database
+// never has to break a deadlock.
 func TestAcceptancesThatLinkEachOther(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -106,7 +106,7 @@ func TestAcceptancesThatLinkEachOther(t *testing.T) {
 	}
 }
 
-// Approving and accepting at once opens the loan once, no matter who comes first.
+// Approving and accepting at once opens the loan once, whichever comes first.
 func TestApprovalRacesAcceptance(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -120,7 +120,7 @@ func TestApprovalRacesAcceptance(t *testing.T) {
 		)
 		for _, err := range errs {
 			if err != nil {
-				refused(t, err, lending.CodeInvalidState) // the loan was open already
+				refused(t, err, lending.CodeInvalidState) // the loan was already open
 			}
 		}
 		got := w.Get(t, app.UID)
@@ -153,8 +153,8 @@ func TestDecisionsRace(t *testing.T) {
 	same(t, "events", w.Statuses(t, app.UID), statusEvent+"Hard Pull Authorization")
 }
 
-// What is read of an application is of one moment, also where a change commits between two
-// of the statements that read it.
+// An application is read in one snapshot, even if a change commits between two of the statements
+// that read it.
 func TestReadsAreOfOneMoment(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -163,7 +163,7 @@ func TestReadsAreOfOneMoment(t *testing.T) {
 		"offers": func(uid uuid.UUID) (application.Application, error) {
 			return w.Applications.Get(t.Context(), w.Caller(), uid)
 		},
-		// Finds it by its status, then loads it.
+		// The list finds it by its status, then loads it.
 		"products": func(uid uuid.UUID) (application.Application, error) {
 			found, _, err := w.Applications.Find(t.Context(), application.Wanted{
 				MerchantUIDs: []uuid.UUID{w.Merchant}, Status: lending.StatusApproved,
@@ -197,7 +197,7 @@ func TestReadsAreOfOneMoment(t *testing.T) {
 	}
 }
 
-// Whoever reads the list knows a change by its time, to the millisecond, whatever the clock does.
+// Readers of the list detect a change by its time, to the millisecond, whatever the clock does.
 func TestTimesOfChangeNeverRepeat(t *testing.T) {
 	t.Parallel()
 	clock := apptest.NewClock()

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// TestDatabaseKeepsTheRulesOfApplications tries to write each value that no
-// application may have past the services, into a new row and into an old one.
+// TestDatabaseKeepsTheRulesOfApplications bypasses the services and tries to write each value
+// that an application must not have, into a new row and into an existing one.
 func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -65,8 +65,8 @@ func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 	}
 }
 
-// TestDatabaseTakesWhatApplicationsMayBe: at the bounds of the rules, and without
-// the values that may be missing.
+// TestDatabaseTakesWhatApplicationsMayBe writes values at the bounds of the rules, and rows
+// without the optional values.
 func TestDatabaseTakesWhatApplicationsMayBe(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -58,9 +58,8 @@ func (c counted) CheckNamedValue(value *driver.NamedValue) error {
 	return c.Conn.(driver.NamedValueChecker).CheckNamedValue(value)
 }
 
-// How many statements the hot operations send, with two subscriptions. The
-// number does not grow with stages, offers or files; anyone who raises it should
-// know why.
+// The number of statements of the hot operations, with two subscriptions. It does not grow with
+// stages, offers or files; anyone who raises it should know why.
 func TestStatementsOfTheHotPaths(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

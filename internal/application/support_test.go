@@ -30,7 +30,7 @@ func refused(t *testing.T, err error, want lending.Code) {
 	}
 }
 
-// same compares two lists, such as the events that a use case told.
+// same compares two lists, such as the events that a use case recorded.
 func same(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if len(got)+len(want) == 0 {
@@ -66,5 +66,5 @@ func decide(
 	return decided, err
 }
 
-// stamp is a time as events show it.
+// stamp formats a time as events show it.
 func stamp(recorded apptest.Recorded) string { return lending.FormatTimestamp(recorded.OccurredAt) }

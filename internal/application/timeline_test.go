@@ -22,7 +22,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// timelineOf returns a timeline in the order in which it happened, a word each.
+// timelineOf returns a timeline in chronological order, one word per entry.
 func timelineOf(
 	t *testing.T, w *apptest.Harness, uid uuid.UUID, kinds ...application.EntryKind,
 ) []string {
@@ -43,8 +43,8 @@ func timelineOf(
 	return words
 }
 
-// live is a loan with a delivery, a mail, a draw, a document, a task and an
-// operator's action, and what its timeline must tell.
+// live returns a loan with a delivery, a mail, a draw, a document, a task and an operator's
+// action, and the timeline that it must have.
 func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 	t.Helper()
 	clock := apptest.NewClock()
@@ -108,7 +108,7 @@ func TestTimeline(t *testing.T) {
 	t.Parallel()
 	w, uid, want := live(t)
 	got := timelineOf(t, w, uid)
-	// What one transaction caused comes in no promised order.
+	// The order of what one transaction caused is not guaranteed.
 	for _, words := range [][]string{got, want} {
 		slices.Sort(words[2:4])
 	}
@@ -175,7 +175,7 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 	}
 }
 
-// outcomeOf is what became of the event of a delivery.
+// outcomeOf returns the outcome of the event of a delivery.
 func outcomeOf(t *testing.T, w *apptest.Harness, of delivery.Delivery) delivery.EventOutcome {
 	t.Helper()
 	found, err := w.Webhooks.Deliveries.EventOutcomes(t.Context(), []uuid.UUID{of.EventUID},

@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// call writes a request of a merchant about an application into the log.
+// call logs a request of a merchant about an application.
 func call(t testing.TB, w *apptest.Harness, uid, merchant uuid.UUID, at time.Time) {
 	t.Helper()
 	writer := apilog.NewWriter(w.DB)
@@ -36,8 +36,8 @@ func call(t testing.TB, w *apptest.Harness, uid, merchant uuid.UUID, at time.Tim
 	writer.Run(ctx)
 }
 
-// A partner's call stands in the timeline; another merchant's call that names
-// the same application does not. Attempts stand with the event's deliveries.
+// A partner's request is in the timeline; another merchant's request that names the same
+// application is not. Attempts are shown with the event's deliveries.
 func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 	t.Parallel()
 	w, uid, _ := live(t)
@@ -74,8 +74,8 @@ func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 	}
 }
 
-// Whatever happens at whatever time: the pages of a timeline, of any size and
-// kinds, put together are all of it, once each, newest first.
+// Whatever happens at whatever time: the pages of a timeline, of any size and kinds, together
+// contain every entry exactly once, newest first.
 func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 	t.Parallel()
 	clock := apptest.NewClock()
@@ -118,7 +118,7 @@ func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 	})
 }
 
-// happen lets one thing happen to an application.
+// happen makes one thing happen to an application.
 func happen(t *testing.T, rt *rapid.T, w *apptest.Harness, uid uuid.UUID) {
 	t.Helper()
 	switch rapid.SampledFrom([]string{"task", "move", "audit", "call"}).Draw(rt, "what") {
@@ -159,7 +159,7 @@ func page(
 	return found
 }
 
-// newestFirst is the order of a timeline: time, then what led to what.
+// newestFirst compares entries in the order of a timeline: by time, then by cause and effect.
 func newestFirst(a, b application.TimelineEntry) int {
 	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.ID, a.ID))
 }
@@ -189,7 +189,7 @@ func TestTimelineRefusals(t *testing.T) {
 	}
 }
 
-// FuzzEntryCursor holds that whatever is read is written as what it means.
+// FuzzEntryCursor checks that a cursor that can be parsed is formatted with the same meaning.
 func FuzzEntryCursor(f *testing.F) {
 	f.Add("")
 	f.Add(application.EntryCursor{At: time.Unix(0, 0).UTC(), Rank: 3, ID: "x"}.String())

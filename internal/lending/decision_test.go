@@ -21,7 +21,7 @@ func TestDecideOffers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requested, income string
 		minimum, maximum  string
-		// borrower, project, lesser of both, approved; empty without an offer
+		// borrower, project, lesser of both, approved; empty for no offer
 		want string
 	}{
 		"all fits":              {"10000", "60000", "1000", "50000", "24000 10000 10000 10000"},
@@ -84,8 +84,8 @@ func TestDecideTakesEachProduct(t *testing.T) {
 	}
 }
 
-// Whoever was moved on before the decision gets the offers and keeps the status. Without any
-// offer they are declined like everybody, where that may still follow.
+// An application that a person moved on before the decision gets the offers and keeps its
+// status. Without an offer it is declined like any other, if its status still allows that.
 func TestDecideWhatAPersonMovedOn(t *testing.T) {
 	t.Parallel()
 	for _, status := range lending.AllApplicationStatuses() {

@@ -8,12 +8,12 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// drawCase is one request on a loan of 1000.00 in stages of 40, 40 and 20 %, at
-// a fee of 3.75 %.
+// drawCase is one request on a loan of 1000.00 in stages of 40, 40 and 20 %, with a fee of 3.75
+// %.
 type drawCase struct {
 	// drawn are the gross amounts of settled draws, one per stage.
 	drawn []string
-	// reduced, revised are the amounts asked for; proof means documents.
+	// reduced and revised are the requested amounts; proof means documents.
 	reduced, revised string
 	proof, early     bool
 	// want is "kind stage gross fee net", or the code of the refusal.
@@ -175,7 +175,7 @@ func TestOrderOfDrawChecks(t *testing.T) {
 		status lending.ApplicationStatus
 		loan   *lending.Loan
 		want   lending.Code
-		// next is kind and stage of the next draw, which the refusal does not hide.
+		// next is the kind and stage of the next draw, which the refusal still has.
 		next string
 	}{
 		{"not approved and no loan", "Hard Pull", nil, "APPLICATION_NOT_APPROVED", " 0"},
@@ -244,8 +244,8 @@ func TestDrawRefusalsInTheSpecificationsWords(t *testing.T) {
 	}
 }
 
-// A preview assumes the documents that the draw will need, and otherwise answers
-// what the draw itself would.
+// A preview assumes the documents that the draw will need, and otherwise returns what the draw
+// itself would.
 func TestPreviewAnswersLikeTheDraw(t *testing.T) {
 	t.Parallel()
 	for _, status := range lending.AllApplicationStatuses() {

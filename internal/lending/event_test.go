@@ -24,7 +24,7 @@ func exampleOffer(t testing.TB) lending.Offer {
 	}
 }
 
-// exampleEvents is an event of each kind, and the variants of a kind that look
+// exampleEvents returns an event of each kind, and of the variants of a kind that look
 // different, by the name of the golden file.
 func exampleEvents(t testing.TB) map[string]lending.Event {
 	t.Helper()
@@ -60,7 +60,7 @@ func exampleEvents(t testing.TB) map[string]lending.Event {
 	}
 }
 
-// A golden file is the body to the byte: receivers sign and compare bytes.
+// A golden file is the body byte for byte, because receivers sign and compare bytes.
 func TestRenderMatchesTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	timestamp := time.Date(2026, 11, 21, 10, 30, 0, 120_000_999, time.FixedZone("", 3600))

@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// What is said about money is kept within its bounds, and kept as it was said.
+// Evidence is kept within its bounds, and kept unchanged.
 func TestBoundsOfEvidence(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 23, 30, 0, 0, time.FixedZone("west", -5*60*60)) // the 25th in UTC
@@ -76,7 +76,7 @@ func TestBoundsOfEvidence(t *testing.T) {
 	}
 }
 
-// Every field that is wrong is named at once.
+// All wrong fields are named at once.
 func TestEvidenceNamesEveryError(t *testing.T) {
 	t.Parallel()
 	wrong := make(map[string]string)

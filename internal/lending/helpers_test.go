@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// money reads an amount that the test wrote itself.
+// money parses an amount that the test itself wrote.
 func money(t testing.TB, text string) lending.Money {
 	t.Helper()
 	amount, err := lending.ParseMoney(text)
@@ -17,7 +17,7 @@ func money(t testing.TB, text string) lending.Money {
 	return amount
 }
 
-// sum adds the amounts up, 0.00 for none.
+// sum adds amounts, 0.00 for none.
 func sum(amounts ...lending.Money) lending.Money {
 	var total lending.Money
 	for _, amount := range amounts {
@@ -54,7 +54,7 @@ func schedule(t testing.TB, text string) lending.Schedule {
 	return parsed
 }
 
-// wantCode fails unless the error has the code, the empty one meaning no error.
+// wantCode fails unless the error has the code; the empty code means no error.
 func wantCode(t testing.TB, err error, want lending.Code) {
 	t.Helper()
 	if got := lending.ErrorCode(err); got != want {
@@ -62,7 +62,7 @@ func wantCode(t testing.TB, err error, want lending.Code) {
 	}
 }
 
-// wrongFields lists the fields that a refusal names, in order.
+// wrongFields returns the fields that a refusal names, in order.
 func wrongFields(err error) []string {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
@@ -75,7 +75,7 @@ func wrongFields(err error) []string {
 	return fields
 }
 
-// texts renders amounts or percentages for comparison.
+// texts formats amounts or percentages for comparison.
 func texts[T interface{ String() string }](values []T) []string {
 	all := make([]string, len(values))
 	for i, value := range values {

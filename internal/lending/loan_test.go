@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Each action in each status: only Approved draws and changes its amount, three
-// statuses change terms, and what has not ended is decided, once.
+// Each action in each status: only Approved allows draws and changes of the amount, three
+// statuses allow changes of terms, and applications that have not ended are decided, once.
 func TestEveryStatusByEveryAction(t *testing.T) {
 	t.Parallel()
 	const no, conflict = lending.CodeApplicationNotApproved, lending.CodeInvalidState
@@ -87,7 +87,7 @@ func TestLoanOpensForTheSelectedOffer(t *testing.T) {
 	}
 }
 
-// draw grants the request on the loan, moving it through the given statuses.
+// draw grants the request on the loan and moves it through the given statuses.
 func draw(
 	t testing.TB, loan lending.Loan, request lending.DrawRequest, moves ...lending.FundingStatus,
 ) lending.Loan {
@@ -132,12 +132,12 @@ func TestGrantedDrawIsPendingUntilItSettles(t *testing.T) {
 	}
 }
 
-// Money that comes back is recorded whatever was revised and drawn since, and leaves the loan
-// amount that the newest draw in force said. Several completing draws stand beside each other
-// where earlier ones came back: random sequences seldom get there.
+// Returned money is recorded whatever was revised and drawn since, and the loan amount becomes
+// that of the newest revision in force. Several completing draws exist at once if earlier ones
+// were returned: random sequences seldom get there.
 func TestLoanAmountAfterReturnsBesideRevisions(t *testing.T) {
 	t.Parallel()
-	type step struct{ do, want string } // want is loan amount and what is drawn of it
+	type step struct{ do, want string } // want is the loan amount and what is drawn of it
 	thrice := []step{
 		{"draw", "10000.00 5000.00"},
 		{"draw", "10000.00 5500.00"},
@@ -148,7 +148,7 @@ func TestLoanAmountAfterReturnsBesideRevisions(t *testing.T) {
 		{"complete 9500", "9500.00 9500.00"},
 		{"return 4", "9500.00 3500.00"},
 		{"complete", "9500.00 9500.00"},
-		{"return 5", "8500.00 8500.00"}, // disbursement 3 said less
+		{"return 5", "8500.00 8500.00"}, // disbursement 3 had set it lower
 	}
 	for name, tc := range map[string]struct {
 		amount, schedule string
@@ -212,8 +212,8 @@ func TestLoanAmountAfterReturnsBesideRevisions(t *testing.T) {
 	}
 }
 
-// after is the loan after a step: "draw", "complete", "return" or "approve", with its amount
-// or disbursement.
+// after returns the loan after a step: "draw", "complete", "return" or "approve", with its
+// amount or disbursement.
 func after(t testing.TB, loan lending.Loan, step string) lending.Loan {
 	t.Helper()
 	do, argument, _ := strings.Cut(step, " ")
@@ -275,7 +275,7 @@ func TestCancelledDrawFreesStageAndBalanceButNotItsNumber(t *testing.T) {
 	if loan.IsPending() || loan.Balance().String() != "1000.00" || !loan.Drawn().IsZero() {
 		t.Errorf("pending %v, balance %s, drawn %s", loan.IsPending(), loan.Balance(), loan.Drawn())
 	}
-	// It is the first draw again, for early completion too.
+	// It is a first draw again, for early completion too.
 	_, err := lending.DecideDraw("Approved", &loan, lending.DrawRequest{ProjectCompletedEarly: true})
 	wantCode(t, err, lending.CodeEarlyCompletionForbidden)
 	loan = draw(t, loan, lending.DrawRequest{})
@@ -313,8 +313,8 @@ func TestCancelledCompletionRestoresTheAmount(t *testing.T) {
 	}
 }
 
-// The stage of a draw that was pending while the amount changed takes its share
-// of the new amount once it is free.
+// When a draw that was pending while the amount changed frees its stage, the stage gets its
+// share of the new amount.
 func TestStageFreedAfterAChangeOfAmount(t *testing.T) {
 	t.Parallel()
 	loan := draw(t, *drawnLoan(t), lending.DrawRequest{})

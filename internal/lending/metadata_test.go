@@ -124,8 +124,7 @@ func TestMetadataIsBounded(t *testing.T) {
 	wantCode(t, err, lending.CodePayloadTooLarge)
 }
 
-// What is wrong is named, but not without end: an answer must not be larger than
-// the request.
+// Errors are named up to a bound: an answer must not be larger than the request.
 func TestMetadataErrorsAreBounded(t *testing.T) {
 	t.Parallel()
 	many := `{"a":[` + strings.Repeat("1e999,", 10_000) + `1]}`

@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// offer makes up the offer of a product whose uid and code are the same.
+// offer returns an offer of a product whose uid and code are the same.
 func offer(t testing.TB, code, approved, maximum string) lending.Offer {
 	t.Helper()
 	return lending.Offer{
@@ -46,8 +46,8 @@ func TestReportedOffer(t *testing.T) {
 	}
 }
 
-// drawnLoan is a loan of 1000.00 in stages of 40, 40 and 20 %, with one settled
-// disbursement of each gross amount given.
+// drawnLoan returns a loan of 1000.00 in stages of 40, 40 and 20 %, with one settled
+// disbursement of each given gross amount.
 func drawnLoan(t testing.TB, gross ...string) *lending.Loan {
 	t.Helper()
 	loan := lending.OpenLoan(offer(t, "A", "1000", "1500"), schedule(t, "40,40,20"))
@@ -143,7 +143,7 @@ func TestChangeAmountOfEveryOffer(t *testing.T) {
 	if got := approved(change.Offers); got != "A=800.00 B=800.00" {
 		t.Errorf("offers are %s", got)
 	}
-	// A comes first now that both are equal, but B is what changed for the receiver.
+	// A comes first now that both are equal, but what changed for the receiver is B.
 	if got := approved([]lending.Offer{change.Previous, change.Updated}); got != "B=1000.00 B=800.00" {
 		t.Errorf("reported are %s", got)
 	}
@@ -154,8 +154,8 @@ func TestChangeAmountOfEveryOffer(t *testing.T) {
 	}
 }
 
-// While none is selected the offer that is reported may have the new terms already: then it is
-// the best one that changed.
+// While no product is selected, the offer that would be reported may already have the new terms:
+// the reported one is then the best of those that changed.
 func TestChangeReportsAnOfferThatChanged(t *testing.T) {
 	t.Parallel()
 	best := offer(t, "C", "900", "900")

@@ -10,9 +10,9 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// model is a loan told once more, in whole cents and ten-thousandths of a
-// percent, with nothing of the package in it but the names of codes and
-// statuses. Random sequences of actions run on both, and both must agree.
+// model is an independent implementation of a loan, in whole cents and ten-thousandths of a
+// percent, which uses nothing of the package but the names of codes and statuses. Random
+// sequences of actions run on both, and both must agree.
 type model struct {
 	original        int64
 	fee             int64
@@ -28,10 +28,10 @@ type modelDraw struct {
 	status string
 }
 
-// halfUp returns share ten-thousandths of a percent of cents.
+// halfUp returns share (in ten-thousandths of a percent) of cents, rounded half up.
 func halfUp(cents, share int64) int64 {
 	const whole = 1_000_000
-	// Split so that nothing overflows: cents can be near 10^14.
+	// Split to avoid overflow: cents can be near 10^14.
 	return cents/whole*share + (cents%whole*share+whole/2)/whole
 }
 
@@ -41,7 +41,7 @@ func newModel(amount, fee int64, shares []int64) *model {
 	return m
 }
 
-// fresh is the schedule of an untouched loan of the approved amount.
+// fresh returns the schedule of a loan of the approved amount without draws.
 func (m *model) fresh() []int64 {
 	planned := make([]int64, len(m.shares))
 	rest := m.original
@@ -72,7 +72,7 @@ func (m *model) live() []modelDraw {
 	})
 }
 
-// amount is what the newest draw in force that carried updatedLoanAmount said, else the
+// amount returns the updatedLoanAmount of the newest draw in force that had one, else the
 // approved amount, and never less than what is drawn.
 func (m *model) amount() int64 {
 	amount := m.original
@@ -102,8 +102,8 @@ func (m *model) pending() bool {
 	})
 }
 
-// finished reports whether the last stage is drawn, in the schedule or by a draw
-// that completed the loan before.
+// finished reports whether the last stage is drawn, by its own draw or by one that completed the
+// loan early.
 func (m *model) finished() bool {
 	return m.drawn(len(m.shares)) ||
 		slices.ContainsFunc(m.live(), func(d modelDraw) bool { return d.kind != "regular" })
@@ -124,14 +124,14 @@ type wish struct {
 	early, documents bool
 }
 
-// expect returns the code of the refusal, or the empty one and the draw.
+// expect returns the code of the refusal, or the empty code and the draw.
 func (m *model) expect(w wish) (lending.Code, modelDraw) {
 	balance := m.amount() - m.taken()
 	switch {
 	case m.pending():
 		return "DRAW_PENDING", modelDraw{}
 	case balance <= 0 || m.drawn(m.nextStage()):
-		// A draw came back whose stage is worth nothing any more.
+		// A draw was returned whose stage is no longer worth anything.
 		return "AMOUNT_EXCEEDS_BALANCE", modelDraw{}
 	}
 	stage := m.nextStage()
@@ -207,7 +207,7 @@ func newMachine(t *rapid.T) *machine {
 	}
 }
 
-// amountNear makes up an amount, often one at which a rule turns.
+// amountNear generates an amount, often one at the boundary of a rule.
 func (m *machine) amountNear(t *rapid.T, label string) int64 {
 	stage := m.model.nextStage()
 	edges := []int64{
@@ -244,7 +244,7 @@ func (m *machine) Draw(t *rapid.T) {
 	m.request(t, w, request)
 }
 
-// Next requests the draw that is due, so that sequences get to their end.
+// Next requests the next due draw, so that sequences reach their end.
 func (m *machine) Next(t *rapid.T) {
 	w := wish{reduced: -1, revised: -1}
 	_, due := m.model.expect(w)
@@ -276,7 +276,7 @@ func (m *machine) request(t *rapid.T, w wish, request lending.DrawRequest) {
 	m.model.draws = append(m.model.draws, want)
 }
 
-// Fund moves some disbursement to some status, mostly one that may follow.
+// Fund moves a random disbursement to a random status, mostly a permitted one.
 func (m *machine) Fund(t *rapid.T) {
 	if len(m.model.draws) == 0 {
 		return
@@ -336,7 +336,7 @@ func (m *machine) ChangeAmount(t *rapid.T) {
 	m.model.replan()
 }
 
-// Check holds after every action.
+// Check runs after every action.
 func (m *machine) Check(t *rapid.T) {
 	loan, model := m.loan, m.model
 	same := map[string][2]lending.Money{
@@ -389,13 +389,13 @@ func (m *machine) checkDisbursements(t *rapid.T) {
 	if pending > 1 || m.loan.IsPending() != (pending == 1) {
 		t.Fatalf("%d draws are pending", pending)
 	}
-	// Only what came back can be left once everything was drawn.
+	// Once everything was drawn, only returned money can be left.
 	if m.loan.IsCompleted() && !returned && !m.loan.Balance().IsZero() {
 		t.Fatalf("a completed loan has %s left", m.loan.Balance())
 	}
 }
 
-// Each of the parallel runs takes a hundred sequences of its own.
+// Each of the parallel runs checks a hundred sequences.
 func TestRandomSequencesAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
 	for run := range 30 {

@@ -56,7 +56,7 @@ func TestScheduleAmounts(t *testing.T) {
 		{"33.33,33.33,33.34", "10000", "3333.00 3333.00 3334.00"},
 		{"33.33,33.33,33.34", "0.02", "0.01 0.01 0.00"},
 		{"40,40,20", "0.01", "0.00 0.00 0.01"},
-		// Ten times 0.005 rounds up to more than there is: the later ones go empty.
+		// Ten times 0.005 rounds up to more than the total, so the later stages get nothing.
 		{
 			"10,10,10,10,10,10,10,10,10,10", "0.05",
 			"0.01 0.01 0.01 0.01 0.01 0.00 0.00 0.00 0.00 0.00",
@@ -117,8 +117,8 @@ func TestStagesCountFromOne(t *testing.T) {
 	}
 }
 
-// drawSchedule makes up a schedule of one to eight stages. It also returns the
-// shares in ten-thousandths of a percent.
+// drawSchedule generates a schedule of one to eight stages. It also returns the shares in
+// ten-thousandths of a percent.
 func drawSchedule(t *rapid.T) (lending.Schedule, []int64) {
 	const whole = 1_000_000
 	cuts := rapid.SliceOfNDistinct(rapid.Int64Range(1, whole-1), 0, 7, rapid.ID).Draw(t, "cuts")

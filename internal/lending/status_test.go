@@ -8,10 +8,9 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// The matrices below say for every pair of statuses what happens, in a row per
-// status that is left and a column per status that is asked for: "=" nothing
-// changes, "y" it moves, "." it is refused. They are written as a picture so
-// that they share nothing with the tables they check.
+// The matrices below define the outcome for every pair of statuses, with a row per current
+// status and a column per requested status: "=" nothing changes, "y" it moves, "." it is
+// refused. They are written as a picture so that they share nothing with the tables they check.
 
 func TestApplicationTransitions(t *testing.T) {
 	t.Parallel()
