@@ -36,14 +36,14 @@ func TestTimesOfEventsNeverRepeat(t *testing.T) {
 	w := apptest.NewAt(t, clock)
 	app, other := w.Application(t), w.Application(t)
 	start := clock.Now()
-	// The clock stands still, steps back, crawls and leaps.
+	// The clock stands still, steps back, runs slowly and jumps.
 	steps := []time.Duration{
 		0, 0, -time.Hour, 0, time.Hour, time.Microsecond, 0, 10 * time.Microsecond, time.Minute, 0,
 	}
 	for _, step := range steps {
 		clock.Move(step)
 		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			for range 2 { // two of one transaction
+			for range 2 { // two in one transaction
 				if err := w.Events.Record(ctx, tx, taskCreated(app.UID)); err != nil {
 					return err
 				}

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// at is a time in New York, where the desk stands.
+// at parses a time in New York, the zone of the desk.
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
 	zone, err := time.LoadLocation("America/New_York")
@@ -29,8 +29,8 @@ func at(t *testing.T, text string) time.Time {
 	return found
 }
 
-// TestDesk follows two draws over a weekend: who has to do what, since when, and from
-// when on it is too late.
+// TestDesk follows two draws over a weekend: who has to do what, since when, and from when on it
+// is overdue.
 func TestDesk(t *testing.T) {
 	t.Parallel()
 	clock := apptest.NewClock()
@@ -76,7 +76,7 @@ func TestDesk(t *testing.T) {
 		t.Errorf("after the cut-off: %+v", got)
 	}
 
-	// On Monday at noon the second has waited for an hour on Friday and for three.
+	// On Monday at noon the second has waited for an hour of Friday and three hours of Monday.
 	clock.Set(at(t, "2026-11-23 11:59"))
 	if ids, _ := list(loan.DeskFilter{Overdue: true}); len(ids) != 0 {
 		t.Errorf("overdue a minute early: %v", ids)
@@ -106,7 +106,7 @@ func TestDesk(t *testing.T) {
 		}
 	}
 
-	// In its new state it starts over, and an application that is no longer Approved is told.
+	// Its age starts over in the new state. An application that left Approved is mentioned.
 	w.Fund(t, second.ID, lending.FundingProcessing)
 	w.Move(t, second.ApplicationUID, lending.StatusPendClearance)
 	_, found = list(loan.DeskFilter{Status: lending.FundingProcessing})

@@ -28,7 +28,7 @@ func codeOf(t *testing.T, err error) lending.Code {
 	return lending.ErrorCode(err)
 }
 
-// refusal requests a draw that must be refused, and returns the code.
+// refusal requests a draw that must be refused and returns the code.
 func refusal(
 	t *testing.T, w *apptest.Harness, uid uuid.UUID, input loan.DrawInput,
 ) lending.Code {
@@ -126,8 +126,8 @@ func TestRefusedTransactionLeavesNothing(t *testing.T) {
 	}
 }
 
-// drawCase is a draw on a loan of 10,000.00 in stages of 40, 40 and 20 %, after
-// the draws of before were settled.
+// drawCase is a draw on a loan of 10,000.00 in stages of 40, 40 and 20 %, after the draws in
+// before were settled.
 type drawCase struct {
 	name   string
 	before []loan.DrawInput
@@ -135,7 +135,7 @@ type drawCase struct {
 	want   grant
 }
 
-// grant is what a draw comes to, and the balance after it.
+// grant is the outcome of a draw, and the balance after it.
 type grant struct {
 	kind                             lending.DrawKind
 	number, stage                    int
@@ -147,7 +147,7 @@ func reduced(amount string) loan.DrawInput {
 	return loan.DrawInput{Request: lending.DrawRequest{UpdatedDisbursementAmount: &money}}
 }
 
-// completed has documents and, unless empty, a revised loan amount.
+// completed returns input with documents and, unless amount is empty, a revised loan amount.
 func completed(early bool, amount string) loan.DrawInput {
 	input := apptest.Documented(apptest.File("roof.pdf", "done"))
 	input.Request.ProjectCompletedEarly = early

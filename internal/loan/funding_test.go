@@ -61,7 +61,7 @@ func TestFundingTellsEachStepOnce(t *testing.T) {
 	}
 }
 
-// Who waits for a lock begins before whoever held it: no step is then earlier than the one before.
+// Of two transactions the later one may have begun first: still no step precedes the one before.
 func TestFundingNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	clock := apptest.NewClock()
@@ -132,7 +132,7 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	tests := []struct {
 		name string
-		// settled is how many draws were settled before.
+		// settled is how many draws were settled before the test.
 		settled int
 		input   func() loan.DrawInput
 		passed  []lending.FundingStatus
@@ -227,7 +227,7 @@ func TestMoveFundingRefusals(t *testing.T) {
 	}
 }
 
-// The services never come near these checks; they hold even where one would err.
+// The services never reach these database checks; they hold even if a service has a bug.
 func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// The list names the stage and the amount that a draw without amounts would have.
+// The list shows the stage and the amount of the next draw if it is requested without amounts.
 func TestListForetellsTheDraw(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)

@@ -16,14 +16,14 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// A busy merchant's disbursements of a day are found by what changed since then, not by looking
-// at all that it ever had.
+// A busy merchant's disbursements of a day are found by what changed since then, without reading
+// all that the merchant ever had.
 func TestChangesOfABusyMerchantAreReadByTime(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"))
 	draw := w.Draw(t, app.UID, loan.DrawInput{})
-	// A history of other merchants, so that any of them has little.
+	// A history of other merchants, so that any one merchant has little.
 	for _, statement := range []string{
 		`INSERT INTO merchants
 		 SELECT (jsonb_populate_record(m, jsonb_build_object('merchant_uid', md5('m' || n)))).*
@@ -82,7 +82,7 @@ func TestChangesOfABusyMerchantAreReadByTime(t *testing.T) {
 	}
 }
 
-// planForAny is the plan of a query for any arguments, as a statement gets that is kept.
+// planForAny returns the generic plan of a query, as a cached statement gets it.
 func planForAny(t *testing.T, db *postgres.DB, query pgtest.Query) (plan []string) {
 	t.Helper()
 	conn, err := db.Connx(t.Context())

@@ -17,20 +17,20 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// machine drives the services on one loan and the pure rules beside them.
+// machine runs actions on the services with one loan, and on the pure rules alongside.
 type machine struct {
 	t     *testing.T
 	world *apptest.Harness
 	uid   uuid.UUID
 	model lending.Loan
-	// status is that of the application.
+	// status is the application's.
 	status lending.ApplicationStatus
-	// told are the statuses of draws that events must tell, in this order.
+	// recorded are the draw statuses that events must report, in this order.
 	recorded []string
 }
 
-// Random sequences of everything that can happen to a loan: the tables say what
-// the pure rules say, and the money in them adds up after every step.
+// Random sequences of everything that can happen to a loan: the tables agree with the pure
+// rules, and the money in them adds up after every step.
 func TestLoansFollowTheRules(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -58,7 +58,7 @@ func TestLoansFollowTheRules(t *testing.T) {
 	})
 }
 
-// same fails the test unless the service refused what the rules refused.
+// same fails the test unless the service refused exactly what the rules refused.
 func (m *machine) same(r *rapid.T, got, want error) bool {
 	if lending.ErrorCode(got) != lending.ErrorCode(want) || (got == nil) != (want == nil) ||
 		(got != nil && got.Error() != want.Error()) {
@@ -98,7 +98,7 @@ func (m *machine) draw(r *rapid.T) {
 	}
 }
 
-// fund makes several moves at once, of which each meets what those before it left.
+// fund makes several moves at once, each of which applies to the result of those before it.
 func (m *machine) fund(r *rapid.T) {
 	if len(m.model.Disbursements) == 0 {
 		return
@@ -175,7 +175,7 @@ func (m *machine) leaveOrReturn(*rapid.T) {
 	m.world.Move(m.t, m.uid, m.status)
 }
 
-// anyAmount is near the amounts that matter, and sometimes zero.
+// anyAmount generates an amount near a boundary, and sometimes zero.
 func (m *machine) anyAmount(r *rapid.T) lending.Money {
 	near := []lending.Money{
 		{}, m.model.Amount(), m.model.OriginalAmount, m.model.Balance(), m.model.Drawn(),

@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// change is a funding change to the status with the fields as name and value by turns.
+// change returns a funding change to the status, with fields as alternating names and values.
 func change(t testing.TB, to lending.FundingStatus, fields ...string) lending.FundingChange {
 	t.Helper()
 	values := make(map[string]string)
@@ -39,8 +39,8 @@ func fund(
 	return made, changed, err
 }
 
-// A return frees balance and stage whatever the application's status, and leaves a later
-// pending draw alone.
+// A return frees balance and stage whatever the application's status, and does not affect a
+// later pending draw.
 func TestReturnedDrawIsFreeAgain(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -131,7 +131,7 @@ func TestClaimsTellWhoMadeTheChange(t *testing.T) {
 	}
 }
 
-// A step that a release without evidence made is shown by its time alone.
+// A step made by a release without evidence is shown with its time only.
 func TestStepsWithoutEvidenceAreShown(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -150,7 +150,7 @@ func TestStepsWithoutEvidenceAreShown(t *testing.T) {
 	}
 }
 
-// book is a model of a loan's draws that knows nothing but what a partner was told.
+// book is a model of a loan's draws that uses only what a partner is told.
 type book struct {
 	drawn  lending.Money
 	stages map[int]int64
@@ -172,7 +172,7 @@ func (b *book) draw(r *rapid.T, made loan.Disbursement) {
 	b.stage[made.ID] = made.Stage
 }
 
-// move tells whether the step is allowed, and books it.
+// move reports whether the step is allowed, and records it.
 func (b *book) move(id int64, to lending.FundingStatus) bool {
 	switch string(b.status[id]) + " " + string(to) {
 	case "FUNDING_REQUESTED FUNDING_PROCESSING", "FUNDING_PROCESSING FUNDING_SETTLED":
@@ -186,9 +186,9 @@ func (b *book) move(id int64, to lending.FundingStatus) bool {
 	return true
 }
 
-// Whatever is drawn, settled, cancelled and returned: drawn is what is in force, no stage
-// is paid twice, no number used again, and the loan amount is what the newest revision in
-// force said, or what is drawn where that is more.
+// Whatever is drawn, settled, cancelled and returned: the drawn amount is the sum of draws in
+// force, no stage is paid twice, no number is reused, and the loan amount is that of the newest
+// revision in force, or the drawn amount if that is more.
 func TestDrawnIsWhatIsInForce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -79,7 +79,7 @@ func TestGetRefusals(t *testing.T) {
 	}
 }
 
-// A preview answers what the draw then does, and changes nothing.
+// A preview returns what the draw then does, and changes nothing.
 func TestPreviewForetellsTheDraw(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -112,7 +112,7 @@ func TestPreviewForetellsTheDraw(t *testing.T) {
 	}
 }
 
-// A preview is of one moment, also where a change commits between the two statements that
+// A preview is read in one snapshot, even if a change commits between the two statements that
 // read its loan.
 func TestPreviewAmidAChange(t *testing.T) {
 	t.Parallel()

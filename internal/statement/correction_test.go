@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/statement"
 )
 
-// end ends every delivery that is under way.
+// end ends every delivery in progress.
 func (w *world) end(state string) {
 	w.t.Helper()
 	w.Exec(w.t, `
@@ -25,8 +25,8 @@ func (w *world) end(state string) {
 		 WHERE state <> 'delivered'`, state, w.clock.Now())
 }
 
-// A delivery that arrived after its day was frozen makes a version that names the one before;
-// that one stays as it was.
+// A delivery that arrived after its day was frozen makes a new version that names the previous
+// one, which stays as it was.
 func TestDeliveriesThatArriveLaterCorrect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +64,7 @@ func TestDeliveriesThatArriveLaterCorrect(t *testing.T) {
 	if again, _ := w.read(0, 1); !bytes.Equal(again.Content, first.Content) {
 		t.Error("the first version changed")
 	}
-	w.due(3) // all arrived: nothing is looked at again
+	w.due(3) // all arrived: nothing is checked again
 	if report := w.freeze(); report.Corrections != 0 {
 		t.Errorf("made %+v afterwards", report)
 	}
@@ -76,7 +76,7 @@ func TestDeliveriesThatArriveLaterCorrect(t *testing.T) {
 	}
 }
 
-// Corrections that take longer than a round hold no day up, and are gone on with by the next round.
+// Corrections that outlast a run do not delay any day, and the next run continues them.
 func TestSlowCorrectionsHoldNoDayUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestSlowCorrectionsHoldNoDayUp(t *testing.T) {
 	}
 }
 
-// A clock that ran ahead froze a day too early; what the day brought afterwards is corrected.
+// A clock that ran ahead froze a day too early; what happened later that day is corrected.
 func TestADayFrozenTooEarlyIsCorrected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,8 +146,8 @@ func TestADayFrozenTooEarlyIsCorrected(t *testing.T) {
 	}
 }
 
-// A new key signs from now on; what the old one signed is verified by it for ever, and nobody
-// can sign by it any more.
+// A new key signs from now on; signatures of the old key stay verifiable, and nobody can sign
+// with it any more.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,8 +181,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Without the secrets key that sealed it, nothing is signed, but all is still published, and a
-// rotation helps.
+// Without the secrets key that encrypted the signing key, nothing is signed, but everything is
+// still published, and a rotation helps.
 func TestAKeyThatDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/statement"
 )
 
-// A draw whose steps are known by their times alone, as those of made-up data are, stands in the
-// statement of each day of them, and holds nothing up.
+// A draw whose steps have only times, as in made-up data, appears in the statement of each day
+// with a step, and delays nothing.
 func TestStepsWithoutEvidenceAreStated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -46,12 +46,12 @@ func TestStepsWithoutEvidenceAreStated(t *testing.T) {
 	}
 }
 
-// A merchant whose statement cannot be written keeps none of the others from theirs.
+// A merchant whose statement cannot be written does not keep others from getting theirs.
 func TestAMerchantThatFailsIsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	merchants := []uuid.UUID{w.Merchant}
-	for range 30 { // more than are written together
+	for range 30 { // more than one batch
 		merchants = append(merchants, w.NewMerchant(t, w.Partner, "M"))
 	}
 	w.Exec(t, `
@@ -76,8 +76,7 @@ func TestAMerchantThatFailsIsAlone(t *testing.T) {
 	}
 }
 
-// A merchant who came on a day that was frozen before its time gets that day's statement with
-// the next one.
+// A merchant created on a day that was frozen early gets that day's statement with the next one.
 func TestMerchantOfADayFrozenEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,8 +99,8 @@ func TestMerchantOfADayFrozenEarly(t *testing.T) {
 	}
 }
 
-// A day that is frozen while its statement is looked for is found all the same: as it was
-// before or as it is afterwards.
+// A statement whose day is frozen while it is read is still found, either as it was before or as
+// it is afterwards.
 func TestFrozenWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {

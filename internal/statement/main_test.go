@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/statement"
 )
 
-// world is a lender whose days are those of UTC, and whose clock stands at noon of a Tuesday.
+// world is a lender whose days are in UTC and whose clock is set to noon of a Tuesday.
 type world struct {
 	*apptest.Harness
 
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// date is the day so many days after the Tuesday.
+// date returns the day that many days after the Tuesday.
 func (w *world) date(days int) calendar.Date {
 	day, err := calendar.ParseDate(w.tuesday.AddDate(0, 0, days).Format(time.DateOnly))
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *world) date(days int) calendar.Date {
 	return day
 }
 
-// due moves the clock to when the statements of so many days after the Tuesday are due.
+// due moves the clock to when statements of the day, so many days after the Tuesday, are due.
 func (w *world) due(days int) {
 	w.clock.Set(w.tuesday.Truncate(24*time.Hour).AddDate(0, 0, days+1).Add(statement.Grace))
 }
@@ -62,7 +62,7 @@ func (w *world) freeze() statement.Report {
 	return report
 }
 
-// written is a statement as its readers have it.
+// written is a statement as its readers parse it.
 type written struct {
 	Timestamp string `json:"timestamp"`
 	Result    struct {
@@ -110,7 +110,7 @@ type written struct {
 	} `json:"result"`
 }
 
-// sums are amounts as they are written.
+// sums are amounts in a statement.
 type sums struct {
 	Count int    `json:"count" db:"count"`
 	Gross string `json:"gross" db:"gross"`
@@ -122,7 +122,7 @@ func (w *world) get(wanted statement.Query) (statement.File, error) {
 	return w.Statements.Read(w.t.Context(), wanted)
 }
 
-// read returns a statement of the merchant, whose signature must be right.
+// read returns a statement of the merchant and checks its signature.
 func (w *world) read(days, version int) (statement.File, written) {
 	w.t.Helper()
 	file, err := w.get(statement.Query{
@@ -139,7 +139,7 @@ func (w *world) read(days, version int) (statement.File, written) {
 	return file, read
 }
 
-// verify checks a signature by the published key, and that any other bytes fail.
+// verify checks a signature with the published key, and that any other bytes fail.
 func (w *world) verify(file statement.File) {
 	w.t.Helper()
 	keys, err := w.Statements.PublicKeys(w.t.Context())

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// changed are the steps of disbursements by the columns of their times, which no code of
-// statements reads apart.
+// changed selects the steps of disbursements from their time columns, independently of the code
+// of statements.
 const changed = `
 	SELECT d.merchant_disbursement_id, d.gross_amount, d.fee_amount, d.net_amount,
 	       step.status AS reached, step.at
@@ -31,7 +31,7 @@ const changed = `
 	   AND step.at < $3`
 
 // Over random histories of draws of two merchants, over days and time zones, the totals of each
-// statement are what SQL sums up of the tables; and every step stands in exactly one statement.
+// statement equal the SQL sums over the tables, and every step is in exactly one statement.
 func TestTotalsAreTheSumsOfTheTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestTotalsAreTheSumsOfTheTables(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(r, "steps") {
 			uid := rapid.SampledFrom(uids).Draw(r, "loan")
 			to := rapid.SampledFrom(lending.AllFundingStatuses()).Draw(r, "to")
-			// Refusals are steps too: they must not show anywhere.
+			// Refusals are steps too: they must not appear anywhere.
 			_ = w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
 				_, err := w.Loans.RequestDraw(ctx, tx, owners[uid].Caller(), uid, loan.DrawInput{})
 				return err
@@ -104,7 +104,7 @@ func TestTotalsAreTheSumsOfTheTables(t *testing.T) {
 	}
 }
 
-// checkTotals holds a statement against the tables, and returns how many steps it has.
+// checkTotals compares a statement with the tables and returns its number of steps.
 func (w *world) checkTotals(date string) int {
 	w.t.Helper()
 	day, err := time.Parse(time.DateOnly, date)

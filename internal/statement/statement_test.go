@@ -130,7 +130,7 @@ func TestCSVSaysWhatJSONSays(t *testing.T) {
 	}
 }
 
-// What happens on a weekend or a holiday stands in the next business day's statement.
+// What happens on a weekend or a holiday is in the next business day's statement.
 func TestWeekendsAndHolidays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,12 +165,12 @@ func TestWeekendsAndHolidays(t *testing.T) {
 }
 
 // Any number of workers, each with a clock that steps back and forth, make every merchant's
-// statement of every day once, over days that follow one another, and lose none that were due
-// while nobody worked.
+// statement of every day once, over consecutive days, and lose none that became due while no
+// worker ran.
 func TestOnceUnderManyWorkersAndClocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for range 45 { // more than are written together
+	for range 45 { // more than one batch
 		w.NewMerchant(t, w.Partner, "M")
 	}
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
@@ -215,7 +215,7 @@ func TestOnceUnderManyWorkersAndClocks(t *testing.T) {
 	}
 }
 
-// A round that fails for a day leaves it to the next round, and keeps none of the others back.
+// A run that fails for a day leaves it to the next run, and does not hold up the others.
 func TestARoundThatFailsIsTakenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,7 +255,7 @@ func TestOpenStatement(t *testing.T) {
 	if n := w.Count(t, `SELECT count(*) FROM statements`); n != 0 {
 		t.Errorf("reading stored %d statements", n)
 	}
-	// The day is over and its grace is not.
+	// The day is over, but not its grace period.
 	w.due(0)
 	w.clock.Move(-time.Minute)
 	if report := w.freeze(); report.Statements != 0 {
@@ -278,8 +278,8 @@ func TestOpenStatement(t *testing.T) {
 	}
 }
 
-// TestOpenStatementBesideAMigration: the database refuses a statement that it had prepared before
-// a column changed, and the transaction is tried again.
+// TestOpenStatementBesideAMigration: the database refuses a statement that it prepared before a
+// column changed, and the transaction is tried again.
 func TestOpenStatementBesideAMigration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -355,7 +355,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A count that takes too long is given up as such, and the list comes without it.
+// A count that takes too long is abandoned, and the list is returned without it.
 func TestCountIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
@@ -364,7 +364,7 @@ func TestCountIsGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = busy.Rollback() }() // it only locks
+	defer func() { _ = busy.Rollback() }() // it only holds a lock
 	if _, err := busy.ExecContext(t.Context(), `LOCK TABLE statements`); err != nil {
 		t.Fatal(err)
 	}
