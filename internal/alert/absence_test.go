@@ -78,8 +78,8 @@ func TestNeverSucceeded(t *testing.T) {
 	}
 }
 
-// An item opens for a subscription that cannot be sent to, once, and closes when its
-// secret is given again or its key is back.
+// An item opens once for a subscription that cannot be sent to, and closes when its secret is
+// set again or its key is back.
 func TestUnopenedSubscription(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -162,7 +162,7 @@ func TestFailedMails(t *testing.T) {
 	}
 }
 
-// A mail that waited for weeks fails like any other, and nothing re-sends it as time passes.
+// A mail that waited for weeks fails like any other, and is not re-sent as time passes.
 func TestMailsThatFailLate(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -221,7 +221,7 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 		certificate alert.Severity
 	}{
 		{"", 0, 60 * day, false, ""},
-		{sender.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
+		{sender.ClassDNS, 1, 60 * day, false, ""}, // a single failure may be chance
 		{sender.ClassDNS, 2, 60 * day, true, ""},
 		{"", 0, 20 * day, false, alert.Warning},
 		{"", 0, 6 * day, false, alert.Warning},
@@ -244,7 +244,7 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 	}
 }
 
-// Probe asks the real endpoint.
+// Probe sends a request to the real endpoint.
 func TestProbeLooksAtEndpoints(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -264,7 +264,7 @@ func TestProbeLooksAtEndpoints(t *testing.T) {
 	}
 }
 
-// TestMailServerRefusesUs: one item as long as it lasts, no matter who closes it.
+// TestMailServerRefusesUs: one item as long as the refusal lasts, whoever closes it.
 func TestMailServerRefusesUs(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -26,7 +26,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 		name string
 		do   func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error)
 		code lending.Code
-		// waiting, asleep, mine count the open, the snoozed and Sam's items.
+		// waiting, asleep and mine are the counts of the open, the snoozed and Sam's items.
 		waiting, asleep, mine int
 	}{
 		{"take", func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
@@ -107,7 +107,7 @@ func TestASnoozedItemComesBack(t *testing.T) {
 		_, err := h.Snooze(ctx, tx, item.UID, tx.Now.Add(3*time.Hour))
 		return err
 	})
-	h.fail(1) // counts on, quietly
+	h.fail(1) // only counts up
 	if _, ok := h.open(alert.KindUsedUp); ok {
 		h.Fatal("a snoozed item is in sight")
 	}

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// contact says who at the partner is told.
+// contact sets the partner's contact.
 func (h *harness) contact(address string) {
 	h.Helper()
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -26,7 +26,7 @@ func (h *harness) contact(address string) {
 	})
 }
 
-// contactMails are the facts of the mails to contacts that are not yet read, oldest first.
+// contactMails returns the contact mails after the first seen ones, oldest first.
 func (h *harness) contactMails(seen int) []email.Detail {
 	h.Helper()
 	var uids []uuid.UUID
@@ -42,8 +42,8 @@ func (h *harness) contactMails(seen int) []email.Detail {
 	return mails
 }
 
-// However many processes look, a partner's contact gets one mail an hour for each subscription,
-// which tells of everything that used up its attempts since the last.
+// However many processes run, a partner's contact gets one mail an hour for each subscription,
+// which reports everything that used up its attempts since the last one.
 func TestContactIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -93,8 +93,8 @@ func TestContactIsTold(t *testing.T) {
 	}
 }
 
-// The recovery that a mail prepares is accepted, also a day later and however old the events are;
-// the mail still tells of the first of them.
+// The recovery that a mail prepares is accepted, also a day later and however old the events
+// are; the mail still reports the first of them.
 func TestContactCanRecover(t *testing.T) {
 	t.Parallel()
 	for age, bounded := range map[time.Duration]bool{
@@ -133,7 +133,7 @@ func TestContactCanRecover(t *testing.T) {
 	}
 }
 
-// What failed before its subscription was deleted is told of, and that it cannot be sent again.
+// Failures before a subscription was deleted are reported, and that they cannot be sent again.
 func TestContactOfADeletedSubscriptionIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -150,8 +150,8 @@ func TestContactOfADeletedSubscriptionIsTold(t *testing.T) {
 	}
 }
 
-// A partner without a contact, a test, and what arrives at last tell nobody; who gets a contact
-// hears of what fails from then on.
+// A partner without a contact, a test, and an event that arrives in the end cause no mail; a new
+// contact is mailed about failures from then on.
 func TestContactIsNotTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// A draw that waits for too long is told of once, by whichever process sees it first, and
-// the alert ends by itself when the money moves on.
+// A draw that waits for too long is reported once, by whichever process sees it first, and the
+// alert closes by itself when the money moves on.
 func TestOverdueDrawsAreTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -66,14 +66,14 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 		t.Errorf("still open: %+v", item)
 	}
 
-	// On the next day the first has waited for too long in its new state, too.
+	// On the next day the first draw has waited for too long in its new state, too.
 	h.move(24 * time.Hour)
 	h.look()
 	item, ok = h.open(alert.KindDrawOverdue)
 	if !ok || h.mails(email.KindDrawsOverdue) != 2 {
 		t.Fatalf("on the next day: %+v, %d mails", item, h.mails(email.KindDrawsOverdue))
 	}
-	// What a person closes stays closed.
+	// An item that a person closed stays closed.
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Resolve(ctx, tx, item.UID, "the bank is asked", "sam@lender.example")
 		return err
@@ -84,7 +84,7 @@ func TestOverdueDrawsAreTold(t *testing.T) {
 	}
 }
 
-// resolve closes the open item of a kind, as a person does.
+// resolve closes the open item of a kind, as a person would.
 func (h *harness) resolve(kind alert.Kind) {
 	h.Helper()
 	item, ok := h.open(kind)
@@ -97,7 +97,7 @@ func (h *harness) resolve(kind alert.Kind) {
 	})
 }
 
-// What becomes overdue on a day after somebody closed that day's item is told of as well.
+// A draw that becomes overdue on a day whose item somebody closed is reported as well.
 func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -129,7 +129,7 @@ func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	if item, ok := h.open(alert.KindDrawOverdue); ok {
 		t.Errorf("with the later one paid it is open for what was closed: %+v", item)
 	}
-	// Less time for a product makes draws of before overdue at once.
+	// A shorter limit for a product makes earlier draws overdue at once.
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := h.Catalog.SetOverdueHours(ctx, tx, uuid.MustParse(slow.UID), "1")
 		return err
@@ -145,7 +145,7 @@ func TestALaterDrawOpensTheDayAgain(t *testing.T) {
 	}
 }
 
-// The same goes for applications of one day, at either of their times.
+// The same holds for applications of one day, at either of their times.
 func TestALaterApplicationOpensTheDayAgain(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -187,7 +187,7 @@ func TestALaterApplicationOpensTheDayAgain(t *testing.T) {
 func TestNoDayOfUndecidedApplicationsIsLeftOut(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	// Far from midnight, where the change to winter time would put two of them on one day.
+	// Far from midnight, because the change to winter time would put two of them on one day.
 	h.clock.Set(time.Date(2026, 11, 25, 15, 0, 0, 0, time.UTC))
 	h.undecided(370)
 	h.look()
@@ -197,7 +197,7 @@ func TestNoDayOfUndecidedApplicationsIsLeftOut(t *testing.T) {
 	}
 }
 
-// undecided adds an application without a decision for each of so many days.
+// undecided adds an application without a decision on each of that many days.
 func (h *harness) undecided(days int) {
 	h.Helper()
 	h.exec(`
@@ -212,7 +212,7 @@ func (h *harness) undecided(days int) {
 		h.Merchant, h.Partner, h.clock.Now(), days)
 }
 
-// undecidedDays counts the days whose item is open.
+// undecidedDays counts the days with an open item.
 func (h *harness) undecidedDays() int {
 	h.Helper()
 	return h.count(`
@@ -220,8 +220,8 @@ func (h *harness) undecidedDays() int {
 		alert.KindUndecided)
 }
 
-// A round that ends before every day is told of has told of a part, and the next one goes on there.
-// Nobody hears of a day twice, nor by a mail for each.
+// A run that ends early has reported a part of the days, and the next one continues there. No
+// day is reported twice, nor by a mail of its own.
 func TestManyDaysAreToldOfInParts(t *testing.T) {
 	t.Parallel()
 	const days, people, part = 150, 200, 100
@@ -236,7 +236,7 @@ func TestManyDaysAreToldOfInParts(t *testing.T) {
 	round, end := context.WithCancel(t.Context())
 	ended, back := make(chan error, 1), errors.New("taken back")
 	err := h.Try(h, func(ctx context.Context, tx *postgres.Tx) error {
-		// The newest day, for which the round waits.
+		// A lock on the newest day, for which the run waits.
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
 			                             last_seen_at)
@@ -276,7 +276,7 @@ func TestManyDaysAreToldOfInParts(t *testing.T) {
 	}
 }
 
-// The desk may use up the time of a round; what else it does was done by then.
+// The desk's checks may use up the time of a run, but the other checks were done by then.
 func TestADeskThatTakesTooLongHoldsUpNoReview(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -298,7 +298,7 @@ func TestADeskThatTakesTooLongHoldsUpNoReview(t *testing.T) {
 	}
 }
 
-// An application without a decision is told of after 20 days, and once more after 28.
+// An application without a decision is reported after 20 days, and once more after 28.
 func TestUndecidedApplicationsAreTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,7 +21,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// TestMain silences the log, which would bury what failed.
+// TestMain silences the log, which would hide failures.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 
 const alertTo = "ops@lender.example"
 
-// harness has besides one subscription to an endpoint, a clock that is moved by
-// hand, and an address for alerts.
+// harness has, besides one subscription to an endpoint, a clock that is moved by hand, and an
+// address for alerts.
 type harness struct {
 	*testing.T
 	*apptest.Harness
 	*alert.Service
 	clock *apptest.Clock
-	// status is what the endpoint answers.
+	// status is the status that the endpoint returns.
 	status       atomic.Int64
 	receiver     *apptest.Endpoint
 	application  uuid.UUID
@@ -95,7 +95,7 @@ func (h *harness) count(query string, args ...any) int {
 
 func (h *harness) move(by time.Duration) { h.clock.Move(by) }
 
-// publish commits one event, at a moment of its own.
+// publish commits one event, at a time of its own.
 func (h *harness) publish() {
 	h.Helper()
 	h.move(time.Microsecond)
@@ -115,7 +115,7 @@ func (h *harness) work() {
 	h.Work(h)
 }
 
-// finish makes every attempt of what was published, which takes 24 minutes.
+// finish makes all attempts of what was published, which takes 24 minutes.
 func (h *harness) finish() {
 	h.Helper()
 	h.work()
@@ -127,7 +127,7 @@ func (h *harness) finish() {
 	}
 }
 
-// fail publishes events that all fail, one each hour.
+// fail publishes events that all fail, one per hour.
 func (h *harness) fail(events int) {
 	h.Helper()
 	h.status.Store(http.StatusServiceUnavailable)

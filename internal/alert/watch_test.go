@@ -17,9 +17,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// An endpoint that fails for a day turns its subscription to failing, with one
-// mail, and the first success turns it back, with one more, however many
-// processes look at the same time.
+// An endpoint that fails for a day makes its subscription failing, with one mail, and the first
+// success makes it active again, with one more, however many processes run at the same time.
 func TestFailingAndRecovered(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -71,7 +70,7 @@ func TestFailingAndRecovered(t *testing.T) {
 	}
 }
 
-// lookTogether looks from several processes at once.
+// lookTogether runs look in several processes at once.
 func lookTogether(h *harness) {
 	h.Helper()
 	var group sync.WaitGroup
@@ -134,7 +133,7 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 	}
 	h.work()
 	h.look()
-	// Resumed, it gets its whole time again.
+	// Once resumed, it gets its full time again.
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Webhooks.Subscriptions.Resume(ctx, tx, h.subscription, "operator")
 		return err
@@ -177,8 +176,8 @@ func TestResumedFailingSubscriptionBeginsAgain(t *testing.T) {
 	}
 }
 
-// However many deliveries fail for good, there is one item and one mail, until
-// every event was delivered after all.
+// However many deliveries fail for good, there is one item and one mail, until every event has
+// been delivered after all.
 func TestUsedUpDeliveries(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -241,8 +240,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// A delivery that fails although its event arrived by another one alerts nobody: neither the
-// operators nor the partner's contact, and neither for its attempts nor for their unknown outcome.
+// A failed delivery whose event arrived by another one alerts neither the operators nor the
+// contact, neither for its attempts nor for their unknown outcome.
 func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -281,7 +280,7 @@ func TestMadeGoodFailuresAlertNobody(t *testing.T) {
 	}
 }
 
-// Deliveries that waited behind a pause for six weeks, and fail then, were not delivered after all.
+// Deliveries that fail after waiting behind a pause for six weeks do not count as delivered.
 func TestFailuresAfterALongPauseStayOpen(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

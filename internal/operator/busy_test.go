@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// Who is sent away for want of room has used up no try.
+// A sign-in that is refused for lack of capacity does not count as an attempt.
 func TestNoRoomIsNoTry(t *testing.T) {
 	t.Parallel()
 	s := &Service{DB: pgtest.New(t), Passwords: NewHasher(light)}

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// send submits a form whose work is to count.
+// send submits a form and counts how often its work is done.
 func send(
 	o *office, token uuid.UUID, actor string, done *atomic.Int64, problem error,
 ) (target string, repeated bool, err error) {

@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCodeWindow holds the rule of codes against every secret and time: a code
-// is taken when its step is the present one or a neighbour, and later than the
-// last that was used.
+// TestCodeWindow checks the rule of codes for every secret and time: a code is accepted if its
+// step is the present one or a neighbour, and later than the last one used.
 func TestCodeWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +34,7 @@ func TestCodeWindow(t *testing.T) {
 	})
 }
 
-// sameCode tells whether a neighbour that counts happens to show the same digits.
+// sameCode reports whether another acceptable step happens to have the same digits.
 func sameCode(text, code string, now time.Time, last int64) bool {
 	for step := now.Unix()/codeStep - codeSkew; step <= now.Unix()/codeStep+codeSkew; step++ {
 		other, err := totp.GenerateCode(text, time.Unix(step*codeStep, 0))

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// keyed gives the office keys, without which no device is known.
+// keyed gives the office keys, without which no device is recognised.
 func (o *office) keyed() *office {
 	o.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
@@ -22,7 +22,7 @@ func (o *office) keyed() *office {
 	return o
 }
 
-// lock has strangers guess until the account is locked to them.
+// lock makes unknown visitors guess until the account is locked to them.
 func (o *office) lock() {
 	o.Helper()
 	for range 5 {
@@ -33,7 +33,7 @@ func (o *office) lock() {
 	}
 }
 
-// Strangers who guess lock the account to strangers, and not to its owner.
+// Unknown visitors who guess lock the account for unknown visitors, but not for its owner.
 func TestStrangersDoNotLockOutTheOwner(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t).keyed()
@@ -47,13 +47,13 @@ func TestStrangersDoNotLockOutTheOwner(t *testing.T) {
 	if err := o.CheckPassword(t.Context(), signed, password); err != nil {
 		t.Errorf("the owner's session: %v", err)
 	}
-	// What the owner does right gives strangers no more tries.
+	// The owner's successful sign-in gives unknown visitors no further attempts.
 	if got := o.refusal(email, password, address); got.Code != lending.CodeRateLimited {
 		t.Errorf("strangers go on: %v", got)
 	}
 }
 
-// Who is known has limits of their own.
+// Known devices have limits of their own.
 func TestKnownDevicesAreLimited(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t).keyed()
@@ -113,7 +113,7 @@ func TestDevicesAreSealed(t *testing.T) {
 	}
 }
 
-// An address that reads like the key of something else locks nothing else.
+// An address that looks like the key of something else locks nothing else.
 func TestNoAddressIsTheKeyOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	e := newEnrolled(t)

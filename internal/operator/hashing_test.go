@@ -15,7 +15,7 @@ var light = argon2id.Params{
 	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
 }
 
-// Who finds no room waits for a while, and not behind too many.
+// A caller waits for capacity only for a while, and only if not too many are waiting.
 func TestHashingIsBounded(t *testing.T) {
 	t.Parallel()
 	h := NewHasher(light)
@@ -35,7 +35,7 @@ func TestHashingIsBounded(t *testing.T) {
 		_, _, err := h.check(t.Context(), "a phrase", hash)
 		return err
 	}
-	h.slots <- struct{}{} // one of two is taken
+	h.slots <- struct{}{} // one of two slots is taken
 	if err := check(""); err != nil {
 		t.Errorf("beside one other: %v", err)
 	}

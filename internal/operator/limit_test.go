@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// However many come at once, no more than the limit get through in the window.
+// However many come at once, no more than the limit succeed within the window.
 func TestAuditLimited(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

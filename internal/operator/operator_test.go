@@ -23,16 +23,15 @@ const (
 	address  = "192.0.2.7"
 )
 
-// cheap hashes passwords fast, where hashing is not the matter.
+// cheap hashes passwords fast, for tests that are not about hashing.
 var cheap = operator.NewHasher(argon2id.Params{
 	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
 })
 
-// from is a stranger at a network address.
+// from is an unknown visitor at a network address.
 func from(address string) operator.Visitor { return operator.Visitor{Address: address} }
 
-// office is a service over a database of its own, with one user, whose clock
-// can be moved ahead.
+// office is a service with its own database and one user, whose clock can be moved ahead.
 type office struct {
 	*testing.T
 	*operator.Service
@@ -196,7 +195,7 @@ func TestSignInLimitsPerAccount(t *testing.T) {
 			t.Fatalf("beyond the limit, from another address: %v", got)
 		}
 	}
-	// Tries beyond the limit do not prolong it.
+	// Attempts beyond the limit do not prolong it.
 	o.ahead.Store(int64(15*time.Minute + time.Second))
 	if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil {
 		t.Errorf("after the wait: %v", err)
@@ -230,8 +229,8 @@ func TestSignInLimitsPerAddress(t *testing.T) {
 	}
 }
 
-// TestSimultaneousTriesKeepTheLimit holds that guessing in parallel gains
-// nothing: at most as many passwords are looked at as one after the other.
+// TestSimultaneousTriesKeepTheLimit checks that guessing in parallel gains nothing: no more
+// passwords are checked than in sequence.
 func TestSimultaneousTriesKeepTheLimit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

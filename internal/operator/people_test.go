@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// hire adds a user of a role and returns them.
+// hire adds a user with a role and returns them.
 func (o *office) hire(name string, role operator.Role) operator.User {
 	o.Helper()
 	var user operator.User
@@ -92,7 +92,7 @@ func TestPasswordRule(t *testing.T) {
 		"abababababababab":                 false,
 		"123456789012":                     false,
 		"Password1234!":                    false,
-		"Passw0rdPassw0rd":                 true, // long and on no list; the limits on tries guard it
+		"Passw0rdPassw0rd":                 true, // long and unlisted; guarded by the limits on attempts
 		"QWERTYuiop[]12":                   false,
 		"I love you so much!!":             false,
 		"Drawbridge2026!":                  false,
@@ -178,8 +178,8 @@ func TestTheLastAdminStays(t *testing.T) {
 	}
 }
 
-// TestAdminsCannotRemoveEachOther lets six admins demote one another at the same
-// time: exactly one is left, no matter who wins.
+// TestAdminsCannotRemoveEachOther lets six admins demote one another at the same time: exactly
+// one is left, whoever wins.
 func TestAdminsCannotRemoveEachOther(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -245,7 +245,7 @@ func TestUsersByPageAndFilter(t *testing.T) {
 	}
 }
 
-// Two admins give each other a new password at once: one does it, and signs the other out, without
+// Two admins reset each other's password at once: one succeeds and signs the other out, without
 // a deadlock that the database has to break.
 func TestAdminsResetEachOther(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,7 @@ import (
 	"drawbridge/internal/operator"
 )
 
-// A provider that answers late keeps those who sign in waiting side by side: it answers here only
-// once both have asked.
+// Sign-ins wait for a slow provider concurrently: it answers here only once both have asked.
 func TestSignInsDoNotQueueForTheProvider(t *testing.T) {
 	t.Parallel()
 	var asked sync.WaitGroup

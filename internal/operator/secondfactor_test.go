@@ -19,16 +19,15 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// enrolled is an office whose user has a second factor, with its secret and the
-// recovery codes. The clock stands at the beginning of a step and moves only by
-// hand.
+// enrolled is an office whose user has a second factor, with its secret and the recovery codes.
+// The clock is at the beginning of a step and moves only by hand.
 type enrolled struct {
 	*office
 	secret   string
 	recovery []string
 }
 
-// appCode is what the user's app shows when the clock is some way off.
+// appCode returns the code that the user's app shows when its clock is off by some time.
 func (e *enrolled) appCode(off time.Duration) string {
 	e.Helper()
 	code, err := totp.GenerateCode(e.secret, e.DB.Now().Add(off))
@@ -60,7 +59,7 @@ func newEnrolled(t *testing.T) *enrolled {
 		e.recovery, err = o.SecondFactors().Confirm(ctx, tx, signed, kept, " "+e.appCode(0)+" ")
 		return err
 	})
-	o.ahead.Add(int64(time.Minute)) // the code that confirmed is used up
+	o.ahead.Add(int64(time.Minute)) // the confirming code is used up
 	return e
 }
 
@@ -148,7 +147,7 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	if looked.Load() > 5 {
 		t.Errorf("%d codes were looked at, want at most 5", looked.Load())
 	}
-	// Guesses that all come at one moment refuse each other, and those do not count.
+	// Guesses that all arrive at one moment cause each other's refusal, and those do not count.
 	for range 5 {
 		if _, err := e.check("000000x"); err == nil {
 			t.Fatal("a guess was right")
@@ -166,7 +165,7 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	}
 }
 
-// TestOneCodeLetsOneIn sends the right code twenty times at once.
+// TestOneCodeLetsOneIn sends the right code twenty times concurrently.
 func TestOneCodeLetsOneIn(t *testing.T) {
 	t.Parallel()
 	for name, pick := range map[string]func(e *enrolled) string{
@@ -235,7 +234,7 @@ func TestEnrolment(t *testing.T) {
 	}
 }
 
-// confirm turns a second factor on.
+// confirm activates a second factor.
 func (o *office) confirm(signed operator.Signed, kept, code string) (codes []string, err error) {
 	err = o.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
 		codes, err = o.SecondFactors().Confirm(ctx, tx, signed, kept, code)
@@ -244,8 +243,8 @@ func (o *office) confirm(signed operator.Signed, kept, code string) (codes []str
 	return codes, err
 }
 
-// An enrolment belongs to the session and the password that it began with, and ends
-// after a quarter of an hour.
+// An enrolment belongs to the session and the password with which it began, and expires after a
+// quarter of an hour.
 func TestEnrolmentBelongsToItsSession(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// user is the office's first user as it is now.
+// user returns the office's first user in their current state.
 func (o *office) user() operator.User {
 	o.Helper()
 	users, _, err := o.Users(o.Context(), operator.UserFilter{Text: email})
@@ -40,14 +40,14 @@ func (o *office) begin() operator.Session {
 	return session
 }
 
-// signed is who signs in, and the new session.
+// signed returns the first user and a new session of theirs.
 func (o *office) signed() operator.Signed {
 	o.Helper()
 	session := o.begin()
 	return operator.Signed{User: o.user(), Session: session}
 }
 
-// resumes tells whether a session goes on.
+// resumes reports whether a session can be resumed.
 func (o *office) resumes(session operator.Session) bool {
 	o.Helper()
 	found, ok, err := o.Resume(o.Context(), session.UID.String(), o.user().Credential)
@@ -199,8 +199,8 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// A hash of earlier parameters is checked and made again at the next sign-in, and
-// nobody is signed out by that.
+// A hash with older parameters is checked and renewed at the next sign-in, without signing
+// anybody out.
 func TestOldHashesAreRenewed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t).keyed()
@@ -246,7 +246,7 @@ func TestOldHashesAreRenewed(t *testing.T) {
 }
 
 // TestPagesDoNotWriteTheirSession commits a session as each page does: that writes it once a
-// minute, and whenever it holds something else.
+// minute, and whenever its contents change.
 func TestPagesDoNotWriteTheirSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -285,8 +285,8 @@ func TestPagesDoNotWriteTheirSession(t *testing.T) {
 	commit("with something else", map[string]any{"a": "2"}, 2*time.Minute, true)
 }
 
-// TestSessionsOfRequestsBesideEachOther: one that only reads takes nothing of what another one has
-// put into their session meanwhile, and brings none back that has ended.
+// TestSessionsOfRequestsBesideEachOther: a request that only reads does not overwrite what a
+// concurrent one has put into their session, and does not restore a session that has ended.
 func TestSessionsOfRequestsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
