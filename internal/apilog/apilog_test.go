@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// entry is an answered request at a time.
+// entry returns an answered request at a time.
 func entry(at time.Time, change func(*apilog.Entry)) apilog.Entry {
 	at = at.UTC().Truncate(time.Microsecond)
 	made := apilog.Entry{
@@ -36,7 +36,7 @@ func entry(at time.Time, change func(*apilog.Entry)) apilog.Entry {
 	return made
 }
 
-// write stores entries through a writer from its start to its end.
+// write stores entries through a writer that it starts and stops.
 func write(t *testing.T, db *postgres.DB, entries ...apilog.Entry) *apilog.Writer {
 	t.Helper()
 	writer := apilog.NewWriter(db)
@@ -92,7 +92,7 @@ func TestWhatIsRecordedIsStored(t *testing.T) {
 	}
 }
 
-// A batch whose commit got lost on the way is stored again and adds nothing.
+// A batch whose commit was not confirmed is stored again and adds nothing.
 func TestStoringTwiceAddsNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -136,7 +136,7 @@ func TestTheBufferHoldsNoHeads(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-// A full buffer loses entries and counts them; it never holds a request up.
+// A full buffer drops entries and counts them; it never delays a request.
 func TestAFullBufferCountsWhatItDrops(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -167,7 +167,7 @@ func TestALostDatabaseIsCounted(t *testing.T) {
 	}
 }
 
-// What clients choose is bounded and made storable.
+// Texts chosen by clients are bounded and made storable.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -276,7 +276,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Days before the limit go whole, the others stay.
+// Days before the limit are dropped whole, the others stay.
 func TestDropRemovesWholeDays(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -295,7 +295,7 @@ func TestDropRemovesWholeDays(t *testing.T) {
 	if _, most, err := s.CountDue(t.Context(), noon.AddDate(0, 0, -2), 1); err != nil || most != 1 {
 		t.Errorf("%d requests are counted of at most 1: %v", most, err)
 	}
-	// Days are made meanwhile, which those that keep nothing need not wait for.
+	// Meanwhile partitions are made; dropping a day without held rows need not wait for that.
 	making := pgtest.Begin(t, db,
 		`SELECT pg_advisory_xact_lock(hashtext('drawbridge_make_request_partitions'))`)
 	if dropped, err := s.Drop(t.Context(), noon.AddDate(0, 0, -2)); err != nil || dropped != days {
@@ -315,8 +315,8 @@ func TestDropRemovesWholeDays(t *testing.T) {
 	}
 }
 
-// TestRequestsAreStoredBesideADump: a dump that goes on over midnight keeps the days ahead from
-// being made, and today's requests are stored and read all the same.
+// TestRequestsAreStoredBesideADump: a dump that runs over midnight prevents partitions for the
+// days ahead, but today's requests are still stored and read.
 func TestRequestsAreStoredBesideADump(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -349,7 +349,7 @@ func TestRequestsAreStoredBesideADump(t *testing.T) {
 	}
 }
 
-// Each filter finds its page by an index over many rows.
+// Each filter finds its page through an index among many rows.
 func TestFiltersUseIndexes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -381,7 +381,7 @@ func TestFiltersUseIndexes(t *testing.T) {
 		}
 		for _, line := range plan {
 			if strings.Contains(line, "Seq Scan on api_requests_y") {
-				// Another day's partition is empty: only the one with rows counts.
+				// Other days' partitions are empty: only the one with rows counts.
 				if !strings.Contains(line, "rows=1 ") && !strings.Contains(line, "rows=0 ") {
 					t.Errorf("%s:\n%s", name, strings.Join(plan, "\n"))
 				}

@@ -20,8 +20,8 @@ func Store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 	return store(ctx, db, batch)
 }
 
-// Clean is an entry as it is stored.
+// Clean returns an entry as it is stored.
 func (e Entry) Clean() Entry { return e.clean() }
 
-// TryFor bounds a try to store a batch.
+// TryFor bounds an attempt to store a batch.
 func (w *Writer) TryFor(timeout time.Duration) { w.timeout = timeout }

@@ -10,8 +10,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// A day goes without the requests of an application under a legal hold, and for
-// good once the hold is released.
+// A day is dropped except for the requests of an application under a legal hold, and completely
+// once the hold is released.
 func TestDropKeepsWhatIsUnderALegalHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

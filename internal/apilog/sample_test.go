@@ -16,8 +16,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestUnauthenticatedAreSampled floods the log with requests without credentials: a few of
-// each address and minute are kept, and a client's entries all.
+// TestUnauthenticatedAreSampled floods the log with requests without credentials: a few of each
+// address and minute are kept, and all entries of a client.
 func TestUnauthenticatedAreSampled(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -53,8 +53,8 @@ func TestUnauthenticatedAreSampled(t *testing.T) {
 	}
 }
 
-// TestSamplesAcrossAMinutesEdge: requests are recorded as they end, so some that began a minute
-// before come in between. They do not begin the counts anew.
+// TestSamplesAcrossAMinutesEdge: requests are recorded as they end, so some that began in the
+// previous minute arrive in between. They do not reset the counts.
 func TestSamplesAcrossAMinutesEdge(t *testing.T) {
 	t.Parallel()
 	writer := apilog.NewWriter(nil)
@@ -105,7 +105,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 	for range many {
 		writer.Record(entry(time.Now(), nil))
 	}
-	// Three quick tries and more are over.
+	// Three quick attempts and more are over.
 	time.AfterFunc(3*time.Second, func() {
 		again, err := net.Listen("tcp", address)
 		if err != nil {
@@ -123,8 +123,8 @@ func TestAnOutageLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAFullPoolLosesNothing stores what was recorded while others held every connection for longer
-// than so many tries take.
+// TestAFullPoolLosesNothing stores what was recorded while others held every connection for
+// longer than the attempts take.
 func TestAFullPoolLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -154,7 +154,7 @@ func TestAFullPoolLosesNothing(t *testing.T) {
 	}
 }
 
-// relay passes connections on until the listener is closed.
+// relay forwards connections until the listener is closed.
 func relay(listener net.Listener, target string) {
 	for {
 		conn, err := listener.Accept()

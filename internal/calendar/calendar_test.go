@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/calendar"
 )
 
-// zones have changes of every awkward kind: at midnight (Cairo, Beirut), a minute after it
+// zones have clock changes of every awkward kind: at midnight (Cairo, Beirut), a minute after it
 // (St. John's), by half an hour (Lord Howe), over a whole day (Apia), and none.
 var zones = []string{
 	"America/New_York", "UTC", "Africa/Cairo", "Asia/Beirut", "America/St_Johns",
@@ -37,7 +37,7 @@ func date(t testing.TB, text string) calendar.Date {
 	return day
 }
 
-// office is a lender in New York that keeps Thanksgiving, from nine to five.
+// office returns a lender in New York that observes Thanksgiving, open from nine to five.
 func office(t testing.TB) calendar.Calendar {
 	t.Helper()
 	return calendar.Calendar{
@@ -56,11 +56,11 @@ func TestBusinessDays(t *testing.T) {
 			"2026-11-24T12:00:00-05:00", "2026-11-24", "2026-11-24T00:00:00-05:00",
 			"2026-11-25T00:00:00-05:00", "2026-11-24T15:00:00-05:00",
 		},
-		{ // the cut-off itself is past, and the next day is a holiday
+		{ // exactly at the cut-off; the next one is after a holiday
 			"2026-11-25T15:00:00-05:00", "2026-11-25", "2026-11-25T00:00:00-05:00",
 			"2026-11-26T00:00:00-05:00", "2026-11-27T15:00:00-05:00",
 		},
-		{ // the holiday counts for the day after it
+		{ // the holiday belongs to the day after it
 			"2026-11-26T12:00:00-05:00", "2026-11-27", "2026-11-26T00:00:00-05:00",
 			"2026-11-28T00:00:00-05:00", "2026-11-27T15:00:00-05:00",
 		},
@@ -115,7 +115,7 @@ func TestBusinessHours(t *testing.T) {
 			t.Errorf("from %s to %s: %s, want %s", test.from, test.to, got, test.want)
 		}
 	}
-	// Hours that a day does not have are not worked: two to three in the morning.
+	// Hours that a day does not have are not counted: two to three in the morning.
 	c.Hours = calendar.Hours{Opens: 0, Closes: 24 * 60}
 	c.Zone = in(t, "Africa/Cairo") // Friday 2026-04-24 has 23 hours
 	day := date(t, "2026-04-24")
@@ -124,8 +124,8 @@ func TestBusinessHours(t *testing.T) {
 	}
 }
 
-// A model that looks at every minute's clock, over zones and times with changes of the
-// clocks, agrees with what is computed.
+// A model that checks the clock of every minute, over zones and times with clock changes, agrees
+// with the computed result.
 func TestCalendarAgainstEveryMinute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -142,8 +142,8 @@ func TestCalendarAgainstEveryMinute(t *testing.T) {
 			}
 		}
 		got := c.Between(from, to)
-		// Where the clocks are put back over opening or closing, the model counts the time
-		// between twice, or as closed: by no more than they are put back.
+		// Where the clocks are put back across opening or closing, the model counts the repeated time
+		// twice, or as closed: the error is at most the amount put back.
 		if off := (got - open).Abs(); off > putBack(c.Zone, from, to) {
 			rt.Fatalf("%s, %s: from %s to %s: %s, minute by minute %s",
 				c.Zone, c.Hours, from, to, got, open)
@@ -151,7 +151,7 @@ func TestCalendarAgainstEveryMinute(t *testing.T) {
 	})
 }
 
-// putBack is by how much the zone's clocks are put back near the times.
+// putBack returns by how much the zone's clocks are put back near the times.
 func putBack(zone *time.Location, from, to time.Time) time.Duration {
 	var sum time.Duration
 	_, before := from.Add(-26 * time.Hour).In(zone).Zone()
@@ -197,7 +197,7 @@ func TestCalendarLaws(t *testing.T) {
 	})
 }
 
-// draw makes up a calendar, and an instant in a time when its clocks may change.
+// draw generates a calendar, and an instant near a possible clock change.
 func draw(t *testing.T, rt *rapid.T) (calendar.Calendar, time.Time) {
 	opens := rapid.IntRange(0, 24*60-1).Draw(rt, "opens")
 	closes := rapid.IntRange(opens+1, 24*60).Draw(rt, "closes")
@@ -248,7 +248,7 @@ func TestReadHolidays(t *testing.T) {
 	}
 }
 
-// The published days hold two years, and on none of them does the lender work.
+// The published holidays cover two years, and the lender works on none of them.
 func TestPublishedHolidays(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("../../docs/deploy/holidays.txt")

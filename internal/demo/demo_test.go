@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestHistory looks at what somebody sees after a first start: a living system, of which
-// nothing betrays that it is made up, and which a second start leaves as it is.
+// TestHistory checks what a user sees after a first start: a living system that nothing shows to
+// be made up, and that a second start leaves as it is.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -77,7 +77,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// interrupt ends a first start while it makes what comes last but for the figures.
+// interrupt ends a first start during its last step before the figures.
 func interrupt(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	start, end := context.WithCancel(t.Context())

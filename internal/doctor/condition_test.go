@@ -17,13 +17,13 @@ import (
 	"drawbridge/migrations"
 )
 
-// sound is what a server of production is like; that of the tests need not be durable.
+// sound makes the server look like a production server; the tests' server need not be durable.
 const sound = `CREATE VIEW public.pg_settings AS
 	SELECT name, 'on' AS setting FROM pg_catalog.pg_settings`
 
-// ailments are what the doctor has to find, one broken thing each, with the command that
-// helps. What the server says of itself is replaced by a view or a function of the same
-// name in the schema public, which the service is told to look at first.
+// ailments are the faults that the doctor must find, each with the command that fixes it. What
+// the server reports about itself is replaced by a view or function of the same name in the
+// schema public, which the service's search_path puts first.
 var ailments = []struct {
 	name, broken   string
 	check          string
@@ -145,14 +145,14 @@ var ailments = []struct {
 	},
 }
 
-// dropMonth drops a table of a month so many months from now.
+// dropMonth drops the table of the month that many months from now.
 func dropMonth(ahead string) string {
 	return `DO $$ BEGIN EXECUTE format('DROP TABLE %I',
 		to_char(date_trunc('month', now() AT TIME ZONE 'UTC') + interval '` + ahead + ` months',
 		        '"attempts_y"YYYY"m"MM')); END $$`
 }
 
-// openFor shows a transaction that has been open for so long.
+// openFor simulates a transaction that has been open for an interval.
 func openFor(interval string) string {
 	return `CREATE VIEW public.pg_stat_activity AS SELECT 4711 AS pid, current_database() AS datname,
 		'client backend' AS backend_type, now() - interval '` + interval + `' AS xact_start,
@@ -160,7 +160,7 @@ func openFor(interval string) string {
 		'SELECT 1' AS query`
 }
 
-// frozen shows databases whose oldest row is so many transactions old.
+// frozen simulates databases whose oldest row has an age in transactions.
 func frozen(age string) string {
 	return `CREATE VIEW public.pg_database AS SELECT oid, datname, datminmxid,
 		((txid_current() - ` + age + ` + 8589934592) % 4294967296)::text::xid AS datfrozenxid
@@ -172,7 +172,7 @@ func backedUp(ago string) string {
 		VALUES ('any', now(), now() - interval '` + ago + `')`
 }
 
-// TestDoctorFinds breaks each thing and looks.
+// TestDoctorFinds causes each fault and runs the doctor.
 func TestDoctorFinds(t *testing.T) {
 	t.Parallel()
 	for _, one := range ailments {
@@ -186,8 +186,8 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
-// TestDoctorKnowsWhereASettingIsMade: of what was set for the service's role or its database it
-// prints the commands that take it back.
+// TestDoctorKnowsWhereASettingIsMade: for a setting of the service's role or database, the
+// doctor prints the commands that reset it.
 func TestDoctorKnowsWhereASettingIsMade(t *testing.T) {
 	t.Parallel()
 	const (
@@ -195,7 +195,7 @@ func TestDoctorKnowsWhereASettingIsMade(t *testing.T) {
 		timeout  = ` SET statement_timeout = '9s'`
 	)
 	for name, one := range map[string]struct {
-		made    string // with ROLE and DATABASE in the place of their names
+		made    string // with ROLE and DATABASE in place of their names
 		check   string
 		finding doctor.Finding
 		detail  string
@@ -241,7 +241,7 @@ func TestDoctorKnowsWhereASettingIsMade(t *testing.T) {
 				SELECT quote_ident(current_database())`); err != nil {
 				t.Fatal(err)
 			}
-			// The server of the tests keeps nothing that it confirms.
+			// The server of the tests does not guarantee durability.
 			exec(sound + `; GRANT SELECT ON public.pg_settings TO PUBLIC`)
 			address += "&search_path=public,pg_catalog"
 			look := func() doctor.Checkup {
@@ -285,7 +285,7 @@ func TestDoctorKnowsWhereASettingIsMade(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWhyThereIsNoConnection and what helps, which is not always in DATABASE_URL.
+// TestDoctorSaysWhyThereIsNoConnection and what helps, which may be outside DATABASE_URL.
 func TestDoctorSaysWhyThereIsNoConnection(t *testing.T) {
 	t.Parallel()
 	role, address := pgtest.Role(t, pgtest.New(t), "CONNECTION LIMIT 0")
@@ -311,7 +311,7 @@ func TestDoctorSaysWhyThereIsNoConnection(t *testing.T) {
 	}
 }
 
-// TestDoctorLeavesOutWhatNeedsTheSchema while that is to be migrated.
+// TestDoctorLeavesOutWhatNeedsTheSchema while the schema has to be migrated.
 func TestDoctorLeavesOutWhatNeedsTheSchema(t *testing.T) {
 	t.Parallel()
 	h := patient(t, "")
@@ -324,7 +324,7 @@ func TestDoctorLeavesOutWhatNeedsTheSchema(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsStoppedSubscriptions, by whose keys ever.
+// TestDoctorFindsStoppedSubscriptions, whichever process lacks the keys.
 func TestDoctorFindsStoppedSubscriptions(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -341,7 +341,7 @@ func TestDoctorFindsStoppedSubscriptions(t *testing.T) {
 	look(doctor.Failed, made.UID.String(), "drawbridge subscription show "+made.UID.String())
 }
 
-// patient is an installation that was broken by statements.
+// patient is an installation that statements have broken.
 func patient(t *testing.T, broken string, variables ...string) *apptest.Harness {
 	t.Helper()
 	address, err := url.Parse(pgtest.URL(t))
@@ -367,7 +367,7 @@ func patient(t *testing.T, broken string, variables ...string) *apptest.Harness 
 	return apptest.On(t, db, variables...)
 }
 
-// diagnosed looks for a finding, and for a remedy wherever there is one to tell.
+// diagnosed checks a finding, its detail and its remedy (none if said[1] is empty).
 func diagnosed(
 	t *testing.T, found []doctor.Checkup, check string, finding doctor.Finding, said ...string,
 ) {
@@ -385,8 +385,8 @@ func diagnosed(
 	t.Errorf("nobody looks at %s, only at %d other things", check, len(found))
 }
 
-// TestDoctorExaminesTheMail gives the mail server a wrong password, and mails a sender
-// whom nobody outside can answer.
+// TestDoctorExaminesTheMail gives the mail server a wrong password, and mails a sender that
+// nobody outside can reply to.
 func TestDoctorExaminesTheMail(t *testing.T) {
 	t.Parallel()
 	certificate := emailtest.Certificate(true)
@@ -405,7 +405,7 @@ func TestDoctorExaminesTheMail(t *testing.T) {
 	diagnosed(t, found, "sender", doctor.Warning, "bridge@localhost", "DRAWBRIDGE_MAIL_FROM='")
 }
 
-// TestProductionWantsMore: what development may lack fails there.
+// TestProductionWantsMore: what development may lack is a failure in production.
 func TestProductionWantsMore(t *testing.T) {
 	t.Parallel()
 	h := patient(t, `CREATE VIEW public.pg_settings AS SELECT name,

@@ -38,7 +38,7 @@ func TestFiltersOf(t *testing.T) {
 	}
 }
 
-// A field that nobody gives values for would never be measured.
+// A field without values would never be measured.
 func TestFilterWithoutValues(t *testing.T) {
 	t.Parallel()
 	_, err := filtersOf(listPage, "/console/things", nil)

@@ -99,8 +99,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// A group client that names no merchant calls for all of its own and no other of its
-// partner, where the call allows that; anyone who names one calls for that one alone.
+// A group client that names no merchant acts for all of its own merchants and no other of its
+// partner's, if the operation allows that; one that names a merchant acts for that one alone.
 func TestAuthenticateAll(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -165,7 +165,7 @@ func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 		{name: "not UTF-8", id: "\xc3\x28", secret: "\xff"},
 		{name: "SQL", id: "' OR '1'='1", secret: "' OR '1'='1"},
 		{name: "long", id: strings.Repeat("x", 1<<16), secret: strings.Repeat("y", 1<<16)},
-		// What is wrong with the merchant is told only to those who proved who they are.
+		// Errors about the merchant are shown only to callers who proved who they are.
 		{name: "wrong secret, no merchant", id: group.ClientID, secret: plain.Secret},
 		{name: "wrong secret, malformed merchant", id: group.ClientID, secret: "x", merchant: "x"},
 		{
@@ -219,7 +219,7 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	start := h.clock.now()
 	steps := []struct {
 		at   time.Duration // when the client is used
-		want time.Duration // what is known of it afterwards
+		want time.Duration // its last_used_at afterwards
 	}{
 		{0, 0},
 		{30 * time.Second, 0},
@@ -257,8 +257,8 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestRevocationUnderLoad revokes a client, and replaces the secret of another, while two processes
-// are busy with their calls: none that comes after the change has returned is let in by either.
+// TestRevocationUnderLoad revokes a client, and replaces the secret of another, while two
+// processes are busy: neither accepts a request that comes after the change has returned.
 func TestRevocationUnderLoad(t *testing.T) {
 	t.Parallel()
 	here := newHarness(t)
@@ -300,7 +300,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 	}
 }
 
-// TestBusyClientsSpareQueries counts what a thousand calls in a row cost the database.
+// TestBusyClientsSpareQueries counts the queries of a thousand requests in a row.
 func TestBusyClientsSpareQueries(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

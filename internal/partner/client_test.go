@@ -89,7 +89,7 @@ func TestCreateClientPicksMerchants(t *testing.T) {
 	}
 }
 
-// wantIssued checks what was reported of a new client, and what is stored.
+// wantIssued checks what was returned for a new client, and what is stored.
 func wantIssued(
 	t *testing.T, h harness, issued partner.Issued, group bool, merchants []uuid.UUID,
 ) {

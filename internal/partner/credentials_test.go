@@ -32,8 +32,8 @@ func TestClientIDs(t *testing.T) {
 	}
 }
 
-// Whatever text passes for a client id is safe to hand to the database, and is
-// the only text for its UUID.
+// Every text accepted as a client id is safe to pass to the database, and is the only text for
+// its UUID.
 func FuzzClientUID(f *testing.F) {
 	f.Add("dbc_018f3b9e7c1a7d609c553e1f0a2b4c6d")
 	f.Add("dbc_018F3B9E7C1A7D609C553E1F0A2B4C6D")

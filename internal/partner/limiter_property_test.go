@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// bucketModel is the rule itself: what one bucket in one place would allow.
+// bucketModel is the specification: what a single bucket would allow.
 type bucketModel struct {
 	rate, burst, tokens float64
 	at                  time.Time
@@ -28,14 +28,14 @@ func (m *bucketModel) take(now time.Time) bool {
 	return true
 }
 
-// Below the rate at which chunks begin, any number of processes together decide
-// exactly as one bucket would.
+// Below the rate at which chunks begin, any number of processes together decide exactly as a
+// single bucket would.
 func TestProcessesShareOneBucketExactly(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	limiters := processes(t, h, 3)
 	rapid.Check(t, func(rt *rapid.T) {
-		// Powers of two, so that the model's arithmetic rounds nothing.
+		// Powers of two, so that the model's arithmetic is exact.
 		rate := 1 << rapid.IntRange(0, 6).Draw(rt, "log2 of the rate")
 		burst := rapid.IntRange(1, 20).Draw(rt, "burst")
 		caller := h.limited(t, rate, burst)
@@ -57,8 +57,8 @@ func TestProcessesShareOneBucketExactly(t *testing.T) {
 	})
 }
 
-// At any rate, processes together never allow more than the bucket held at the
-// start and what flowed in since.
+// At any rate, processes together never allow more than the bucket held at the start plus what
+// has flowed in since.
 func TestProcessesNeverExceedTheRate(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -90,8 +90,8 @@ func processes(t *testing.T, h harness, count int) []*partner.Limiter {
 	return limiters
 }
 
-// The clock stands, so nothing flows in: exactly the burst may pass, no matter
-// who asks and however many at the same moment.
+// The clock stands still, so nothing flows in: exactly the burst is allowed, whoever requests it
+// and however many at the same moment.
 func TestRacingProcessesShareTheBurst(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -11,14 +11,14 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// limited makes a client with its own rate and returns it as a caller.
+// limited makes a client with the given limits and returns it as a caller.
 func (h harness) limited(t testing.TB, rate, burst int) partner.Caller {
 	t.Helper()
 	issued := h.plain(t)
 	return partner.Caller{ClientID: issued.ClientID, RatePerSecond: rate, Burst: burst}
 }
 
-// take asks count times and returns the answers.
+// take makes count requests and returns the decisions.
 func take(
 	t testing.TB, limiter *partner.Limiter, caller partner.Caller, count int,
 ) []partner.Decision {
@@ -210,8 +210,8 @@ func TestClocksThatDisagree(t *testing.T) {
 	if count > 30 {
 		t.Errorf("%d were allowed in 2 s at 10/s after a burst of 10: lag was given as time", count)
 	}
-	// The one that is ahead was wrong by an hour and is gone: the client of the
-	// other must not wait an hour.
+	// The process whose clock was an hour ahead is gone: clients of the other must not wait an
+	// hour.
 	offset = time.Hour
 	take(t, behind, caller, 1)
 	h.clock.advance(time.Second)
@@ -240,7 +240,7 @@ func TestTakeEndsWithTheRequest(t *testing.T) {
 	row := pgtest.Begin(t, h.DB, `UPDATE rate_buckets SET tokens = tokens`)
 	ctx, cancel := context.WithCancel(t.Context())
 	results := make(chan error, 3)
-	for range cap(results) { // one waits for the row, the others for the one
+	for range cap(results) { // one waits for the row, the others for that one
 		go func() {
 			_, err := limiter.Take(ctx, caller)
 			results <- err

@@ -100,7 +100,7 @@ func TestRenaming(t *testing.T) {
 	wantRefusal(t, err, lending.CodeNotFound, "")
 }
 
-// The end of each secret in force is kept, and no more of it.
+// The end of each valid secret is stored, and no more of it.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -68,7 +68,7 @@ func TestRefusedPartnersAndMerchants(t *testing.T) {
 	}
 }
 
-// walk reads all pages of a list through cursors in their text form.
+// walk reads all pages of a list through cursors in text form.
 func walk[T any](
 	t *testing.T, page func(cursor postgres.Cursor) ([]T, postgres.Cursor, error),
 ) (rows []T, pages int) {
@@ -94,7 +94,7 @@ func TestListsPageNewestFirst(t *testing.T) {
 	h := newHarness(t)
 	var want []uuid.UUID
 	for i := range 7 {
-		if i%2 == 0 { // pairs of one time, so that pages cut through a tie
+		if i%2 == 0 { // pairs with one time, so that pages split a tie
 			h.clock.advance(time.Second)
 		}
 		want = append(want, h.partner(t, "Partner").UID)

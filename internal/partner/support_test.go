@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// harness is a database of its own with a clock that stands until it is moved.
+// harness is a separate database with a clock that moves only by hand.
 type harness struct {
 	*partner.Service
 	clock *clock
@@ -35,7 +35,7 @@ func newHarness(t testing.TB) harness {
 	return h
 }
 
-// neighbour is another process on the same database and clock.
+// neighbour returns another process on the same database and clock.
 func (h harness) neighbour(t testing.TB) harness {
 	t.Helper()
 	db, err := postgres.Open(context.Background(), h.DB.URL())
@@ -47,7 +47,7 @@ func (h harness) neighbour(t testing.TB) harness {
 	return harness{Service: &partner.Service{DB: db}, clock: h.clock}
 }
 
-// inTx runs one use case and fails the test if it is refused.
+// inTx runs one use case and fails the test on an error.
 func inTx[T any](t testing.TB, db *postgres.DB, use func(tx *postgres.Tx) (T, error)) T {
 	t.Helper()
 	result, err := tryTx(db, use)
@@ -142,8 +142,8 @@ func wantRefusal(t testing.TB, err error, code lending.Code, field string) {
 	}
 }
 
-// countStatements makes the database count the INSERT or UPDATE statements on a
-// table, those that change nothing included, and returns what reads the count.
+// countStatements makes the database count the INSERT or UPDATE statements on a table, including
+// those that change nothing, and returns a function that reads the count.
 func countStatements(t *testing.T, db *postgres.DB, event, table string) func() int {
 	t.Helper()
 	_, err := db.Exec(fmt.Sprintf(`
@@ -168,7 +168,7 @@ func countStatements(t *testing.T, db *postgres.DB, event, table string) func() 
 	}
 }
 
-// presented is what a request with credentials says of its sender.
+// presented returns what a request with credentials presents.
 func presented(credentials partner.Credentials, merchant string) partner.Presented {
 	return partner.Presented{
 		ClientID: credentials.ClientID, Secret: credentials.Secret, Merchant: merchant,

@@ -28,7 +28,7 @@ func post(r *Receiver, delivery string, header http.Header, text string) int {
 	return answer.Code
 }
 
-// signed are the headers of a request that the secret signed.
+// signed returns the headers of a request signed with the secret.
 func signed(value secret.String, text string) http.Header {
 	return http.Header{"X-Hmac-Signature": {sender.Sign(value, []byte(text))}}
 }

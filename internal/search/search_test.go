@@ -134,7 +134,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Names are found by the beginning of any of their words.
+// Names are found by a prefix of any of their words.
 func TestFindByName(t *testing.T) {
 	t.Parallel()
 	_, service := filled(t, 3000)
@@ -155,7 +155,7 @@ func TestFindByName(t *testing.T) {
 	}
 }
 
-// The big tables are never read as a whole.
+// The big tables are never read completely.
 func TestSearchUsesIndexes(t *testing.T) {
 	t.Parallel()
 	db, _ := filled(t, 20_000)
@@ -184,8 +184,8 @@ func TestSearchUsesIndexes(t *testing.T) {
 	}
 }
 
-// Where tables are small, reading one as a whole is cheaper than any index. When that is made dear,
-// only what no index answers is still read so: no table that grows with the traffic may be.
+// Small tables are cheaper to read whole than through an index. With that made expensive, only
+// lookups without an index still do it: no table that grows with the traffic may be read so.
 func TestEveryLookupHasAnIndex(t *testing.T) {
 	t.Parallel()
 	db, _ := filled(t, 3000)
@@ -197,7 +197,7 @@ func TestEveryLookupHasAnIndex(t *testing.T) {
 	if _, err := tx.Exec(`SET LOCAL enable_seqscan = off`); err != nil {
 		t.Fatal(err)
 	}
-	// Of these there are few: their names are looked at one by one.
+	// These tables are small: their names are checked one by one.
 	few := regexp.MustCompile(`Seq Scan on (partners|merchants|products|subscriptions|clients) `)
 	for sought, indexes := range map[string][]string{
 		postgres.NewUID(db.Now()).String(): {
@@ -227,7 +227,7 @@ func TestEveryLookupHasAnIndex(t *testing.T) {
 	}
 }
 
-// What a picker offers before anybody types comes from the index of the names: lists ask for it
+// What a picker offers before anybody types comes from the index on the names: lists request it
 // with each page.
 func TestPickersOfferByIndex(t *testing.T) {
 	t.Parallel()

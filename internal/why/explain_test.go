@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/why"
 )
 
-// line is a verdict on an endpoint and the delivery that it got, if it got one.
+// line is a verdict on an endpoint and its delivery, if there is one.
 type line struct {
 	verdict delivery.Verdict
 	state   delivery.State
@@ -153,7 +153,7 @@ func TestExplain(t *testing.T) {
 			in(settled, func(f *why.Facts) { f.Application = lending.StatusDeclined }), why.NotHappened,
 			"No draw has been requested, and the application is Declined, so it will not happen",
 		},
-		{in(settled, func(f *why.Facts) { // the money of a draw goes on
+		{in(settled, func(f *why.Facts) { // the money of a draw can still move
 			f.Draw, f.Funding, f.Application = 7, lending.FundingProcessing, lending.StatusClosed
 		}), why.NotHappened, "Draw #7 is being paid out. 1 subscription gets it once it happens"},
 		{
