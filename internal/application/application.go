@@ -52,7 +52,7 @@ type Project struct {
 	Address     *string `db:"project_address" json:"address"`
 }
 
-// NewApplication is what Create needs.
+// NewApplication is the input of Create.
 type NewApplication struct {
 	Source            lending.Source
 	PartnerUID        uuid.UUID

@@ -68,8 +68,7 @@ type Error struct {
 	// Details holds every wrong field of a validation error. For other refusals it holds whatever
 	// helps the caller, or is nil.
 	Details []FieldError
-	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
-	// is not known.
+	// RetryAfter is how long to wait before repeating the request, 0 if that is unknown.
 	RetryAfter time.Duration
 	// Quota is the limit that the caller exceeded, 0 if the refusal is not about a counted limit.
 	Quota int
@@ -102,7 +101,7 @@ func Taken(field, format string, args ...any) *Error {
 	return refusal
 }
 
-// IsTaken tells whether err comes from Taken.
+// IsTaken reports whether err comes from Taken.
 func IsTaken(err error) bool {
 	refusal, ok := errors.AsType[*Error](err)
 	return ok && refusal.taken

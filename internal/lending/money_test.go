@@ -95,7 +95,7 @@ func TestPortionRoundsHalfUp(t *testing.T) {
 		{"0.30", "5", "0.02"},      // 0.015, which a float has as 0.01499…
 		{"1.01", "50", "0.51"},     // 0.505
 		{"0.09", "5", "0.00"},      // 0.0045 goes down
-		{"2.50", "1", "0.03"},      // 0.025: up, where rounding to even would say 0.02
+		{"2.50", "1", "0.03"},      // 0.025: up, where rounding to even would give 0.02
 		{"100", "33.33", "33.33"},  //
 		{"0.01", "0.0001", "0.00"}, //
 		{"999999999999.99", "100", "999999999999.99"},

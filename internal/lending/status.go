@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ApplicationStatus is where an application stands (specification section 3.1).
+// ApplicationStatus is the status of an application (specification section 3.1).
 type ApplicationStatus string
 
 // The statuses of an application.
@@ -19,8 +19,8 @@ const (
 	StatusClosed                ApplicationStatus = "Closed"
 )
 
-// DocumentStatus is where the loan documents of an application stand. The empty
-// status means that none were sent.
+// DocumentStatus is the status of an application's loan documents. The empty status means that
+// none were sent.
 type DocumentStatus string
 
 // The statuses of loan documents.
@@ -30,7 +30,7 @@ const (
 	DocumentSigned DocumentStatus = "DOCUMENT_SIGNED"
 )
 
-// FundingStatus is where the money of a disbursement stands.
+// FundingStatus is the status of the money of a disbursement.
 type FundingStatus string
 
 // The statuses of a disbursement.
@@ -42,7 +42,7 @@ const (
 	FundingReturned   FundingStatus = "RETURNED"
 )
 
-// TaskStatus is where a task stands. The spelling is the specification's.
+// TaskStatus is the status of a task. The spelling is the specification's.
 type TaskStatus string
 
 // The statuses of a task.

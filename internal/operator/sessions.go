@@ -147,7 +147,7 @@ type readSession struct {
 type readKey struct{}
 
 // ReadingSession returns a context that remembers the session data that a request reads, so that
-// its changes can be told at the end.
+// CommitCtx can find out what the request changed.
 func ReadingSession(ctx context.Context) context.Context {
 	return context.WithValue(ctx, readKey{}, new(readSession))
 }
