@@ -79,7 +79,7 @@ func (s *Service) ChangeAmount(
 		decide: func(approval lending.Approval) (lending.OfferChange, error) {
 			return approval.ChangeAmount(amount)
 		},
-		tell: lending.AmountUpdated,
+		event: lending.AmountUpdated,
 	})
 }
 
@@ -94,14 +94,14 @@ func (s *Service) ChangeTerms(
 		decide: func(approval lending.Approval) (lending.OfferChange, error) {
 			return approval.ChangeTerms(terms)
 		},
-		tell: lending.TermsUpdated,
+		event: lending.TermsUpdated,
 	})
 }
 
 // offerEdit computes a change of offers and builds its event.
 type offerEdit struct {
 	decide func(lending.Approval) (lending.OfferChange, error)
-	tell   func(uid string, previous, updated lending.Offer) lending.Event
+	event  func(uid string, previous, updated lending.Offer) lending.Event
 }
 
 func (s *Service) changeOffer(
@@ -128,7 +128,7 @@ func (s *Service) changeOffer(
 		}
 	}
 	app.Offers = outcome.Offers
-	return s.record(ctx, tx, app, edit.tell(uid.String(), outcome.Previous, outcome.Updated))
+	return s.record(ctx, tx, app, edit.event(uid.String(), outcome.Previous, outcome.Updated))
 }
 
 // RecordDocument records that the loan documents were sent or signed.

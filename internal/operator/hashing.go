@@ -23,9 +23,9 @@ const (
 	// memoryReturn is how long after a hash the memory of all hashes until then is returned to the
 	// system. Go would keep it for minutes.
 	memoryReturn = 5 * time.Second
-	// leastReturned is how many KiB a hash must take for that, since returning memory runs a full
+	// minReturned is how many KiB a hash must take for that, since returning memory runs a full
 	// garbage collection.
-	leastReturned = 1024
+	minReturned = 1024
 )
 
 // standard is the hasher of services without their own. OWASP's 19 MiB option for Argon2id takes
@@ -138,7 +138,7 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 			<-place
 		}
 		// The memory is returned to the system a little later, for all hashes until then at once.
-		if h.params.Memory >= leastReturned && h.returning.CompareAndSwap(false, true) {
+		if h.params.Memory >= minReturned && h.returning.CompareAndSwap(false, true) {
 			time.AfterFunc(memoryReturn, func() {
 				h.returning.Store(false) // before freeing: a hash that ends meanwhile schedules another return
 				debug.FreeOSMemory()

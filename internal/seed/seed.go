@@ -25,8 +25,8 @@ func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 const (
 	// batch is how many deliveries one statement makes.
 	batch = 50_000
-	// usualDays is how far back the data goes by default.
-	usualDays = 182
+	// defaultDays is how far back the data goes by default.
+	defaultDays = 182
 	// perApplication is the average number of deliveries per application.
 	perApplication = 16
 	// perLoan is that number where almost all applications become loans.
@@ -78,7 +78,7 @@ type Totals struct {
 // Fill makes what the plan says, and updates the planner's statistics.
 func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	now := db.Now().UTC()
-	since := now.AddDate(0, 0, -cmp.Or(plan.Days, usualDays))
+	since := now.AddDate(0, 0, -cmp.Or(plan.Days, defaultDays))
 	_, err := db.ExecContext(ctx, `SELECT drawbridge_make_partitions($1, $2, 3)`, since, now)
 	if err != nil {
 		return Totals{}, fmt.Errorf("making partitions: %w", err)

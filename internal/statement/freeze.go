@@ -145,7 +145,7 @@ func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
 		made, err := s.writeEach(ctx, on, merchants)
 		report.Statements += made
 		failed = append(failed, err)
-		if errors.Is(err, errAll) {
+		if errors.Is(err, errNoneWritten) {
 			break
 		}
 		after = merchants[len(merchants)-1]
@@ -181,7 +181,7 @@ func (s *Service) correct(ctx context.Context, report *Report) error {
 		 WHERE d.ends > newest.ends - make_interval(secs => $1)
 		   AND d.day < newest.day
 		   AND (d.corrected_with IS NULL OR d.corrected_with < newest.day)
-		 ORDER BY d.day`, correctable.Seconds())
+		 ORDER BY d.day`, correctionWindow.Seconds())
 	if err != nil {
 		return fmt.Errorf("listing the days to correct: %w", err)
 	}
@@ -189,7 +189,7 @@ func (s *Service) correct(ctx context.Context, report *Report) error {
 	for _, on := range days {
 		err := s.correctDay(ctx, on.day, on.Newest, report)
 		failed = append(failed, err)
-		if errors.Is(err, errAll) || ctx.Err() != nil {
+		if errors.Is(err, errNoneWritten) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Service) correctDay(ctx context.Context, on day, newest time.Time, repo
 		made, err := s.writeEach(ctx, on, some)
 		report.Corrections += made
 		failed = append(failed, err)
-		if errors.Is(err, errAll) {
+		if errors.Is(err, errNoneWritten) {
 			break
 		}
 	}
@@ -279,8 +279,8 @@ func (s *Service) outdated(ctx context.Context, on day) (found []uuid.UUID, err 
 	return found, err
 }
 
-// errAll means that no statement could be written, so the cause is not one of the merchants.
-var errAll = errors.New("none of several statements could be written")
+// errNoneWritten means that no statement could be written: the cause is not one merchant.
+var errNoneWritten = errors.New("none of several statements could be written")
 
 // writeEach is write, but a failure leaves out only the merchants for whom it occurs.
 func (s *Service) writeEach(ctx context.Context, on day, merchants []uuid.UUID) (int, error) {
@@ -296,7 +296,7 @@ func (s *Service) writeEach(ctx context.Context, on day, merchants []uuid.UUID) 
 		}
 	}
 	if len(failed) == len(merchants) {
-		return 0, errors.Join(errAll, failed[0])
+		return 0, errors.Join(errNoneWritten, failed[0])
 	}
 	return made, errors.Join(failed...)
 }

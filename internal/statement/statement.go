@@ -10,7 +10,7 @@
 // A stored statement never changes. If its content turns out to be incomplete (a delivery
 // arrived after all, or something was recorded late), the run that freezes the next day stores a
 // correction: the next version, which names the previous one and its digest. Corrections reach
-// back by correctable.
+// back by correctionWindow.
 //
 // The keys of the tables decide which statements exist, not the process that makes them: a day
 // is a row that begins where the previous one ended, and a version is unique. So any number of
@@ -34,8 +34,8 @@ const (
 	// Grace is how long after its end a day is frozen: whatever began before the end has committed
 	// by then, even if clocks differ.
 	Grace = 5 * time.Minute
-	// correctable is how far corrections look back: a little further than recoveries reach.
-	correctable = 35 * 24 * time.Hour
+	// correctionWindow is how far corrections look back: a little further than recoveries reach.
+	correctionWindow = 35 * 24 * time.Hour
 	// history is for how many days before the first run statements are made.
 	history = 7 * 24 * time.Hour
 	// batch is the number of merchants whose statements are composed together.

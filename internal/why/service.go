@@ -24,8 +24,8 @@ type Service struct {
 	Search     *search.Service
 }
 
-// considered is how many of the newest events that match a question are examined.
-const considered = 50
+// maxConsidered is how many of the newest events that match a question are examined.
+const maxConsidered = 50
 
 // factsOf reads everything except the event, and the uid of the event: each part is one index
 // lookup by the application, the partner, the draw or the event. Of several events, one that
@@ -109,7 +109,7 @@ func (s *Service) Ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	funding := Facts{Question: q}.isFunding()
 	err := s.DB.GetContext(ctx, &row, factsOf, q.ApplicationUID, string(q.Kind), q.Status, funding,
-		q.Draw, pq.StringArray(q.Kind.Choices()), considered)
+		q.Draw, pq.StringArray(q.Kind.Choices()), maxConsidered)
 	switch {
 	case postgres.IsNoRows(err):
 		return Answer{}, lending.NewError(lending.CodeNotFound, "no application has the id %s",
