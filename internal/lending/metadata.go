@@ -15,8 +15,8 @@ import (
 // MaxMetadataBytes bounds the metadata of a completion certificate.
 const MaxMetadataBytes = 64 << 10
 
-// The limits of what Postgres' jsonb stores reliably: its parser has a small stack for nesting,
-// and it stores numbers as numerics, not as text.
+// The bounds within which Postgres' jsonb takes any value: its parser has a small stack for
+// nesting, and it stores numbers as numerics, not as text.
 const (
 	maxMetadataDepth    = 64
 	maxMetadataNumber   = 100
