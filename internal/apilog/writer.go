@@ -306,7 +306,7 @@ func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
 		return nil, fmt.Errorf("listing partitions of API requests: %w", err)
 	}
 	var errs []error
-	return slices.DeleteFunc(days, func(day string) bool {
+	days = slices.DeleteFunc(days, func(day string) bool {
 		var bare bool // everything in it is under a legal hold
 		err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
 			SELECT EXISTS (SELECT FROM %[1]s)
@@ -316,7 +316,8 @@ func (s *Service) due(ctx context.Context, before time.Time) ([]string, error) {
 			errs = append(errs, fmt.Errorf("looking what of %s is under a legal hold: %w", day, err))
 		}
 		return err != nil || bare
-	}), errors.Join(errs...)
+	})
+	return days, errors.Join(errs...)
 }
 
 // CountDue returns how many days, and how many requests in them, Drop would remove for the owner

@@ -87,7 +87,7 @@ func pages(found ids, now time.Time) []Page {
 		}, linked: map[string][]string{"route": {"/api/v2/application", "/api/v2/loan/:uid"}}},
 		{Path: "/console/audit", deep: "1000", typed: map[string][]string{
 			"actor":   {"sam@lender.example", "tom@lender.example", "nobody@lender.example"},
-			"action":  {"delivery.resent", "settings.", "nothing."},
+			"action":  {"delivery.resend", "settings.", "nothing."},
 			"subject": {"retention"},
 		}},
 		{Path: "/console/attention", deep: deep},
