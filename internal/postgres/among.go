@@ -7,9 +7,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// Among is the condition that a column is one of the values, and what $1 is in it. Usually there is
-// one, and then the planner does not see which: else it would make a new plan for each call,
-// which takes ten times as long as to follow it.
+// Among returns the condition that a column is one of the values, and the argument for its $1. A
+// single value, the usual case, goes into a subquery that hides it from the planner, which would
+// otherwise make a new plan for each call; that takes ten times as long as running one.
 func Among[T uuid.UUID | int64](values []T) (condition string, argument any) {
 	kind := "uuid"
 	if _, numbers := any(values).([]int64); numbers {
@@ -27,5 +27,5 @@ type UIDs []uuid.UUID
 // Scan reads the column.
 func (u *UIDs) Scan(column any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(column) }
 
-// Value is what the column holds; nil is no NULL, but none.
+// Value returns the array to store: nil is stored as an empty array, not as NULL.
 func (u UIDs) Value() (driver.Value, error) { return pq.Array(append([]uuid.UUID{}, u...)).Value() }

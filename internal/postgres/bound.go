@@ -13,24 +13,23 @@ import (
 	"github.com/lib/pq"
 )
 
-// boundConnector makes connections of lib/pq on which nothing outlasts its context
-// by more than a little. The driver alone asks the server to end a statement and
-// then waits for it, for ever if the server hangs or the network is silent.
+// boundConnector makes connections of lib/pq on which no statement outlasts its context by more
+// than grace. The driver alone asks the server to end a statement and then waits for it, for ever
+// if the server hangs or the network is silent.
 type boundConnector struct {
 	// modes are the ways to connect, tried in order: see newBoundConnector.
 	modes []*pq.Connector
-	// timeout bounds the making of a connection, grace how long after the end of
-	// its context a statement may keep its connection.
+	// timeout bounds the making of a connection; grace is how long a statement may keep its connection
+	// after its context has ended.
 	timeout, grace time.Duration
 	health         *health
 }
 
 // newBoundConnector returns a connector for the data source.
 //
-// sslmode=prefer is two ways to connect, with TLS and then without, each of them
-// plain to the driver. Where it is to choose by itself, it leaves an open socket
-// behind for each connection to a server without TLS, for which the server
-// waits when it is to stop, and it cancels nothing there.
+// It splits sslmode=prefer into two modes that the driver handles well: with TLS, then without.
+// Left to choose by itself, the driver leaks an open socket for each connection to a server without
+// TLS, which the server waits for when it shuts down, and it cannot cancel statements there.
 func newBoundConnector(dsn string, timeout time.Duration, health *health) (*boundConnector, error) {
 	settings, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -54,10 +53,10 @@ func newBoundConnector(dsn string, timeout time.Duration, health *health) (*boun
 	return made, nil
 }
 
-// Driver returns that of lib/pq.
+// Driver returns the driver of lib/pq.
 func (c *boundConnector) Driver() driver.Driver { return c.modes[0].Driver() }
 
-// Connect opens a connection, when the breaker lets it.
+// Connect opens a connection, when the breaker allows it.
 func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	defer Waiting(ctx)()
 	var made driver.Conn
@@ -104,9 +103,9 @@ func (c *boundConnector) connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// errAlone is a commit that its server has and those that were to have it may not: asked to
-// end what it does, by the end of a context too, a server no longer waits for a synchronous
-// standby, says so in a warning, and that all is well. Lost with the server, it never was.
+// errAlone is a commit that is on its server but perhaps not on a synchronous standby: when asked
+// to cancel, also because a context ended, a server stops waiting for the standby and reports
+// success with a warning. If that server is lost, so is the commit.
 var errAlone = errors.New("the server has committed, and does not know whether its standby has")
 
 // boundConn is a connection whose statements end with their contexts.
@@ -116,18 +115,18 @@ type boundConn struct {
 	socket net.Conn
 	grace  time.Duration
 	health *health
-	// era is that of the server in which the connection was made.
+	// era is the server's era in which the connection was made.
 	era int64
-	// alone tells that the server has just said so: see errAlone.
+	// alone reports that the server has just warned of such a commit: see errAlone.
 	alone bool
-	// inTx tells that a transaction is open, in which nothing can be repeated.
+	// inTx reports that a transaction is open, in which nothing can be repeated.
 	inTx bool
 }
 
-// IsValid tells whether the connection leads to a server that can still be written.
+// IsValid reports whether the connection leads to a server that still accepts writes.
 func (c *boundConn) IsValid() bool { return c.era == c.health.Era() && c.pqConn.IsValid() }
 
-// ResetSession prepares the connection for its next use, if it is still one to use.
+// ResetSession prepares the connection for its next use, unless it is no longer valid.
 func (c *boundConn) ResetSession(ctx context.Context) error {
 	if !c.IsValid() {
 		return driver.ErrBadConn
@@ -135,8 +134,8 @@ func (c *boundConn) ResetSession(ctx context.Context) error {
 	return c.pqConn.ResetSession(ctx)
 }
 
-// connError marks an error of the driver that is the connection's, and heeds what it says of
-// the server. No error is one where the server was alone.
+// connError marks an error of the driver as a connection error where it is one, and passes it to
+// health. Success with a warning that only this server has the commit becomes errAlone.
 func (c *boundConn) connError(err error) error {
 	alone := c.alone
 	if c.alone = false; alone && err == nil {
@@ -146,8 +145,8 @@ func (c *boundConn) connError(err error) error {
 	return connectionError(err)
 }
 
-// watch takes the connection from whatever runs on it until the function that it
-// returns is called, a little after ctx has ended, and counts the time.
+// watch makes whatever runs on the connection fail shortly after ctx has ended, until the function
+// that it returns is called, and counts the time as waiting for the database.
 func (c *boundConn) watch(ctx context.Context) func() {
 	counted := Waiting(ctx)
 	var mu sync.Mutex
@@ -174,18 +173,18 @@ func (c *boundConn) watch(ctx context.Context) func() {
 	}
 }
 
-// errOptions refuses what no caller asks for.
+// errOptions refuses transaction options, which no caller uses.
 var errOptions = errors.New("a transaction has no options here: SET TRANSACTION sets them")
 
-// BeginTx begins a transaction, which may write if the server lets anybody: the driver would ask
-// for READ WRITE, which is granted where writing has been turned off.
+// BeginTx begins a transaction with a plain BEGIN, which leaves it to the server whether it may
+// write: the driver would send READ WRITE, which is granted even where writing has been turned off.
 func (c *boundConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if options != (driver.TxOptions{}) {
 		return nil, errOptions
 	}
 	defer c.watch(ctx)()
 	if _, err := c.pqConn.ExecContext(ctx, "BEGIN", nil); err != nil {
-		// It asks for nothing that a server could mind, except one that lets nobody write.
+		// BEGIN only fails for the state of the server, such as one that allows no writes.
 		c.health.heed(err)
 		return nil, &ConnectionError{err}
 	}
@@ -193,7 +192,7 @@ func (c *boundConn) BeginTx(ctx context.Context, options driver.TxOptions) (driv
 	return &boundTx{c, ctx}, nil
 }
 
-// ExecContext runs a statement whose rows nobody wants.
+// ExecContext runs a statement that returns no rows.
 func (c *boundConn) ExecContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Result, error) {
@@ -211,7 +210,7 @@ func (c *boundConn) QueryContext(
 	})
 }
 
-// query watches over a query until its rows are closed.
+// query keeps watch on a query until its rows are closed.
 func (c *boundConn) query(
 	ctx context.Context, run func() (driver.Rows, error),
 ) (driver.Rows, error) {
@@ -245,7 +244,7 @@ func (c *boundConn) Ping(ctx context.Context) error {
 	return c.connError(c.pqConn.Ping(ctx))
 }
 
-// Close ends the connection, of which it tells a server that listens.
+// Close ends the connection and notifies the server if it responds.
 func (c *boundConn) Close() error {
 	_ = c.socket.SetDeadline(time.Now().Add(c.grace)) // closed already if this fails
 	return c.pqConn.Close()
@@ -258,8 +257,8 @@ type boundTx struct {
 }
 
 // Commit commits the transaction. Error: pq.ErrInFailedTransaction if a statement has failed in it.
-// The driver's own would ask the server to end a commit that outlasts the context, which may be
-// waiting for a standby.
+// The driver's own Commit would ask the server to cancel a commit that outlasts the context, which
+// may be waiting for a standby.
 func (t *boundTx) Commit() error {
 	t.conn.inTx = false
 	defer t.conn.watch(t.ctx)()
@@ -274,7 +273,7 @@ func (t *boundTx) Commit() error {
 	return t.conn.connError(err)
 }
 
-// Rollback takes the transaction back, also after the end of its context.
+// Rollback rolls the transaction back, also after the end of its context.
 func (t *boundTx) Rollback() error {
 	t.conn.inTx = false
 	defer t.conn.watch(t.ctx)()

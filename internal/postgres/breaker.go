@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// shortestRest and longestRest bound for how long nobody tries to connect after a try
-	// that failed; in between it is restShare times as long as the try took.
+	// shortestRest and longestRest bound the pause after a failed attempt to connect; in between it is
+	// restShare times as long as the attempt took.
 	shortestRest = 100 * time.Millisecond
 	longestRest  = time.Second
 	restShare    = 4
 )
 
-// breaker is a circuit breaker for connecting: from a try that failed until one that
-// succeeds, they are made one at a time, with a rest between them, and all who wait for a
-// connection share what becomes of it. A server that starts, or hands over to another, would
-// else be kept from it by everybody's tries: each costs it a process.
+// breaker is a circuit breaker for connecting: from a failed attempt until the next successful one,
+// attempts are made one at a time with a pause in between, and all callers that wait for a
+// connection share the result. Otherwise their attempts, each of which costs the server a process,
+// would hinder a server that is starting or handing over to another.
 type breaker struct {
 	mu sync.Mutex
-	// failure is why the last try failed, at failedAt; nil while connecting succeeds.
+	// failure is why the last attempt failed, at failedAt; nil while connecting succeeds.
 	failure  error
 	failedAt time.Time
-	// next is when another may begin. One that hangs keeps others back for longestRest.
+	// next is when the next attempt may begin. One that hangs delays it by longestRest.
 	next time.Time
-	// changed is closed when one of these changes.
+	// changed is closed when one of these fields changes.
 	changed chan struct{}
 }
 
-// connect runs a try once it may be made, or returns why one failed that ended meanwhile.
+// connect runs try once it may, or returns the failure of an attempt that ended while it waited.
 func (b *breaker) connect(ctx context.Context, try func() error) error {
 	came := time.Now()
 	for {
@@ -53,15 +53,15 @@ func (b *breaker) connect(ctx context.Context, try func() error) error {
 	return err
 }
 
-// closed tells that connecting succeeded last, in the terms of the circuit that a breaker is in.
+// closed reports whether the circuit is closed: the last attempt to connect succeeded.
 func (b *breaker) closed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failure == nil
 }
 
-// begin returns when and after which change to ask again, zero where a try may begin now, and
-// the failure of one that ended after the caller came.
+// begin returns when, and after which change, to ask again; a zero time if an attempt may begin
+// now; and the failure of an attempt that ended after the caller came.
 func (b *breaker) begin(came time.Time) (time.Time, <-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *breaker) begin(came time.Time) (time.Time, <-chan struct{}, error) {
 	return time.Time{}, nil, nil
 }
 
-// end notes what became of a try. One whose caller gave up says nothing of the server.
+// end records the result of an attempt. An attempt whose caller gave up says nothing of the server.
 func (b *breaker) end(began time.Time, err error, gaveUp bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/lib/pq"
 )
 
-// cachedStatements bounds what one connection keeps prepared: more than the
-// program has statements on its hot paths, and a few megabytes of the server.
+// cachedStatements bounds how many statements one connection keeps prepared: more than the program
+// has on its hot paths, and a few megabytes of the server's memory.
 const cachedStatements = 160
 
-// statementLife is for how long a statement is kept. The server chooses between one plan for all
-// arguments and a plan for each use by what plans cost when it last made the former; where tables
-// grew meanwhile, as in a new installation, it goes on with the latter for good, and that
-// costs more than most statements do.
+// statementLife is how long a prepared statement is kept. The server chooses between a generic plan
+// and a custom plan for each use by comparing with the cost of the generic plan when that was last
+// made; where tables have grown since, as in a new installation, it keeps making custom plans for
+// good, and that costs more than most statements do.
 const statementLife = 5 * time.Minute
 
 // cachingConnector makes connections of lib/pq that prepare each statement with
@@ -26,20 +26,20 @@ const statementLife = 5 * time.Minute
 // of two, and the server neither parses nor, once it has settled on a generic
 // plan, plans it again.
 //
-// A connection keeps the statements used last. Statements without arguments
-// are one round trip as they are and stay unprepared.
+// A connection keeps the most recently used statements. Statements without arguments take one round
+// trip anyway and stay unprepared.
 //
-// When the schema changes below a kept statement, the server may refuse it. The
-// statement is then forgotten on every connection and, outside a transaction,
-// repeated at once; a transaction has failed with it, and InTx runs it again.
+// When the schema changes under a kept statement, the server may refuse it. The statement is then
+// forgotten on every connection and, outside a transaction, repeated at once; a transaction fails
+// with it, and InTx runs it again.
 type cachingConnector struct {
 	driver.Connector
 
 	limit int
-	// life is for how long a statement is kept.
+	// life is how long a statement is kept.
 	life time.Duration
-	// generation moves on when a kept statement proved stale; connections of an
-	// older one forget what they keep.
+	// generation increases when a kept statement proves stale; connections of an older generation
+	// forget theirs.
 	generation atomic.Int64
 }
 
@@ -60,7 +60,7 @@ func (c *cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}, nil
 }
 
-// pqConn is what a connection of lib/pq can do.
+// pqConn lists the methods of a connection of lib/pq.
 type pqConn interface { //nolint:interfacebloat // one for each thing that database/sql asks for
 	driver.Conn
 	driver.ConnPrepareContext
@@ -72,7 +72,7 @@ type pqConn interface { //nolint:interfacebloat // one for each thing that datab
 	driver.Validator
 }
 
-// pqStmt is what a prepared statement of lib/pq can do.
+// pqStmt lists the methods of a prepared statement of lib/pq.
 type pqStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -83,9 +83,9 @@ type pqStmt interface {
 type keptStatement struct {
 	text string
 	stmt pqStmt
-	// used counts the uses of statements on the connection until its own last one.
+	// used is the value of the connection's uses when this statement was last used.
 	used int64
-	// until is when it is prepared again.
+	// until is when the statement is prepared again.
 	until time.Time
 }
 
@@ -97,10 +97,10 @@ type cachedConn struct {
 	connector  *cachingConnector
 	generation int64
 	kept       map[string]*keptStatement
-	// uses counts the uses of statements.
+	// uses counts the uses of statements on this connection.
 	uses int64
-	// suspect tells that a cancellation is, or may still be, under way. It
-	// belongs to one statement and must not hit the next.
+	// suspect reports that a cancellation is, or may still be, under way. It belongs to one statement
+	// and must not hit the next.
 	suspect bool
 }
 
@@ -125,7 +125,7 @@ func (c *cachedConn) QueryContext(
 	return &cachedRows{Rows: rows, ctx: ctx, conn: c}, nil
 }
 
-// ExecContext runs a statement whose rows nobody wants.
+// ExecContext runs a statement that returns no rows.
 func (c *cachedConn) ExecContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Result, error) {
@@ -141,7 +141,7 @@ func (c *cachedConn) ExecContext(
 	return result, err
 }
 
-// use runs a kept statement, a second time if the first found it stale.
+// use runs a kept statement, and once more if it proves stale.
 func (c *cachedConn) use(ctx context.Context, text string, run func(pqStmt) error) error {
 	for again := false; ; again = true {
 		stmt, err := c.prepared(ctx, text)
@@ -161,8 +161,7 @@ func (c *cachedConn) use(ctx context.Context, text string, run func(pqStmt) erro
 	}
 }
 
-// prepared returns the statement from the cache, into which it goes first if it
-// is new.
+// prepared returns the statement from the cache, preparing it first if it is new.
 func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) {
 	if now := c.connector.generation.Load(); now != c.generation {
 		if err := c.shrink(ctx, 0); err != nil {
@@ -197,7 +196,7 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 	return stmt, nil
 }
 
-// shrink forgets the statements used longest ago until at most size are left.
+// shrink forgets the least recently used statements until at most size are left.
 func (c *cachedConn) shrink(ctx context.Context, size int) error {
 	for len(c.kept) > size {
 		var oldest *keptStatement
@@ -213,7 +212,7 @@ func (c *cachedConn) shrink(ctx context.Context, size int) error {
 	return nil
 }
 
-// forget no longer keeps a statement.
+// forget closes a kept statement and removes it from the cache.
 func (c *cachedConn) forget(ctx context.Context, kept *keptStatement) error {
 	defer c.watch(ctx)()
 	delete(c.kept, kept.text)
@@ -244,8 +243,8 @@ func (r *cachedRows) Close() error {
 	return err
 }
 
-// isStale tells whether the server refused a kept statement: because its result
-// has other columns by now, or because somebody deallocated it.
+// isStale reports whether the server refused a kept statement because the columns of its result
+// have changed or because it has been deallocated.
 func isStale(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Conditions collect what the rows of a statement have to meet, with the
-// statement's arguments. The zero value has none.
+// Conditions collects the conditions that the rows of a statement must meet, with the statement's
+// arguments. The zero value has none.
 type Conditions struct {
 	// Args are the arguments so far, in the order of their placeholders.
 	Args []any
@@ -28,7 +28,7 @@ func (c *Conditions) Bind(value any) string {
 	return fmt.Sprintf("$%d", len(c.Args))
 }
 
-// Where joins the conditions, each in brackets of its own; empty without any.
+// Where joins the conditions, each in its own brackets; empty without any.
 func (c *Conditions) Where() string {
 	if len(c.terms) == 0 {
 		return ""
@@ -36,13 +36,13 @@ func (c *Conditions) Where() string {
 	return ` WHERE (` + strings.Join(c.terms, `) AND (`) + `)`
 }
 
-// OlderThan keeps the rows after a place in a list that is sorted by the two columns of a
-// Cursor, newest first; all of them after the beginning.
+// OlderThan keeps the rows after a position in a list that is sorted by the two columns of a
+// Cursor, newest first; the zero Cursor keeps all rows.
 func (c *Conditions) OlderThan(place Cursor, at, uid string) {
 	c.When(!place.IsZero(), `(`+at+`, `+uid+`) < (?, ?)`, place.At, place.UID)
 }
 
-// When appends a condition if it is asked for.
+// When appends a condition if asked is true.
 func (c *Conditions) When(asked bool, condition string, values ...any) {
 	if asked {
 		c.Add(condition, values...)

@@ -7,10 +7,10 @@ import (
 
 // ConnectionLimit is a bound on the connections of clients.
 type ConnectionLimit struct {
-	// Kind is what has the limit: server, role or database.
+	// Kind is what the limit applies to: server, role or database.
 	Kind string `db:"kind"`
 	Name string `db:"name"`
-	// Statement begins the one that changes it, empty for that of the server.
+	// Statement is the beginning of the statement that changes the limit, empty for the server's.
 	Statement string `db:"statement"`
 	Most      int    `db:"most"`
 	Taken     int    `db:"taken"`
@@ -24,8 +24,8 @@ func (l ConnectionLimit) String() string {
 	return "the " + l.Kind + " " + l.Name
 }
 
-// ConnectionLimitsQuery reads what bounds the connections that this role may open to this
-// database, and how many are taken of each. Superusers are bound by the server's limit alone.
+// ConnectionLimitsQuery reads the limits on the connections that this role may open to this
+// database, and how many of each are taken. Superusers are bound by the server's limit alone.
 const ConnectionLimitsQuery = `
 	SELECT l.kind, l.name, l.statement, l.most, count(a.pid) AS taken
 	  FROM (SELECT 'server' AS kind, '' AS name, '' AS statement,
@@ -51,7 +51,7 @@ const ConnectionLimitsQuery = `
 	                   ELSE true END
 	 GROUP BY l.kind, l.name, l.statement, l.most`
 
-// ConnectionLimits lists them, the one first that leaves the fewest.
+// ConnectionLimits lists the limits, first the one with the fewest connections left.
 func (db *DB) ConnectionLimits(ctx context.Context) ([]ConnectionLimit, error) {
 	var limits []ConnectionLimit
 	err := db.SelectContext(ctx, &limits, ConnectionLimitsQuery+` ORDER BY l.most - count(a.pid)`)

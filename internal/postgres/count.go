@@ -9,12 +9,12 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// countGrace is how much later than the server the client gives a count up. Only
-// then is its connection lost.
+// countGrace is how much later than the server the client gives up a count. Only then is its
+// connection lost.
 const countGrace = time.Second
 
-// CountUpTo counts the rows that from selects, beginning with FROM, in the order that it gives, at
-// most limit of them; what names them in errors. It ends as Count does.
+// CountUpTo counts at most limit of the rows selected by from, which begins with FROM and may
+// include an order; what names the rows in errors. It has the time limit of Count.
 func (db *DB) CountUpTo(
 	ctx context.Context, limit int, what, from string, args []any,
 ) (int, error) {
@@ -27,9 +27,9 @@ func (db *DB) CountUpTo(
 	return count, nil
 }
 
-// Count returns the number that a query asks for. When the deadline of ctx passes
-// first, the error is context.DeadlineExceeded: the server ends the query by
-// itself, so that the connection lives on, with the statements it keeps.
+// Count returns the result of a counting query. When the deadline of ctx passes first, the error is
+// context.DeadlineExceeded: the server cancels the query itself, so the connection and its prepared
+// statements survive.
 func (db *DB) Count(ctx context.Context, query string, args ...any) (count int, err error) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
@@ -46,7 +46,7 @@ func (db *DB) Count(ctx context.Context, query string, args ...any) (count int, 
 	defer Waiting(alive)()
 	err = db.read(alive, func(alive context.Context, from *sqlx.DB) (err error) {
 		count, err = countFor(alive, from, left, query, args)
-		if hasState(err, stateCancelled) { // in time: nobody else is asked
+		if hasState(err, stateCancelled) { // in time: the primary is not asked as well
 			count, late = 0, true
 			return nil
 		}
@@ -58,7 +58,7 @@ func (db *DB) Count(ctx context.Context, query string, args ...any) (count int, 
 	return count, err
 }
 
-// countFor counts for so many milliseconds at most.
+// countFor counts for at most limit milliseconds.
 func countFor(
 	ctx context.Context, from *sqlx.DB, limit int64, query string, args []any,
 ) (count int, err error) {

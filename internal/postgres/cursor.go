@@ -12,22 +12,22 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Cursor is a place in a list that is sorted by time and identifier, newest
-// first. The zero Cursor is the beginning.
+// Cursor is a position in a list that is sorted by time and identifier, newest first. The zero
+// Cursor is the beginning.
 type Cursor struct {
 	At  time.Time
 	UID uuid.UUID
 }
 
-// cursorWire carries a version, so that an old cursor is refused rather than
-// misread when the sort order changes.
+// cursorWire carries a version, so that an old cursor is refused rather than misread when the sort
+// order changes.
 type cursorWire struct {
 	Version int       `json:"v"`
 	Micros  int64     `json:"t"`
 	UID     uuid.UUID `json:"u"`
 }
 
-// IsZero tells whether the cursor is the beginning of a list.
+// IsZero reports whether the cursor is the beginning of a list.
 func (c Cursor) IsZero() bool { return c.At.IsZero() && c.UID == uuid.Nil }
 
 // String returns the opaque text form, empty for the beginning.
@@ -43,8 +43,8 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseCursor reads what String wrote. It returns a VALIDATION_ERROR that
-// names the cursor for anything else.
+// ParseCursor parses the output of String. For anything else it returns a VALIDATION_ERROR that
+// names the cursor.
 func ParseCursor(text string) (Cursor, error) {
 	if text == "" {
 		return Cursor{}, nil
@@ -64,9 +64,9 @@ func ParseCursor(text string) (Cursor, error) {
 	return Cursor{At: at, UID: wire.UID}, nil
 }
 
-// Storable returns a time that somebody wrote as the database takes it, in UTC: it knows no zone
-// of 16 hours or more. It is false, with the zero time, outside of the years 1 to 9999, and for
-// the first instant of the year 1, which stands for no time.
+// Storable converts a time from outside to UTC, because the database accepts no zone of 16 hours or
+// more. It returns the zero time and false outside the years 1 to 9999, and for the first instant
+// of the year 1, which stands for no time.
 func Storable(at time.Time) (time.Time, bool) {
 	at = at.UTC()
 	if at.IsZero() || !inRange(at) {
@@ -82,25 +82,25 @@ func errCursor() error {
 		`"cursor" is not one that a list returned; leave it out to start from the beginning`)
 }
 
-// Paging says which page of a list is wanted.
+// Paging selects a page of a list.
 type Paging struct {
 	// From is where the page begins, zero for the first one.
 	From Cursor
-	// Limit is how many rows it holds, 1 to MaxPage.
+	// Limit is how many rows the page holds, 1 to MaxPage.
 	Limit int
 }
 
-// Check answers VALIDATION_ERROR for a limit that no page can have.
+// Check returns VALIDATION_ERROR for a limit out of range.
 func (p Paging) Check() error { return CheckLimit(p.Limit) }
 
-// OneMore is the page with one more row, which tells whether there is a next page.
+// OneMore is the page with one more row, which shows whether there is a next page.
 func (p Paging) OneMore() Paging {
 	p.Limit++
 	return p
 }
 
-// Page cuts rows, which were fetched with one more than limit, to the limit
-// and returns the cursor of the next page, zero on the last one.
+// Page cuts rows, of which one more than limit was fetched, to the limit and returns the cursor of
+// the next page, zero on the last one.
 func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {
 	if len(rows) <= limit {
 		return rows, Cursor{}
@@ -113,9 +113,9 @@ func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {
 type List[T any] struct {
 	// What names the rows in errors.
 	What string
-	// Select is the statement up to its conditions, At and UID are the columns of its order.
+	// Select is the statement up to its conditions; At and UID are the columns it is sorted by.
 	Select, At, UID string
-	// Place is where a row stands.
+	// Place returns the position of a row.
 	Place func(row T) Cursor
 }
 

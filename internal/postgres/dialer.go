@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// dialer opens the sockets of lib/pq, which waits for an answer on them for ever
-// unless they have deadlines.
+// dialer opens the sockets of lib/pq, which waits for ever for a response unless they have
+// deadlines.
 type dialer struct {
 	net.Dialer
 
-	// grace bounds what is opened only to have a statement cancelled: the driver
-	// waits for that before it returns the statement's error.
+	// grace bounds a socket that is opened only to cancel a statement: the driver waits for it before
+	// it returns the statement's error.
 	grace time.Duration
 }
 
-// opening is a connection in the making, known to the dialer by its context.
+// opening is a connection in the making, which the dialer finds in its context.
 type opening struct {
 	ctx    context.Context //nolint:containedctx // that of the one connection
 	socket net.Conn
-	// settled ends the watch over ctx.
+	// settled ends the watch on ctx.
 	settled func() bool
 }
 
 type openingKey struct{}
 
-// DialContext opens a socket. One to become a connection fails as soon as the
-// context does in which it is opened.
+// DialContext opens a socket. If it is to become a connection, it fails as soon as the context of
+// the connection attempt ends.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	making, ok := ctx.Value(openingKey{}).(*opening)
-	if !ok { // only to have a statement cancelled
+	if !ok { // only to cancel a statement
 		until := time.Now().Add(d.grace)
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
@@ -45,8 +45,8 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	// The driver forgets the socket of a try that failed, and the server would keep
-	// waiting for what comes over it.
+	// The driver forgets the socket of a failed attempt, and the server would keep waiting for input
+	// on it.
 	if making.socket != nil {
 		making.settle()
 		_ = making.socket.Close() // the driver may have done so
@@ -65,13 +65,13 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// hasty is a socket whose deadline stays as it was set.
+// hasty is a socket whose deadline cannot be changed.
 type hasty struct{ net.Conn }
 
 // SetDeadline does nothing: the driver would set connect_timeout, which is longer.
 func (hasty) SetDeadline(time.Time) error { return nil }
 
-// settle ends the watch over a connection that is made.
+// settle ends the watch once the connection is made.
 func (o *opening) settle() {
 	if o.settled != nil {
 		o.settled()

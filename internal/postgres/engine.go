@@ -8,14 +8,14 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// engineConnections bounds the engine's pool. Its statements carry the work of
-// many callers, so that a few at a time are enough.
+// engineConnections bounds the engine's pool. Its statements carry the work of many callers, so a
+// few connections are enough.
 const engineConnections = 8
 
-// planByIndex are the settings of sessions whose statements are few, fixed, and reach every
-// row by an index, however large the tables are: one generic plan serves all arguments, joins
-// go in the order in which they are written, and no plan may be another kind, as one made while
-// a table was empty would be.
+// planByIndex are the settings of sessions whose statements are few, fixed, and reach every row by
+// an index, however large the tables are: one generic plan serves all arguments, joins run in the
+// order in which they are written, and sequential scans are off, since a plan made while a table
+// was empty would use one.
 var planByIndex = map[string]string{
 	"plan_cache_mode":     "force_generic_plan",
 	"join_collapse_limit": "1",
@@ -26,7 +26,7 @@ var planByIndex = map[string]string{
 	"jit":                 "off",
 }
 
-// PlanByIndex are the statements that have a session plan as the engine's do.
+// PlanByIndex returns the statements that give a session the engine's planner settings.
 func PlanByIndex() string {
 	var text strings.Builder
 	for name, value := range planByIndex {
@@ -35,10 +35,9 @@ func PlanByIndex() string {
 	return text.String()
 }
 
-// Engine is the pool for statements that do the work of many callers at once.
-// Its connections plan each statement once, by indexes only, and give up
-// waiting for a lock after a tenth of a second. Behind a pooler, which allows no
-// such settings, it is the pool of everybody else.
+// Engine is the pool for statements that do the work of many callers at once. Its connections plan
+// each statement once, by indexes only, and give up waiting for a lock after a tenth of a second.
+// Behind a pooler, which allows no such settings, it is the common pool.
 func (db *DB) Engine() *sqlx.DB {
 	if db.engine == nil {
 		return db.DB
@@ -58,7 +57,7 @@ func (db *DB) openEngine(chosen options) error {
 	for name, value := range planByIndex {
 		query.Set(name, value)
 	}
-	// A row that somebody holds locked must not hold up the many that share a statement.
+	// A locked row must not hold up the many callers that share a statement.
 	query.Set("lock_timeout", "100ms")
 	address.RawQuery = query.Encode()
 	db.engine, err = openPool(address.String(), chosen, engineConnections)

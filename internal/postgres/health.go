@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// health is what the answers to statements say of the server as such: whether it can be
-// written. The pools of a process share one.
+// health is what the results of statements show of the server as such: whether it accepts writes.
+// The pools of a process share one.
 type health struct {
-	// era moves on when the server turns out to let nobody write: it is a standby, or was
-	// made one. Connections of an earlier era are given up, and the next ones are made to
-	// whichever of the hosts can be written.
+	// era increases when the server turns out to refuse writes: it is a standby, or was made one.
+	// Connections of an earlier era are closed, and new ones are made to whichever of the hosts
+	// accepts writes.
 	era atomic.Int64
-	// moved is when, in Unix nanoseconds.
+	// moved is when era last increased, in Unix nanoseconds.
 	moved atomic.Int64
-	// standby tells that the server is meant to let nobody write.
+	// standby reports that the server is a standby on purpose, so that refused writes mean nothing.
 	standby bool
-	// full tells that the server found no room for what was written last.
+	// full reports that the last write failed because the server's disk was full.
 	full    atomic.Bool
 	breaker breaker
 }
 
-// Era counts how often the server turned out to be one that lets nobody write.
+// Era counts how often the server turned out to refuse writes.
 func (h *health) Era() int64 { return h.era.Load() }
 
-// move begins another era, at most once in a second: a server that lets nobody write is
-// not to be overrun by new connections as well.
+// move begins another era, at most once a second: a server that refuses writes must not be flooded
+// with new connections as well.
 func (h *health) move() {
 	now, moved := time.Now().UnixNano(), h.moved.Load()
 	if now-moved > int64(time.Second) && h.moved.CompareAndSwap(moved, now) {
@@ -36,7 +36,7 @@ func (h *health) move() {
 	}
 }
 
-// heed learns from what came of a statement, through whichever driver.
+// heed learns from the result of a statement, from either driver.
 func (h *health) heed(err error) {
 	answer, answered := errors.AsType[interface {
 		error
@@ -53,15 +53,15 @@ func (h *health) heed(err error) {
 	}
 }
 
-// Heed learns from what came of a statement on a connection that is not one of this pool.
+// Heed learns from the result of a statement on a connection outside this pool.
 func (db *DB) Heed(err error) { db.health.heed(err) }
 
-// DiskFull is why nothing can be written when the server has no room.
+// DiskFull is why nothing can be written when the server's disk is full.
 const DiskFull = "the disk of the database is full"
 
-// Unwritable tells why nothing can be written, in words for anyone who watches over the
-// service, or is empty. It asks the server, and tries to write only after a statement of
-// this process found no room.
+// Unwritable returns why nothing can be written, in words for an operator, or an empty string. It
+// queries the server, and tries to write only after a statement of this process has found the disk
+// full.
 func (db *DB) Unwritable(ctx context.Context) (string, error) {
 	var readOnly bool
 	err := db.GetContext(ctx, &readOnly, `
@@ -79,8 +79,8 @@ func (db *DB) Unwritable(ctx context.Context) (string, error) {
 	return db.TryWriting(ctx)
 }
 
-// TryWriting writes some pages of a table that is thrown away at once, and tells whether
-// the disk had no room for them.
+// TryWriting writes some pages to a table that is dropped at once, and returns DiskFull if the disk
+// has no room for them.
 func (db *DB) TryWriting(ctx context.Context) (string, error) {
 	db.health.full.Store(false)
 	_, err := db.ExecContext(ctx, `

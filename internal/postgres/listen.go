@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// The pauses before the connection is made again that listens.
+	// The pauses before a lost listening connection is made again.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
-	// eraGlance is how often a connection that listens is held against the era.
+	// eraGlance is how often a listening connection checks that its era is still current.
 	eraGlance = time.Second
 )
 
-// Listen says that something was notified on a channel, until ctx ends: once for several if
-// nobody takes it meanwhile, and once whenever it begins to listen, as what was notified before
-// could not be heard. Of a server that turned out to let nobody write nothing is to be heard, so
-// it listens at the next one then.
+// Listen sends on the returned channel for each notification on a Postgres channel, until ctx ends.
+// Notifications that nobody has received yet are merged, and it also sends whenever it begins to
+// listen, since earlier notifications are lost. When the server turns out to refuse writes, it
+// sends no more notifications, so Listen connects to the next server.
 func (db *DB) Listen(ctx context.Context, channel string) <-chan struct{} {
 	news := make(chan struct{}, 1)
 	go func() {
@@ -28,7 +28,7 @@ func (db *DB) Listen(ctx context.Context, channel string) <-chan struct{} {
 	return news
 }
 
-// listen listens as long as the server may be written.
+// listen listens as long as the server accepts writes.
 func (db *DB) listen(ctx context.Context, channel string, news chan<- struct{}) {
 	era := db.Era()
 	listener := pq.NewListener(db.URL(), leastPause, mostPause, nil)
@@ -44,7 +44,7 @@ func (db *DB) listen(ctx context.Context, channel string, news chan<- struct{}) 
 		default:
 		}
 	}
-	tell() // the listener passes over what comes while it connects
+	tell() // the listener drops notifications while it connects
 	for era == db.Era() {
 		select {
 		case <-ctx.Done():

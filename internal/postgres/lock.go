@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Lock is an advisory lock on a connection of its own. The server frees it when the
-// connection ends, so it tells others that its holder lives.
+// Lock is an advisory lock on a connection of its own. The server frees it when the connection
+// ends, so it shows others that its holder is alive.
 type Lock struct {
 	pool *sql.DB
 	conn *sql.Conn
@@ -17,7 +17,7 @@ type Lock struct {
 	era  int64
 }
 
-// LockHeld renders whether somebody has the advisory lock of a key in this database.
+// LockHeld renders the condition that a session of this database holds the advisory lock of a key.
 func LockHeld(key string) string {
 	return key + ` IN (
 	           SELECT classid::bigint << 32 | objid::bigint
@@ -28,13 +28,13 @@ func LockHeld(key string) string {
 	              AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 }
 
-// errHeld says that a lock cannot be had at the moment.
+// errHeld is returned when another session holds the lock.
 var errHeld = errors.New("another session has it")
 
-// awaitPause is how long AwaitLock rests between its tries.
+// awaitPause is how long AwaitLock pauses between attempts.
 const awaitPause = 250 * time.Millisecond
 
-// AwaitLock is Lock that waits until no other session has the lock.
+// AwaitLock is Lock, but waits until no other session has the lock.
 func (db *DB) AwaitLock(ctx context.Context, key int64) (*Lock, error) {
 	for {
 		lock, err := db.Lock(ctx, key)
@@ -47,8 +47,8 @@ func (db *DB) AwaitLock(ctx context.Context, key int64) (*Lock, error) {
 	}
 }
 
-// Lock takes the advisory lock of a key that nobody else uses. Behind a pooler that lends
-// connections there is none to keep: it returns nil.
+// Lock takes the advisory lock of a key that nobody else uses. A pooler that lends connections
+// cannot keep a lock: behind one it returns nil.
 func (db *DB) Lock(ctx context.Context, key int64) (*Lock, error) {
 	if db.chosen.unprepared {
 		return nil, nil //nolint:nilnil // no lock is no failure
@@ -73,7 +73,7 @@ func (db *DB) Lock(ctx context.Context, key int64) (*Lock, error) {
 	return lock, nil
 }
 
-// Held tells whether the connection still leads to a server that can be written.
+// Held reports whether the connection still leads to a server that accepts writes.
 func (l *Lock) Held(ctx context.Context) bool {
 	return l.era == l.db.Era() && l.conn.PingContext(ctx) == nil
 }

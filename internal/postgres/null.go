@@ -10,7 +10,7 @@ import (
 // MaxPage is the largest limit of a list.
 const MaxPage = 500
 
-// CheckLimit answers VALIDATION_ERROR for a limit that no page can have.
+// CheckLimit returns VALIDATION_ERROR for a limit that no page can have.
 func CheckLimit(limit int) error {
 	if limit < 1 || limit > MaxPage {
 		return lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
@@ -39,7 +39,7 @@ func OrZero[T any](value *T) T {
 // Micros is a duration in the microseconds that a column holds, NULL for none.
 func Micros(d time.Duration) *int64 { return OrNull(d.Microseconds()) }
 
-// Affected is how many rows a statement changed, for its result and its error.
+// Affected returns how many rows a statement changed, given its result and error.
 func Affected(result sql.Result, err error) (int, error) {
 	if err != nil {
 		return 0, err

@@ -10,23 +10,23 @@ import (
 	"github.com/lib/pq"
 )
 
-// Partitioning says how tables are parted by time, and what is made of it ahead of time.
+// Partitioning describes how tables are partitioned by time, and how far ahead.
 type Partitioning struct {
-	// Tables are parted alike.
+	// Tables are partitioned alike.
 	Tables []string
-	// Unit is what a partition covers, "day" or "month" in UTC; Format is what stands behind the
-	// table's name, as to_char writes it.
+	// Unit is what a partition covers, "day" or "month" in UTC; Format is the suffix of the table's
+	// name, as a to_char format.
 	Unit, Format string
-	// Make is the statement that makes all from the time $1 on until $2 units later, and returns
-	// how many tables it made.
+	// Make is the statement that makes all partitions from the time $1 until $2 units later, and
+	// returns how many tables it made.
 	Make string
-	// Ahead is for how many units beyond the first one partitions exist, Needed for how many they
-	// have to: with those there is no haste.
+	// Ahead is how many units beyond the first one get partitions; Needed is how many must have them,
+	// so that the rest can wait.
 	Ahead, Needed int
 }
 
-// months part what grows with every event: far enough ahead that a job which fails for weeks harms
-// nobody.
+// months partitions the tables that grow with every event: far enough ahead that a job which fails
+// for weeks does no harm.
 var months = Partitioning{
 	Tables: []string{"events", "deliveries", "attempts"}, Unit: "month", Format: `"_y"YYYY"m"MM`,
 	Make:  `SELECT drawbridge_make_partitions($1, $1, $2)`,
@@ -40,9 +40,9 @@ func (db *DB) MakePartitions(ctx context.Context) (int, error) {
 }
 
 // MakeAhead makes the partitions that are missing from a time on, and returns how many tables it
-// made. It takes no lock when there is nothing to make. A new partition locks its table for
-// everybody: behind a long export it is left for the next time, which is no error, unless it is
-// needed.
+// made. It takes no lock when there is nothing to make. A new partition locks its parent against
+// all access: if something like a long export holds the table, MakeAhead leaves the partition for
+// the next run, which is no error unless the partition is needed.
 func (db *DB) MakeAhead(ctx context.Context, p Partitioning, from time.Time) (int, error) {
 	from = from.UTC()
 	var missing, needed bool
@@ -80,8 +80,8 @@ func (db *DB) MakeAhead(ctx context.Context, p Partitioning, from time.Time) (in
 	return made, nil
 }
 
-// Owns tells whether this connection's role may alter a table. The service may
-// run as a role that owns nothing; what needs an owner is left to one then.
+// Owns reports whether this connection's role may alter a table. The service may run as a role that
+// owns nothing; then what needs the owner is left to the owner.
 func (db *DB) Owns(ctx context.Context, table string) (bool, error) {
 	var owns bool
 	err := db.GetContext(ctx, &owns, `

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long a request may take because of the database.
+// DefaultTimeout is how long a request may spend waiting for the database.
 const DefaultTimeout = 10 * time.Second
 
-// graceShare is the part of a timeout in which the server may obey when it is asked
-// to end a statement, before the connection is given up.
+// graceShare is the part of a timeout in which the server may still end a statement when asked to,
+// before the connection is given up.
 const graceShare = 20
 
-// ErrOutOfTime is the cause of a request's end (see context.Cause) when its work in
-// the database took longer than it may.
+// ErrOutOfTime is the cause of a request's end (see context.Cause) when its database work exceeded
+// the limit.
 var ErrOutOfTime = errors.New("the database did not answer in time")
 
-// patience is the time for which a request may still wait for the database. Only
-// waiting counts: a slow upload, or a browser that reads slowly, uses none of it.
+// patience is how long a request may still wait for the database. Only waiting counts: a slow
+// upload, or a browser that reads slowly, uses none of it.
 type patience struct {
 	limit  time.Duration
 	expire *time.Timer
@@ -32,9 +32,9 @@ type patience struct {
 
 type patienceKey struct{}
 
-// WithPatience returns a context that ends, for the cause ErrOutOfTime, in time for
-// an answer within timeout when the database work that is done in it, by however many
-// statements, takes that long. The function that it returns frees the context.
+// WithPatience returns a context that ends, with the cause ErrOutOfTime, once the database work
+// done in it, by however many statements, has taken nearly timeout: early enough for an answer
+// within it. The returned function frees the context.
 func WithPatience(
 	ctx context.Context, timeout time.Duration,
 ) (context.Context, context.CancelFunc) {
@@ -49,9 +49,9 @@ func WithPatience(
 	}
 }
 
-// Waiting tells that the work of ctx waits for the database until the function that
-// it returns is called: for a statement, a connection, or somebody who waits for one
-// himself. Without WithPatience nobody counts.
+// Waiting counts the time until the returned function is called as waiting for the database: for a
+// statement, a connection, or another caller that waits for one. Without WithPatience nothing is
+// counted.
 func Waiting(ctx context.Context) func() {
 	p, bounded := ctx.Value(patienceKey{}).(*patience)
 	if !bounded {
@@ -66,8 +66,8 @@ func Waiting(ctx context.Context) func() {
 	return p.end
 }
 
-// Renew gives ctx its whole patience again, and the choice of where it reads what may lag:
-// for an answer without an end, each part of which is a piece of work of its own.
+// Renew gives ctx its whole limit again and lets it choose anew between replica and primary: for an
+// endless response, each part of which is a separate piece of work.
 func Renew(ctx context.Context) {
 	if from, _ := ctx.Value(sourceKey{}).(*source); from != nil {
 		from.chosen.Store(undecided)
@@ -93,7 +93,7 @@ func (p *patience) end() {
 	}
 }
 
-// Pause waits, and tells whether it did so to the end: not if ctx ends first.
+// Pause waits for length and reports whether it did; false if ctx ended first.
 func Pause(ctx context.Context, length time.Duration) bool {
 	select {
 	case <-ctx.Done():

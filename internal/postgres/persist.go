@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// persistPatience is how long Persist goes on: well above the ten minutes for
-	// which a database may be away.
+	// persistPatience is how long Persist keeps trying: well above the ten minutes for which a
+	// database may be away.
 	persistPatience = 15 * time.Minute
 	// persistTry bounds one try.
 	persistTry = 10 * time.Second
-	// persistPause is the first pause between two tries. It doubles up to
-	// maxPersistPause; up to half as much is added by chance, so that what waited
-	// for the same database does not come all at once.
+	// persistPause is the first pause between two tries. It doubles up to maxPersistPause; up to half
+	// as much is added at random, so that callers that waited for the same database do not all return
+	// at once.
 	persistPause    = 50 * time.Millisecond
 	maxPersistPause = 5 * time.Second
 )
 
-// Persist runs write until it succeeds, fails for a reason that time does not fix,
-// or a quarter of an hour has passed; meanwhile the database may be away, locked or
-// full. It is for what is known already and would be lost: the end of ctx does not
-// stop it, only that of the process does. Since nobody can tell whether a failed try
-// took effect, write must change nothing when it runs again.
+// Persist runs write until it succeeds, fails for a reason that time does not fix, or a quarter of
+// an hour has passed; meanwhile the database may be away, locked or full. It is for results that
+// are known already and would be lost: only the end of the process stops it, not the end of ctx.
+// Since nobody can tell whether a failed try took effect, write must change nothing when it runs
+// again.
 func Persist(ctx context.Context, what string, write func(ctx context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	begun := time.Now()
@@ -52,8 +52,8 @@ func Persist(ctx context.Context, what string, write func(ctx context.Context) e
 	}
 }
 
-// isPassing tells whether err speaks of the state that the database, or the way to
-// it, is in, and not of what was asked of it.
+// isPassing reports whether err is about the state of the database, or of the connection to it, and
+// not about the statement.
 func isPassing(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		switch pqErr.Code.Class() {

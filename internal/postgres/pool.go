@@ -8,8 +8,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// What follows is what DB's own type does, with the time counted for which it waits
-// for a connection. That of the statements is counted by the connections.
+// The methods below wrap those of sqlx.DB and count the time for which they wait for a connection.
+// The connections count the time of the statements.
 
 // BeginTxx begins a transaction.
 func (db *DB) BeginTxx(ctx context.Context, options *sql.TxOptions) (*sqlx.Tx, error) {
@@ -17,7 +17,7 @@ func (db *DB) BeginTxx(ctx context.Context, options *sql.TxOptions) (*sqlx.Tx, e
 	return db.DB.BeginTxx(ctx, options)
 }
 
-// ExecContext runs a statement whose rows nobody wants.
+// ExecContext runs a statement that returns no rows.
 func (db *DB) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	defer Waiting(ctx)()
 	return db.DB.ExecContext(ctx, text, args...)

@@ -1,12 +1,11 @@
 // Package postgres opens the database and runs transactions in it.
 //
-// A use case is one transaction: the edge that serves it (a handler, a
-// command, a job) opens it with DB.InTx and passes the Tx down. Tx.Now is the
-// one time of the use case, so all of its rows agree. Driver errors are told
-// apart in errors.go and unavailable.go and nowhere else; patience.go says how long
-// a request may wait, bound.go holds connections to it, breaker.go spares a server that refuses
-// them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a server for
-// development and tests.
+// A use case is one transaction: the edge that serves it (a handler, a command, a job) opens it
+// with DB.InTx and passes the Tx down. Tx.Now is the one time of the use case, so all of its rows
+// agree. Driver errors are classified in errors.go and unavailable.go and nowhere else; patience.go
+// limits how long a request may wait, bound.go enforces that on connections, breaker.go protects a
+// server that refuses them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a
+// server for development and tests.
 package postgres
 
 import (
@@ -27,10 +26,10 @@ import (
 	"github.com/lib/pq"
 )
 
-// txTries is how often InTx runs a function that loses a race in the database.
+// txTries is how often InTx runs a function that the database asks to repeat.
 const txTries = 4
 
-// DB is a pool of connections and the clock of those who use it.
+// DB is a pool of connections and the clock for its users.
 type DB struct {
 	*sqlx.DB
 	// Now is the clock, which follows the database's: see SyncClock. Tests replace
@@ -45,7 +44,7 @@ type DB struct {
 	replica *replica
 }
 
-// Querier is what reading needs of a DB or a Tx.
+// Querier is the part of a DB or a Tx that reads.
 type Querier interface {
 	GetContext(ctx context.Context, dest any, query string, args ...any) error
 	SelectContext(ctx context.Context, dest any, query string, args ...any) error
@@ -69,7 +68,7 @@ type Option func(*options)
 
 type options struct {
 	unprepared bool
-	// statementLife is that of cachingConnector.
+	// statementLife is the life of cachingConnector.
 	statementLife time.Duration
 	timeout       time.Duration
 	health        *health
@@ -113,14 +112,14 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	asking, cancel := context.WithTimeout(ctx, chosen.timeout)
 	defer cancel()
 	if _, err := db.SyncClock(asking); err != nil {
-		_ = db.Close() // the question's error says more
+		_ = db.Close() // the query's error says more
 		return nil, reason(err, chosen.timeout)
 	}
 	return db, nil
 }
 
-// reason is why there was no connection, if that is what err is about, without what it was
-// to be asked.
+// reason returns why there was no connection, if that is what err is about, without what the
+// connection was for.
 func reason(err error, timeout time.Duration) error {
 	broken, ok := errors.AsType[*ConnectionError](err)
 	if !ok {
@@ -133,7 +132,7 @@ func reason(err error, timeout time.Duration) error {
 	return broken
 }
 
-// Place says where a URL leads, HOST:PORT/NAME, and nothing of the user or the password.
+// Place returns where a URL leads, HOST:PORT/NAME, without the user and the password.
 func Place(rawURL string) string {
 	settings, err := pq.NewConfig(rawURL)
 	if err != nil {
@@ -183,22 +182,21 @@ func (db *DB) Close() error {
 	return err
 }
 
-// sessionDefaults are parameters of our connections, unless the URL says otherwise.
+// sessionDefaults are parameters of our connections, unless the URL sets them.
 var sessionDefaults = map[string]string{
-	// How long a transaction may wait for its next statement: far above what a living process
-	// takes. A frozen one would keep its locks, and others from the work that they took over,
-	// until it wakes.
+	// How long a transaction may wait for its next statement: far above what a living process takes. A
+	// frozen process would keep its locks until it wakes, and keep others from the work that they took
+	// over from it.
 	"idle_in_transaction_session_timeout": "60s",
 	// Compiling a statement takes longer than any of ours may run.
 	"jit": "off",
-	// It lets a statement remember the applications of a large merchant, of which it would look
-	// through a list for each row otherwise: 800,000 where work_mem is 4 MB.
+	// It lets a statement hash the applications of a large merchant, 800,000 where work_mem is 4 MB,
+	// instead of scanning a list of them for each row.
 	"hash_mem_multiplier": "8",
 }
 
-// dataSource checks the URL and adds the default sslmode, and sessionDefaults where the connections
-// are ours. Errors do not quote the URL,
-// which may hold a password.
+// dataSource checks the URL and adds the default sslmode, and sessionDefaults where no pooler lends
+// the connections. Errors do not quote the URL, which may hold a password.
 func dataSource(rawURL string, chosen options) (string, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql") {
@@ -218,12 +216,12 @@ func dataSource(rawURL string, chosen options) (string, error) {
 // Timeout is how long a request may take because of the database.
 func (db *DB) Timeout() time.Duration { return db.timeout }
 
-// Era counts how often the server turned out to let nobody write. Connections that were
-// made in an earlier one lead to the wrong server.
+// Era counts how often the server turned out to refuse writes. Connections that were made in an
+// earlier era lead to the wrong server.
 func (db *DB) Era() int64 { return db.health.Era() }
 
-// Reachable returns once the database can be reached as far as is known, for those who make
-// connections of their own, or why it cannot be.
+// Reachable returns nil once the database can be reached as far as is known, for callers with their
+// own connections, or an error that says why it cannot.
 func (db *DB) Reachable(ctx context.Context) error {
 	if db.health.breaker.closed() {
 		return nil
@@ -236,10 +234,9 @@ func (db *DB) URL() string { return db.url }
 
 // InTx runs use in a transaction and commits it when use returns nil.
 //
-// When the database itself asks for another try (deadlock, serialization
-// failure), use runs again from the start, so it must keep no state of a
-// failed run. It also does once the partitions are made that it lacked, when the
-// clock was set ahead.
+// When the database itself asks for another try (deadlock, serialization failure), use runs again
+// from the start, so it must keep no state of a failed run. It also runs again after a failure for
+// want of partitions, once they are made: the clock was set ahead.
 func (db *DB) InTx(ctx context.Context, use func(tx *Tx) error) error {
 	var err error
 	for range txTries {
@@ -279,11 +276,11 @@ func (db *DB) tryTx(ctx context.Context, use func(tx *Tx) error) (err error) {
 	return nil
 }
 
-// AfterCommit has then called once tx has committed, and never if it does not. What must
-// not get lost with the process does not belong there.
+// AfterCommit registers a function to call once tx has committed; it is not called otherwise. Work
+// that must survive the end of the process does not belong there.
 func (tx *Tx) AfterCommit(then func()) { tx.after = append(tx.after, then) }
 
-// Savepoint runs use inside tx and takes back only its work when it fails.
+// Savepoint runs use inside tx and rolls back only its work when it fails.
 func (tx *Tx) Savepoint(ctx context.Context, use func() error) error {
 	if _, err := tx.ExecContext(ctx, `SAVEPOINT operation`); err != nil {
 		return fmt.Errorf("setting a savepoint: %w", err)

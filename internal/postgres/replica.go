@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// replicaEvery is how often a replica is looked at.
+	// replicaEvery is how often the replica is polled.
 	replicaEvery = time.Second
-	// replicaShare is the part of a timeout after which a read of a replica that does not
-	// answer goes to the primary, with the rest of it.
+	// replicaShare is the part of a timeout after which a read that the replica has not answered goes
+	// to the primary, with the rest of the timeout.
 	replicaShare = 4
 	// markLimit is how many marks are kept before every second one is dropped.
 	markLimit = 1024
 )
 
-// WithReplica lets reads that may lag (see MayLag) go to a standby that follows the
-// primary by streaming replication, as long as it is behind by no more than most.
+// WithReplica lets reads that may lag (see MayLag) go to a standby that follows the primary by
+// streaming replication, as long as it is no more than most behind.
 func WithReplica(rawURL string, most time.Duration) Option {
 	return func(o *options) { o.replica, o.mostLag = rawURL, most }
 }
@@ -31,32 +31,32 @@ func WithReplica(rawURL string, most time.Duration) Option {
 // replica is the standby and what is known of it.
 type replica struct {
 	pool *sqlx.DB
-	// most is how far behind it may be, patience how long a read of it may take.
+	// most is how far behind the replica may be, patience how long a read of it may take.
 	most, patience time.Duration
 	state          atomic.Pointer[ReplicaState]
-	// marks are where the primary was when, oldest first: the newest that the replica is
-	// known to have, and all since. They belong to the one that looks.
+	// marks are earlier positions of the primary, oldest first: the newest that the replica is known
+	// to have reached, and all since. Only LookAtReplica uses them.
 	marks []mark
 }
 
-// mark is a place in the primary's log, and when that was the newest.
+// mark is a position in the primary's write-ahead log, and when that was the newest.
 type mark struct {
 	at       time.Time
 	position int64
 }
 
-// ReplicaState is what was last found of a replica.
+// ReplicaState is the result of the last poll of the replica.
 type ReplicaState struct {
-	// Lag is how old what it shows may be, at most; if CaughtUp is false, at least.
+	// Lag is how old the replica's data may be, at most; if CaughtUp is false, at least.
 	Lag      time.Duration
 	CaughtUp bool
-	// Problem is why it cannot be used, whatever its lag; empty for none.
+	// Problem is why the replica cannot be used, whatever its lag; empty for none.
 	Problem string
 
 	found time.Time
 }
 
-// String says it in words.
+// String describes the state in words.
 func (s ReplicaState) String() string {
 	switch {
 	case s.found.IsZero():
@@ -69,7 +69,7 @@ func (s ReplicaState) String() string {
 	return fmt.Sprintf("the replica is at most %s behind", s.Lag.Round(time.Millisecond))
 }
 
-// openReplica prepares the pool of the replica that was chosen. It connects when it is used.
+// openReplica prepares the pool of the chosen replica, which connects when it is used.
 func openReplica(chosen options) (*replica, error) {
 	dsn, err := dataSource(chosen.replica, chosen)
 	if err != nil {
@@ -84,8 +84,8 @@ func openReplica(chosen options) (*replica, error) {
 	return made, nil
 }
 
-// Replica is what was last found of the replica, whether it is used, and false where there
-// is none.
+// Replica returns the last known state of the replica and whether reads may use it; configured is
+// false where there is none.
 func (db *DB) Replica() (state ReplicaState, used, configured bool) {
 	if db.replica == nil {
 		return ReplicaState{}, false, false
@@ -94,7 +94,7 @@ func (db *DB) Replica() (state ReplicaState, used, configured bool) {
 	return state, db.replica.usable(state), true
 }
 
-// MostLag is how old what a replica shows may be, 0 where there is none.
+// MostLag is how old data from the replica may be, 0 where there is none.
 func (db *DB) MostLag() time.Duration {
 	if db.replica == nil {
 		return 0
@@ -102,13 +102,13 @@ func (db *DB) MostLag() time.Duration {
 	return db.replica.most
 }
 
-// usable tells whether what the replica shows is new enough now.
+// usable reports whether the replica's data is recent enough now.
 func (r *replica) usable(state ReplicaState) bool {
 	return state.CaughtUp && state.Problem == "" && time.Since(state.found)+state.Lag <= r.most
 }
 
-// WatchReplica looks at the replica, of which there must be one, until ctx ends. Without
-// that it is not used.
+// WatchReplica polls the replica, of which there must be one, until ctx ends. The replica is not
+// used unless WatchReplica runs.
 func (db *DB) WatchReplica(ctx context.Context) {
 	used := false
 	for going := true; going; going = Pause(ctx, replicaEvery) {
@@ -120,11 +120,11 @@ func (db *DB) WatchReplica(ctx context.Context) {
 	}
 }
 
-// LookAtReplica finds out how far behind the replica is. It is for one caller at a time.
+// LookAtReplica finds out how far behind the replica is. It must not be called concurrently.
 //
-// Where the primary is, is asked before where the replica is: once the replica has passed
-// that place, it shows whatever was committed before the question. No clock but this
-// process's is asked, and a replica that receives nothing any more falls behind like any.
+// It reads the primary's position before the replica's: once the replica has passed that position,
+// it shows whatever was committed before the query. The only clock involved is this process's, and
+// a replica that receives nothing any more falls behind like any other.
 func (db *DB) LookAtReplica(ctx context.Context) ReplicaState {
 	r := db.replica
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
@@ -161,8 +161,8 @@ func (db *DB) LookAtReplica(ctx context.Context) ReplicaState {
 	return state
 }
 
-// note keeps where the primary was. One that is further back than before is another one, that
-// was promoted without what the first had written last.
+// note keeps the primary's position. A position before the last one is that of another primary,
+// promoted without the last writes of the old one, so the earlier marks are dropped.
 func (r *replica) note(now mark) {
 	if last := len(r.marks) - 1; last >= 0 && now.position < r.marks[last].position {
 		r.marks = nil
@@ -178,7 +178,8 @@ func (r *replica) note(now mark) {
 	}
 }
 
-// behind is how long ago the primary was where the replica is, at most, or at least and false.
+// behind returns how long ago the primary was at the position replayed: at most that long if true,
+// else at least.
 func (r *replica) behind(now time.Time, replayed int64) (time.Duration, bool) {
 	for len(r.marks) > 1 && r.marks[1].position <= replayed {
 		r.marks = r.marks[1:]
@@ -189,8 +190,8 @@ func (r *replica) behind(now time.Time, replayed int64) (time.Duration, bool) {
 	return now.Sub(r.marks[0].at), r.marks[0].position <= replayed
 }
 
-// source is where the reads of a context go that may lag. It is chosen by the first of them,
-// and changes to the primary alone, so that what is read later is not older.
+// source is where those reads of a context go that may lag. The first of them chooses it; later it
+// can only change to the primary, so that later reads show no older data.
 type source struct{ chosen atomic.Int32 }
 
 const (
@@ -201,19 +202,18 @@ const (
 
 type sourceKey struct{}
 
-// MayLag lets reads of ctx outside of transactions show how things were a while ago: as
-// long ago as the replica may be behind. Where there is none, or it cannot be used, they
-// show how things are.
+// MayLag lets reads of ctx outside of transactions show data as old as the replica may be behind.
+// Where there is none, or it cannot be used, they show the current data.
 func MayLag(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sourceKey{}, new(source))
 }
 
-// Current takes back what MayLag allows.
+// Current revokes MayLag.
 func Current(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sourceKey{}, (*source)(nil))
 }
 
-// Lagged tells whether something may have been missing in what was read in ctx.
+// Lagged reports whether anything read in ctx may have been out of date.
 func Lagged(ctx context.Context) bool {
 	from, _ := ctx.Value(sourceKey{}).(*source)
 	return from != nil && from.chosen.Load() == fromReplica
@@ -239,8 +239,8 @@ func (db *DB) choose(ctx context.Context) *source {
 	return from
 }
 
-// read reads from where ctx says. What the replica refuses, and what it does not answer in
-// time, is asked of the primary, and so is the rest of ctx.
+// read reads from the source that ctx allows. When the replica refuses a read or does not answer in
+// time, the primary serves it, and all later reads of ctx.
 func (db *DB) read(ctx context.Context, read func(ctx context.Context, from *sqlx.DB) error) error {
 	if from := db.choose(ctx); from != nil {
 		patient, cancel := context.WithTimeout(ctx, db.replica.patience)

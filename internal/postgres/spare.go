@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// spareShare is how much longer than it took to read something is kept, or not looked for
-	// again: what takes long may take a fiftieth of the time, for whomever it is read.
+	// spareShare is the ratio of a pause to the duration of the read before it: what takes long may
+	// take a fiftieth of the time, whoever it is read for.
 	spareShare = 50
-	// spareFree is what is quick and read each time. So is what took longer once, since
-	// that may be chance.
+	// spareFree is below which duration a read is cheap and not limited. Nor is a read that took
+	// longer only once, since that may be chance.
 	spareFree = 50 * time.Millisecond
-	// spareMost bounds how long something is kept, and sparedKeys of how much.
+	// spareMost bounds how long a value is kept, and sparedKeys how many are.
 	spareMost  = 15 * time.Second
 	sparedKeys = 200
 )
 
-// Spare keeps what was dear to read, such as a count that passes by all that was deleted since
-// the oldest open transaction began, so that many who ask for it do not keep the database
-// from everything else. Usually nothing is dear, and everybody gets what is there now. The zero
+// Spare caches values that are expensive to read, such as a count that must skip all rows deleted
+// since the oldest open transaction began, so that many callers do not keep the database from
+// everything else. Usually reading is cheap, and every caller gets the current value. The zero
 // value is ready; any number of callers may use it.
 type Spare[K comparable, V any] struct {
 	mu   sync.Mutex
 	kept map[K]spared[V]
 }
 
-// spared is what was read, and until when it is good enough.
+// spared is a value and until when it is good enough.
 type spared[V any] struct {
 	value V
 	until time.Time
 }
 
-// Get returns what was kept of a key, or reads it. Who asks while somebody reads what was dear gets
-// what was read before. Errors are read's, and are not kept.
+// Get returns the kept value of a key, or reads it. While one caller reads an expensive value, the
+// others get the previous one. Errors are those of read, and are not kept.
 func (s *Spare[K, V]) Get(key K, read func() (V, error)) (V, error) {
 	found, known, kept := s.look(key)
 	if kept {
@@ -61,7 +61,7 @@ func (s *Spare[K, V]) Get(key K, read func() (V, error)) (V, error) {
 	return value, nil
 }
 
-// look returns what was read last, whether that was dear, and whether it is to be used again.
+// look returns the last value, whether reading it was expensive, and whether it may be used again.
 func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,19 +70,19 @@ func (s *Spare[K, V]) look(key K) (value V, known, kept bool) {
 		return found.value, true, true
 	}
 	if known && !found.until.IsZero() {
-		// Others need not read it too; a reader that hangs does not hold them up for long.
+		// The others use the old value meanwhile, but no longer than spareMost if this reader hangs.
 		s.kept[key] = spared[V]{found.value, time.Now().Add(spareMost)}
 	}
 	return found.value, known, false
 }
 
-// Pace keeps what is looked for again and again to a fiftieth of the time, where looks are dear.
-// The zero value is ready, for one caller at a time.
+// Pace limits an expensive scan that is repeated again and again to a fiftieth of the time. The
+// zero value is ready, for one caller at a time.
 type Pace struct{ last time.Duration }
 
-// Rest is how long to rest after a look that took so long, nothing after a quick one. What took
-// long once may have waited, as for a database that fails over: of two looks in a row the shorter
-// counts.
+// Rest returns how long to pause after a scan of that duration, zero after a quick one. A single
+// slow scan may have been waiting, for example for a failover of the database, so the shorter of
+// two scans in a row counts.
 func (p *Pace) Rest(took time.Duration) time.Duration {
 	dear := min(p.last, took)
 	p.last = took
@@ -92,13 +92,13 @@ func (p *Pace) Rest(took time.Duration) time.Duration {
 	return spareShare * dear
 }
 
-// lookEvery is the least time between two looks.
+// lookEvery is the shortest pause between two scans.
 const lookEvery = time.Second
 
-// Sparingly looks every second until ctx ends, and in a fiftieth of the time at most: beside an
-// open transaction a look may pass by all that was there since it began. It logs that a look for
-// what failed, and rests for as long as that took: it may be that the database is away, or that
-// looking takes longer than it may.
+// Sparingly calls look every second until ctx ends, but for at most a fiftieth of the time: while a
+// transaction is open, a scan may have to skip all rows deleted since it began. When look fails, it
+// logs what it was looking for and rests for as long as look took: the database may be away, or the
+// scan may take longer than it is allowed.
 func Sparingly(ctx context.Context, what string, look func(context.Context) error) {
 	var pace Pace
 	for ctx.Err() == nil {

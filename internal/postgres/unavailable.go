@@ -10,8 +10,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// ConnectionError is what became of a connection to the server, or why there was
-// none, as opposed to what the server says of a statement.
+// ConnectionError is why a connection to the server broke or could not be made, as opposed to an
+// error that the server returned for a statement.
 type ConnectionError struct{ cause error }
 
 // Error returns the text of the cause.
@@ -36,10 +36,9 @@ func connectionError(err error) error {
 	return err
 }
 
-// IsUnavailable tells whether err is trouble of the database as such and of nothing
-// that was asked of it: it is away, hangs, refuses more connections, has no room, lets
-// nobody write, gave up waiting for a lock, or ended a transaction for another's sake once
-// more than InTx tries again.
+// IsUnavailable reports whether err is about the database as such and not about the statement: it
+// is away, hangs, refuses more connections, has no room, refuses writes, gave up waiting for a
+// lock, or ended a transaction because of a conflict with others more often than InTx tries again.
 func IsUnavailable(err error) bool {
 	if _, broken := errors.AsType[*ConnectionError](err); broken {
 		return true
@@ -50,7 +49,7 @@ func IsUnavailable(err error) bool {
 	}
 	switch pqErr.Code.Class() {
 	case "08", // the connection
-		"40", // transactions that stand in each other's way
+		"40", // conflicting transactions
 		"53", // room, memory, connections
 		"57", // an operator steps in, the server stops or starts
 		"58": // the machine

@@ -13,9 +13,9 @@ import (
 // portLine is where postmaster.pid has the port, counted from 0.
 const portLine = 3
 
-// Attach returns the URL of the server that another process runs on the data
-// in dir, and false when none does. It is for commands beside a running
-// service; such a server ends with its own process.
+// Attach returns the URL of the server that another process runs on the data in dir, and false when
+// there is none. It is for commands run alongside a service; the server ends with the process that
+// runs it.
 func Attach(dir string) (string, bool) {
 	lock, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {

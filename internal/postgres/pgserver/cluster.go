@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// passwordName is a file of ours among the data, so that a copy of the data
-// stays usable.
+// passwordName is a file kept among the data, so that a copy of the data stays usable.
 const passwordName = "drawbridge.password"
 
 // major is the version that made the data, 0 without data.
@@ -95,8 +94,8 @@ func (h home) initdb(
 		"--encoding", "UTF8", "--locale", "C.UTF-8", "--no-instructions",
 	}
 	if volatile {
-		// The password is random and long, and the 4096 rounds of SCRAM are half of what a
-		// connection costs, which tests make by the thousand.
+		// The password is random and long, and the 4096 iterations of SCRAM take half the time of opening
+		// a connection, which tests do by the thousand.
 		arguments = append(arguments, "--no-sync", "--auth", "md5")
 	} else {
 		arguments = append(arguments, "--auth", "scram-sha-256")
@@ -115,7 +114,7 @@ func (h home) initdb(
 	return nil
 }
 
-// lastLines is the end of a program's output, where the reason mostly is.
+// lastLines returns the end of a program's output, which usually has the reason.
 func lastLines(output []byte) string {
 	const most = 2000
 	if len(output) > most {

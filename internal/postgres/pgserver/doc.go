@@ -1,5 +1,5 @@
-// Package pgserver runs a PostgreSQL server of our own, for development and
-// tests. Production brings its own and sets DATABASE_URL.
+// Package pgserver runs a PostgreSQL server of its own, for development and tests. Production
+// brings its own server and sets DATABASE_URL.
 //
 // A start goes through these steps, each in a file of its own:
 //

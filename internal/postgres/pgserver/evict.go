@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// evictPatience is how long a left-over server gets to end by itself.
+// evictPatience is how long a left-over server may take to end after each signal.
 const evictPatience = 5 * time.Second
 
 // evict stops the server that a killed process may have left running on the
@@ -40,8 +40,8 @@ func (h home) evict(ctx context.Context) error {
 		return fmt.Errorf("an earlier server still runs on %s (processes %v): stop it by hand",
 			h.dataDir(), h.processes())
 	}
-	// With nobody left, a process id in this file can only be stale, and might
-	// by now be somebody else's: PostgreSQL would refuse to start over it.
+	// With no process left, a process id in this file can only be stale, and may by now belong to
+	// another process: PostgreSQL would refuse to start over it.
 	err := os.Remove(filepath.Join(h.dataDir(), "postmaster.pid"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing a stale process id: %w", err)
@@ -49,9 +49,8 @@ func (h home) evict(ctx context.Context) error {
 	return nil
 }
 
-// processes lists the server processes of this cluster. All of them carry the
-// cluster's name in their command line, which anybody may read, unlike their
-// working directories.
+// processes lists the server processes of this cluster. All of them carry the cluster's name in
+// their command line, which any user may read, unlike their working directories.
 func (h home) processes() []int {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is well-formed
 	mark := []byte(h.clusterName())
@@ -72,7 +71,7 @@ func (h home) processes() []int {
 	return found
 }
 
-// waitFor looks every few milliseconds whether done holds, for at most limit.
+// waitFor polls every few milliseconds whether done holds, for at most limit.
 func waitFor(ctx context.Context, limit time.Duration, done func() bool) (bool, error) {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()

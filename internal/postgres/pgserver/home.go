@@ -18,14 +18,14 @@ import (
 	"syscall"
 )
 
-// outsideBase holds the clusters whose own folder is closed to the user that
-// they run as, such as one below /root.
+// outsideBase holds the clusters whose own folder, such as one below /root, the user that they run
+// as cannot enter.
 const outsideBase = "/var/lib/drawbridge"
 
 // locationName is a file in the folder that names where the data is instead.
 const locationName = "location"
 
-// errClosed is a folder that the server's user cannot enter.
+// errClosed is returned for a folder that the server's user cannot enter.
 var errClosed = errors.New("the user that Postgres must run as may not enter its folder")
 
 // account is the user that the server runs as. The zero value is ourselves.
@@ -53,9 +53,9 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// settle decides where the cluster of dir lives, and stops what still runs
-// there. PostgreSQL refuses to run as root, so root gives it to another user,
-// who must be able to enter its folder.
+// settle decides where the cluster of dir lives, and stops what still runs there. PostgreSQL
+// refuses to run as root, so root gives the data to another user, who must be able to enter its
+// folder.
 func settle(ctx context.Context, dir string, options Options) (home, error) {
 	if os.Geteuid() != 0 {
 		return settleAsSelf(ctx, dir)
@@ -75,7 +75,7 @@ func settle(ctx context.Context, dir string, options Options) (home, error) {
 	return inside, err
 }
 
-// outsideFolder is the place of dir's data outside of dir, the same every time.
+// outsideFolder is where dir's data goes outside of dir, the same every time.
 func outsideFolder(dir string) string {
 	return filepath.Join(outsideBase, "postgres-"+shortHash(dir))
 }
@@ -85,8 +85,8 @@ func (h home) hasData() bool {
 	return err == nil
 }
 
-// moveOut begins a cluster in outside. Data that is there already belonged to a
-// dir that has been deleted since, and goes the same way.
+// moveOut begins a cluster in outside. Data that is already there belonged to an earlier dir of the
+// same name, deleted since, and is removed.
 func moveOut(ctx context.Context, dir, outside string, options Options) (home, error) {
 	abandoned := home{folder: outside}
 	if err := abandoned.evict(ctx); err != nil {
@@ -159,8 +159,8 @@ func settleAsRoot(ctx context.Context, folder string) (home, error) {
 	return settled, nil
 }
 
-// heir is the user for the data: its owner, or an unprivileged one. A copy or
-// a restore that root made belongs to root, and is handed over.
+// heir returns the user for the data: its owner, or an unprivileged one. A copy or a restore that
+// root made belongs to root, and is handed over.
 func (h home) heir() (account, error) {
 	owner, exists, err := ownerOf(h.dataDir())
 	if err != nil {
@@ -211,7 +211,7 @@ func unprivileged() (account, error) {
 		"\"postgres\" or \"nobody\": run as another user, or set DATABASE_URL")
 }
 
-// ownerOf names the user that path belongs to; exists is false without a path.
+// ownerOf returns the owner of path; exists is false if there is no such path.
 func ownerOf(path string) (owner account, exists bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,8 +231,8 @@ func ownerOf(path string) (owner account, exists bool, err error) {
 	return owner, true, nil
 }
 
-// canEnter tries it, for only the kernel knows every rule: modes, access lists,
-// mounts, security modules.
+// canEnter tries to enter the folder, because only the kernel applies every rule: modes, access
+// lists, mounts, security modules.
 func (a account) canEnter(ctx context.Context, folder string) bool {
 	attempt := exec.CommandContext(ctx, "/bin/sh", "-c", `cd -- "$1" && test -r .`, "sh", folder)
 	attempt.Dir = "/" // ours may be closed to the account

@@ -26,9 +26,8 @@ type programs struct {
 
 func (p programs) path(name string) string { return filepath.Join(p.bin, name) }
 
-// binPatterns are the folders, outside PATH, in which server programs of several
-// versions are beside each other: those of distributions, and what .ci/postgres has
-// fetched by npm.
+// binPatterns are the folders, outside PATH, that hold server programs of several versions next to
+// each other: those of distributions, and those that .ci/postgres has fetched by npm.
 func binPatterns(h home) []string {
 	cache := "/var/cache"
 	if !h.account.other {
@@ -49,7 +48,7 @@ type finder struct {
 	// major is the data's version, 0 when there is no data yet.
 	major  int
 	getenv func(string) string
-	// pgConfig is the program that says where its server's programs are.
+	// pgConfig is the program that prints where its server's programs are.
 	pgConfig string
 	// bins are glob patterns, see binPatterns.
 	bins []string
@@ -63,8 +62,8 @@ func findPrograms(ctx context.Context, h home) (programs, error) {
 	return finder{h.account, major, os.Getenv, "pg_config", binPatterns(h)}.find(ctx)
 }
 
-// find returns the first fitting programs: those that PGBIN names and no
-// others, else those that are installed.
+// find returns the first fitting programs: only those in PGBIN if it is set, else those that are
+// installed.
 func (f finder) find(ctx context.Context) (programs, error) {
 	if bin := f.getenv("PGBIN"); bin != "" {
 		found, err := f.probe(ctx, bin)
@@ -87,8 +86,8 @@ func (f finder) find(ctx context.Context) (programs, error) {
 	return programs{}, f.advise(errs)
 }
 
-// installed lists the folders to look into, those with the server in them, best
-// first: of those that patterns name the newest version.
+// installed lists the folders to search that contain the server, best first: of those that the
+// patterns match, the newest version.
 func (f finder) installed(ctx context.Context) []string {
 	var bins []string
 	if output, err := exec.CommandContext(ctx, f.pgConfig, "--bindir").Output(); err == nil {
@@ -173,7 +172,7 @@ func parseMajor(line string) (int, error) {
 	return major, nil
 }
 
-// advise turns what went wrong into an error with the commands that help.
+// advise turns the failures into an error with the commands that help.
 func (f finder) advise(errs []error) error {
 	version := fmt.Sprintf("%d or later", oldestMajor)
 	debian := "postgresql"

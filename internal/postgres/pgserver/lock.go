@@ -13,8 +13,8 @@ import (
 
 const lockName = "lock"
 
-// lockFolder makes this process the folder's only user until the returned file
-// is closed or the process ends. The refusal names the process that has it.
+// lockFolder makes this process the folder's only user until the returned file is closed or the
+// process ends. Its error names the process that has the lock.
 func lockFolder(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

@@ -18,11 +18,10 @@ import (
 	"time"
 )
 
-// stopPatience is how long each way of stopping may take before the next,
-// harsher one.
+// stopPatience is how long each way of stopping may take before the next, harsher one.
 const stopPatience = 10 * time.Second
 
-// maxLog is the size at which a start begins the server's log again.
+// maxLog is the size beyond which a start truncates the server's log.
 const maxLog = 8 << 20
 
 var errPortTaken = errors.New("the port is taken")
@@ -34,10 +33,9 @@ type process struct {
 	err     error
 }
 
-// command prepares a program of the cluster: as its account, with a bare
-// environment so that no PG variable of ours leaks in, in a process group of
-// its own so that a Ctrl-C in the terminal reaches only us, and with SIGQUIT
-// from the kernel should we die first.
+// command prepares a program of the cluster: as its account, with a bare environment so that none
+// of our PG variables leaks in, in its own process group so that a Ctrl-C in the terminal reaches
+// only us, and with SIGQUIT from the kernel should we die first.
 func (h home) command(path string, arguments ...string) *exec.Cmd {
 	//nolint:noctx // a server outlives the context of its start
 	command := exec.Command(path, arguments...)
@@ -48,8 +46,8 @@ func (h home) command(path string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// spawn starts the command on a thread that lasts as long as the child: the
-// kernel takes the end of the thread that started it for the parent's death.
+// spawn starts the command on a thread that lasts as long as the child: the kernel treats the end
+// of the thread that started it as the parent's death.
 func spawn(command *exec.Cmd) (*process, error) {
 	child := &process{command: command, exited: make(chan struct{})}
 	started := make(chan error)
@@ -70,13 +68,13 @@ func spawn(command *exec.Cmd) (*process, error) {
 	return child, nil
 }
 
-// wait returns the child's end, and kills the child's group when ctx ends.
+// wait returns the child's exit error, and kills the child's group when ctx ends.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.exited:
 		return p.err
 	case <-ctx.Done():
-		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // gone is as good
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have ended already
 		<-p.exited
 		return ctx.Err()
 	}
@@ -113,8 +111,8 @@ func (p *process) done() bool {
 	}
 }
 
-// launch runs the server on the port and waits until it takes connections. It
-// returns errPortTaken when somebody else has the port.
+// launch runs the server on the port and waits until it accepts connections. It returns
+// errPortTaken when another process has the port.
 func (h home) launch(
 	ctx context.Context, programs programs, port int, options Options,
 ) (*process, error) {
@@ -149,8 +147,8 @@ func (h home) launch(
 	return nil, h.whyEnded(offset)
 }
 
-// arguments are the server's command line. Everything that differs between
-// starts is there and not in postgresql.conf.
+// arguments are the server's command line. It holds everything that differs between starts, instead
+// of postgresql.conf.
 func (h home) arguments(port int, options Options) []string {
 	settings := options.settings()
 	settings["cluster_name"] = h.clusterName()
@@ -176,7 +174,7 @@ func (h home) ready(pid string) bool {
 	return len(lines) >= 8 && lines[0] == pid && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// whyEnded explains a server that ended during its start by what it logged.
+// whyEnded explains from its log why a server ended during its start.
 func (h home) whyEnded(offset int64) error {
 	text, err := os.ReadFile(h.logPath())
 	if err != nil {

@@ -22,10 +22,9 @@ import (
 const (
 	// superuser is the one role of the server, and the name of its database.
 	superuser = "drawbridge"
-	// startLimit bounds the wait for a server that replays its log.
+	// startLimit bounds the wait for a server that replays its write-ahead log.
 	startLimit = time.Minute
-	// portTries is how often a start picks another port after losing the race
-	// for one.
+	// portTries is how often a start picks another port after losing the race for one.
 	portTries = 5
 )
 
@@ -57,13 +56,13 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return server, nil
 }
 
-// held has the locks of the servers that run. The garbage collector closes files
-// that nobody refers to, so a Server that its owner let go of would lose its lock,
-// and the next sweep would take it for a left-over.
+// held has the locks of the running servers. The garbage collector closes files that are no longer
+// referenced, so a Server whose owner dropped it would lose its lock, and the next sweep would
+// treat its folder as left over.
 var held sync.Map
 
-// prepareDir creates the folder and returns its one true path, so that two
-// names of the same folder are one server.
+// prepareDir creates the folder and returns its canonical path, so that two names of the same
+// folder are one server.
 func prepareDir(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -94,8 +93,8 @@ func start(ctx context.Context, dir string, options Options) (*Server, error) {
 	return home.run(ctx, programs, options)
 }
 
-// run starts the server on a free port. Between choosing a port and listening
-// on it somebody else may take it; then another one is tried.
+// run starts the server on a free port. If another process takes that port before the server
+// listens on it, run tries another.
 func (h home) run(ctx context.Context, programs programs, options Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -144,8 +143,8 @@ func freePort() (int, error) {
 	return int(address.Port()), err
 }
 
-// createDatabase makes our database on the first start, and proves on each
-// that the server takes our password.
+// createDatabase makes our database on the first start, and checks on every start that the server
+// accepts our password.
 func createDatabase(ctx context.Context, maintenanceURL string) error {
 	db, err := sql.Open("postgres", maintenanceURL)
 	if err != nil {

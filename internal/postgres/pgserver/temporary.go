@@ -14,9 +14,9 @@ import (
 // temporaryPattern names the folders of throw-away servers.
 const temporaryPattern = "drawbridge-pg-*"
 
-// StartTemporary runs a volatile server in a folder of its own, which Stop
-// removes. Options.Dir is the folder to make it in, by default os.TempDir. What
-// killed processes left there is removed first.
+// StartTemporary runs a volatile server in a folder of its own, which Stop removes. Options.Dir is
+// the parent of that folder, by default os.TempDir. It first removes what killed processes left
+// there.
 func StartTemporary(ctx context.Context, options Options) (*Server, error) {
 	if options.Dir == "" {
 		options.Dir = os.TempDir()
@@ -28,7 +28,7 @@ func StartTemporary(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for Postgres: %w", err)
 	}
-	// MkdirTemp closes it to the user that the server runs as.
+	// MkdirTemp closes the folder to the user that the server runs as.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), os.RemoveAll(dir))
 	}
@@ -45,10 +45,10 @@ func StartTemporary(ctx context.Context, options Options) (*Server, error) {
 	return server, nil
 }
 
-// sweep removes the folders of temporary servers whose process is gone, which
-// their free lock shows.
+// sweep removes the folders of temporary servers whose process is gone, which shows by their lock
+// being free.
 func sweep(ctx context.Context, parent string) error {
-	// A malformed pattern is the only error of Glob, and parent could make one.
+	// Glob only fails for a malformed pattern, which parent could make.
 	dirs, err := filepath.Glob(filepath.Join(parent, temporaryPattern))
 	if err != nil {
 		return fmt.Errorf("looking for left-over servers: %w", err)

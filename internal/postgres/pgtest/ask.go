@@ -14,7 +14,7 @@ func Exec(t testing.TB, db *postgres.DB, statement string, args ...any) {
 	}
 }
 
-// Value is the one value that a query answers with.
+// Value returns the single value of a query's result.
 func Value[T any](t testing.TB, db *postgres.DB, query string, args ...any) (value T) {
 	t.Helper()
 	if err := db.GetContext(t.Context(), &value, query, args...); err != nil {
@@ -23,7 +23,7 @@ func Value[T any](t testing.TB, db *postgres.DB, query string, args ...any) (val
 	return value
 }
 
-// Count is the number that a query answers with.
+// Count returns the single number of a query's result.
 func Count(t testing.TB, db *postgres.DB, query string, args ...any) int {
 	t.Helper()
 	return Value[int](t, db, query, args...)

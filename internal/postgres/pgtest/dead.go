@@ -9,15 +9,15 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Hold keeps a transaction open until the test ends: what is deleted or changed from now on
-// is not removed.
+// Hold keeps a transaction open until the test ends: vacuum removes no row version that is deleted
+// or replaced from now on.
 func Hold(t testing.TB, db *postgres.DB) {
 	t.Helper()
 	Begin(t, db, `SELECT pg_current_xact_id()`)
 }
 
-// Blocks is how many blocks of the tables and their indexes a function reads that works over
-// alone, a pool of one connection. Nobody else may use the tables meanwhile.
+// Blocks returns how many blocks of the tables and their indexes a function reads through alone, a
+// pool of one connection. Nothing else may use the tables meanwhile.
 func Blocks(t testing.TB, db *postgres.DB, alone *sqlx.DB, tables []string, work func()) int {
 	t.Helper()
 	report(t, db.DB)
@@ -26,8 +26,8 @@ func Blocks(t testing.TB, db *postgres.DB, alone *sqlx.DB, tables []string, work
 	return blocksRead(t, alone, tables) - before
 }
 
-// report has the idle connections of a pool report what they did, which they do once a second
-// otherwise.
+// report makes the idle connections of a pool report their statistics, which they otherwise do once
+// a second.
 func report(t testing.TB, pool *sqlx.DB) {
 	t.Helper()
 	var held []*sqlx.Conn // so that the next one is another
@@ -48,7 +48,7 @@ func report(t testing.TB, pool *sqlx.DB) {
 	}
 }
 
-// blocksRead is how many blocks of the tables were read, as far as the connections reported it.
+// blocksRead returns how many blocks of the tables were read, according to the reported statistics.
 func blocksRead(t testing.TB, alone *sqlx.DB, tables []string) (count int) {
 	t.Helper()
 	_, err := alone.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)

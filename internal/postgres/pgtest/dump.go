@@ -11,10 +11,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Content is what tables hold: a digest of all rows by the table's name.
+// Content is the content of tables: a digest of all rows by table name.
 type Content map[string]string
 
-// Dump digests every table of the schema but those that are named.
+// Dump digests every table of the schema except the named ones.
 func Dump(t testing.TB, db *postgres.DB, except ...string) Content {
 	t.Helper()
 	var tables []string
@@ -43,7 +43,7 @@ func Dump(t testing.TB, db *postgres.DB, except ...string) Content {
 	return content
 }
 
-// Differs names the tables that hold something else, in order.
+// Differs names the tables whose content differs, in order.
 func (c Content) Differs(other Content) []string {
 	var tables []string
 	for table, digest := range c {

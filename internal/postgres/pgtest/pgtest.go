@@ -20,7 +20,7 @@ import (
 // Variable names the environment variable with the URL of the server to use.
 const Variable = "DRAWBRIDGE_TEST_DATABASE_URL"
 
-// patience bounds whatever the package waits for.
+// patience bounds every wait of this package.
 const patience = 2 * time.Minute
 
 // server is where this process makes its databases.
@@ -28,18 +28,17 @@ type server struct {
 	// admin is connected to the database that base names.
 	admin *sql.DB
 	base  *url.URL
-	// templates are the names of what is copied.
+	// templates are the names of the databases that are copied.
 	templates map[template]string
-	// clone ends the statement that copies a database.
+	// clone is the end of the statement that copies a database.
 	clone string
 }
 
 var theServer = sync.OnceValues(connect)
 
-// New returns a pool on a migrated database that belongs to this test alone.
-// The pool is closed and the database dropped when the test ends. It has the partitions until
-// next month and tomorrow: each connection gets to know every partition and its indexes, and
-// tests make many.
+// New returns a pool on a migrated database that belongs to this test alone. The pool is closed and
+// the database dropped when the test ends. It has only the partitions until next month and
+// tomorrow: each connection loads every partition and its indexes, and tests make many connections.
 func New(t testing.TB) *postgres.DB {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), database(t, near))
@@ -90,7 +89,7 @@ func connect() (*server, error) {
 	defer cancel()
 	address := os.Getenv(Variable)
 	if address == "" {
-		// The next process that starts one removes its folder.
+		// The next process that starts a server removes this one's folder.
 		own, err := StartServer(ctx)
 		if err != nil {
 			return nil, err
@@ -105,7 +104,7 @@ func connect() (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", Variable, err)
 	}
-	// Making databases is disk work: more at once would not be faster.
+	// Making databases is disk work: more in parallel would not be faster.
 	admin.SetMaxOpenConns(4)
 	s := &server{admin: admin, base: base, templates: templateNames(time.Now())}
 	if err := s.makeTemplates(ctx); err != nil {
@@ -122,8 +121,7 @@ func (s *server) execute(ctx context.Context, statement string, names ...string)
 	return err
 }
 
-// quoted puts quoted identifiers into a statement; databases cannot be
-// parameters.
+// quoted puts quoted identifiers into a statement, since database names cannot be parameters.
 func quoted(statement string, names ...string) string {
 	var all []any
 	for _, name := range names {
@@ -132,8 +130,8 @@ func quoted(statement string, names ...string) string {
 	return fmt.Sprintf(statement, all...)
 }
 
-// databaseName is unique, and says whose the database is to anyone who looks at
-// the server meanwhile.
+// databaseName is unique, and shows anyone who looks at the server which test the database belongs
+// to.
 func databaseName(test string) string {
 	const most = 40 // of the 63 bytes that PostgreSQL keeps of a name
 	plain := strings.Map(func(r rune) rune {

@@ -15,13 +15,13 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Query is a query as it went to the server.
+// Query is a query as it was sent to the server.
 type Query struct {
 	Text string
 	Args []any
 }
 
-// Recorder writes down the queries of a pool.
+// Recorder records the queries of a pool.
 type Recorder struct {
 	driver.Connector
 
@@ -29,8 +29,8 @@ type Recorder struct {
 	queries []Query
 }
 
-// Record replaces the pool of db by one whose queries are written down, until
-// the test ends. Nobody may use db meanwhile.
+// Record replaces the pool of db by one that records its queries, until the test ends. Nothing may
+// use db meanwhile.
 func Record(t testing.TB, db *postgres.DB) *Recorder {
 	t.Helper()
 	connector, err := pq.NewConnector(db.URL())
@@ -49,7 +49,7 @@ func Record(t testing.TB, db *postgres.DB) *Recorder {
 	return recorder
 }
 
-// Take returns the queries since it was called last.
+// Take returns the queries since its last call.
 func (r *Recorder) Take() []Query {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *Recorder) Take() []Query {
 	return taken
 }
 
-// Connect opens a connection whose queries are written down.
+// Connect opens a connection that records its queries.
 func (r *Recorder) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := r.Connector.Connect(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Recorder) Connect(ctx context.Context) (driver.Conn, error) {
 	return &recordedConn{recordable: full, recorder: r}, nil
 }
 
-// recordable is what a connection of the driver is.
+// recordable lists the methods of the driver's connections.
 type recordable interface { //nolint:interfacebloat // it is database/sql that asks for so much
 	driver.Conn
 	driver.ConnBeginTx
@@ -88,7 +88,7 @@ type recordedConn struct {
 	recorder *Recorder
 }
 
-// QueryContext runs a query and writes it down.
+// QueryContext records a query and runs it.
 func (c *recordedConn) QueryContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Rows, error) {

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Role makes a role of the test's own, which owns nothing and may read and write all, and returns
-// its name and the URL of the database for it. Attributes are those of CREATE ROLE.
+// Role makes a role for this test, which owns nothing and may read and write everything, and
+// returns its name and the URL of the database for it. Attributes are those of CREATE ROLE.
 func Role(t testing.TB, db *postgres.DB, attributes string) (name, address string) {
 	t.Helper()
 	name = "role_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -23,7 +23,7 @@ func Role(t testing.TB, db *postgres.DB, attributes string) (name, address strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it is of the server, which others use on
+	t.Cleanup(func() { // roles belong to the server, which others keep using
 		conn, err := db.Connx(context.Background())
 		if err != nil {
 			t.Error(err)

@@ -9,12 +9,12 @@ import (
 	"drawbridge/internal/postgres/pgserver"
 )
 
-// A database is some nine hundred files, and to make and remove them takes a disk's
-// file system ten times as long as one in memory.
+// A database consists of some nine hundred files, and creating and removing them takes ten times as
+// long in a file system on disk as in memory.
 const (
 	memoryFolder = "/dev/shm"
-	// enoughFree is what must be free there: the tests use a fraction of it, and the machine
-	// has as much memory again.
+	// enoughFree is how much must be free there: the tests use a fraction of it, and the machine has
+	// as much memory again.
 	enoughFree = 6 << 30
 )
 
@@ -25,8 +25,8 @@ func StartServer(ctx context.Context) (*pgserver.Server, error) {
 	})
 }
 
-// Folder is where servers of tests belong: in memory, or, where TMPDIR is set or there is too
-// little of it, empty for the folder of temporary files.
+// Folder is where test servers belong: in memory, or, where TMPDIR is set or memory is short, the
+// folder for temporary files, for which Folder is empty.
 func Folder() string {
 	if os.Getenv("TMPDIR") != "" || freeIn(memoryFolder) < enoughFree {
 		return ""
@@ -34,7 +34,7 @@ func Folder() string {
 	return memoryFolder
 }
 
-// freeIn is how many bytes a folder has room for, 0 where there is none.
+// freeIn returns how many bytes are free in a folder, 0 where there is none.
 func freeIn(folder string) uint64 {
 	var found syscall.Statfs_t
 	if err := syscall.Statfs(folder, &found); err != nil {

@@ -18,23 +18,23 @@ const templateLock = 7_305_140_322
 type template string
 
 const (
-	// whole is as the migrations leave a database.
+	// whole is a database as the migrations leave it.
 	whole template = ""
-	// near is a copy without the partitions of later months and days, which are made where they
-	// are missing, as in production.
+	// near is a copy without the partitions of later months and days, which are made when they are
+	// missing, as in production.
 	near template = "_near"
 )
 
-// templateNames change with the migrations and with the month: the migrations
-// make the partitions of the months around the day on which they run.
+// templateNames changes with the migrations and with the month: the migrations make the partitions
+// of the months around the day on which they run.
 func templateNames(now time.Time) map[template]string {
 	name := "drawbridge_template_" + migrations.Hash() + "_" + now.UTC().Format("200601")
 	return map[template]string{whole: name, near: name + string(near)}
 }
 
-// copying is the way to copy a database that costs least: by files, and not page by
-// page through the log, which takes three times as much of a processor. Version 14
-// knows no other way, and no name for it.
+// copying is the cheapest strategy to copy a database: by files, and not page by page through the
+// write-ahead log, which takes three times as much processor time. Version 14 has only the former,
+// and no name for it.
 const copying = `SELECT CASE WHEN current_setting('server_version_num')::int >= 150000
 	THEN ' STRATEGY file_copy' ELSE '' END`
 
@@ -53,8 +53,8 @@ const dropLater = `
 		END LOOP;
 	END $$`
 
-// makeTemplates makes those of the server's templates that do not exist. Of processes that
-// start together one makes them and the others wait.
+// makeTemplates makes those of the server's templates that do not exist. When several processes
+// start together, one makes them and the others wait.
 func (s *server) makeTemplates(ctx context.Context) (err error) {
 	connection, err := s.admin.Conn(ctx)
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *server) makeTemplates(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeTemplate fills a copy of another database and then gives it its name, so that nobody
-// ever clones half a schema.
+// makeTemplate fills a copy of another database before it gives it its name, so that nobody ever
+// clones half a schema.
 func (s *server) makeTemplate(
 	ctx context.Context, name, of string, fill func(context.Context, *sql.DB) error,
 ) error {

@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// WaitForLock waits until a statement waits for what another transaction of the database holds.
+// WaitForLock waits until a statement is blocked by another transaction of the database.
 func WaitForLock(t testing.TB, db *postgres.DB) {
 	t.Helper()
 	waittest.Until(t, "a statement waits for a lock", func() bool {

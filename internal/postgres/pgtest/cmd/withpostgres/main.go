@@ -1,10 +1,10 @@
-// Command withpostgres runs a command beside a PostgreSQL server for tests:
+// Command withpostgres runs a command alongside a PostgreSQL server for tests:
 //
 //	withpostgres go test ./...
 //
-// It starts the server (pgtest.StartServer), names it to the command by
-// DRAWBRIDGE_TEST_DATABASE_URL, removes it afterwards, and ends with the
-// command's exit status. Where the variable is set already, it starts none.
+// It starts the server (pgtest.StartServer), passes its URL to the command in
+// DRAWBRIDGE_TEST_DATABASE_URL, removes it afterwards, and ends with the command's exit status.
+// Where the variable is set already, it starts none.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(arguments []string) (status int, err error) {
 		}()
 		environment = append(environment, pgtest.Variable+"="+server.URL())
 	}
-	// When we are asked to stop, the command is asked too, and the server stays until it has.
+	// An interrupt is passed on to the command, and the server stays until the command has ended.
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = environment
