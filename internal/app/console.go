@@ -10,7 +10,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-// ConsoleOptions are what the console is made of.
+// ConsoleOptions returns the options of the console.
 func (s *Services) ConsoleOptions() (console.Options, error) {
 	snippets, err := docs.Snippets()
 	if err != nil {

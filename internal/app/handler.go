@@ -21,8 +21,8 @@ import (
 	"drawbridge/web/docs"
 )
 
-// Handler puts together what the process's roles serve. The console is nil for
-// a process without that role.
+// Handler assembles what the process's roles serve. The console is nil for a process without that
+// role.
 func (s *Services) Handler() (http.Handler, *console.Console, error) {
 	options, err := s.WebOptions()
 	if err != nil {
@@ -112,14 +112,14 @@ const (
 	readyEvery = 15 * time.Second
 )
 
-// watchReady keeps the metrics true where nobody probes, until ctx ends.
+// watchReady keeps the metrics up to date where nothing probes, until ctx ends.
 func (s *Services) watchReady(ctx context.Context) {
 	for going := true; going; going = postgres.Pause(ctx, readyEvery) {
 		s.ready(ctx)
 	}
 }
 
-// readiness is what the last look found of what the process lacks.
+// readiness is the result of the last readiness check.
 type readiness struct {
 	sync.Mutex
 
@@ -127,9 +127,9 @@ type readiness struct {
 	found []string
 }
 
-// ready tells what keeps the process from serving, in the answer and in the metrics. Anybody may
-// ask: those who ask at once share a look that begins after they asked, and none is broken off
-// because its asker leaves.
+// ready returns what keeps the process from serving, and records it in the metrics. It is open to
+// anyone: concurrent callers share one check, which begins after they called, and which goes on
+// when its caller leaves.
 func (s *Services) ready(ctx context.Context) []string {
 	asked := time.Now()
 	s.readiness.Lock()
@@ -146,8 +146,8 @@ func (s *Services) ready(ctx context.Context) []string {
 	return found
 }
 
-// replica tells how the replica is used, empty where there is none. That it cannot be used
-// keeps nothing from being served.
+// replica describes how the replica is used, empty where there is none. A replica that cannot be
+// used does not make the process unready.
 func (s *Services) replica() string {
 	state, used, configured := s.DB.Replica()
 	switch {
@@ -159,7 +159,7 @@ func (s *Services) replica() string {
 	return "not used; " + state.String()
 }
 
-// gaps are what the process lacks to serve, in words, and what kind of gap that is.
+// gaps returns what keeps the process from serving: the kind of it, and in words.
 func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	unwritable, err := s.DB.Unwritable(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	return metrics.Serves, nil
 }
 
-// behind says which migrations are missing: how many, and the first.
+// behind describes the missing migrations: how many, and the first.
 func behind(missing []string) string {
 	if len(missing) == 1 {
 		return "migration " + missing[0] + " is missing"

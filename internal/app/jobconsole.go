@@ -26,8 +26,8 @@ func (s *Services) Queues() *queue.Service {
 	}
 }
 
-// jobConsole is the queue library's own console. What it does in the background
-// begins with its first visitor, so that it costs nothing where nobody looks.
+// jobConsole is the queue library's own console. Its background work begins with the first visitor,
+// so that it costs nothing until then.
 type jobConsole struct {
 	handler *riverui.Handler
 	begin   sync.Once
@@ -46,10 +46,10 @@ func (s *Services) newJobConsole() (http.Handler, error) {
 	return &jobConsole{handler: handler}, nil
 }
 
-// ServeHTTP starts the console when it is first asked for.
+// ServeHTTP starts the console on the first request.
 func (c *jobConsole) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.begin.Do(func() {
-		// It lives as long as the process, not as the request that began it.
+		// The console lives as long as the process, not as the request that started it.
 		if err := c.handler.Start(context.WithoutCancel(r.Context())); err != nil {
 			slog.ErrorContext(r.Context(), "starting the console of the queue", "error", err)
 		}

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/config"
 )
 
-// ServeProfiles answers Go's profiler on a port of its own until ctx ends. The
-// port is a local one, since profiles show what is in memory.
+// ServeProfiles serves Go's profiler on a separate port until ctx ends. The port is a local one,
+// since profiles show what is in memory.
 func ServeProfiles(ctx context.Context, settings config.Config) error {
 	if settings.PprofListen == "" {
 		return nil
@@ -30,7 +30,7 @@ func ServeProfiles(ctx context.Context, settings config.Config) error {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // a profile is not worth waiting for
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // not worth waiting for a profile
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			slog.ErrorContext(ctx, "serving profiles", "error", err)

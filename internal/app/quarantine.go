@@ -13,14 +13,14 @@ import (
 	"drawbridge/internal/restore"
 )
 
-// ReleaseCommand is how the quarantine of a restored database ends.
+// ReleaseCommand ends the quarantine of a restored database.
 const ReleaseCommand = "drawbridge restore release --deliveries send|cancel " +
 	"--mails send|cancel --reason TEXT"
 
-// Quarantine is whether a restored database holds everything back, and how much that is.
+// Quarantine reports whether a restored database is in quarantine, and how much it holds back.
 type Quarantine struct {
 	Active bool `json:"held"`
-	// Copied is whether the next process that starts begins one.
+	// Copied is whether the next process that starts begins a quarantine.
 	Copied     bool       `json:"copied"`
 	Since      *time.Time `json:"held_at"`
 	Reason     *string    `json:"reason"`
@@ -28,10 +28,10 @@ type Quarantine struct {
 	Mails      int        `json:"mails"`
 }
 
-// Quarantine asks what is held back.
+// Quarantine reads what is held back.
 func (s *Services) Quarantine(ctx context.Context) (Quarantine, error) {
 	state, err := s.Restored.State(ctx)
-	// What a copy records of a quarantine is about the database that it was copied from.
+	// In a copy, the record of a quarantine is about the database that it was copied from.
 	if err != nil || state.Copied || !state.IsQuarantined() {
 		return Quarantine{Copied: state.Copied}, err
 	}
@@ -44,17 +44,17 @@ func (s *Services) Quarantine(ctx context.Context) (Quarantine, error) {
 	return quarantine, err
 }
 
-// standing is what the database was found to be, and so whether the workers rest.
+// standing is what is known of the database, which decides whether the workers rest.
 type standing struct {
 	restore.State
-	// other says that it is not of this environment.
+	// other is set when the database belongs to another environment.
 	other error
 }
 
 func (f standing) rests() bool { return f.other != nil || f.IsQuarantined() }
 
-// look asks the database what it is. One that was put in the place of another begins its
-// quarantine here, unless it is that of another environment, which is left as it is.
+// look reads the state of the database. If it was restored in the place of another, it begins its
+// quarantine here; if it belongs to another environment, it is left as it is.
 func (s *Services) look(ctx context.Context) (standing, error) {
 	err := s.ensureEnvironment(ctx)
 	if other, wrong := errors.AsType[config.Errors](err); wrong {
@@ -67,8 +67,8 @@ func (s *Services) look(ctx context.Context) (standing, error) {
 	return standing{State: state}, err
 }
 
-// mayFetch tells whether jobs may be taken over a connection that is new. It asks there, and
-// writes nothing: the connection may lead to another database than those before.
+// mayFetch reports whether jobs may be fetched over a new connection. It checks on that connection,
+// which may lead to another database than earlier ones, and writes nothing.
 func (s *Services) mayFetch(ctx context.Context, made *pgx.Conn) (bool, error) {
 	rows, err := made.Query(ctx, restore.Read)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Services) mayFetch(ctx context.Context, made *pgx.Conn) (bool, error) {
 		*state.Environment == string(s.Settings.Env), nil
 }
 
-// waitForDecision keeps a worker from sending what a restored database knows as
-// waiting. It returns when ctx ends, too.
+// waitForDecision keeps a worker from sending what a restored database still lists as waiting. It
+// also returns when ctx ends.
 func (s *Services) waitForDecision(ctx context.Context) error {
 	found, err := s.look(ctx)
 	if err != nil {
@@ -107,15 +107,15 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	return nil
 }
 
-// follow asks again and again until what the database is found to be is the end; false when ctx
-// ends before.
+// follow polls the state of the database until isEnd holds for it; it returns false when ctx ends
+// first.
 func (s *Services) follow(ctx context.Context, found standing, isEnd func(standing) bool) bool {
 	for !isEnd(found) {
 		if !postgres.Pause(ctx, quarantinePoll) {
 			return false
 		}
 		now, err := s.look(ctx)
-		if err != nil { // the database is away for a moment; what it said last holds
+		if err != nil { // the database is away for a moment; its last state holds
 			if ctx.Err() == nil {
 				slog.WarnContext(ctx, "asking whether everything is held", "error", err)
 			}

@@ -23,15 +23,15 @@ import (
 	"drawbridge/web"
 )
 
-// DrainTimeout is what requests and deliveries in flight have to end.
+// DrainTimeout is how long requests and deliveries in flight may take to end.
 const DrainTimeout = 30 * time.Second
 
-// publishTime is what publishing the last events may take.
+// publishTime is how long publishing the last events may take.
 const publishTime = 5 * time.Second
 
-// Prepare sees to what the database must be before the process is ready. A schema
-// that is still to be migrated, and a database that can only be read, is looked at when that has
-// changed: see gaps and Work.
+// Prepare makes sure that the database is usable before the process is ready. A schema that is
+// still to be migrated, or a read-only database, is checked again once that has changed: see gaps
+// and Work.
 func (s *Services) Prepare(ctx context.Context) error {
 	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 	if err != nil || len(missing) > 0 {
@@ -40,7 +40,7 @@ func (s *Services) Prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		s.ensureEnvironment,
 		func(ctx context.Context) error {
-			_, err := s.Restored.Check(ctx) // begins the quarantine of one that was restored
+			_, err := s.Restored.Check(ctx) // begins the quarantine of a restored database
 			return err
 		},
 		s.ensurePartitions,
@@ -56,8 +56,8 @@ func (s *Services) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// DemoAccess says who is let in by published credentials, in words and with the remedy; both are
-// empty where nobody is, and in development.
+// DemoAccess describes what published credentials give access to, and the remedy; both are empty
+// where they give none, and in development.
 func (s *Services) DemoAccess(ctx context.Context) (found, remedy string, err error) {
 	if !s.Settings.Env.Hosted() {
 		return "", "", nil
@@ -80,8 +80,8 @@ func (s *Services) DemoAccess(ctx context.Context) (found, remedy string, err er
 	return strings.Join(says, " and "), strings.Join(remedies, "; "), err
 }
 
-// warnOfMissingKeys says in the log which keys stored values name that this process does not have:
-// what these encrypted opens nowhere, and subscriptions stop one by one as they meet that.
+// warnOfMissingKeys logs which keys stored values need that this process does not have: it cannot
+// decrypt these values, and subscriptions stop one by one as their values are needed.
 func (s *Services) warnOfMissingKeys(ctx context.Context) {
 	report, err := (&reencrypt.Service{DB: s.DB, Keys: s.Keys}).Check(ctx)
 	if err != nil {
@@ -102,10 +102,10 @@ func (s *Services) warnOfMissingKeys(ctx context.Context) {
 	}
 }
 
-// ensureEnvironment keeps a process from serving the database of another environment:
-// one of a sandbox would swallow the mails of production. The first one records its own, unless
-// published credentials keep it from beginning. The record is read each time: it may change, and so
-// may the database.
+// ensureEnvironment keeps a process from serving the database of another environment: a sandbox
+// would swallow the mails of production. The first process records its environment, unless
+// published credentials keep it from starting. The record is read each time, because both the
+// record and the database may change.
 func (s *Services) ensureEnvironment(ctx context.Context) error {
 	found, err := s.Restored.Environment(ctx, s.DB)
 	if err != nil {
@@ -144,7 +144,7 @@ func sameEnvironment(env config.Env, recorded string) error {
 }
 
 // CheckEnvironment refuses a database that is recorded as that of another environment, before
-// anything is made or migrated: its schema may be any. What records none is anybody's.
+// anything is made or migrated, so it allows any schema. A database without a record is accepted.
 func CheckEnvironment(ctx context.Context, env config.Env, db *postgres.DB) error {
 	recorded, err := (&restore.Service{DB: db}).Environment(ctx, db)
 	if postgres.IsMissing(err) || err == nil && recorded == nil {
@@ -156,8 +156,8 @@ func CheckEnvironment(ctx context.Context, env config.Env, db *postgres.DB) erro
 	return sameEnvironment(env, *recorded)
 }
 
-// ensurePartitions covers the case that no worker ran for months, once the schema
-// is there. Afterwards the hourly chores see to the partitions ahead.
+// ensurePartitions makes partitions in case no worker has run for months, once the schema exists.
+// Afterwards the hourly chores make them ahead of time.
 func (s *Services) ensurePartitions(ctx context.Context) error {
 	if s.partitioned.Load() {
 		return nil
@@ -173,18 +173,17 @@ func (s *Services) ensurePartitions(ctx context.Context) error {
 	return nil
 }
 
-// Server is a process of the service that listens.
+// Server is a process that serves HTTP.
 type Server struct {
 	*Services
 
 	listener   *listener.Listener
 	encryption *tls.Config
-	// URL is the origin that is listened on.
+	// URL is the origin on which the server listens.
 	URL string
 }
 
-// Listen opens the port. From then on it is known where the process can be
-// reached, and so the links in its mails.
+// Listen opens the port, which determines the server's address and so the links in its mails.
 func (s *Services) Listen(ctx context.Context) (*Server, error) {
 	port, err := listener.New(ctx, s.Settings.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -211,7 +210,7 @@ func (s *Services) Listen(ctx context.Context) (*Server, error) {
 	return server, nil
 }
 
-// Scheme is what an address of this process begins with.
+// Scheme is the beginning of an address of this process.
 func Scheme(settings config.Config) string {
 	if settings.ServesTLS() {
 		return "https://"
@@ -219,7 +218,7 @@ func Scheme(settings config.Config) string {
 	return "http://"
 }
 
-// Reachable turns an address that means every interface into one to connect to.
+// Reachable replaces the host of an address that means every interface by one to connect to.
 func Reachable(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if err != nil {
@@ -231,12 +230,12 @@ func Reachable(address net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Close closes the port of a server that does not run.
+// Close closes the port of a server that is not running.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves HTTP and works the queues until the context ends; then it says
-// that it is not ready, goes on accepting for a while, stops, lets what is in
-// flight end, and returns. It calls ready once it accepts.
+// Run serves HTTP and works the queues until the context ends; then it reports that it is not
+// ready, goes on accepting for a while, stops, waits for requests and jobs in flight to end, and
+// returns. It calls ready once it accepts connections.
 func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	handler, pages, err := s.Handler()
 	if err != nil {
@@ -277,7 +276,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	shutdownErr := s.stop(ctx, server, connections, err != nil)
 	if err == nil {
 		workers.Wait()
-		// Each is given up after a few seconds; beside each other they take no longer than one.
+		// Each gives up after a few seconds; concurrently they take no longer than one.
 		var last sync.WaitGroup
 		last.Go(func() { s.publishLast(ctx) })
 		last.Go(leave)
@@ -289,7 +288,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	return errors.Join(err, shutdownErr)
 }
 
-// background is what runs as long as the process does, whoever it serves.
+// background returns the work that runs as long as the process, whatever its roles.
 func (s *Server) background() []func(context.Context) {
 	work := []func(context.Context){s.Recorder.Run, s.Appear, s.watchReady}
 	if s.Settings.Has(config.RoleAPI) {
@@ -304,8 +303,8 @@ func (s *Server) background() []func(context.Context) {
 	return work
 }
 
-// publishLast publishes what the last calls have recorded, so that a process which ends in
-// peace leaves nothing to the next one.
+// publishLast publishes the events of the last requests, so that a process which ends normally
+// leaves none to the next one.
 func (s *Server) publishLast(ctx context.Context) {
 	if !s.publishing.Load() {
 		return
@@ -317,8 +316,8 @@ func (s *Server) publishLast(ctx context.Context) {
 	}
 }
 
-// stop says that the process is not ready, and ends what serves HTTP: in peace,
-// unless that has failed.
+// stop reports that the process is not ready, and shuts down the HTTP server: gracefully, unless it
+// has failed.
 func (s *Server) stop(
 	ctx context.Context, server *http.Server, connections *listener.Connections, failed bool,
 ) error {
@@ -326,7 +325,7 @@ func (s *Server) stop(
 	s.stopping.Store(true)
 	s.Feed.Release()
 	if !failed {
-		// Balancers see that the process is not ready, and send to another one.
+		// Load balancers see that the process is not ready, and send requests to another one.
 		<-time.After(s.Settings.Drain)
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
@@ -342,7 +341,7 @@ func (s *Server) stop(
 	return err
 }
 
-// accepting is the listener, encrypted where that is configured.
+// accepting is the listener, with TLS where that is configured.
 func (s *Server) accepting() net.Listener {
 	if s.encryption == nil {
 		return s.listener
@@ -350,8 +349,8 @@ func (s *Server) accepting() net.Listener {
 	return tls.NewListener(s.listener, s.encryption)
 }
 
-// InBackground runs all of the work until the function that it returns is called, and it is
-// done: what ends the process ends ctx long before.
+// InBackground runs all of the work until the returned function is called, which waits for it to
+// end: it outlives ctx, which ends long before.
 func InBackground(ctx context.Context, work ...func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

@@ -1,6 +1,5 @@
-// Package app wires the product: the services over one database, what they serve,
-// and the life of a process, from the first look at the database to the last
-// job in flight.
+// Package app wires the product: the services over one database, what they serve, and the life of a
+// process, from the first check of the database to the last job in flight.
 package app
 
 import (
@@ -52,11 +51,11 @@ const DataDir = ".data"
 // Services are the use cases over one database.
 type Services struct {
 	Settings config.Config
-	// Options are what the process told besides.
+	// Options are what only the process can provide.
 	Options
 	// DB is the database, and the clock of every service: DB.Now.
 	DB *postgres.DB
-	// Jobs queues jobs in the transaction that makes them, and works none.
+	// Jobs enqueues jobs in the caller's transaction, and works none.
 	Jobs        *river.Client[*sql.Tx]
 	Keys        *secret.Keyring
 	Partners    *partner.Service
@@ -80,40 +79,40 @@ type Services struct {
 	Alerts       *alert.Service
 	Processes    *processes.Service
 	Search       *search.Service
-	// Statements are the daily ones of merchants.
+	// Statements are the daily statements of merchants.
 	Statements *statement.Service
-	// Why answers why somebody did not get an event.
+	// Why explains why an event was not delivered.
 	Why *why.Service
 	// Requests reads the log of the partners' requests, Recorder writes it.
 	Requests *apilog.Service
 	Recorder *apilog.Writer
-	// Admission lets the calls of partners in.
+	// Admission limits concurrent API requests.
 	Admission *admission.Limiter
 	Metrics   *metrics.Meters
 	// MailSender sends the mails; nil in a process that does not serve.
 	MailSender *email.MailSender
-	// Receiver is nil but in development.
+	// Receiver is nil except in development.
 	Receiver *receiver.Receiver
 
-	// partitioned tells that this process has seen the partitions that it needs.
+	// partitioned reports that this process has found the partitions that it needs.
 	partitioned atomic.Bool
-	// settled tells that this process has recorded its environment, or found it recorded, and that
-	// published credentials let nobody in then.
+	// settled reports that this process has recorded its environment, or found it recorded, and that
+	// published credentials gave no access then.
 	settled atomic.Bool
-	// publishing tells that this process has begun to publish events.
+	// publishing reports that this process has begun to publish events.
 	publishing atomic.Bool
-	// stopping tells that the process is about to stop accepting.
+	// stopping reports that the process is about to stop accepting.
 	stopping atomic.Bool
-	// readiness is shared by those who ask for it at once.
+	// readiness is shared by concurrent readiness checks.
 	readiness readiness
-	// process is this one.
+	// process describes this process.
 	process processes.Process
 }
 
-// Options are what only the process knows.
+// Options are what only the process can provide.
 type Options struct {
 	Version string
-	// Effective is what the environment sets, as it may be shown.
+	// Effective are the effective settings, without secrets.
 	Effective []config.Setting
 }
 
@@ -121,9 +120,8 @@ type Options struct {
 func New(
 	settings config.Config, db *postgres.DB, keys *secret.Keyring, options Options,
 ) (*Services, error) {
-	// This client only inserts: in the caller's transaction, over the same
-	// driver as the domain. The short cooldown is that of its notifications,
-	// without which a job would wait for the next poll.
+	// This client only inserts: in the caller's transaction, over the same driver as the domain. The
+	// short cooldown is for its notifications, without which a job would wait for the next poll.
 	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: jobs.QueueLogger()}
 	jobs.InsertByClock(inserting, db)
 	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), inserting)
@@ -198,7 +196,7 @@ func New(
 	return s, nil
 }
 
-// overdueDraws are the draws that are overdue, for the alerts.
+// overdueDraws returns the overdue draws, for the alerts.
 func (s *Services) overdueDraws(ctx context.Context) ([]alert.LateDraw, error) {
 	var late []alert.LateDraw
 	page := postgres.Paging{Limit: postgres.MaxPage}
@@ -217,8 +215,7 @@ func (s *Services) overdueDraws(ctx context.Context) ([]alert.LateDraw, error) {
 	}
 }
 
-// Close ends the connections that are kept to endpoints and to the mail
-// server.
+// Close closes the idle connections to endpoints and to the mail server.
 func (s *Services) Close() {
 	s.Webhooks.Deliveries.Sender.Close()
 	if s.MailSender != nil && s.MailSender.SMTP != nil {
@@ -226,7 +223,7 @@ func (s *Services) Close() {
 	}
 }
 
-// NewMailSender returns what sends the mails. Without a mail server it keeps them.
+// NewMailSender returns the mail sender. Without a mail server it only keeps the mails.
 func (s *Services) NewMailSender() (*email.MailSender, error) {
 	from, err := email.ParseSender(s.Settings.MailFrom)
 	if err != nil {
@@ -264,8 +261,8 @@ func blobURL(settings config.Config) string {
 // DemoSigningSecret signs the deliveries to the sample receiver.
 var DemoSigningSecret = secret.New("whsec_published-demo-secret")
 
-// newReceiver returns a development server's sample receiver, which knows the
-// demo secret; nil elsewhere.
+// newReceiver returns a development server's sample receiver, which verifies with the demo secret;
+// nil elsewhere.
 func newReceiver(settings config.Config, db *postgres.DB) *receiver.Receiver {
 	if settings.Env != config.Development {
 		return nil

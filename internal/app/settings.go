@@ -9,15 +9,15 @@ import (
 	"drawbridge/internal/listener"
 )
 
-// CheckSettings finds, without a database and without making anything, what keeps a process
-// from serving though each setting has its form; nil for nothing.
+// CheckSettings finds, without a database and without creating anything, what keeps a process from
+// serving although each setting is well-formed; nil for nothing.
 func CheckSettings(settings config.Config) config.Errors {
 	var errs config.Errors
 	if err := document.CheckBucket(blobURL(settings)); err != nil {
 		errs = append(errs, "DRAWBRIDGE_BLOB_URL "+err.Error())
 	}
 	if _, err := listener.TLS(settings, nil, nil); err != nil {
-		wrong, _ := errors.AsType[config.Errors](err) // nothing else comes of settings
+		wrong, _ := errors.AsType[config.Errors](err) // it returns no other errors
 		errs = append(errs, wrong...)
 	}
 	if _, err := email.ParseSender(settings.MailFrom); err != nil {

@@ -21,13 +21,13 @@ import (
 const (
 	// exportTimeout bounds one message to the collector.
 	exportTimeout = 10 * time.Second
-	// flushTimeout bounds the last ones when the process stops.
+	// flushTimeout bounds the last messages when the process stops.
 	flushTimeout = 3 * time.Second
 )
 
-// StartTracing sends the process's traces to the configured collector until
-// stop is called. Without one nothing is recorded, but each call still has a
-// trace id, by which the log's lines of the call and of its attempts are joined.
+// StartTracing sends the process's traces to the configured collector until stop is called. Without
+// a collector nothing is recorded, but each request still has a trace id, which joins the log lines
+// of the request and of its attempts.
 func StartTracing(
 	ctx context.Context, settings config.Config, version string,
 ) (stop func(), err error) {
@@ -37,7 +37,7 @@ func StartTracing(
 	}
 	endpoint := settings.OTLPURL
 	if parsed, err := url.Parse(endpoint); err == nil && strings.Trim(parsed.Path, "/") == "" {
-		endpoint = parsed.JoinPath("v1", "traces").String() // where collectors listen
+		endpoint = parsed.JoinPath("v1", "traces").String() // the path on which collectors listen
 	}
 	exporter, err := otlptracehttp.New(ctx,
 		otlptracehttp.WithEndpointURL(endpoint),

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// schemaPoll is how often a worker asks whether the schema is current.
+	// schemaPoll is how often a worker checks whether the schema is current.
 	schemaPoll = 2 * time.Second
-	// quarantinePoll is how often it asks whether a quarantine has begun, or was decided.
+	// quarantinePoll is how often it checks whether a quarantine has begun or ended.
 	quarantinePoll = 2 * time.Second
-	// quarantineReminder is how often it says in the log that it waits.
+	// quarantineReminder is how often it logs that it waits.
 	quarantineReminder = time.Minute
 	// closeTime is how long the connections of the queues may take to close.
 	closeTime = 2 * time.Second
 )
 
-// Appear shows the other processes that this one lives, until ctx ends.
+// Appear shows the other processes that this one is alive, until ctx ends.
 func (s *Services) Appear(ctx context.Context) {
 	s.process.URL = s.Settings.PublicURL
 	s.Processes.Run(ctx, s.process)
 }
 
-// Work runs the queues until ctx ends and the jobs in flight with it. It calls started once
-// it takes jobs. While somebody holds everything, it takes none.
+// Work runs the queues until ctx ends and the jobs in flight have ended. It calls started once it
+// takes jobs. During a quarantine it takes none.
 func (s *Services) Work(ctx context.Context, started func()) error {
 	s.waitForSchema(ctx)
 	pool, err := queue.Connect(ctx, s.DB)
@@ -62,8 +62,8 @@ func (s *Services) Work(ctx context.Context, started func()) error {
 	return nil
 }
 
-// workUntilHeld runs the queues until ctx ends or a quarantine begins, and the jobs in flight
-// with that.
+// workUntilHeld runs the queues until ctx ends or a quarantine begins, and then waits for the jobs
+// in flight.
 func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, started func()) error {
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
@@ -74,7 +74,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
-	// It writes as it starts, too.
+	// Starting a client writes to the database, too.
 	for err := startQueue(ctx, client); err != nil; err = startQueue(ctx, client) {
 		if !pausedAfter(ctx, err) {
 			return nil
@@ -109,9 +109,9 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	return err
 }
 
-// startQueue starts a queue that has a life of its own: once it runs, ctx tells when to stop, and
-// stopQueue how. Before that it is given up when ctx ends, as it may wait for a frozen database;
-// one that is just starting then is stopped without a drain.
+// startQueue starts a queue. Once it runs, only stopQueue ends it, when ctx does. Before that the
+// start is given up when ctx ends, as it may wait for a frozen database; a client that is just
+// starting then is stopped without a drain.
 func startQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
@@ -123,15 +123,15 @@ func startQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	return err
 }
 
-// stopQueue lets what is in flight end, for a while. In a process that stops, the rest is left to
-// be picked up by another one.
+// stopQueue lets jobs in flight end, for a while. In a process that stops, the rest is left for
+// another one to pick up.
 func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
 	if client.Stop(drain) == nil {
 		return nil
 	}
-	// In a process that goes on, a job that does not heed its end is waited for.
+	// A process that goes on waits for a job that ignores its cancellation.
 	for ctx.Err() == nil {
 		hard, cancel := context.WithTimeout(ctx, quarantineReminder)
 		err := client.StopAndCancel(hard)
@@ -146,8 +146,8 @@ func stopQueue(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	return client.StopAndCancel(hard)
 }
 
-// closePool closes the connections of the queues. One that waits for a frozen database would take
-// until its time is up; the end of the process closes it.
+// closePool closes the connections of the queues. A connection that waits for a frozen database
+// would take too long; the end of the process closes it.
 func closePool(pool *pgxpool.Pool) {
 	patience, closed := context.WithTimeout(context.Background(), closeTime)
 	go func() {
@@ -157,8 +157,8 @@ func closePool(pool *pgxpool.Pool) {
 	<-patience.Done()
 }
 
-// patiently takes a step of a worker's start, again and again while the database is away or
-// between two servers: that must not end a process which has begun to serve.
+// patiently repeats a step of a worker's start while the database is away or failing over: that
+// must not end a process which has begun to serve.
 func patiently(ctx context.Context, step func(context.Context) error) error {
 	for {
 		err := step(ctx)
@@ -171,7 +171,7 @@ func patiently(ctx context.Context, step func(context.Context) error) error {
 	}
 }
 
-// pausedAfter waits a moment after a failure; false once ctx has ended.
+// pausedAfter logs a failure and waits a moment; false once ctx has ended.
 func pausedAfter(ctx context.Context, err error) bool {
 	slog.ErrorContext(ctx, "starting the worker", "error", err)
 	return postgres.Pause(ctx, schemaPoll)
@@ -189,7 +189,7 @@ func (s *Services) QueueConfig() *river.Config {
 	})
 }
 
-// waitForSchema lets a worker start before its migrations were run.
+// waitForSchema lets a worker start before the migrations have run.
 func (s *Services) waitForSchema(ctx context.Context) {
 	for going := true; going; going = postgres.Pause(ctx, schemaPoll) {
 		missing, err := migrations.Pending(ctx, s.DB.DB.DB)

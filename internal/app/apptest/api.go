@@ -24,11 +24,11 @@ import (
 // BasePath is the path before /v2 of a test server.
 const BasePath = "/api"
 
-// recordedCalls is how many requests are kept for a test to look at.
+// recordedCalls is how many log entries of requests are kept for tests to read.
 const recordedCalls = 1000
 
-// Server is a partner API for tests: real HTTP on a socket, every exchange held
-// against the OpenAPI document.
+// Server is a partner API for tests: real HTTP on a socket, every exchange checked against the
+// OpenAPI document.
 type Server struct {
 	*Harness
 
@@ -123,8 +123,8 @@ func (s *Server) Furnish() *Server {
 	return s
 }
 
-// NewAccount adds a partner with one merchant and a client whose rate no test
-// reaches by accident.
+// NewAccount adds a partner with one merchant and a client whose rate limit no test reaches by
+// accident.
 func (s *Server) NewAccount(name string) Account {
 	s.T.Helper()
 	var account Account
@@ -144,8 +144,8 @@ func (s *Server) NewAccount(name string) Account {
 	return account
 }
 
-// NewGroup adds a partner with merchants, each of which has a client of its own, and
-// the group's client, which may act for all of them.
+// NewGroup adds a partner with merchants, each of which has its own client, and the group's client,
+// which may act for all of them.
 func (s *Server) NewGroup(name string, count int) (group Account, members []Account) {
 	s.T.Helper()
 	s.InTx(func(tx *postgres.Tx) error {
@@ -173,8 +173,8 @@ func (s *Server) NewGroup(name string, count int) (group Account, members []Acco
 	return group, members
 }
 
-// NewSibling adds another merchant to the partner of an account, with a client of its own and a
-// group's client that may act for no other.
+// NewSibling adds another merchant to the partner of an account, with its own client and a group's
+// client that may act for no other merchant.
 func (s *Server) NewSibling(of Account) (plain, group Account) {
 	s.T.Helper()
 	s.InTx(func(tx *postgres.Tx) error {
@@ -196,7 +196,7 @@ func (s *Server) NewSibling(of Account) (plain, group Account) {
 	return plain, group
 }
 
-// issue adds a client whose rate no test reaches by accident.
+// issue adds a client whose rate limit no test reaches by accident.
 func (s *Server) issue(tx *postgres.Tx, request partner.NewClient) (Account, error) {
 	issued, err := s.Partners.CreateClient(s.T.Context(), tx, request)
 	if err != nil {
@@ -249,8 +249,8 @@ func (r recorded) Record(entry apilog.Entry) {
 	}
 }
 
-// Recorded returns the log entry of the oldest request that no call returned
-// yet. It is written once the answer has left, so it may take a moment.
+// Recorded returns the log entry of the oldest request that it has not returned yet. The entry is
+// written after the response, so Recorded waits for it.
 func (s *Server) Recorded() apilog.Entry {
 	s.T.Helper()
 	return waittest.Receive(s.T, "the record of a request", s.requests)

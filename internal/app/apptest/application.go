@@ -27,8 +27,8 @@ type Draft struct {
 // Option changes a draft.
 type Option func(*Draft)
 
-// In brings the application into a status; from Hard Pull Authorization on it is
-// decided on its way.
+// In brings the application into a status; a status from Hard Pull Authorization on includes a
+// decision.
 func In(status lending.ApplicationStatus) Option { return func(d *Draft) { d.status = status } }
 
 // Selecting accepts the offer of a product at the end.
@@ -48,7 +48,7 @@ func Earning(income string) Option {
 	}
 }
 
-// LastName sets the last name, by which a borrower steers the decision.
+// LastName sets the last name, by which the test controls the decision.
 func LastName(name string) Option { return func(d *Draft) { d.Borrower.LastName = name } }
 
 // From sets the interface that creates the application.
@@ -59,8 +59,8 @@ func Of(partnerUID, merchantUID uuid.UUID) Option {
 	return func(d *Draft) { d.PartnerUID, d.MerchantUID = partnerUID, merchantUID }
 }
 
-// Application makes an application: of the world's merchant, for 10,000.00, from
-// the partner interface, in Pending Review, unless the options say otherwise.
+// Application makes an application: of the harness's merchant, for 10,000.00, from the partner
+// interface, in Pending Review, unless the options say otherwise.
 func (h *Harness) Application(t testing.TB, options ...Option) application.Application {
 	t.Helper()
 	draft := Draft{
@@ -135,8 +135,8 @@ func (h *Harness) Move(t testing.TB, uid uuid.UUID, to lending.ApplicationStatus
 	})
 }
 
-// Amid runs read so that it meets a change half-way: the first of its statements that needs
-// the table waits until the change has committed.
+// Amid runs read in the middle of a change: the first statement of read that needs the table waits
+// until the change has committed.
 func (h *Harness) Amid(
 	t testing.TB, table string, change func(ctx context.Context, tx *postgres.Tx) error, read func(),
 ) {
@@ -159,7 +159,7 @@ func (h *Harness) Amid(
 	<-done
 }
 
-// Draw requests a draw of the world's merchant.
+// Draw requests a draw as the harness's merchant.
 func (h *Harness) Draw(t testing.TB, uid uuid.UUID, input loan.DrawInput) loan.Disbursement {
 	t.Helper()
 	return do(t, h, func(ctx context.Context, tx *postgres.Tx) (loan.Disbursement, error) {
@@ -179,13 +179,13 @@ func (h *Harness) Fund(t testing.TB, id int64, statuses ...lending.FundingStatus
 	}
 }
 
-// Settle moves the money of a requested disbursement to its end.
+// Settle moves the money of a requested disbursement to the settled status.
 func (h *Harness) Settle(t testing.TB, id int64) {
 	t.Helper()
 	h.Fund(t, id, lending.FundingProcessing, lending.FundingSettled)
 }
 
-// Documented is a draw request with metadata and these files.
+// Documented returns a draw request with metadata and these files.
 func Documented(files ...document.File) loan.DrawInput {
 	metadata, err := lending.ParseMetadata([]byte(
 		`{"projectName":"Roof","completionDate":"2026-03-01","systemDetails":{"panelCount":12}}`))

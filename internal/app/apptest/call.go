@@ -19,18 +19,18 @@ type Call struct {
 	Path string
 	// JSON is marshalled to the body; a string is sent as it is.
 	JSON any
-	// Form is sent as multipart/form-data, Files beside it as parts "files".
+	// Form is sent as multipart/form-data, with Files as parts "files".
 	Form  map[string]string
 	Files map[string][]byte
-	// As is who calls; nil is Home. Anonymous leaves the credentials out.
+	// As is the account that calls; nil is Home. Anonymous leaves the credentials out.
 	As        *Account
 	Anonymous bool
 	Header    map[string]string
-	// Departs lets a request be accepted that the OpenAPI document does not describe.
+	// Departs allows a request that the OpenAPI document does not describe.
 	Departs bool
 }
 
-// Answer is what came back.
+// Answer is the response.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -58,7 +58,7 @@ func (a Answer) Code() string { return a.Result.Error.Code }
 // Message is the error message, empty on success.
 func (a Answer) Message() string { return a.Result.Error.Message }
 
-// Fields are the names of the wrong fields.
+// Fields are the names of the invalid fields.
 func (a Answer) Fields() []string {
 	var fields []string
 	for _, detail := range a.Result.Error.Details {
@@ -70,7 +70,7 @@ func (a Answer) Fields() []string {
 // Data is the result as nested maps.
 func (a Answer) Data() map[string]any {
 	var data map[string]any
-	_ = json.Unmarshal(a.Result.Data, &data) // what is no object has no fields
+	_ = json.Unmarshal(a.Result.Data, &data) // a result that is not an object has no fields
 	return data
 }
 
@@ -80,7 +80,7 @@ func (a Answer) Text(field string) string {
 	return text
 }
 
-// Do sends a call and reads the envelope of the answer.
+// Do sends a call and reads the envelope of the response.
 func (s *Server) Do(call Call) Answer {
 	s.T.Helper()
 	answer, err := s.Try(call)
@@ -101,7 +101,7 @@ func (s *Server) Try(call Call) (Answer, error) {
 	return s.send(client, request)
 }
 
-// Download sends a call that is answered with a file.
+// Download sends a call whose response is a file.
 func (s *Server) Download(call Call) ([]byte, http.Header) {
 	s.T.Helper()
 	request, err := s.request(call)
@@ -203,7 +203,7 @@ func (s *Server) Draw(uid uuid.UUID, form map[string]string) Answer {
 	})
 }
 
-// PDF is the content of a small file that is what its name says.
+// PDF is the content of a small, valid PDF file.
 func PDF() []byte {
 	return []byte("%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n" +
 		"trailer\n<< /Root 1 0 R >>\n%%EOF\n")

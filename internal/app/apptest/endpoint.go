@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Endpoint is a partner's endpoint, which keeps what it gets.
+// Endpoint is a partner's endpoint that keeps the bodies it receives.
 type Endpoint struct {
 	*httptest.Server
 
@@ -18,8 +18,8 @@ type Endpoint struct {
 	bodies []string
 }
 
-// NewEndpoint starts an endpoint over HTTPS that gives these answers in turn, the
-// last again and again, and 200 without any. It stops with the test.
+// NewEndpoint starts an HTTPS endpoint that gives these answers in turn, then repeats the last;
+// without any it answers 200. It stops with the test.
 func NewEndpoint(t testing.TB, answers ...http.HandlerFunc) *Endpoint {
 	t.Helper()
 	e := newEndpoint(t, answers)
@@ -56,7 +56,7 @@ func newEndpoint(t testing.TB, answers []http.HandlerFunc) *Endpoint {
 	return e
 }
 
-// Received are the bodies that came, in their order.
+// Received returns the received bodies, in order.
 func (e *Endpoint) Received() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package apptest runs the product for tests: a database of the test's own, every
-// service over it as the program wires them, a clock that a test can set, and
-// what tests usually begin with. An API server and a signed-in console client
-// stand on the same harness.
+// Package apptest runs the product for tests: a database of the test's own, every service on it,
+// wired as in the program, a clock that a test can set, and common test data. The API server and
+// the signed-in console client are built on the same harness.
 package apptest
 
 import (
@@ -28,8 +27,8 @@ import (
 // Password is what every user of a harness signs in with.
 const Password = "correct horse battery"
 
-// Harness is a database of its own and the services over it. It lends to the
-// merchant Sunny Roofs of the partner Solar Partners.
+// Harness is a database of its own and the services on it. Its lender deals with the merchant Sunny
+// Roofs of the partner Solar Partners.
 type Harness struct {
 	*app.Services
 
@@ -55,14 +54,14 @@ func (c *Clock) Set(at time.Time) { c.micros.Store(at.UnixMicro()) }
 // Move moves the clock, back if by is negative.
 func (c *Clock) Move(by time.Duration) { c.micros.Add(by.Microseconds()) }
 
-// New returns a harness whose clock is the machine's. The settings are those of
-// development, besides what the variables say: name, value, name, value.
+// New returns a harness on the machine's clock. The settings are those of development, overridden
+// by the variables: name, value, name, value.
 func New(t testing.TB, variables ...string) *Harness {
 	t.Helper()
 	return On(t, pgtest.New(t), variables...).seed(t)
 }
 
-// NewAt returns a harness by another clock.
+// NewAt returns a harness on another clock.
 func NewAt(t testing.TB, clock *Clock, variables ...string) *Harness {
 	t.Helper()
 	db := pgtest.New(t)
@@ -70,8 +69,8 @@ func NewAt(t testing.TB, clock *Clock, variables ...string) *Harness {
 	return On(t, db, variables...).seed(t)
 }
 
-// On wires the services over a database that the test brings, and adds nothing to
-// it. Passwords are hashed cheaply, and endpoints of this machine are trusted.
+// On wires the services over an existing database, and adds nothing to it. Passwords are hashed
+// cheaply, and endpoints on this machine are trusted.
 func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 	t.Helper()
 	set := map[string]string{
@@ -96,7 +95,7 @@ func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 		Policy: services.Webhooks.Subscriptions.Policy, Timeout: settings.WebhookTimeout, Version: "test",
 		RootCAs: endpointRoots(),
 	}))
-	// What follows from a change has followed once the change returns.
+	// A change returns only once its events have been published.
 	services.Webhooks.Deliveries.Recorded = func() {
 		if err := services.Outbox.Drain(t.Context()); err != nil && t.Context().Err() == nil {
 			t.Error(err)
@@ -106,7 +105,7 @@ func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 	return &Harness{Services: services}
 }
 
-// cheap hashes passwords fast: how they are hashed is the matter of no test here.
+// cheap hashes passwords fast: no test here is about how they are hashed.
 var cheap = operator.NewHasher(argon2id.Params{
 	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
 })
@@ -131,7 +130,7 @@ func (h *Harness) Try(t testing.TB, use func(ctx context.Context, tx *postgres.T
 	return h.DB.InTx(t.Context(), func(tx *postgres.Tx) error { return use(t.Context(), tx) })
 }
 
-// do runs one use case in a transaction and returns what came of it.
+// do runs one use case in a transaction and returns its result.
 func do[T any](
 	t testing.TB, h *Harness, use func(ctx context.Context, tx *postgres.Tx) (T, error),
 ) (made T) {
@@ -149,13 +148,13 @@ func (h *Harness) Exec(t testing.TB, statement string, args ...any) {
 	pgtest.Exec(t, h.DB, statement, args...)
 }
 
-// Count runs a query for one number.
+// Count runs a query that returns one number.
 func (h *Harness) Count(t testing.TB, query string, args ...any) int {
 	t.Helper()
 	return pgtest.Count(t, h.DB, query, args...)
 }
 
-// Work makes the attempts that are in the queue, as the workers would.
+// Work makes the queued attempts, as the workers would.
 func (h *Harness) Work(t testing.TB) {
 	t.Helper()
 	var rows [][]byte

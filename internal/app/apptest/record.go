@@ -20,7 +20,7 @@ type Recorded struct {
 	OccurredAt time.Time         `db:"occurred_at"`
 }
 
-// EventsOf returns every event of an application, in their order.
+// EventsOf returns every event of an application, in order.
 func (h *Harness) EventsOf(t testing.TB, uid uuid.UUID) []Recorded {
 	t.Helper()
 	var all []Recorded

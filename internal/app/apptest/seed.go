@@ -17,12 +17,12 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Caller is the world's merchant.
+// Caller is the harness's merchant.
 func (h *Harness) Caller() loan.Caller {
 	return loan.Caller{MerchantUID: h.Merchant, Name: "client-1"}
 }
 
-// Operator reaches everything.
+// Operator is a caller without restrictions.
 func Operator() loan.Caller { return loan.Caller{Name: "operator"} }
 
 // NewPartner adds a partner.
@@ -41,8 +41,8 @@ func (h *Harness) NewMerchant(t testing.TB, partnerUID uuid.UUID, name string) u
 	}).UID
 }
 
-// Subscribe adds a subscription of the world's partner that gets every event.
-// change, which may be nil, adapts its settings.
+// Subscribe adds a subscription of the harness's partner to every event. change, which may be nil,
+// modifies its settings.
 func (h *Harness) Subscribe(
 	t testing.TB, change func(*subscription.Settings),
 ) subscription.Subscription {
@@ -68,7 +68,7 @@ func (h *Harness) NewProduct(t testing.TB, code, schedule string) lending.Produc
 	return h.AddProduct(t, catalog.NewProduct{Code: code, Schedule: schedule})
 }
 
-// AddProduct adds a product; what is empty gets the values of NewProduct.
+// AddProduct adds a product; empty fields get the values of NewProduct.
 func (h *Harness) AddProduct(t testing.TB, request catalog.NewProduct) lending.Product {
 	t.Helper()
 	request.Name = cmp.Or(request.Name, "Product "+request.Code)
@@ -81,7 +81,7 @@ func (h *Harness) AddProduct(t testing.TB, request catalog.NewProduct) lending.P
 	}).Product
 }
 
-// NewUser adds a user of the console, who signs in with Password.
+// NewUser adds a console user, who signs in with Password.
 func (h *Harness) NewUser(t testing.TB, address string, role operator.Role) {
 	t.Helper()
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {

@@ -13,7 +13,7 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// Borrow is the body that creates an application over 25000.00.
+// Borrow is a request body that creates an application for 25000.00.
 func Borrow() map[string]any {
 	return map[string]any{
 		"requested_amount": "25000.00",
@@ -72,7 +72,7 @@ func (s *Server) Move(uid uuid.UUID, status string) Answer {
 	})
 }
 
-// Loan opens a loan over 25000.00 with a product's schedule.
+// Loan opens a loan of 25000.00 with a product's schedule.
 func (s *Server) Loan(product string) uuid.UUID {
 	s.T.Helper()
 	uid := s.Offered()
@@ -120,7 +120,7 @@ func (s *Server) Get(path string) Answer {
 	return s.Do(Call{Method: http.MethodGet, Path: path})
 }
 
-// Events lists kind and status of an application's events in their order.
+// Events lists kind and status of an application's events, in order.
 func (s *Server) Events(uid uuid.UUID) []string {
 	s.T.Helper()
 	var events []string
@@ -132,7 +132,7 @@ func (s *Server) Events(uid uuid.UUID) []string {
 	return events
 }
 
-// Mails lists kind and state of an application's e-mails in their order.
+// Mails lists kind and state of an application's e-mails, in order.
 func (s *Server) Mails(uid uuid.UUID) []string {
 	s.T.Helper()
 	var mails []string
@@ -153,7 +153,7 @@ func (s *Server) ok(call Call) Answer {
 	return answer
 }
 
-// Send sends a prepared request of an account.
+// Send sends a prepared request with an account's credentials.
 func (s *Server) Send(account Account, request *http.Request) Answer {
 	s.T.Helper()
 	request.Header.Set("x-service-client-id", account.ClientID)
@@ -163,7 +163,7 @@ func (s *Server) Send(account Account, request *http.Request) Answer {
 	return answer
 }
 
-// SetRate gives an account another rate.
+// SetRate changes the rate limit of an account.
 func (s *Server) SetRate(account Account, perSecond, burst int) {
 	s.T.Helper()
 	s.InTx(func(tx *postgres.Tx) error {
@@ -171,8 +171,8 @@ func (s *Server) SetRate(account Account, perSecond, burst int) {
 	})
 }
 
-// Supply makes what an example of the contract acts on and returns the real
-// identifiers for those that the document is written with.
+// Supply makes the resources that an example of the contract needs and returns their identifiers by
+// the identifiers used in the document.
 func (s *Server) Supply(needs string) map[string]string {
 	s.T.Helper()
 	identifiers := map[string]string{
@@ -182,10 +182,10 @@ func (s *Server) Supply(needs string) map[string]string {
 		contracttest.StatementDate: s.Statements.Calendar.DayOf(s.DB.Now()).String(),
 	}
 	uid := uuid.Nil
-	// A sibling is always there; what stands before it is the subject.
+	// A sibling always exists; the part before it names the subject.
 	needs = strings.TrimSuffix(needs, " with application.sibling")
 	switch needs {
-	case "", "statement": // today's is there for every example
+	case "", "statement": // today's statement exists for every example
 	case "application.new":
 		uid = s.Create()
 	case "application.offered", "application.sibling":

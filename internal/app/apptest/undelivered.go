@@ -13,7 +13,7 @@ import (
 )
 
 // Undelivered records an event of the application for a new subscription of its partner, and
-// returns the delivery, whose attempts are used up.
+// returns its delivery, which has used up its attempts.
 func (s *Server) Undelivered(application uuid.UUID) delivery.Delivery {
 	s.T.Helper()
 	var partner uuid.UUID
@@ -35,8 +35,8 @@ func (s *Server) SubscribeHome() subscription.Subscription {
 	return on.Subscribe(s.T, nil)
 }
 
-// Fail records a task event of the application and returns its delivery to the subscription,
-// whose attempts are used up.
+// Fail records a task event of the application and returns its delivery to the subscription, which
+// has used up its attempts.
 func (s *Server) Fail(application, to uuid.UUID) delivery.Delivery {
 	s.T.Helper()
 	s.Harness.Do(s.T, func(ctx context.Context, tx *postgres.Tx) error {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// scrapeEvery is how old an answer of the database may be: however many
-	// scrapers ask, it is asked no more often.
+	// scrapeEvery is how long the results of a scrape are kept: more frequent scrapes, from however
+	// many scrapers, do not reach the database.
 	scrapeEvery = 5 * time.Second
-	// scrapeTimeout bounds what a scrape may ask of the database, well below the ten seconds
-	// after which Prometheus gives up.
+	// scrapeTimeout bounds a scrape's time in the database, well below the ten seconds after which
+	// Prometheus gives up.
 	scrapeTimeout = 5 * time.Second
-	// statementTimeout bounds one statement of it, so that a locked table costs its own gauges.
+	// statementTimeout bounds one statement of a scrape, so that a locked table costs its own gauges.
 	statementTimeout = 2 * time.Second
 )
 
-// databaseCollector tells what all processes on one database share. Every
-// process tells the same, so a rule takes the maximum and not the sum.
+// databaseCollector reports what all processes on one database share. Every process reports the
+// same, so an alert rule takes the maximum and not the sum.
 type databaseCollector struct {
 	db *postgres.DB
 	up *prometheus.Desc
@@ -35,8 +35,8 @@ type databaseCollector struct {
 	kept  []prometheus.Metric
 }
 
-// databaseCount is a statement whose rows are labels, if any, a count and maybe the age of
-// the oldest in seconds.
+// databaseCount is a statement whose rows have labels, if any, a count and maybe the age of the
+// oldest in seconds.
 type databaseCount struct {
 	count, age *prometheus.Desc
 	query      string
@@ -160,7 +160,7 @@ var databaseCounts = []databaseCount{
 	},
 }
 
-// conditionGauges are what is told of the condition of the database and the processes.
+// conditionGauges report the condition of the database and the processes.
 var conditionGauges = []struct {
 	gauge *prometheus.Desc
 	value func(c processes.Condition) float64
@@ -212,7 +212,7 @@ func (c *databaseCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect asks the database, unless it was asked just now.
+// Collect queries the database, unless the kept results are recent enough.
 func (c *databaseCollector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,8 +237,7 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 			if !c.answers(each) {
 				return []prometheus.Metric{gauge(c.up, 0)}
 			}
-			// A table that a migration has yet to bring, or that somebody keeps locked; the rest
-			// can be told.
+			// The table may not exist before a migration, or may be locked; the rest can still be reported.
 		}
 		metrics = append(metrics, found...)
 	}
@@ -259,8 +258,8 @@ func gauge(of *prometheus.Desc, value float64, labels ...string) prometheus.Metr
 	return prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, labels...)
 }
 
-// answers asks the database for a sign of life, in a time of its own and over the engine's
-// connections: neither what the scrape has used up nor calls that wait for a lock count.
+// answers pings the database, with a separate time limit and over the engine's connections: neither
+// the time used by the scrape nor requests waiting for a lock count.
 func (c *databaseCollector) answers(within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

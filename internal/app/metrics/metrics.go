@@ -1,5 +1,5 @@
-// Package metrics counts what a process does, and asks the database at each scrape
-// what all processes share.
+// Package metrics counts what a process does, and reads what all processes share from the database
+// at each scrape.
 package metrics
 
 import (
@@ -35,8 +35,8 @@ var (
 	slowBuckets  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 300, 1800}
 )
 
-// Meters count what this process does. What all processes share is asked of the
-// database when it is scraped: see databaseCollector.
+// Meters count what this process does. What all processes share is read from the database at each
+// scrape: see databaseCollector.
 type Meters struct {
 	registry        *prometheus.Registry
 	requests        *prometheus.CounterVec
@@ -51,7 +51,7 @@ type Meters struct {
 	jobDuration     *prometheus.HistogramVec
 	mails           *prometheus.CounterVec
 	notReady        *prometheus.GaugeVec
-	// pool is that of the working queue, nil before.
+	// pool is the pool of the working queue, nil before there is one.
 	pool atomic.Pointer[pgxpool.Pool]
 }
 
@@ -60,7 +60,7 @@ type Reason string
 
 // The reasons that a probe of readiness finds.
 const (
-	// Serves: there is none.
+	// Serves: the process can serve.
 	Serves             Reason = ""
 	DatabaseAway       Reason = "database_away"
 	DatabaseUnwritable Reason = "database_unwritable"
@@ -69,7 +69,7 @@ const (
 	EnvironmentOther   Reason = "environment_other"
 )
 
-// Ready keeps what the last probe of readiness found.
+// Ready records the result of the last readiness probe.
 func (m *Meters) Ready(found Reason) {
 	for _, reason := range []Reason{
 		DatabaseAway, DatabaseUnwritable, SchemaBehind, PartitionsMissing, EnvironmentOther,
@@ -78,7 +78,7 @@ func (m *Meters) Ready(found Reason) {
 	}
 }
 
-// Watched is what the meters ask when they are read.
+// Watched are the parts that the meters read at each scrape.
 type Watched struct {
 	DB        *postgres.DB
 	Recorder  *apilog.Writer
@@ -146,7 +146,8 @@ func New(watched Watched, version string) *Meters {
 // factory makes meters whose names begin with that of the program.
 type factory struct{ promauto.Factory }
 
-// reading is a meter whose value is asked for: a counter if its name ends so, else a gauge.
+// reading adds a meter whose value is read at each scrape: a counter for names in _total, else a
+// gauge.
 func (f factory) reading(name, help string, value func() float64) {
 	name = prefix + name
 	if strings.HasSuffix(name, "_total") {
@@ -167,7 +168,7 @@ func (f factory) histogram(
 		prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
 }
 
-// one is 1 for what is so, else 0.
+// one is 1 for true, else 0.
 func one(so bool) float64 {
 	if so {
 		return 1
@@ -175,7 +176,7 @@ func one(so bool) float64 {
 	return 0
 }
 
-// meters makes those that count what is asked of the process, and what it does by itself.
+// meters makes the counters and histograms of requests and background work.
 func (f factory) meters() *Meters {
 	return &Meters{
 		requests: f.counter("http_requests_total",
@@ -210,8 +211,8 @@ func (f factory) meters() *Meters {
 	}
 }
 
-// begin lets every meter whose labels are known begin at 0: to a rule that looks for
-// an increase, one that appears with its first count has not increased.
+// begin starts every meter whose labels are known at 0: to a rule that looks for an increase, a
+// meter that first appears with a count has not increased.
 func (m *Meters) begin() {
 	m.Ready(Serves)
 	m.attempts.WithLabelValues(string(delivery.StateDelivered))
@@ -235,15 +236,15 @@ func (m *Meters) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Request counts one answered request. Requests without a route share one
-// label, so that anyone who probes for paths cannot fill the memory.
+// Request counts one answered request. Requests without a route share one label, so that probing
+// for paths cannot fill the memory.
 func (m *Meters) Request(r web.Answered) {
 	if r.Route == "" {
 		r.Method, r.Route = "any", "none"
 	}
 	m.requests.WithLabelValues(r.Method, r.Route, strconv.Itoa(r.Status)).Inc()
 	m.requestDuration.WithLabelValues(r.Method, r.Route).Observe(r.Took.Seconds())
-	if r.Status == http.StatusTooManyRequests && r.Client != "" { // no guesses of credentials
+	if r.Status == http.StatusTooManyRequests && r.Client != "" { // not guessed credentials
 		m.rateLimited.Inc()
 	}
 	if r.InternalError {
@@ -273,8 +274,8 @@ func (m *Meters) Run(r jobs.Run) {
 // Mail counts one attempt to send a mail.
 func (m *Meters) Mail(outcome email.Outcome) { m.mails.WithLabelValues(string(outcome)).Inc() }
 
-// WatchPool adds the connections of the working queue's client, the last one's if the queue is
-// worked again.
+// WatchPool adds metrics of the working queue's connections; called again, it switches to the new
+// pool.
 func (m *Meters) WatchPool(pool *pgxpool.Pool) {
 	if m.pool.Swap(pool) != nil {
 		return
