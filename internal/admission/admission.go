@@ -1,4 +1,4 @@
-// Package admission bounds the calls of the API that a process works at a time, and how many wait.
+// Package admission limits how many API requests a process works at a time, and how many wait.
 package admission
 
 import (
@@ -13,49 +13,49 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// The bounds on the calls of one process.
+// The limits on the requests of one process.
 const (
-	// maxSlots is how many calls are worked at a time: more would share the same processors
-	// and take no less together. It leaves connections of the pool to console and chores.
+	// maxSlots is how many requests are worked at a time: more would share the same processors and
+	// finish no sooner. It leaves connections of the pool to console and chores.
 	maxSlots = 24
-	// slotsPerClient is how many of them one client has at most, whose calls may all wait for one
-	// locked application.
+	// slotsPerClient is how many of them one client may have, since its requests may all be waiting
+	// for one locked application.
 	slotsPerClient = 16
-	// lineLength is how many calls wait for a slot at most: enough for a burst. When the line
-	// has not been empty for burst, more come than can be answered, and it gets shorter, so
-	// that who is answered at all is answered soon.
+	// lineLength is how many requests may wait for a slot: enough for a burst. When requests have been
+	// waiting for longer than burst, more arrive than can be answered, and the line gets shorter, so
+	// that the requests it accepts are answered soon.
 	lineLength, shortLine = 128, 64
 	burst                 = 2 * time.Second
-	// patientLine is how many calls wait that ask for a late answer: as many as may wait for an
-	// event, which may all come at once.
+	// patientLine is how many requests of EnterPatient may wait: as many as may wait for an event,
+	// which may all come at once.
 	patientLine = 1000
-	// maxUnread is how many bytes of its answers a client may leave unread and go on asking: they
-	// are in memory until it has read them.
+	// maxUnread is how many bytes of responses a client may leave unread and still be admitted: they
+	// stay in memory until it has read them.
 	maxUnread = 64 << 20
-	// overloadPause is after how long who was refused may ask again.
+	// overloadPause is after how long a refused client may try again.
 	overloadPause = time.Second
-	// lendAfter is how long a call may wait for its client, to send its body or to read its
-	// answer, before its slot is lent to others.
+	// lendAfter is how long a request may wait for its client, to send the body or to read the
+	// response, before its slot is lent to others.
 	lendAfter = 5 * time.Millisecond
 )
 
-// Limiter lets calls in: so many at a time, a bounded line of others behind them, and
-// beyond that nobody. Slots are given to the client that has the fewest. The zero value is ready
-// for use; a nil one lets everybody in at once.
+// Limiter admits a limited number of requests at a time, keeps a bounded line of others, and
+// refuses the rest. Slots are given to the client that has the fewest. The zero value is ready for
+// use; a nil Limiter admits every request at once.
 type Limiter struct {
 	mu     sync.Mutex
 	inside int
-	// waiting is how many stand in each of the lines.
+	// waiting is how many requests are in each of the lines.
 	waiting [lines]int
-	// busySince is when the last call came that found the line empty.
+	// busySince is when a request last found the line empty.
 	busySince time.Time
 	clients   map[string]*visitor
 	refused   uint64
-	// admitted counts the calls that were let in.
+	// admitted counts the admitted requests.
 	admitted uint64
 }
 
-// line is one of the two that a client's calls stand in.
+// line is one of a client's two lines of waiting requests.
 type line int
 
 const (
@@ -64,53 +64,53 @@ const (
 	lines
 )
 
-// visitor is a client with calls inside or in the line, or with answers to read.
+// visitor is a client with admitted or waiting requests, or with responses to read.
 type visitor struct {
 	inside int
 	line   [lines][]*ticket
-	// unread is how many bytes of answers it has yet to read.
+	// unread is how many bytes of responses the client has yet to read.
 	unread int
-	// seated is the number of its call that was let in last, over all clients.
+	// seated is the admitted count at the client's last admission.
 	seated uint64
 }
 
-// ticket is a call in the line.
+// ticket is a waiting request.
 type ticket struct {
-	called  chan struct{} // closed when it is let in or refused
+	called  chan struct{} // closed when it is admitted or refused
 	refused bool
 }
 
-// Slot is that of a client's call inside; nil where nobody counts.
+// Slot is the slot of an admitted request; nil where nothing is limited.
 type Slot struct {
 	of     *Limiter
 	client string
 	left   bool
 }
 
-// Waiting is how many calls wait for a slot.
+// Waiting returns how many requests wait for a slot.
 func (l *Limiter) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting[urgent] + l.waiting[patient]
 }
 
-// Refused is how many calls were refused so far because too many waited.
+// Refused returns how many requests were refused so far.
 func (l *Limiter) Refused() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refused
 }
 
-// Enter waits for a slot of a call, which must be left. The client is as it says: a wrong
-// one is found out inside. The wait uses up the call's patience with the database, which is what
-// holds the others up. Error: UNAVAILABLE when too many wait, or too much of what the client
-// got is unread.
+// Enter waits for a slot for a request, which must leave it. The client is not verified yet: that
+// happens once the request is admitted. The wait counts against the request's limit of waiting for
+// the database, which is what delays the requests ahead of it. Error: UNAVAILABLE when too many
+// wait, or too much of the client's responses is unread.
 func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, urgent)
 }
 
-// EnterPatient is Enter for a call that asks for a late answer. A thousand of them wait, each
-// behind all others of its client.
+// EnterPatient is Enter for a request that is content with a late answer. A thousand of them may
+// wait, each behind all other requests of its client.
 func (l *Limiter) EnterPatient(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, patient)
 }
@@ -145,19 +145,19 @@ func errOverload(why string) error {
 	return refusal
 }
 
-// Why a call is refused.
+// Why a request is refused.
 const (
 	tooMany   = "too many requests wait for the service"
 	tooUnread = "earlier requests have answers that were not read yet, and no more can be kept"
 )
 
-// queue puts a call in the line, and lets it in where there is a slot for it. When there is
-// none and the line is full, the last call of the client that has the most there makes room.
+// queue puts a request in the line, and admits it if there is a slot for it. If there is none and
+// the line is full, the last request of the client that has the most there makes room.
 func (l *Limiter) queue(client string, in line) (*ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := l.visitor(client)
-	defer l.forget(client) // of whom nothing is left when it was refused
+	defer l.forget(client) // nothing of the client is left if it was refused
 	if v.unread >= maxUnread {
 		l.refused++
 		return nil, errOverload(tooUnread)
@@ -185,7 +185,7 @@ func (l *Limiter) queue(client string, in line) (*ticket, error) {
 	return waiting, nil
 }
 
-// longest is how long a line may be.
+// longest returns the current limit of a line.
 func (l *Limiter) longest(in line) int {
 	if in == patient {
 		return patientLine
@@ -199,7 +199,7 @@ func (l *Limiter) longest(in line) int {
 	return lineLength
 }
 
-// giveUp takes a call out of the line, and reports whether it was called before.
+// giveUp takes a request out of the line, and reports whether it had been called before.
 func (l *Limiter) giveUp(client string, in line, waiting *ticket) (called bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,15 +212,15 @@ func (l *Limiter) giveUp(client string, in line, waiting *ticket) (called bool) 
 	return at < 0
 }
 
-// call takes a call out of its client's line.
+// call takes a request out of its client's line.
 func (l *Limiter) call(v *visitor, in line, at int) {
 	close(v.line[in][at].called)
 	v.line[in] = slices.Delete(v.line[in], at, at+1)
 	l.waiting[in]--
 }
 
-// letIn gives the free slots away, each to the client that has the fewest, and of several
-// to that which got none for the longest.
+// letIn gives the free slots away, each to the client that has the fewest, and among equals to the
+// one that has waited longest since its last admission.
 func (l *Limiter) letIn() {
 	for l.inside < maxSlots {
 		var next *visitor
@@ -259,14 +259,14 @@ func (l *Limiter) visitor(client string) *visitor {
 	return v
 }
 
-// forget drops a client that has no calls here, and nothing to read.
+// forget drops a client that has no requests here, and nothing to read.
 func (l *Limiter) forget(client string) {
 	if v := l.clients[client]; v.inside == 0 && v.unread == 0 && !v.waits() {
 		delete(l.clients, client)
 	}
 }
 
-// count takes a slot more or less for a call that has been let in.
+// count adds change to the slots in use by an admitted request.
 func (p *Slot) count(change int) {
 	p.of.inside += change
 	p.of.visitor(p.client).inside += change
@@ -274,7 +274,7 @@ func (p *Slot) count(change int) {
 	p.of.forget(p.client)
 }
 
-// Leave gives the slot back, once, however often it is called.
+// Leave gives the slot back; further calls do nothing.
 func (p *Slot) Leave() {
 	if p == nil {
 		return
@@ -287,8 +287,8 @@ func (p *Slot) Leave() {
 	}
 }
 
-// lend lets others have the slot while the call waits for its client, if that takes long,
-// until back is called. A call that was let in goes on at once; one that has left has none to lend.
+// lend gives the slot to others while the request waits for its client, if that takes long, until
+// back is called. The request goes on at once then; one that has left has no slot to lend.
 func (p *Slot) lend() (back func()) {
 	lent, over := false, false
 	timer := time.AfterFunc(lendAfter, func() {
@@ -309,7 +309,7 @@ func (p *Slot) lend() (back func()) {
 	}
 }
 
-// owe counts so many bytes more or less that the client has to read.
+// owe adds change to the bytes that the client has yet to read.
 func (p *Slot) owe(change int) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -331,13 +331,13 @@ type lendingBody struct {
 	slot *Slot
 }
 
-// Read reads what the client sends.
+// Read reads from the client.
 func (b lendingBody) Read(data []byte) (int, error) {
 	defer b.slot.lend()()
 	return b.ReadCloser.Read(data)
 }
 
-// Answer lends the slot while the client reads nothing of its answer.
+// Answer lends the slot while the client reads nothing of the response.
 func (p *Slot) Answer(answer http.ResponseWriter) http.ResponseWriter {
 	if p == nil {
 		return answer
@@ -351,7 +351,7 @@ type lendingWriter struct {
 	slot *Slot
 }
 
-// Write writes what the client reads.
+// Write writes to the client.
 func (w lendingWriter) Write(data []byte) (int, error) {
 	w.slot.owe(len(data))
 	defer w.slot.owe(-len(data))

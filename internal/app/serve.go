@@ -56,8 +56,8 @@ func (s *Services) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// DemoAccess describes what published credentials give access to, and the remedy; both are empty
-// where they give none, and in development.
+// DemoAccess describes which published credentials still work, and the remedy; both are empty where
+// none do, and in development.
 func (s *Services) DemoAccess(ctx context.Context) (found, remedy string, err error) {
 	if !s.Settings.Env.Hosted() {
 		return "", "", nil

@@ -11,34 +11,34 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// MaxActivity is what the counts of an Activity go up to.
+// MaxActivity is the highest number that an Activity counts to.
 const MaxActivity = 10_000
 
-// Activity counts what was begun in a time, by state.
+// Activity counts what was created in a period, by state.
 type Activity struct {
 	Applications, Draws []StateCount
-	// MailsFailed and MailsQueued count e-mails made in that time; the failed are those that
-	// were not made good.
+	// MailsFailed and MailsQueued count e-mails made in that period; the failed are those that were
+	// not sent successfully afterwards.
 	MailsFailed, MailsQueued int
-	// JobsWaiting is how many jobs could run now, of all queues.
+	// JobsWaiting is how many jobs of all queues could run now.
 	JobsWaiting int
 }
 
-// StateCount is how many are in a state.
+// StateCount is the number of rows in a state.
 type StateCount struct {
 	State string `db:"state"`
 	Count int    `db:"count"`
 }
 
-// activitySpan is a time of which the activity is kept. The zero until is the present.
+// activitySpan is a period for which the activity is kept. A zero until is the present.
 type activitySpan struct {
 	length time.Duration
 	until  time.Time
 }
 
-// Activity counts applications and draws that were made, and mails, from the minute of since on,
-// as their lists begin (but for mails that wait), until before until. Each count goes up to
-// MaxActivity. Where they are dear to read, they may be some seconds old.
+// Activity counts the applications, draws and mails that were made from the minute of since, where
+// their lists begin (but for waiting mails), until before until. Each count goes up to MaxActivity.
+// Where counting is expensive, the counts may be some seconds old.
 func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
 	return s.activity.Get(spanOf(s.DB.Now(), since, until), func() (Activity, error) {
 		count := func(table, at string, states any) (counts []StateCount, err error) {
@@ -87,8 +87,8 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 	})
 }
 
-// spanOf is the time by which the activity is kept. One that goes on to the present is the same
-// a minute later, or everybody would read it again whenever a minute ends.
+// spanOf is the key under which the activity is kept. A period up to the present has the same key a
+// minute later; otherwise every caller would read it again whenever a minute ends.
 func spanOf(now, since, until time.Time) activitySpan {
 	span := activitySpan{length: until.Sub(since), until: until.Truncate(time.Minute)}
 	if now.Sub(until) < time.Minute {

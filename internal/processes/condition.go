@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// Condition is what wears a running installation down unnoticed, as its database tells.
+// Condition is what degrades a running installation unnoticed, as read from its database.
 type Condition struct {
-	// Workers are the processes that work the queues and show life.
+	// Workers is the number of live processes that work the queues.
 	Workers int `db:"workers"`
-	// PartitionsAhead is for how many months beyond the current one events, deliveries
-	// and attempts have tables; -1 while the current month lacks one.
+	// PartitionsAhead is for how many months beyond the current one events, deliveries and attempts
+	// have partitions; -1 while the current month lacks one.
 	PartitionsAhead int `db:"partitions_ahead"`
-	// Transaction is the longest open one of this database, its zero value none.
+	// Transaction is the longest open transaction in this database, zero for none.
 	Transaction
-	// XIDAge is how many transactions ago, of two thousand million that there may be,
-	// the oldest row of the server's databases was last frozen.
+	// XIDAge is how many transactions ago, out of a limit of two thousand million, the oldest row of
+	// the server's databases was last frozen.
 	XIDAge int64 `db:"xid_age"`
-	// BackedUpAt is when a backup was last recorded, and else when the database was
-	// first served; nil before that.
+	// BackedUpAt is when a backup was last recorded, else when the database was first served; nil
+	// before that.
 	BackedUpAt *time.Time `db:"backed_up_at"`
-	// Recorded tells whether a backup was ever recorded.
+	// Recorded reports whether a backup was ever recorded.
 	Recorded bool `db:"recorded"`
-	// ArchiveFailing tells that the server archives its log, and that this failed last.
+	// ArchiveFailing reports that the server archives its write-ahead log and last failed to.
 	ArchiveFailing bool `db:"archive_failing"`
 	// Now is the server's clock.
 	Now time.Time `db:"now"`
 }
 
-// Transaction is an open one.
+// Transaction is an open transaction.
 type Transaction struct {
-	// Seconds is for how long it has been open.
+	// Seconds is how long it has been open.
 	Seconds float64 `db:"transaction_seconds"`
 	// PID is its server process, 0 for a prepared transaction.
 	PID int `db:"transaction_pid"`
-	// Holder is who has it open and what it does, or the name of a prepared one.
+	// Holder describes its session and statement, or is the name of a prepared transaction.
 	Holder string `db:"transaction_holder"`
 }
 
-// Condition reads it; it changes nothing.
+// Condition reads the condition; it changes nothing.
 func (s *Service) Condition(ctx context.Context) (Condition, error) {
 	var found Condition
 	err := s.DB.GetContext(ctx, &found, `

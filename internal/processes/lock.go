@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// holdEvery is how often a process makes sure that it holds its lock.
+	// holdEvery is how often a process checks that it holds its lock.
 	holdEvery = time.Second
-	// holdTimeout bounds that; a server that is slow has not freed the lock.
+	// holdTimeout bounds that check; a slow server has not freed the lock.
 	holdTimeout = 10 * time.Second
 )
 
-// lockKey is the key of a process's lock, of the random part of its identifier.
+// lockKey returns the key of a process's lock, from the random part of its identifier.
 func lockKey(process uuid.UUID) int64 { return int64(binary.BigEndian.Uint64(process[8:])) }
 
-// hold keeps a lock in the database until ctx ends. The server frees it when the process is
-// dead, so others need not wait for beats that do not come. It tells changed when the lock was
-// taken, and when it was lost for longer than a moment: then the process's row must say so
-// before a Watch takes it for dead.
+// hold keeps a lock in the database until ctx ends. The server frees it when the process is dead,
+// so others need not wait for missing beats. It signals changed when the lock was taken, and when
+// it was lost and could not be taken again: then the process's row must say so before a Watch
+// considers the process dead.
 func (s *Service) hold(ctx context.Context, process Process, changed chan<- struct{}) {
 	ticker := time.NewTicker(holdEvery)
 	defer ticker.Stop()
@@ -47,7 +47,7 @@ func (s *Service) hold(ctx context.Context, process Process, changed chan<- stru
 		if s.lockKey.Swap(key) != key {
 			select {
 			case changed <- struct{}{}:
-			default: // the beat that was asked for before has not begun
+			default: // an earlier signal is still pending
 			}
 		}
 		select {

@@ -1,5 +1,5 @@
-// Package processes knows the processes that serve, hands the jobs of dead ones back to the
-// queue, and reads how the whole of Drawbridge is: its database, its queues, its chores.
+// Package processes keeps track of the serving processes, hands the jobs of dead ones back to the
+// queue, and reports on the whole of Drawbridge: its database, its queues, its chores.
 package processes
 
 import (
@@ -19,43 +19,43 @@ import (
 )
 
 const (
-	// beatEvery is how often a process shows that it lives.
+	// beatEvery is how often a process shows that it is alive.
 	beatEvery = 15 * time.Second
-	// Lost is after how long without a beat a process is taken for dead: see Watch.
+	// Lost is how long a process may go without a beat before it is considered dead: see Watch.
 	Lost = time.Minute
-	// forgetAfter is when the row of a dead process goes.
+	// forgetAfter is when the row of a dead process is removed.
 	forgetAfter = 24 * time.Hour
 	// leaveTimeout bounds the removal of the row when the process stops.
 	leaveTimeout = 5 * time.Second
 )
 
-// Service reads and writes what concerns all processes.
+// Service reads and writes the data that concerns all processes.
 type Service struct {
 	DB *postgres.DB
 	// Working are the jobs of this process.
 	Working Roster
 
-	skewUS atomic.Int64 // as the clocks were last compared
-	// lockKey is that of the lock which the process holds, 0 while it holds none.
+	skewUS atomic.Int64 // of the last comparison of the clocks
+	// lockKey is the key of the lock that the process holds, 0 while it holds none.
 	lockKey atomic.Int64
 
 	activity postgres.Spare[activitySpan, Activity]
 }
 
-// Process is one that serves, or did until lately.
+// Process is a process that serves, or did until recently.
 type Process struct {
 	UID     uuid.UUID      `db:"process_uid"`
 	Host    string         `db:"host"`
 	PID     int            `db:"pid"`
 	Roles   pq.StringArray `db:"roles"`
 	Version string         `db:"version"`
-	// URL is where it can be reached, as far as it knows.
+	// URL is where it can be reached, as far as known.
 	URL       string    `db:"url"`
 	StartedAt time.Time `db:"started_at"`
 	// LastBeatAt is by the clock of the database.
 	LastBeatAt time.Time `db:"last_beat_at"`
-	// SkewUS is how far the process's clock is ahead of the database's, in
-	// microseconds, as far as that can be told.
+	// SkewUS is how far the process's clock is ahead of the database's, in microseconds, as far as
+	// that can be measured.
 	SkewUS int64 `db:"skew_us"`
 }
 
@@ -75,8 +75,8 @@ func (s *Service) New(roles []string, version string) Process {
 	}
 }
 
-// Run shows that the process lives until ctx ends, and then removes its row.
-// What fails is made good by the next beat.
+// Run keeps the process's row alive until ctx ends, and then removes it. The next beat makes up for
+// a failed one.
 func (s *Service) Run(ctx context.Context, process Process) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -99,8 +99,8 @@ func (s *Service) Run(ctx context.Context, process Process) {
 	}
 }
 
-// Beat writes the process's row, and lets its clock follow the database's. The row
-// goes over the engine's connections, which no call behind a lock keeps from it.
+// Beat writes the process's row, and makes its clock follow the database's. The row is written over
+// the engine's connections, so that requests waiting for a lock cannot delay it.
 func (s *Service) Beat(ctx context.Context, process Process) error {
 	ctx, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
@@ -132,8 +132,8 @@ func (s *Service) Beat(ctx context.Context, process Process) error {
 	return nil
 }
 
-// Serving is the address of the newest process that lives and serves the console, empty
-// without one.
+// Serving returns the address of the newest live process that serves the console, empty if there is
+// none.
 func (s *Service) Serving(ctx context.Context) (string, error) {
 	var url string
 	err := s.DB.GetContext(ctx, &url, `
@@ -149,9 +149,9 @@ func (s *Service) Serving(ctx context.Context) (string, error) {
 	return url, nil
 }
 
-// Living are the processes that serve the database, as far as it can be told without a Watch: they
-// have shown life within a minute, and the server has not freed their locks. Those of which the
-// rows of a copy tell serve the database that it was copied from.
+// Living returns the processes that serve the database, as far as that is known without a Watch:
+// their last beat is less than a minute old, and the server has not freed their locks. The rows in
+// a copy describe processes that serve the database it was copied from.
 func Living(ctx context.Context, db postgres.Querier, isCopy bool) ([]Process, error) {
 	var found []Process
 	err := db.SelectContext(ctx, &found, `
@@ -170,7 +170,7 @@ func Living(ctx context.Context, db postgres.Querier, isCopy bool) ([]Process, e
 func (s *Service) leave(ctx context.Context, process Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	// What it could not end is left to be found by others.
+	// The row stays if jobs are left, so that other processes find them.
 	_, err := s.DB.ExecContext(ctx, `
 		DELETE FROM processes p
 		 WHERE process_uid = $1

@@ -10,10 +10,10 @@ import (
 	"drawbridge/migrations"
 )
 
-// Report is how the whole of Drawbridge is.
+// Report is the state of the whole of Drawbridge.
 type Report struct {
 	Processes []Process
-	// Leader is the worker that hands out the periodic jobs, empty without one.
+	// Leader is the worker that enqueues the periodic jobs, empty if there is none.
 	Leader     string
 	Database   Database
 	Partitions []Partition
@@ -27,7 +27,7 @@ type Database struct {
 	Version string `db:"version"`
 	// Bytes is the size of the database.
 	Bytes int64 `db:"bytes"`
-	// Connections are those of every client to this database.
+	// Connections counts the connections of every client to this database.
 	Connections    int `db:"connections"`
 	MaxConnections int `db:"max_connections"`
 	// OldestTransaction is when the longest open transaction began, nil without one.
@@ -36,12 +36,12 @@ type Database struct {
 	Now time.Time `db:"now"`
 }
 
-// Partition is a part of a large table.
+// Partition is a partition of a large table.
 type Partition struct {
 	Table string `db:"parent"`
 	Name  string `db:"name"`
 	Bytes int64  `db:"bytes"`
-	// Rows is an estimate of the statistics, -1 before the first.
+	// Rows is the estimate of the statistics, -1 before the first one.
 	Rows int64 `db:"rows"`
 }
 
@@ -51,22 +51,22 @@ type Queue struct {
 	Waiting   int    `db:"waiting"`
 	Running   int    `db:"running"`
 	Scheduled int    `db:"scheduled"`
-	// Oldest is when the longest waiting job could have begun, nil without one.
+	// Oldest is when the longest waiting job became due, nil if none waits.
 	Oldest *time.Time `db:"oldest"`
 }
 
-// Chore is a job that comes back by itself.
+// Chore is a periodic job.
 type Chore struct {
 	Kind string `db:"kind"`
-	// LastDone and LastFailed are nil when there was no such run in the time for
-	// which the queue keeps its jobs: a day, and a week for failures.
+	// LastDone and LastFailed are nil when there was no such run in the time for which the queue keeps
+	// its jobs: a day, and a week for failures.
 	LastDone   *time.Time `db:"last_done"`
 	LastFailed *time.Time `db:"last_failed"`
-	// Open counts those that wait or run.
+	// Open counts its waiting and running jobs.
 	Open int `db:"open"`
 }
 
-// Chores are the kinds of the jobs that come back by themselves.
+// Chores are the kinds of the periodic jobs.
 var Chores = []string{
 	"housekeep", "retain", "tally_outcomes", "watch_health", "probe_endpoints", "resume_mail",
 	"freeze_statements",
@@ -76,7 +76,7 @@ var Chores = []string{
 func (s *Service) Report(ctx context.Context) (Report, error) {
 	var report Report
 	var leaders []string
-	var databases []Database // the one
+	var databases []Database // always one
 	for _, part := range []struct {
 		doing     string
 		into      any
@@ -103,7 +103,7 @@ func (s *Service) Report(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// The statements that a report is made of.
+// The statements of a report.
 const (
 	listProcesses = `
 		SELECT process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us

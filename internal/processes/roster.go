@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Roster are the jobs that this process works, by their keys: those that it vouches
-// for. The zero value is an empty one.
+// Roster holds the jobs that this process works, by key: those it vouches for. The zero value is
+// empty.
 type Roster struct {
 	mu     sync.Mutex
 	jobs   map[int64]work
@@ -16,49 +16,49 @@ type Roster struct {
 
 // work is the last run of a job here.
 type work struct {
-	// began is when the queue gave it.
+	// began is when the queue handed it out.
 	began time.Time
-	// runs tells that it is under way, else it ended.
+	// runs reports that the run is under way; otherwise it has ended.
 	runs bool
 }
 
-// fetch is one whose answer was lost.
+// fetch is a fetch whose result was lost.
 type fetch struct {
 	queue       string
 	from, until time.Time
 }
 
-// fetchSlack is by how much the clock of this process may differ from the database's, by
-// which jobs are taken.
+// fetchSlack is how far the clock of this process may differ from the database's, which sets the
+// times at which jobs are taken.
 const fetchSlack = time.Second
 
-// Work adds a job that the queue gave at that time until the end of its run, which must be
-// told once.
+// Work adds a job that the queue handed out at that time, until the returned function is called,
+// once, at the end of its run.
 func (r *Roster) Work(id int64, began time.Time) (end func()) {
 	r.set(id, work{began, true})
 	return func() { r.set(id, work{began, false}) }
 }
 
-// Broke notes that a fetch was made in that time, by the database's clock, whose answer was
-// lost. A process makes one at a time of a queue, so what the queue gave it meanwhile it never
-// heard of.
+// Broke records that the result of a fetch between these times, by the database's clock, was lost.
+// A process fetches once at a time from a queue, so it has not received whatever the queue handed
+// out to it meanwhile.
 func (r *Roster) Broke(queue string, from, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	again := slices.IndexFunc(r.broken, func(old fetch) bool {
 		return old.queue == queue && !old.until.Before(from)
 	})
-	if again >= 0 { // as while the database is away
+	if again >= 0 { // as happens while the database is away
 		r.broken[again].until = until.Add(fetchSlack)
 		return
 	}
 	r.broken = slices.DeleteFunc(r.broken, func(old fetch) bool {
-		return old.until.Before(from.Add(-2 * Lost)) // strays of that time have gone back
+		return old.until.Before(from.Add(-2 * Lost)) // its stray jobs have been handed back by now
 	})
 	r.broken = append(r.broken, fetch{queue, from.Add(-fetchSlack), until.Add(fetchSlack)})
 }
 
-// broke tells whether a job was taken by a fetch whose answer was lost.
+// broke reports whether a job was taken by a fetch whose result was lost.
 func (r *Roster) broke(queue string, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,15 +76,15 @@ func (r *Roster) set(id int64, now work) {
 	r.jobs[id] = now
 }
 
-// Works tells whether a run of a job is under way.
+// Works reports whether a run of a job is under way.
 func (r *Roster) Works(id int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.jobs[id].runs
 }
 
-// state tells whether a run of a job is under way, and whether the one that the queue gave at
-// that time has ended, which the queue may still have to write.
+// state reports whether a run of a job is under way, and whether the run that the queue handed out
+// at that time has ended, which the queue may not have written yet.
 func (r *Roster) state(id int64, at time.Time) (runs, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,74 +15,73 @@ import (
 )
 
 const (
-	// LookEvery is how often a Watch is to look.
+	// LookEvery is how often Look is to be called.
 	LookEvery = 5 * time.Second
-	// SweepEvery is how often it is to sweep.
+	// SweepEvery is how often Sweep is to be called.
 	SweepEvery = time.Second
-	// lookTime is how long a look may take, and a sweep. Beside an open transaction all jobs
-	// that ran since it began are passed by.
+	// lookTime bounds a poll, and a sweep. While a transaction is open, reading the running jobs skips
+	// all jobs that ran since it began.
 	lookTime = time.Minute
 )
 
-// Over how many looks the same must be found before something is taken for lost.
-// Looks are counted, not times compared: a clock that jumps, a database that was away
-// and a watcher that slept itself count for one look at most.
+// In how many polls in a row the same must be found before something is considered lost. Polls are
+// counted instead of comparing times: a clock that jumps, a database that was away and a watcher
+// that was suspended itself count for one poll at most.
 const (
-	// deadLooks are without a beat of a process.
+	// deadLooks: a process has shown no new beat.
 	deadLooks = int(Lost / LookEvery)
-	// deafLooks are without a beat of the watcher's own: whatever keeps it from
-	// beating may keep the others from it.
+	// deafLooks: the watcher's own row shows no new beat; what keeps it from beating may keep the
+	// others from it.
 	deafLooks = int(2 * beatEvery / LookEvery)
-	// strayLooks are of a job that the queue gave to this process, which never heard
-	// of it: the queue's answer was lost. It is long, as the answer may yet come, and
-	// brokenLooks not, where it is known that it cannot.
+	// strayLooks: a job that the queue handed to this process, which never received it because the
+	// result was lost. It is long, as the result may still arrive; brokenLooks is short, for when it
+	// cannot.
 	strayLooks  = int(Lost / LookEvery)
 	brokenLooks = 1
-	// endedLooks are of a job whose run here ended. The queue writes that again and
-	// again, so it is long.
+	// endedLooks: a job whose run here has ended. The queue retries writing that, so it is long.
 	endedLooks = int(10 * time.Minute / LookEvery)
-	// strangerLooks are of a job that belongs to nobody known (an earlier release's, or
-	// that of a process dead for a day); it is above what any job takes.
+	// strangerLooks: a job of no known process (one of an earlier release, or one dead for a day); it
+	// is longer than any job takes.
 	strangerLooks = int(30 * time.Minute / LookEvery)
 	// unbounded is for a run that is under way here.
 	unbounded = math.MaxInt
-	// freedSweeps are without the lock of a process whose row says that it holds it. One that
-	// lost its connection alone has taken it again by then, or says that it could not.
+	// freedSweeps: a process whose row says that it holds its lock does not. If it only lost its
+	// connection, it has by then taken the lock again, or its row says that it could not.
 	freedSweeps = 3
 )
 
-// Watch finds the jobs that nobody vouches for any more. A process vouches for its
-// jobs by its beats, as long as it lives and however long they take, and for its own
-// by its Roster.
+// Watch finds the jobs that no process vouches for any more. A process vouches for its jobs by its
+// beats, as long as it lives and however long they take; this one vouches for its own by its
+// Roster.
 type Watch struct {
 	DB *postgres.DB
-	// Self is this process, and Working what it works.
+	// Self is this process, and Working the jobs it works.
 	Self    uuid.UUID
 	Working *Roster
-	// Deliveries is the queue whose attempts are noted when they begin.
+	// Deliveries is the queue whose attempts are recorded when they begin.
 	Deliveries string
-	// DeliveryTime is what a delivery of an earlier release takes at most, whose
-	// processes show no life.
+	// DeliveryTime is how long a delivery may take at most in a process of an earlier release, which
+	// writes no beats.
 	DeliveryTime time.Duration
 
 	beats map[string]beat
-	looks int            // so far
-	runs  map[run]int    // by the look that found them first
-	freed map[string]int // in so many sweeps
-	// next is when the jobs that run are to be read again if nobody dies, and dead are those who
-	// were when they were read last.
+	looks int            // their number so far
+	runs  map[run]int    // by the poll that first found them
+	freed map[string]int // in how many sweeps in a row
+	// next is when the running jobs are to be read again if no process dies, and dead are the
+	// processes that were dead when they were last read.
 	next time.Time
 	pace postgres.Pace
 	dead map[string]bool
 }
 
-// beat is the last one of a process, and how many looks found no other.
+// beat is the last beat of a process, and how many polls have found no newer one.
 type beat struct {
 	at    time.Time
 	looks int
 }
 
-// run is one of a job, as the queue has it.
+// run is a run of a job, according to the queue.
 type run struct {
 	ID          int64     `db:"id"`
 	Attempt     int       `db:"attempt"`
@@ -91,11 +90,11 @@ type run struct {
 	Process     string    `db:"process"`
 }
 
-// Look hands the jobs that nobody vouches for back to the queue, and returns how
-// many. It must not be called twice at a time.
+// Look hands the jobs that no process vouches for back to the queue, and returns how many. It must
+// not be called concurrently.
 //
-// Where the jobs that run are dear to read, they are read when a process dies, and in a fiftieth
-// of the time beside that: a job that was lost otherwise waits for longer.
+// Where reading the running jobs is expensive, it reads them when a process dies, and otherwise for
+// a fiftieth of the time: a job that was lost in another way waits for longer.
 func (w *Watch) Look(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -109,7 +108,7 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 		running, err = w.running(ctx)
 	}
 	if err != nil {
-		w.interrupt() // meanwhile nobody could be seen to live
+		w.interrupt() // no process could show that it lives meanwhile
 		return 0, err
 	}
 	open := make(map[int64]bool, len(running))
@@ -123,13 +122,13 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 	}
 	count, err := w.rescue(ctx, lost)
 	if err != nil || count < int64(len(lost)) {
-		w.dead = nil // the next look sees to what is left
+		w.dead = nil // the next poll handles the rest
 	}
 	return count, err
 }
 
-// look reads the beats of all processes, and tells whether somebody died for whom the jobs that
-// run were not read yet.
+// look reads the beats of all processes, and reports whether one has died since the running jobs
+// were last read.
 func (w *Watch) look(ctx context.Context) (news bool, err error) {
 	var processes []struct {
 		UID        string    `db:"process_uid"`
@@ -173,11 +172,11 @@ func (w *Watch) running(ctx context.Context) ([]run, error) {
 	return running, nil
 }
 
-// Sweep hands back the jobs of processes whose locks the server has freed: those are dead, and
-// nobody need wait for their beats. It must not be called twice at a time, nor beside Look.
+// Sweep hands back the jobs of processes whose locks the server has freed: they are dead, so their
+// beats need not be awaited. It must not be called concurrently, nor at the same time as Look.
 //
-// What a process sees while the server does not show its own lock may be a server that
-// has just started, where the others have not taken theirs again either.
+// A process whose own lock is not shown draws no conclusions: the server may have just started,
+// where the others have not taken their locks again either.
 func (w *Watch) Sweep(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -216,8 +215,8 @@ func (w *Watch) Sweep(ctx context.Context) (int64, error) {
 	return w.bury(ctx, dead)
 }
 
-// bury hands back the jobs of dead processes. Their rows say then that they hold no lock: who
-// does all the same says so again by its next beat.
+// bury hands back the jobs of dead processes and marks their rows as holding no lock. A process
+// that holds its lock nevertheless corrects that with its next beat.
 func (w *Watch) bury(ctx context.Context, dead []string) (int64, error) {
 	running, err := w.running(ctx)
 	if err != nil {
@@ -261,7 +260,7 @@ func (w *Watch) judge(running []run) []run {
 			}
 			continue
 		}
-		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
+		one.AttemptedAt = one.AttemptedAt.UTC() // so that equal times are equal map keys
 		first, found := w.runs[one]
 		most := w.most(one)
 		if !found || most == unbounded {
@@ -276,14 +275,14 @@ func (w *Watch) judge(running []run) []run {
 	return lost
 }
 
-// interrupt begins to count again, but for what waits for many minutes: a database that is away
-// now and then would keep that for ever.
+// interrupt restarts the counts, except those that take many minutes: a database that is briefly
+// away now and then would keep these from ever completing.
 func (w *Watch) interrupt() {
 	w.beats = nil
 	maps.DeleteFunc(w.runs, func(one run, _ int) bool { return w.most(one) < endedLooks })
 }
 
-// most is in how many looks a run may be found that is this process's, or of nobody known.
+// most returns for how many polls a run of this process, or of no known one, may be found.
 func (w *Watch) most(one run) int {
 	here, ended := w.Working.state(one.ID, one.AttemptedAt)
 	switch own := one.Process == w.Self.String(); {
@@ -301,9 +300,9 @@ func (w *Watch) most(one run) int {
 	return strangerLooks
 }
 
-// rescue hands runs back, unless they ended meanwhile. A delivery whose process
-// notes what it begins, and has not noted this one, keeps its number: the run is taken
-// off again, and the next one makes the attempt.
+// rescue hands runs back, unless they have ended meanwhile. A delivery whose process records the
+// attempts it begins, and has not recorded this one, keeps its number: the run is uncounted, and
+// the next one makes the attempt.
 func (w *Watch) rescue(ctx context.Context, lost []run) (int64, error) {
 	ids := make([]int64, len(lost))
 	attempts := make([]int, len(lost))

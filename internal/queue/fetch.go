@@ -21,24 +21,23 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Driver is the queue library's driver with a fetch of its own.
+// Driver is the queue library's driver with its own fetch.
 //
-// The library looks for jobs from the beginning of its index each time. That is where the
-// entries of the jobs lie that were worked: vacuum takes them out, and while some
-// transaction stays open it cannot. So after twenty minutes under load each fetch reads a
-// million of them, hundreds of times a second. This one begins where the last fetch
-// found the head of the queue. What falls due behind that is looked for beside the fetches,
-// which never wait for it: see LookBehind.
+// The library scans for jobs from the beginning of its index each time. That is where the entries
+// of finished jobs are, which vacuum cannot remove while some transaction stays open. So after
+// twenty minutes under load each fetch reads a million of them, hundreds of times a second. This
+// one begins where the last fetch found the head of the queue. Jobs that become due behind that are
+// looked for concurrently with the fetches, which never wait for it: see LookBehind.
 type Driver struct {
 	*riverpgxv5.Driver
 
-	// Broke is told of fetches that failed, if it is set: from when on, by the database's clock,
-	// and until when the queue may have given away jobs of which nobody heard.
+	// Broke, if set, is called for a fetch that failed, with the times, by the database's clock,
+	// between which the queue may have handed out jobs that were not received.
 	Broke func(queue string, from, until time.Time)
-	// Works tells, if it is set, whether a run of a job is under way in this process.
+	// Works, if set, reports whether a run of a job is under way in this process.
 	Works func(id int64) bool
-	// MayFetch tells, if it is set, whether jobs may be taken over a connection. It is asked on each
-	// one that is new, until it says so: what is reached there may be another database.
+	// MayFetch, if set, reports whether jobs may be taken over a connection. It is called for each new
+	// connection until it returns true: that may lead to another database.
 	MayFetch func(ctx context.Context, made *pgx.Conn) (bool, error)
 
 	pool *pgxpool.Pool
@@ -46,31 +45,31 @@ type Driver struct {
 
 	mu    sync.Mutex
 	heads map[string]*head
-	// client is who fetches, as the jobs name it; empty before the first fetch.
+	// client is the client that fetches, as named in the jobs; empty before the first fetch.
 	client string
 }
 
 // head is what is known of the beginning of a queue.
 type head struct {
-	// from is, of each priority, since when jobs may be due that no fetch has seen.
+	// from is, for each priority, since when jobs may be due that no fetch has seen.
 	from [priorities]time.Time
-	// returns counts how often from went back to jobs that were found behind it.
+	// returns counts how often from was set back to jobs found behind it.
 	returns int
 }
 
 const (
-	// priorities is how many there are, from 1 on.
+	// priorities is how many priorities there are, from 1 on.
 	priorities = 4
-	// headSlack is how much later than its time a job may be seen: as long as the
-	// transaction takes that inserts it. One that takes longer is found behind the head.
+	// headSlack is how much later than its time a job may become visible: as long as the transaction
+	// that inserts it takes. One that takes longer is found behind the head.
 	headSlack = 2 * time.Second
-	// lookTime is how long a look behind the heads may take.
+	// lookTime bounds a scan behind the heads.
 	lookTime = time.Minute
-	// nearBehind is how far behind the heads the look goes that is quick, so that what took longer
-	// than usual to insert, or was handed back for a process that died, waits for a second.
+	// nearBehind is how far behind the heads the quick scan goes, so that a job that took longer than
+	// usual to insert, or was handed back for a dead process, waits for a second.
 	nearBehind = 2 * time.Minute
-	// farAhead is how far ahead no job is that may run: the library leaves one that is to run again
-	// within five seconds among these.
+	// farAhead is how far ahead of the clock an available job may be scheduled: the library makes a
+	// job that is to run again within five seconds available at once.
 	farAhead = 10 * time.Second
 )
 
@@ -79,7 +78,7 @@ func NewDriver(pool *pgxpool.Pool, db *postgres.DB) *Driver {
 	return &Driver{Driver: riverpgxv5.New(pool), pool: pool, db: db, heads: map[string]*head{}}
 }
 
-// GetExecutor returns the library's executor with that fetch.
+// GetExecutor returns the library's executor with this driver's fetch.
 func (d *Driver) GetExecutor() riverdriver.Executor { return &executor{d.Driver.GetExecutor(), d} }
 
 type executor struct {
@@ -88,13 +87,13 @@ type executor struct {
 	driver *Driver
 }
 
-// JobGetAvailable takes jobs of a queue that may run now, from its head on; where none is
-// known, from the beginning.
+// JobGetAvailable takes due jobs of a queue, from its head on; if that is not known, from the
+// beginning.
 func (e *executor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
 	began := e.driver.db.Now()
-	var known *head // at which the fetch begins, nil for the first
+	var known *head // where the fetch begins, nil for the first
 	e.driver.mu.Lock()
 	e.driver.client = params.ClientID
 	if now := e.driver.heads[params.Queue]; now != nil {
@@ -127,10 +126,10 @@ func (e *executor) JobGetAvailable(
 	return found, nil
 }
 
-// fetchFrom is the library's statement with a time to begin at for each priority, so that
-// the index is entered where the jobs are that still wait. A priority is looked at when
-// those before it did not fill the fetch. What was locked is changed where it lies, not by its
-// key: when it knows of an empty queue, the planner would read all of the key's index for that.
+// fetchFrom is the library's statement with a time to begin at for each priority, so that it enters
+// the index where jobs still wait. A priority is scanned if those before it did not fill the fetch.
+// Locked rows are updated by ctid, not by their key: with statistics of an empty queue, the planner
+// would read the whole primary key index for that.
 const fetchFrom = `
 	WITH locked AS (
 		SELECT due.place
@@ -162,12 +161,12 @@ const fetchFrom = `
 	          j.finalized_at, j.kind, j.max_attempts, j.metadata, j.priority, j.queue,
 	          j.state::text, j.scheduled_at, j.tags, j.unique_key`
 
-// JobSetStateIfRunningMany ends the runs of jobs. A delivery's job is gone by then, with the
-// record of its attempt; to look first spares the library's statement, which takes as long for a
-// job that is not there, and longer than all else of a delivery where many end at once.
+// JobSetStateIfRunningMany ends the runs of jobs. A delivery's job is usually gone by then, removed
+// with the record of its attempt. Checking first avoids the library's statement, which takes as
+// long for a missing job, and longer than everything else in a delivery where many end at once.
 //
-// A job that another process has meanwhile, or another run of this one, is that run's to end: the
-// library tries again until it is answered, and a process that was frozen ends its runs late.
+// A job that another process, or another run here, works now is left to that run: the library
+// retries until it gets a result, and a process that was frozen ends its runs late.
 func (e *executor) JobSetStateIfRunningMany(
 	ctx context.Context, params *riverdriver.JobSetStateIfRunningManyParams,
 ) ([]*rivertype.JobRow, error) {
@@ -204,7 +203,7 @@ func (e *executor) JobSetStateIfRunningMany(
 	return ended, nil
 }
 
-// endable returns those of the jobs that are there, without those that run elsewhere.
+// endable returns those of the jobs that exist and do not run elsewhere.
 func (e *executor) endable(ctx context.Context, on interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, ids []int64, lock string,
@@ -230,8 +229,8 @@ func (e *executor) endable(ctx context.Context, on interface {
 	}), nil
 }
 
-// LeaderResign gives the leadership back. A database that does not answer in time is not asked
-// again: its lease ends by itself, and the process that stops would wait for nothing.
+// LeaderResign gives the leadership up. If the database does not answer in time, it does not try
+// again: the lease ends by itself, and the stopping process would wait for nothing.
 func (e *executor) LeaderResign(
 	ctx context.Context, params *riverdriver.LeaderResignParams,
 ) (bool, error) {
@@ -271,10 +270,10 @@ func scanJob(row pgx.CollectableRow) (*rivertype.JobRow, error) {
 	return &job, nil
 }
 
-// end notes what a fetch found that began at a head. Where it took as many jobs as it might, the
-// head of the last priority is where its first job was, and later ones were not looked at; what
-// was looked at to its end has its head when the fetch began, which saw nothing of what came
-// later, however long it took.
+// end records what a fetch that began at a head has found. If it was full, the head of its last
+// priority is the time of its first job there, and later priorities were not scanned. A priority
+// that was scanned to its end has its head at the beginning of the fetch, which saw nothing that
+// came later, however long it took.
 func (d *Driver) end(
 	params *riverdriver.JobGetAvailableParams, found []*rivertype.JobRow, from *head, began time.Time,
 ) {
@@ -293,7 +292,7 @@ func (d *Driver) end(
 		d.heads[params.Queue] = known
 	}
 	if from != nil && from.returns != known.returns {
-		return // it did not see what was found behind it meanwhile
+		return // it did not see the jobs found behind it meanwhile
 	}
 	for priority := 1; priority <= min(last, priorities); priority++ {
 		first := began
@@ -306,9 +305,8 @@ func (d *Driver) end(
 	}
 }
 
-// LookBehind looks for jobs that are older than the heads, handed back or inserted by a long
-// transaction, until ctx ends, and has the next fetches begin there. It also hastens what is ahead
-// of the clock.
+// LookBehind scans for jobs older than the heads, handed back or inserted by a long transaction,
+// until ctx ends, and has the next fetches begin at them. It also calls hasten.
 func (d *Driver) LookBehind(ctx context.Context) {
 	var looking sync.WaitGroup
 	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
@@ -322,8 +320,8 @@ func (d *Driver) LookBehind(ctx context.Context) {
 	looking.Wait()
 }
 
-// hasten makes jobs run now that were to run when they were made, by a clock that has gone back
-// since then.
+// hasten makes jobs run now that were due when they were made, by a clock that has since been set
+// back.
 func (d *Driver) hasten(ctx context.Context) error {
 	d.mu.Lock()
 	queues := slices.Collect(maps.Keys(d.heads))

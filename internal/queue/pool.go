@@ -11,11 +11,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Connect prepares the connections of a client that works queues. They plan by indexes only:
-// a queue is empty most of the time, and a plan that was made then reads the whole table for
-// each job once there are thousands. Those to a server that turned out to let nobody write are
-// given up, as the database's others are, and none is made before the database can be reached. What
-// statements on them meet of the server, such as a full disk, the database heeds as from its own.
+// Connect prepares the connections of a client that works queues. They plan by indexes only: a
+// queue is empty most of the time, and a plan made then reads the whole table for each job once
+// there are thousands. Like the other connections, they are closed when their server turns out to
+// refuse writes, and none is made before the database can be reached. What their statements show of
+// the server, such as a full disk, is passed on to db.
 func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 	const era = "era"
 	settings, err := pgxpool.ParseConfig(db.URL())
@@ -44,14 +44,14 @@ func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, settings)
 }
 
-// fetcher is the key of the driver in the context of a fetch.
+// fetcher is the context key for the driver of a fetch.
 type fetcher struct{}
 
 // errMayNot says that no jobs may be taken over a connection.
 var errMayNot = errors.New("no jobs may be taken")
 
-// trust asks once for each connection whether jobs may be taken over it, and tells whether it is
-// to be kept.
+// trust checks each connection once for whether jobs may be taken over it, and reports whether to
+// keep it.
 func (d *Driver) trust(ctx context.Context, kept *pgx.Conn) (keep bool, err error) {
 	const trusted = "trusted by"
 	if d.MayFetch == nil || kept.PgConn().CustomData()[trusted] == d {
@@ -68,7 +68,7 @@ func (d *Driver) trust(ctx context.Context, kept *pgx.Conn) (keep bool, err erro
 	return true, nil
 }
 
-// heeding tells the database of the statements that failed.
+// heeding passes the errors of statements on to the database.
 type heeding struct{ db *postgres.DB }
 
 // TraceQueryStart implements pgx.QueryTracer.
@@ -83,8 +83,8 @@ func (h heeding) TraceQueryEnd(_ context.Context, _ *pgx.Conn, ended pgx.TraceQu
 	h.db.Heed(ended.Err)
 }
 
-// GetListener returns the library's listener, which makes its connection again, too, when its
-// server turns out to let nobody write.
+// GetListener returns the library's listener, which also reconnects when its server turns out to
+// refuse writes.
 func (d *Driver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
 	return &listener{Listener: d.Driver.GetListener(params), db: d.db}
 }
@@ -109,8 +109,8 @@ func (l *listener) Connect(ctx context.Context) error {
 // errOldServer is why a connection is made again.
 var errOldServer = errors.New("the server lets nobody write")
 
-// Ping tells whether the connection is still one to listen on. The library asks every few seconds
-// in which it hears nothing.
+// Ping reports whether the connection is still good to listen on. The library calls it after every
+// few seconds without a notification.
 func (l *listener) Ping(ctx context.Context) error {
 	if l.era != l.db.Era() {
 		return errOldServer

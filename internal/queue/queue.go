@@ -1,11 +1,9 @@
-// Package queue reads and steers the job queues: how deep each is and how old its
-// oldest job, pausing and resuming it. Single jobs are seen to in the queue library's
-// own console.
+// Package queue reads and controls the job queues: their depth and the age of their oldest job,
+// pausing and resuming. Single jobs are managed in the queue library's own console.
 //
-// The tables belong to the library, whose indexes the statement here follows; changes
-// go through the library in the caller's transaction, so that they commit with their
-// entry in the audit log. Jobs only wake workers: what became of a delivery or an
-// e-mail is in its own tables.
+// The tables belong to the library, whose indexes the statement here relies on; changes go through
+// the library in the caller's transaction, so that they commit with their entry in the audit log.
+// Jobs only wake workers: the outcome of a delivery or an e-mail is in its own tables.
 package queue
 
 import (
@@ -37,11 +35,11 @@ type Service struct {
 	Names []string
 }
 
-// State is where a job stands.
+// State is the state of a job.
 type State string
 
-// The states that are counted. Completed jobs are not: the tables of what they did tell
-// more, for longer.
+// The counted states. Completed jobs are not counted: the tables of their work show more, and for
+// longer.
 const (
 	StateAvailable State = "available"
 	StateRunning   State = "running"
@@ -56,20 +54,20 @@ var states = []State{StateDiscarded, StateRetryable, StateRunning, StateAvailabl
 // working it: they report every ten minutes.
 const workedWithin = 15 * time.Minute
 
-// Queue is one queue as it is now.
+// Queue is the current state of a queue.
 type Queue struct {
 	Name string `db:"name"`
-	// PausedAt is nil while the queue is worked.
+	// PausedAt is nil while the queue is not paused.
 	PausedAt *time.Time `db:"paused_at"`
-	// SeenAt is when a process last worked the queue; nil when none does.
+	// SeenAt is when a process last worked the queue; nil for never.
 	SeenAt *time.Time `db:"updated_at"`
 	// Depth counts the jobs of each state, up to one more than MaxCount.
 	Depth map[State]int `db:"-"`
-	// Oldest is since when the oldest job has been due; nil without one.
+	// Oldest is since when the oldest job has been due; nil if there is none.
 	Oldest *time.Time `db:"oldest"`
 }
 
-// Worked tells whether a process works the queue.
+// Worked reports whether a process works the queue.
 func (q Queue) Worked(now time.Time) bool {
 	return q.SeenAt != nil && now.Sub(*q.SeenAt) < workedWithin
 }
@@ -80,8 +78,8 @@ func (s *Service) Queues(ctx context.Context) ([]Queue, error) {
 		Queue
 		Counts []byte `db:"counts"`
 	}
-	// Each count stops at its bound, and each subquery follows the index by
-	// state, queue, priority and time: the page stays quick over a backlog.
+	// Each count stops at its limit, and each subquery follows the index by state, queue, priority and
+	// time: the page stays fast with a backlog.
 	err := s.DB.SelectContext(ctx, &rows, `
 		WITH names AS (SELECT unnest($1::text[]) AS name UNION SELECT name FROM river_queue)
 		SELECT names.name, q.paused_at, q.updated_at,
@@ -109,7 +107,7 @@ func (s *Service) Queues(ctx context.Context) ([]Queue, error) {
 	return queues, nil
 }
 
-// Paused tells whether a queue is paused, which nobody changes before the transaction ends.
+// Paused reports whether a queue is paused, and locks that state until the transaction ends.
 func (s *Service) Paused(ctx context.Context, tx *postgres.Tx, name string) (bool, error) {
 	var paused bool
 	err := tx.GetContext(ctx, &paused,
@@ -120,7 +118,7 @@ func (s *Service) Paused(ctx context.Context, tx *postgres.Tx, name string) (boo
 	return paused, nil
 }
 
-// Pause keeps every process from taking jobs of a queue; those that run go on.
+// Pause keeps every process from taking jobs of a queue; running jobs go on.
 // Error: NOT_FOUND for a queue that nobody has worked yet.
 func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, name string) error {
 	return s.steer(ctx, tx, name, "pausing", func() error {
@@ -149,7 +147,7 @@ func (s *Service) steer(
 	case !errors.Is(err, river.ErrNotFound):
 		return fmt.Errorf("%s queue %s: %w", doing, name, err)
 	}
-	// No process has worked it: it waits for a worker, or none has that name.
+	// Either the queue exists but no process has worked it yet, or there is no such queue.
 	var names []string
 	err = tx.SelectContext(ctx, &names, `
 		SELECT unnest($1::text[]) AS name UNION SELECT name FROM river_queue ORDER BY name`,

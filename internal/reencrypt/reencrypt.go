@@ -1,19 +1,19 @@
-// Package reencrypt knows every column that holds sealed values, and encrypts them
-// again when the key is replaced: secret.Keyring seals a value by AES-256-GCM.
+// Package reencrypt lists every column that holds encrypted values, and re-encrypts them when the
+// key is replaced: secret.Keyring encrypts a value with AES-256-GCM.
 //
 // A key is replaced while the service runs:
 //
 //  1. Add the new key behind the one in use (DRAWBRIDGE_SECRETS_KEY=old,new) and
-//     restart every process: from now on all of them open values of both.
+//     restart every process: from now on all of them decrypt values of both.
 //  2. Put the new key in front (new,old) and restart them again: from now on all
-//     of them seal with the new one.
-//  3. Run drawbridge secrets rotate-key: it encrypts again what the old key sealed.
+//     of them encrypt with the new one.
+//  3. Run drawbridge secrets rotate-key: it re-encrypts the values of the old key.
 //  4. Run drawbridge secrets rotate-key --check: when no value names the old key
-//     any more, take it away and restart. Keep it with the backups made before.
+//     any more, remove it and restart. Keep it with the backups made before.
 //
-// Re-encryption takes no lock for longer than one row's update, replaces a value
-// only if it is still the one that was read, and can be stopped and repeated at
-// any time: what is done already is not done again.
+// Re-encryption takes no lock for longer than one row's update, replaces a value only if it is
+// still the one that was read, and can be stopped and repeated at any time: it skips values that
+// are done already.
 package reencrypt
 
 import (
@@ -30,18 +30,18 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// Column is a column of sealed values.
+// Column is a column of encrypted values.
 type Column struct {
 	Table, Name string
-	// Key is the primary key; its first column is the row that values are bound to.
+	// Key is the primary key; its first column identifies the row that values are bound to.
 	Key []string
-	// BoundTable and BoundName are what values are bound to, where that is not
-	// the column itself: those that move between columns are bound to the first.
+	// BoundTable and BoundName are the column that values are bound to, where that is not the column
+	// itself: values that move between columns are bound to the first.
 	BoundTable, BoundName string
 }
 
-// Columns is every column that holds sealed values. A new one belongs here, so
-// that its values survive the replacement of a key.
+// Columns lists every column that holds encrypted values. A new one must be added here, so that its
+// values survive the replacement of a key.
 func Columns() []Column {
 	subscription := []string{"subscription_uid"}
 	return []Column{
@@ -68,7 +68,7 @@ type Service struct {
 	Keys *secret.Keyring
 }
 
-// Count is how many values of a column name which key.
+// Count is how many values of a column each key has encrypted.
 type Count struct {
 	Column string `json:"column"`
 	// Keys counts values by the id of their key.
@@ -77,19 +77,18 @@ type Count struct {
 
 // Report is what was found, and what was done about it.
 type Report struct {
-	// Current is the id of the key that seals, Known are all that open.
+	// Current is the id of the key that encrypts, Known are all keys that decrypt.
 	Current string   `json:"current_key"`
 	Known   []string `json:"known_keys"`
 	Columns []Count  `json:"columns"`
-	// Stale counts the values that the current key has not sealed, Lost those
-	// of them that no key of the ring opens.
+	// Stale counts the values not encrypted with the current key, Lost those of them that no key of
+	// the ring can decrypt.
 	Stale int `json:"stale"`
 	Lost  int `json:"lost"`
-	// Reencrypted counts the values that Rotate encrypted again, Skipped those that
-	// changed while it did.
+	// Reencrypted counts the values that Rotate re-encrypted, Skipped those that changed while it ran.
 	Reencrypted int `json:"resealed"`
 	Skipped     int `json:"skipped"`
-	// Failed names the values that did not open.
+	// Failed names the values that could not be decrypted.
 	Failed []string `json:"failed"`
 }
 
@@ -139,9 +138,8 @@ func (s *Service) count(ctx context.Context, column Column) (Count, error) {
 // batchSize is how many values one transaction replaces.
 const batchSize = 200
 
-// Rotate re-encrypts every value that the current key has not sealed, and
-// returns what it did with the counts afterwards. Values that do not open are
-// named and left as they are.
+// Rotate re-encrypts every value that is not encrypted with the current key, and returns what it
+// did and the counts afterwards. Values that cannot be decrypted are named and left as they are.
 func (s *Service) Rotate(ctx context.Context) (Report, error) {
 	var done Report
 	for _, column := range Columns() {
@@ -158,17 +156,17 @@ func (s *Service) Rotate(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// value is an encrypted value, what is to replace it, and the key of its row.
+// value is an encrypted value, its replacement, and the key of its row.
 type value struct {
 	key           []string
 	sealed, fresh string
 }
 
-// row names its row.
+// row names the value's row.
 func (v value) row() string { return strings.Join(v.key, "/") }
 
-// read hands the values of a column to use, a batch at a time, without those
-// of the key that except names.
+// read passes the values of a column to use, a batch at a time, except those of the key named by
+// except.
 func (s *Service) read(
 	ctx context.Context, column Column, except string, use func(batch []value) error,
 ) error {
@@ -205,9 +203,9 @@ func (s *Service) read(
 	}
 }
 
-// replace seals the values of a batch with the current key and writes those that
-// opened. A value that somebody changed since it was read is left to them: it was
-// sealed then, by the key that their process has in front.
+// replace encrypts the values of a batch with the current key and writes those that could be
+// decrypted. A value that changed since it was read is left alone: it was encrypted then, with the
+// current key of the process that wrote it.
 func (s *Service) replace(ctx context.Context, column Column, batch []value, done *Report) error {
 	var opened []value
 	for _, old := range batch {
@@ -250,12 +248,12 @@ func (s *Service) replace(ctx context.Context, column Column, batch []value, don
 	return nil
 }
 
-// open opens a value of a column.
+// open decrypts a value of a column.
 func (s *Service) open(column Column, sealed value) ([]byte, error) {
 	return s.Keys.Open(sealed.sealed, column.BoundTable, column.BoundName, sealed.key[0])
 }
 
-// Used lists the ids of the keys that values name, sorted.
+// Used returns the ids of the keys that values name, sorted.
 func (r Report) Used() []string {
 	used := make(map[string]bool)
 	for _, column := range r.Columns {

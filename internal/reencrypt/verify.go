@@ -8,13 +8,12 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// Verification is what came of opening every value.
+// Verification is the result of decrypting every value.
 type Verification struct {
-	// Opened counts the values that open by the id of their key, Unknown those
-	// whose key is not in the ring by the id that they name.
+	// Opened counts the values that can be decrypted, by the id of their key; Unknown those whose key
+	// is not in the ring, by the id that they name.
 	Opened, Unknown map[string]int
-	// Broken names the values that no key can open any more, at most
-	// maxBroken of BrokenCount.
+	// Broken names the values that no key can decrypt any more, at most maxBroken of BrokenCount.
 	Broken      []string
 	BrokenCount int
 }
@@ -22,7 +21,7 @@ type Verification struct {
 // maxBroken is how many broken values are named.
 const maxBroken = 20
 
-// Verify opens every sealed value and throws it away. It changes nothing.
+// Verify decrypts every value and discards it. It changes nothing.
 func (s *Service) Verify(ctx context.Context) (Verification, error) {
 	found := Verification{Opened: map[string]int{}, Unknown: map[string]int{}}
 	for _, column := range Columns() {

@@ -8,8 +8,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// RecordBackup notes that a backup was made now, and returns when the one before was, nil for none,
-// and when that is.
+// RecordBackup records that a backup was made now, and returns when the previous one was made, nil
+// for none, and the time it recorded.
 func (s *Service) RecordBackup(
 	ctx context.Context, tx *postgres.Tx,
 ) (before *time.Time, now time.Time, err error) {

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/processes"
 )
 
-// RecordEnvironment records the environment of a database that has none, and returns the
-// one that is recorded. Processes that start together agree.
+// RecordEnvironment records the environment of a database that has none, and returns the recorded
+// one. Processes that start together get the same.
 func (s *Service) RecordEnvironment(ctx context.Context, name string) (string, error) {
 	recorded := ""
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -32,7 +32,7 @@ func (s *Service) RecordEnvironment(ctx context.Context, name string) (string, e
 	return recorded, err
 }
 
-// Environment is the one that is recorded in db, a pool or a transaction; nil is none yet.
+// Environment returns the environment recorded in db, a pool or a transaction; nil if none is yet.
 func (s *Service) Environment(ctx context.Context, db sqlx.QueryerContext) (*string, error) {
 	var found []string
 	err := sqlx.SelectContext(ctx, db, &found, `

@@ -1,17 +1,16 @@
 // Package restore keeps a database that came out of a backup from sending
 // anything a second time.
 //
-// A backup knows deliveries and e-mails as waiting that were sent after it was
-// made. So each process compares, as it starts and again and again while it runs, the
-// identity that the database recorded with the one that it has: the server's, the
-// database's and that of the table itself, which every restored dump makes again. If they
-// differ, the workers hold everything until somebody decides what becomes of it. What puts
-// another database under the address ends the connections to the one before: so a worker asks
-// on each new connection before it takes a job over it.
+// A backup lists deliveries and e-mails as waiting that were sent after it was made. So each
+// process compares, as it starts and periodically while it runs, the identity that the database has
+// recorded with its actual one: the server's, the database's and that of the table itself, which
+// every restored dump creates anew. If they differ, the workers hold everything until someone
+// decides what to do with it. Putting another database under the address ends the connections to
+// the previous one, so a worker checks each new connection before it takes a job over it.
 //
-// A standby that takes over and a server that starts again keep their identity.
-// So does one that was taken back to an earlier moment from its archive: call
-// Quarantine there before a worker starts.
+// A standby that takes over and a server that restarts keep their identity. So does a server that
+// was taken back to an earlier moment from its archive: call Quarantine there before a worker
+// starts.
 package restore
 
 import (
@@ -27,14 +26,14 @@ import (
 // maxReason is how many bytes of a reason are kept.
 const maxReason = 500
 
-// reasonFound is why a quarantine began that nobody asked for.
+// reasonFound is the reason of a quarantine that begins automatically.
 const reasonFound = "the database was restored from a backup"
 
-// Unnoticed says what no process has found out yet, since none has started.
+// Unnoticed describes a restored database on which no process has started yet.
 const Unnoticed = "nothing is held yet: the database is a copy or was restored, and the next " +
 	"process that starts holds everything"
 
-// Service knows whether the database is a restored one.
+// Service finds out whether the database was restored from a backup.
 type Service struct {
 	DB *postgres.DB
 }
@@ -44,31 +43,31 @@ type State struct {
 	// QuarantinedAt is since when everything is held, nil if nothing is.
 	QuarantinedAt *time.Time `db:"held_at"`
 	Reason        *string    `db:"held_reason"`
-	// Copied tells that the database is another than the one that it says it is: a process that
-	// notices begins a quarantine.
+	// Copied reports that the recorded identity is not that of this database: a process that notices
+	// begins a quarantine.
 	Copied bool `db:"copied"`
-	// Environment is the one that is recorded, nil for none.
+	// Environment is the recorded environment, nil for none.
 	Environment *string `db:"environment"`
 }
 
-// IsQuarantined tells whether workers have to wait for a decision.
+// IsQuarantined reports whether workers have to wait for a decision.
 func (s State) IsQuarantined() bool { return s.QuarantinedAt != nil }
 
-// identity is what no copy of the database shares with it.
+// identity is the SQL for the identity of the database, which no copy shares.
 const identity = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
 	'installation'::regclass::oid`
 
-// Read is the statement that reads the State, in one row, or none before the first process has
+// Read is the statement that reads the State: one row, or none before the first process has
 // started.
 const Read = `
 	SELECT held_at, held_reason, identity <> ` + identity + ` AS copied, environment
 	  FROM installation`
 
-// Check records the identity of a database that has none, and begins a quarantine when
-// another one is recorded. Anyone who was signed in when the backup was made is
-// signed out then. Processes that find that out together agree. It writes nothing else, so
-// that it can be asked often, and of a database that can only be read.
+// Check records the identity of a database that has none, and begins a quarantine when another
+// identity is recorded. That also ends every session that was open when the backup was made.
+// Processes that do this concurrently agree. It writes nothing else, so it can be called often, and
+// on a read-only database.
 func (s *Service) Check(ctx context.Context) (State, error) {
 	state, recorded, err := s.read(ctx)
 	if err == nil && (!recorded || state.Copied) {
@@ -82,7 +81,7 @@ func (s *Service) Check(ctx context.Context) (State, error) {
 	return state, nil
 }
 
-// record writes the identity, and begins the quarantine if it is another one.
+// record writes the identity, and begins the quarantine if another one is recorded.
 func record(ctx context.Context, tx *postgres.Tx) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO installation (identity, recorded_at)
@@ -107,8 +106,8 @@ func record(ctx context.Context, tx *postgres.Tx) error {
 	return signOut(ctx, tx)
 }
 
-// signOut ends every session: one that is in the database may have been ended after the moment
-// which the database is of.
+// signOut ends every session: a session in the database may have been ended after the moment that
+// it was restored to.
 func signOut(ctx context.Context, tx *postgres.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM sessions`); err != nil {
 		return fmt.Errorf("signing everybody out: %w", err)
@@ -116,8 +115,8 @@ func signOut(ctx context.Context, tx *postgres.Tx) error {
 	return nil
 }
 
-// State tells whether a quarantine is in force. It is the zero State before the first
-// process has started.
+// State returns whether a quarantine is in force. It is the zero State before the first process has
+// started.
 func (s *Service) State(ctx context.Context) (State, error) {
 	state, _, err := s.read(ctx)
 	return state, err
@@ -131,7 +130,7 @@ func (s *Service) read(ctx context.Context) (state State, recorded bool, err err
 	return states[0], true, nil
 }
 
-// isCopy tells whether the database is another than the one that it says it is.
+// isCopy reports whether the recorded identity is not that of this database.
 func isCopy(ctx context.Context, tx *postgres.Tx) (bool, error) {
 	var copied bool
 	err := tx.GetContext(ctx, &copied,
@@ -142,7 +141,7 @@ func isCopy(ctx context.Context, tx *postgres.Tx) (bool, error) {
 	return copied, nil
 }
 
-// CheckReason returns the reason for a quarantine or its end as it is kept. Error:
+// CheckReason returns the reason for a quarantine or its end in the form that is kept. Error:
 // VALIDATION_ERROR.
 func CheckReason(reason string) (string, error) {
 	var errs lending.FieldErrors
@@ -150,11 +149,10 @@ func CheckReason(reason string) (string, error) {
 	return reason, errs.Err()
 }
 
-// Quarantine begins a quarantine by hand: workers that start from now on wait, those that
-// run take nothing more within seconds, and everybody is signed out. It is for a database that
-// was taken back in time where it stands; on a copy that no process has noticed it comes before
-// the one that would begin by itself. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when
-// one is in force.
+// Quarantine begins a quarantine by hand: workers that start from now on wait, running ones take
+// nothing more within seconds, and every session is ended. It is for a database that was taken back
+// in time in place; on a copy that no process has noticed it replaces the quarantine that would
+// begin automatically. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
 func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
 	reason, err := CheckReason(reason)
 	if err != nil {
@@ -178,10 +176,10 @@ func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string
 	return signOut(ctx, tx)
 }
 
-// Release ends the quarantine and returns when it began: what was made before may have
-// been sent. Cursors of the feed that were given after the backup work again, and skip
-// nothing that is published from now on. Error: INVALID_STATE when there is none, or the one that
-// is recorded is that of another database.
+// Release ends the quarantine and returns when it began: what was made before may have been sent.
+// Cursors of the feed that were issued after the backup work again, and skip nothing that is
+// published from now on. Error: INVALID_STATE when there is no quarantine, or the recorded one is
+// that of another database.
 func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, error) {
 	copied, err := isCopy(ctx, tx)
 	if err != nil {
