@@ -11,20 +11,20 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// The lengths that SMTP carries, in bytes (RFC 5321 section 4.5.3.1).
+// The lengths that SMTP can carry, in bytes (RFC 5321 section 4.5.3.1).
 const (
 	maxLocalPart = 64
 	maxAddress   = 254
 )
 
-// domains turns international names into their ASCII form and checks every
-// label, as a resolver will (RFC 5891).
+// domains converts international names to their ASCII form and checks every label, as a resolver
+// does (RFC 5891).
 var domains = idna.New(
 	idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true),
 	idna.Transitional(false),
 )
 
-// CheckAddress tells whether a mail can be addressed to address: a bare
+// CheckAddress reports whether a mail can be addressed to address: a bare
 // RFC 5322 address such as ana@example.com, whose domain may be international.
 // It returns a VALIDATION_ERROR for the field "email" that says what is wrong.
 func CheckAddress(address string) error {
@@ -32,7 +32,7 @@ func CheckAddress(address string) error {
 	return err
 }
 
-// CheckAddressOf is CheckAddress for an address that anyone who sent it names field.
+// CheckAddressOf is CheckAddress for an address that the sender of the request calls field.
 func CheckAddressOf(field, address string) error {
 	err := CheckAddress(address)
 	if err == nil {
@@ -54,8 +54,8 @@ func NormalizeAddress(address string) (string, error) {
 	}
 	at := strings.LastIndexByte(parsed.Address, '@')
 	local, domain := parsed.Address[:at], parsed.Address[at+1:]
-	// The parser also takes comments, angle brackets and folded white space.
-	// Only what reads back exactly as it was written is a bare address.
+	// The parser also accepts comments, angle brackets and folded white space. Only an address that
+	// formats back exactly as it was written is bare.
 	if quoted(local)+"@"+domain != address && local+"@"+domain != address {
 		return "", invalidAddress("must be a bare address, without a name, comment or angle brackets")
 	}
@@ -73,7 +73,7 @@ func NormalizeAddress(address string) (string, error) {
 	return normalized, nil
 }
 
-// checkCharacters refuses what no address holds before any parser sees it.
+// checkCharacters refuses, before any parser runs, characters that no address holds.
 func checkCharacters(address string) error {
 	switch {
 	case address == "":
@@ -94,16 +94,15 @@ func invalidAddress(format string, args ...any) error {
 	return lending.Invalid("email", `"email" `+format, args...)
 }
 
-// quoted writes a local part as SMTP wants it: in quotes where it holds more
-// than the characters of an RFC 5322 dot-atom.
+// quoted writes a local part as SMTP requires: in quotes if it holds more than the characters of an
+// RFC 5322 dot-atom.
 func quoted(local string) string {
 	text := (&mail.Address{Address: local + "@x"}).String()
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<"), "@x>")
 }
 
-// ParseSender reads an address with an optional name, such as
-// "Acme Lending <mail@acme.example>". The error names no variable, since the
-// caller knows which one it was.
+// ParseSender parses an address with an optional name, such as "Acme Lending <mail@acme.example>".
+// The error names no variable, since the caller knows which one it was.
 func ParseSender(text string) (*mail.Address, error) {
 	if parsed, err := mail.ParseAddress(text); err == nil {
 		at := strings.LastIndexByte(parsed.Address, '@')
@@ -115,8 +114,8 @@ func ParseSender(text string) (*mail.Address, error) {
 	return nil, fmt.Errorf("%q is not an address such as Lender <mail@lender.example>", text)
 }
 
-// headerAddress joins a name and an address for a header. Its String encodes
-// both, whatever the name holds.
+// headerAddress joins a name and an address for a header. The result's String encodes both,
+// whatever the name holds.
 func headerAddress(name, address string) (*mail.Address, error) {
 	normalized, err := NormalizeAddress(address)
 	if err != nil {
@@ -130,7 +129,7 @@ func headerAddress(name, address string) (*mail.Address, error) {
 	return parsed, nil
 }
 
-// wirePath is an address as the MAIL and RCPT commands want it.
+// wirePath is an address in the form of the MAIL and RCPT commands.
 func wirePath(address *mail.Address) string {
 	return (&mail.Address{Address: address.Address}).String()
 }

@@ -11,23 +11,23 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Attempt is one try to send a mail.
+// Attempt is one attempt to send a mail.
 type Attempt struct {
 	// Number counts from 1.
 	Number    int       `db:"number"`
 	StartedAt time.Time `db:"started_at"`
-	// HandedOverAt is when all but the message's closing dot had been
-	// transmitted; nil if it never came that far.
+	// HandedOverAt is when all but the message's closing dot had been transmitted; nil if the attempt
+	// did not get that far.
 	HandedOverAt *time.Time `db:"handed_over_at"`
 	FinishedAt   *time.Time `db:"finished_at"`
 	// Outcome is empty while the attempt runs.
 	Outcome Outcome `db:"outcome"`
 	Stage   Stage   `db:"stage"`
-	// ReplyCode and Reply are the server's last answer, 0 and empty for none.
+	// ReplyCode and Reply are the server's last reply, 0 and empty for none.
 	ReplyCode int    `db:"reply_code"`
 	Reply     string `db:"reply"`
 	Error     string `db:"error"`
-	// Server is the host:port that the mail was handed to.
+	// Server is the host:port that the mail was sent to.
 	Server string `db:"server"`
 	TLS    string `db:"tls"`
 }
@@ -63,7 +63,7 @@ func listAttempts(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) ([
 	return rows, nil
 }
 
-// beginAttempt writes the attempt down before anything is sent.
+// beginAttempt records the attempt before anything is sent.
 func (m *MailSender) beginAttempt(
 	ctx context.Context, tx *postgres.Tx, row Detail,
 ) (*openAttempt, error) {
@@ -86,10 +86,10 @@ func (m *MailSender) beginAttempt(
 	}}, nil
 }
 
-// closeAbandoned ends an attempt whose process died, or was frozen for so long
-// that it counts as dead, and returns how it ended: OutcomeInterrupted if
-// nothing was sent, OutcomeUnknown if nobody knows, empty without such an
-// attempt. The row's lock decides against a hand-over at the same moment.
+// closeAbandoned ends an attempt whose process died, or was frozen for so long that it counts as
+// dead, and returns its outcome: OutcomeInterrupted if nothing was sent, OutcomeUnknown if that is
+// unknown, empty if there is no such attempt. The row's lock decides between this and a hand-over
+// at the same moment.
 func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcome, error) {
 	var outcome Outcome
 	err := tx.GetContext(ctx, &outcome, `
@@ -107,8 +107,8 @@ func closeAbandoned(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Outcom
 	return outcome, nil
 }
 
-// handOver commits that the message is about to be ended. When it returns an
-// error, the message must not be.
+// handOver commits that the closing dot is about to be sent. When it returns an error, the dot must
+// not be sent.
 func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) error {
 	err := m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var ours bool
@@ -129,8 +129,8 @@ func (m *MailSender) handOver(ctx context.Context, uid uuid.UUID, number int) er
 	return nil
 }
 
-// finishAttempt reports false when the attempt was ended by another process.
-// Only the news that the mail was sent after all overrules "unknown".
+// finishAttempt returns false when another process has ended the attempt. Only the result that the
+// mail was sent after all replaces "unknown".
 func finishAttempt(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int, receipt Receipt,
 ) (bool, error) {

@@ -15,27 +15,26 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// messageParts are what compose turns into a message.
+// messageParts are the input of compose.
 type messageParts struct {
 	From      *mail.Address
 	To        *mail.Address
-	ReplyTo   *mail.Address // nil: answers go to From
+	ReplyTo   *mail.Address // nil: replies go to From
 	MessageID string
 	Date      time.Time
 	Content   Content
 }
 
-// newMessageID is unguessable and ends in the sender's domain, as receivers
-// that look for forgeries expect.
+// newMessageID is unguessable and ends in the sender's domain, as receivers that check for
+// forgeries expect.
 func newMessageID(from *mail.Address) string {
 	return strings.ToLower(rand.Text()) + from.Address[strings.LastIndexByte(from.Address, '@'):]
 }
 
-// compose writes the message, pure ASCII and the same for the same parts.
+// compose writes the message in pure ASCII; the same parts always give the same message.
 //
-// Everything that is not ours to choose goes through an encoder: addresses by
-// net/mail, the subject as an encoded word, the bodies as quoted-printable. No
-// name or title can begin a header of its own.
+// All text that we do not choose goes through an encoder: addresses through net/mail, the subject
+// as an encoded word, the bodies as quoted-printable. No name or title can inject a header.
 func compose(parts messageParts) (string, error) {
 	message := gomail.NewMsg(
 		gomail.WithNoDefaultUserAgent(),
@@ -64,8 +63,8 @@ func compose(parts messageParts) (string, error) {
 	return out.String(), nil
 }
 
-// setAddress names an address. A name that looks encoded is not left to net/mail, which quotes
-// it: many programs decode what is quoted too.
+// setAddress sets an address header. A name that looks encoded is not left to net/mail, which
+// quotes it: many programs decode quoted text too.
 func setAddress(message *gomail.Msg, header gomail.AddrHeader, address *mail.Address) {
 	if !looksEncoded(address.Name) {
 		message.SetAddrHeaderFromMailAddress(header, address)
@@ -75,11 +74,11 @@ func setAddress(message *gomail.Msg, header gomail.AddrHeader, address *mail.Add
 	message.SetGenHeader(gomail.Header(header), encodedWords(address.Name)+" "+bare.String())
 }
 
-// looksEncoded tells whether a receiver could take text, or a part of it, for an encoded word and
-// show something else, such as a web address that no check of ours has seen.
+// looksEncoded reports whether a receiver could take text, or a part of it, for an encoded word and
+// show something else, such as a web address that none of our checks has seen.
 func looksEncoded(text string) bool { return strings.Contains(text, "=?") }
 
-// encodedWords encodes text (RFC 2047), also what encoders leave alone because it is plain ASCII.
+// encodedWords encodes text (RFC 2047), including plain ASCII, which encoders leave alone.
 func encodedWords(text string) string {
 	const longest = 45 // in bytes: 60 characters of base64 in a word of at most 75
 	var words []string
@@ -95,8 +94,8 @@ func encodedWords(text string) string {
 	return strings.Join(words, " ")
 }
 
-// boundary follows from the message id, so that composing twice gives the same
-// bytes, and does not reveal it.
+// boundary is derived from the message id, so that composing twice gives the same bytes, and does
+// not reveal it.
 func boundary(messageID string) string {
 	sum := sha256.Sum256([]byte("boundary " + messageID))
 	return "part" + hex.EncodeToString(sum[:16])

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// conclude writes the attempt's end, the mail's state and the next job at once. A server
-// that refuses us stops every mail, one that takes mail ends that.
+// conclude writes the attempt's end, the mail's state and the next job in one transaction. If the
+// server refuses this installation, every mail is held back until the server accepts one.
 func (m *MailSender) conclude(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) error {
@@ -29,7 +29,7 @@ func (m *MailSender) conclude(
 		return m.refuse(ctx, tx, attempt, receipt)
 	case receipt.Stage == StageData, receipt.Stage == StageHandOver,
 		receipt.Stage == StageRecipient && receipt.Code != 0:
-		// The server took us for a sender and judged this mail by itself, or took it.
+		// The server accepted us as a sender and judged this mail on its own, or took it.
 		if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
 			return fmt.Errorf("noting that the mail server takes mail: %w", err)
 		}
@@ -41,7 +41,7 @@ func (m *MailSender) conclude(
 	return m.finish(ctx, tx, attempt.row, decided)
 }
 
-// verdict is the state in which an attempt leaves a mail.
+// verdict is the state of a mail after an attempt.
 type verdict struct {
 	State          State
 	OutcomeUnknown bool
@@ -77,11 +77,11 @@ func (m *MailSender) exhausted(last string) verdict {
 	}
 }
 
-// again adds the job of the next attempt in the transaction that records this
-// one, so that the retry does not depend on the queue's own bookkeeping.
+// again adds the job of the next attempt in the transaction that records this one, so that the
+// retry does not depend on the queue's own bookkeeping.
 func (m *MailSender) again(ctx context.Context, tx *postgres.Tx, attempt *openAttempt) error {
 	uid := attempt.row.EmailUID
-	// Up to a tenth more, so that the mails of an outage do not all come back in the same second.
+	// Up to a tenth more, so that the mails of an outage are not all retried in the same second.
 	wait := m.retry()[attempt.tries()-1]
 	spread := rand.Int64N(int64(wait)/10 + 1) //nolint:gosec // nobody gains by guessing it
 	due := tx.Now.Add(wait + time.Duration(spread))
@@ -93,8 +93,8 @@ func (m *MailSender) again(ctx context.Context, tx *postgres.Tx, attempt *openAt
 	return enqueue(ctx, tx, m.Jobs, SendArgs{EmailUID: uid, Attempt: attempt.number + 1}, due)
 }
 
-// settle writes the final state. A mail whose outcome was unknown may still
-// turn out to be sent.
+// settle writes the final state. A mail whose outcome was unknown may still turn out to have been
+// sent.
 func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, decided verdict) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE emails

@@ -1,4 +1,4 @@
-// Package email keeps the e-mail log and sends what is in it.
+// Package email keeps the e-mail log and sends the mails in it.
 //
 // A mail is a row, written with its job in the transaction that caused it:
 //
@@ -10,10 +10,9 @@
 //	                 4xx │───► not_sent     no mail server is configured
 //	                     │───► captured     a sandbox sends borrowers nothing
 //
-// A queued mail may wait, without a job, for what is not its own concern: for the
-// mail server while that refuses this installation (its address, credentials or
-// sender) or, by such an answer, this mail alone, or for the application's welcome
-// mail to be concluded. See [MailSender.Resume].
+// A queued mail may wait, without a job, for reasons that are not its own: until the mail server no
+// longer refuses this installation (its address, credentials or sender), or, after such an answer,
+// this mail alone; or until the application's welcome mail is concluded. See [MailSender.Resume].
 //
 // # At most one successful send
 //
@@ -35,11 +34,11 @@
 // The window in which that happens opens when the mark is committed and closes
 // when the answer is: one round trip to the mail server, its time to accept the
 // message, and one commit. With a server on the same machine it is about 2 ms.
-// While the database is away it stays open, and so does the process: what it knows
-// it writes when it can.
+// While the database is away the window stays open, and the process stays, too: it writes the
+// outcome when it can.
 // A server that hangs up in the middle of a message is noticed before the mark.
 //
-// Rendering is not done here: the worker brings a RenderFunc, so that this
-// package knows no templates. What was rendered is kept, and every attempt
-// sends the same bytes under the same message id.
+// Rendering is not done here: the worker supplies a RenderFunc, so that this package imports no
+// templates. The rendered text is kept, and every attempt sends the same bytes under the same
+// message id.
 package email

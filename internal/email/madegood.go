@@ -10,9 +10,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// madeGoodBy is the mail that made a failed one of the table emails good, NULL while none has: the
-// first with the same text that was sent since this one was made. That may re-send this one, or
-// what re-sent it, or what this one re-sent.
+// madeGoodBy selects the mail that made up for a failed row of emails, NULL while there is none:
+// the first mail with the same text that was sent after this one was made. It may re-send this one,
+// a mail that re-sent it, or the mail that this one re-sent.
 const madeGoodBy = `
 	CASE WHEN emails.state = 'failed' THEN (
 		WITH RECURSIVE family AS (
@@ -29,9 +29,8 @@ const madeGoodBy = `
 		 ORDER BY family.sent_at, family.email_uid
 		 LIMIT 1) END`
 
-// CountFailed counts the mails that failed after a time and were neither re-sent
-// since nor made good, at most limit of them, and returns when the last one failed. db is a
-// pool or a transaction.
+// CountFailed counts the mails that failed after a time and were neither re-sent since nor made
+// good, at most limit of them, and returns when the last one failed. db is a pool or a transaction.
 func CountFailed(
 	ctx context.Context, db sqlx.QueryerContext, since time.Time, limit int,
 ) (count int, last time.Time, err error) {

@@ -10,16 +10,16 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Why a mail is kept and not sent.
+// Why a mail is kept instead of being sent.
 const (
 	reasonNoServer = "no mail server configured"
 	reasonCaptured = "a sandbox sends no mail to borrowers"
 )
 
-// errSuperseded stops an attempt that another process ended meanwhile.
+// errSuperseded stops an attempt that another process has ended meanwhile.
 var errSuperseded = errors.New("another process took this e-mail over")
 
-// DefaultRetry is the wait before each retry: ten of them over about a day.
+// DefaultRetry returns the pause before each retry: ten retries over about a day.
 func DefaultRetry() []time.Duration {
 	return []time.Duration{
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute,
@@ -27,10 +27,10 @@ func DefaultRetry() []time.Duration {
 	}
 }
 
-// RenderFunc turns the facts of a mail into its text.
+// RenderFunc renders the text of a mail from its facts.
 type RenderFunc func(ctx context.Context, draft Draft) (Content, error)
 
-// MailSender sends what is in the log.
+// MailSender sends the mails in the log.
 type MailSender struct {
 	DB   *postgres.DB
 	Jobs Inserter
@@ -41,11 +41,11 @@ type MailSender struct {
 	Captures bool
 	From     *mail.Address
 	Render   RenderFunc
-	// Retry is the wait before each retry; nil is DefaultRetry.
+	// Retry is the pause before each retry; nil is DefaultRetry.
 	Retry []time.Duration
 }
 
-// Report is what one job came to, for the log.
+// Report is the result of one job, for the log.
 type Report struct {
 	// Email is the mail as the job left it.
 	Email Email
@@ -60,11 +60,11 @@ type openAttempt struct {
 	envelope Envelope
 }
 
-// tries counts the attempts up to this one that are any of the mail's tries.
+// tries counts the attempts up to this one that count as tries of the mail.
 func (a *openAttempt) tries() int { return a.number - a.row.Refusals }
 
-// Longest is the longest that Deliver can take until the outcome is known. To write
-// it may take as long as the database is away.
+// Longest is the longest that Deliver can take until the outcome is known. Writing the outcome may
+// take as long as the database is away.
 func (m *MailSender) Longest() time.Duration {
 	longest := time.Minute // for the database
 	if m.SMTP != nil {
@@ -73,10 +73,9 @@ func (m *MailSender) Longest() time.Duration {
 	return longest
 }
 
-// Deliver makes the attempt that a job stands for, or finds that there is
-// nothing to do. A refusal by the mail server is an outcome, not an error; an
-// error means that the job must run again. It returns NOT_FOUND for a mail that
-// does not exist.
+// Deliver makes the attempt that a job stands for, or finds that there is nothing to do. A refusal
+// by the mail server is an outcome, not an error; an error means that the job must run again. It
+// returns NOT_FOUND for a mail that does not exist.
 func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) {
 	var report Report
 	var attempt *openAttempt
@@ -92,8 +91,8 @@ func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) 
 		receipt := m.SMTP.Send(ctx, attempt.envelope, func(ctx context.Context) error {
 			return m.handOver(ctx, job.EmailUID, attempt.number)
 		})
-		// However long the database is away: after a 250 that is not stored, nobody would
-		// know that the mail was sent.
+		// However long the database is away: if a 250 were not stored, nobody would know that the mail
+		// was sent.
 		err := postgres.Persist(ctx, "the outcome of an e-mail", func(ctx context.Context) error {
 			return m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 				return m.conclude(ctx, tx, attempt, receipt)
@@ -119,18 +118,18 @@ func (m *MailSender) Deliver(ctx context.Context, job SendArgs) (Report, error) 
 	return report, nil
 }
 
-// begin decides what is to be done. It returns nil when no attempt is to be
-// made; the row then says why.
+// begin decides what to do. It returns nil when no attempt is to be made; the row then has the
+// reason.
 func (m *MailSender) begin(
 	ctx context.Context, tx *postgres.Tx, job SendArgs,
 ) (*openAttempt, error) {
 	row, err := lockDetail(ctx, tx, job.EmailUID)
 	if err != nil || row.State != StateQueued || row.WaitsFor != WaitNothing {
-		return nil, err // what waits gets another job when it may go
+		return nil, err // a waiting mail gets another job when it may be sent
 	}
 	if row.AttemptCount > 0 {
-		// Either the last attempt was recorded, and its retry has a job of its own, which may be
-		// this one, or the process died on the way.
+		// Either the last attempt was recorded, and its retry has its own job, which may be this one, or
+		// the process died during it.
 		outcome, err := closeAbandoned(ctx, tx, job.EmailUID)
 		switch {
 		case err != nil || outcome == "" && job.Attempt <= row.AttemptCount:
@@ -161,8 +160,8 @@ func (m *MailSender) begin(
 	return m.beginAttempt(ctx, tx, row)
 }
 
-// keeps is the verdict on a mail that never leaves this installation. It returns nil for one
-// that is sent.
+// keeps returns the verdict on a mail that never leaves this installation, or nil for one that is
+// sent.
 func (m *MailSender) keeps(kind Kind) *verdict {
 	switch {
 	case m.Captures && kind.ToBorrower():

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Kind names what a mail is about.
+// Kind is the kind of a mail.
 type Kind string
 
 // The kinds of mail. The first three go to borrowers, the last to partners, the others to
@@ -29,7 +29,7 @@ const (
 	KindDeliveriesFailed      Kind = "deliveries_failed"
 )
 
-// ToBorrower tells whether mails of the kind go to borrowers.
+// ToBorrower reports whether mails of the kind go to borrowers.
 func (k Kind) ToBorrower() bool { return k == KindWelcome || k == KindStipulation || k == KindTask }
 
 // Kinds lists every kind once, in the order of the console's filter.
@@ -41,7 +41,7 @@ func Kinds() []Kind {
 	}
 }
 
-// The names of Message.Params. A mail leaves out what it is not given.
+// The names of Message.Params. A mail omits what is missing.
 const (
 	ParamFirstName      = "first_name"
 	ParamProjectName    = "project_name"
@@ -74,7 +74,7 @@ const (
 	ParamKinds          = "kinds"           // a line for each kind of event: "task.created: 3"
 )
 
-// State is where a mail stands.
+// State is the state of a mail.
 type State string
 
 // The states of a mail. Only StateQueued is not final.
@@ -94,7 +94,7 @@ func States() []State {
 	}
 }
 
-// Message asks for one mail.
+// Message requests one mail.
 type Message struct {
 	Kind Kind
 	// ApplicationUID is the application that the mail is about; zero for alerts.
@@ -108,11 +108,11 @@ type Message struct {
 	Params Facts
 }
 
-// Facts are what a mail is rendered from, by the Param names.
+// Facts are the values that a mail is rendered from, by the Param names.
 type Facts map[string]string
 
-// Value writes the facts as the database keeps them: never null, so that reading them back needs
-// no special case.
+// Value returns the facts as stored in the database: never null, so that reading them back needs no
+// special case.
 func (f Facts) Value() (driver.Value, error) {
 	storable := make(map[string]string, len(f))
 	for name, value := range f {
@@ -121,7 +121,7 @@ func (f Facts) Value() (driver.Value, error) {
 	return json.Marshal(storable)
 }
 
-// Scan reads what Value wrote.
+// Scan reads what Value has written.
 func (f *Facts) Scan(stored any) error {
 	text, _ := stored.([]byte)
 	return json.Unmarshal(text, f)
@@ -134,7 +134,7 @@ type Content struct {
 	Text    string
 }
 
-// Draft is what a mail is rendered from.
+// Draft is the input for rendering a mail.
 type Draft struct {
 	ApplicationUID uuid.UUID
 	Kind           Kind
@@ -152,23 +152,23 @@ type Email struct {
 	// Subject is empty until the mail was rendered.
 	Subject string `db:"subject"`
 	State   State  `db:"state"`
-	// Reason says why the mail is not sent, in words fit for support staff.
+	// Reason says why the mail is not sent, in words for support staff.
 	Reason string `db:"reason"`
 	// OutcomeUnknown is true for a failed mail that may have arrived.
 	OutcomeUnknown bool `db:"outcome_unknown"`
 	AttemptCount   int  `db:"attempt_count"`
-	// Refusals counts the attempts at which the server refused us, whatever the
-	// recipient: they are none of its tries.
+	// Refusals counts the attempts at which the server refused us, whatever the recipient: they do not
+	// count as its tries.
 	Refusals int `db:"refusals"`
-	// WaitsFor is what a queued mail waits for besides its time.
+	// WaitsFor is what a queued mail waits for in addition to its time.
 	WaitsFor Wait `db:"waits_for"`
 	// NextAttemptAt is set while the mail is queued.
 	NextAttemptAt *time.Time `db:"next_attempt_at"`
-	// ResendOf is the mail that support re-sent with this one.
+	// ResendOf is the mail that this one re-sends.
 	ResendOf     uuid.NullUUID `db:"resend_of"`
 	ResentBy     string        `db:"resent_by"`
 	ResendReason string        `db:"resend_reason"`
-	// MadeGoodBy is the mail by which a failed one arrived after all.
+	// MadeGoodBy is the mail through which a failed one was sent after all.
 	MadeGoodBy uuid.NullUUID `db:"made_good_by"`
 	CreatedAt  time.Time     `db:"created_at"`
 	FinishedAt *time.Time    `db:"finished_at"`
@@ -179,12 +179,12 @@ type Email struct {
 // Tries counts the attempts that the mail has used up.
 func (e Email) Tries() int { return e.AttemptCount - e.Refusals }
 
-// MayHaveArrived tells that nobody knows whether the recipient has got the mail.
+// MayHaveArrived reports that nobody knows whether the recipient has received the mail.
 func (e Email) MayHaveArrived() bool {
 	return e.OutcomeUnknown || e.State == StateNotSent && e.Reason == reasonRestored
 }
 
-// CheckResend tells why a mail cannot be sent again. Error: INVALID_STATE.
+// CheckResend returns why a mail cannot be sent again. Error: INVALID_STATE.
 func (e Email) CheckResend() error {
 	switch {
 	case e.State == StateQueued:
@@ -201,7 +201,7 @@ func (e Email) CheckResend() error {
 	return nil
 }
 
-// Detail is a mail with everything that is known of it.
+// Detail is a mail with all its data.
 type Detail struct {
 	Email
 	// Params are the facts that the mail is, or would be, rendered from.
@@ -209,7 +209,7 @@ type Detail struct {
 	// HTML and Text are empty until the mail was rendered.
 	HTML string `db:"html_body"`
 	Text string `db:"text_body"`
-	// Source is the whole message as it goes onto the wire, an .eml file.
+	// Source is the whole message as transmitted, an .eml file.
 	Source     string     `db:"source"`
 	MessageID  string     `db:"message_id"`
 	RenderedAt *time.Time `db:"rendered_at"`
@@ -218,17 +218,17 @@ type Detail struct {
 	Resends []Email
 }
 
-// Headers returns the header block as it goes onto the wire.
+// Headers returns the header block as transmitted.
 func (d Detail) Headers() string {
 	head, _, _ := strings.Cut(d.Source, "\r\n\r\n")
 	return head
 }
 
-// maxName is the longest name, in characters, that a mail is addressed to.
+// maxName is the longest recipient name, in characters.
 const maxName = 200
 
-// cleanName makes a name fit for a header: control characters, line breaks
-// among them, become spaces. Everything else stays as the borrower wrote it.
+// cleanName makes a name fit for a header: control characters, including line breaks, become
+// spaces. Everything else stays as the borrower wrote it.
 func cleanName(name string) string {
 	cleaned := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(name, "\uFFFD"), isSpace), " ")
 	if runes := []rune(cleaned); len(runes) > maxName {

@@ -8,8 +8,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// prepare renders and composes the mail unless an earlier attempt did, and keeps the text together
-// with the count of attempts: the row is in many indexes.
+// prepare renders and composes the mail unless an earlier attempt did, and stores the text together
+// with the count of attempts in one update, since the row is in many indexes.
 func (m *MailSender) prepare(
 	ctx context.Context, tx *postgres.Tx, row *Detail, attempts int,
 ) error {
@@ -20,7 +20,7 @@ func (m *MailSender) prepare(
 	if err != nil {
 		return err
 	}
-	if row.HTML == "" { // a re-send brings the text of the first mail with it
+	if row.HTML == "" { // a re-send has the text of the first mail
 		content, err := m.Render(ctx, Draft{
 			ApplicationUID: row.ApplicationUID.UUID, Kind: row.Kind, Params: row.Params,
 			Settings: settings,

@@ -25,9 +25,9 @@ const (
 	OutcomePermanent Outcome = "permanent"
 	// OutcomeRefused: the server refused this installation, whatever the recipient.
 	OutcomeRefused Outcome = "refused"
-	// OutcomeInterrupted: this side stopped before the message's closing dot.
+	// OutcomeInterrupted: this process stopped before the message's closing dot.
 	OutcomeInterrupted Outcome = "interrupted"
-	// OutcomeUnknown: the whole message left, and no answer is known.
+	// OutcomeUnknown: the whole message was sent, and no answer is known.
 	OutcomeUnknown Outcome = "unknown"
 )
 
@@ -39,7 +39,7 @@ func Outcomes() []Outcome {
 	}
 }
 
-// Stage is how far an attempt came.
+// Stage is how far an attempt got.
 type Stage string
 
 // The stages of an attempt, in order.
@@ -54,31 +54,31 @@ const (
 	StageHandOver  Stage = "hand_over" // the dot and the answer to it
 )
 
-// Receipt is what an attempt came to.
+// Receipt is the result of an attempt.
 type Receipt struct {
 	Outcome Outcome
 	// Stage is where it ended.
 	Stage Stage
-	// Code and Reply are the server's last answer, 0 and empty where it gave none.
+	// Code and Reply are the server's last reply, 0 and empty where it gave none.
 	Code  int
 	Reply string
-	// Error says in words what went wrong other than by an answer.
+	// Error describes a failure that was not a reply of the server.
 	Error string
 	// Server is the host:port that was dialled.
 	Server string
 	// TLS is the protocol version, such as "TLS 1.3"; empty without encryption.
 	TLS string
-	// reusable tells whether the connection may carry another mail.
+	// reusable reports whether the connection may carry another mail.
 	reusable bool
 }
 
-// maxReply bounds how much of an answer is kept, in bytes.
+// maxReply bounds how much of a reply is kept, in bytes.
 const maxReply = 1000
 
 // errSilent means that the server did not answer in time.
 var errSilent = errors.New("the mail server did not answer in time")
 
-// ended fills in how stage ended with err.
+// ended sets how stage ended with err.
 func (r Receipt) ended(stage Stage, err error) Receipt {
 	r.Stage = stage
 	r.Outcome = OutcomeTemporary
@@ -103,14 +103,14 @@ func (r Receipt) ended(stage Stage, err error) Receipt {
 	return r
 }
 
-// cut fills in that the server stopped listening before the message ended.
+// cut sets that the server stopped reading before the message ended.
 func (r Receipt) cut(err error) Receipt {
 	r = r.ended(StageData, err)
-	r.reusable = false // half a message is on its way
+	r.reusable = false // half a message has been sent
 	return r
 }
 
-// Summary is one line for support staff: the answer, or what went wrong.
+// Summary is one line for support staff: the server's reply, or what went wrong.
 func (r Receipt) Summary() string {
 	if r.Code != 0 {
 		return fmt.Sprintf("%d %s", r.Code, r.Reply)
@@ -130,12 +130,12 @@ func explain(err error) string {
 		return "the mail server closed the connection"
 	}
 	if failed, ok := errors.AsType[*stageError](err); ok {
-		return clip(failed.cause.Error()) // the stage is told beside it
+		return clip(failed.cause.Error()) // the stage is shown separately
 	}
 	return clip(err.Error())
 }
 
-// clip makes foreign text fit for the log: one line, valid, bounded.
+// clip makes external text fit for the log: one line, valid, bounded.
 func clip(text string) string {
 	if len(text) > maxReply {
 		text = text[:maxReply]

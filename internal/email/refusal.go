@@ -12,17 +12,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// What makes a server unfit for the credentials that are configured.
+// Why a server cannot be used with the configured credentials.
 var (
 	errNoStartTLS  = errors.New("the mail server offers no STARTTLS, which the credentials need")
 	errNoMechanism = errors.New(
 		"the mail server offers none of SCRAM-SHA-256, PLAIN, LOGIN and CRAM-MD5")
 )
 
-// refusesUs tells whether an attempt ended by what the server has against this
-// installation, whatever the recipient: its address, its credentials, its sender.
-// Only an answer to RCPT can be about the recipient, and not where its class is
-// "security or policy" (RFC 3463 section 3.8) or it asks for a sign-in.
+// refusesUs reports whether an attempt ended because the server refuses this installation, whatever
+// the recipient: its address, its credentials, its sender. Only a reply to RCPT can be about the
+// recipient, and not if its class is "security or policy" (RFC 3463 section 3.8) or it demands
+// authentication.
 func (r Receipt) refusesUs(err error) bool {
 	switch r.Stage {
 	case StageConnect, StageTLS, StageGreeting, StageAuth, StageSender:
@@ -34,26 +34,26 @@ func (r Receipt) refusesUs(err error) bool {
 	return false
 }
 
-// refusesSize tells whether the sender was refused for a message that is too big (RFC 1870
-// section 6.1). Like all that is said before the recipient it ends no mail.
+// refusesSize reports whether the sender was refused because the message is too big (RFC 1870
+// section 6.1). Like every reply before the recipient it does not end the mail.
 func refusesSize(stage Stage, code int, reply string) bool {
 	return stage == StageSender && (code/100 == 5 && strings.HasPrefix(reply, "5.3.4") ||
 		code == 552 && !strings.HasPrefix(reply, "5.7."))
 }
 
-// RefusesSize tells whether the attempt ended because the message is too big for the server.
+// RefusesSize reports whether the attempt ended because the message is too big for the server.
 func (a Attempt) RefusesSize() bool { return refusesSize(a.Stage, a.ReplyCode, a.Reply) }
 
 const (
-	// lately is for how long a mail that the server took shows that it has nothing against us.
+	// lately is for how long an accepted mail proves that the server does not refuse us.
 	lately = 5 * time.Minute
-	// longestAlone is how long a mail waits at most that the server refuses while it takes
-	// others. It begins as if the server refused us, since it may.
+	// longestAlone is the longest pause of a mail that the server refuses while it takes others. The
+	// pauses begin like those for a server that refuses us, since it may.
 	longestAlone = time.Hour
 )
 
-// refuse lets a mail wait that the server refused by what it has against us, and all
-// others with it, unless the answer evidently speaks of this mail alone.
+// refuse makes a mail wait after an answer that refuses this installation, and all others with it,
+// unless the answer evidently is about this mail alone.
 func (m *MailSender) refuse(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) error {
@@ -90,8 +90,8 @@ func (m *MailSender) refuse(
 	return nil
 }
 
-// refusedAlone tells whether the server minds this mail alone: its size, or a recipient while it
-// took another mail lately, or ever since it first refused that one.
+// refusedAlone reports whether the answer is about this mail alone: its size, or a recipient while
+// the server took another mail lately, or since it first refused that recipient.
 func refusedAlone(
 	ctx context.Context, tx *postgres.Tx, attempt *openAttempt, receipt Receipt,
 ) (alone bool, err error) {
@@ -115,15 +115,15 @@ func refusedAlone(
 	return alone, nil
 }
 
-// Refused are the mails that wait because the server refused them, though it may take others.
+// Refused are the mails that wait because the server refused them, though it may accept others.
 type Refused struct {
 	Since time.Time `db:"since"`
-	// Answer is what the server said last.
+	// Answer is the server's last answer.
 	Answer string `db:"answer"`
 	Count  int    `db:"count"`
 }
 
-// FindRefused returns them, nil without any. db is a pool or a transaction.
+// FindRefused returns the refused mails, nil if there are none. db is a pool or a transaction.
 func FindRefused(ctx context.Context, db sqlx.QueryerContext) (*Refused, error) {
 	var refused []Refused
 	err := sqlx.SelectContext(ctx, db, &refused, `

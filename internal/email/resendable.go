@@ -13,7 +13,7 @@ import (
 // LeftOut is why a mail that matches a filter is not re-sent with the others.
 type LeftOut string
 
-// The reasons, in the order in which they are looked at; the first that holds is told.
+// The reasons, in the order in which they are checked; the first that applies is reported.
 const (
 	LeftOutQueued     LeftOut = "queued"
 	LeftOutSuppressed LeftOut = "suppressed"
@@ -24,9 +24,9 @@ const (
 	LeftOutRemoved    LeftOut = "removed"
 )
 
-// leftOut is the reason for which a mail is left out, empty for one that is re-sent; mails that
-// were sent, and those that may have been, are left out unless the filter asks for them, and what
-// a restore gave up always.
+// leftOut renders why a mail is left out, empty for one that is re-sent. Mails that were sent, or
+// may have been, are left out unless the filter selects them; those that a restore gave up are
+// always left out.
 func (f Filter) leftOut(c *postgres.Conditions) string {
 	return `
 		CASE WHEN state IN ('queued', 'suppressed', 'captured') THEN state
@@ -40,10 +40,9 @@ func (f Filter) leftOut(c *postgres.Conditions) string {
 		     ELSE '' END`
 }
 
-// FindResendable returns the mails that match the filter and can be re-sent, the
-// oldest first. It leaves out those that were re-sent before, so that asking twice
-// sends nothing twice, and, unless the filter asks for them, those that arrived or
-// may have. db is a pool or a transaction.
+// FindResendable returns the mails that match the filter and can be re-sent, the oldest first. It
+// leaves out those that were re-sent before, so that running it twice sends nothing twice, and,
+// unless the filter selects them, those that arrived or may have. db is a pool or a transaction.
 func FindResendable(
 	ctx context.Context, db sqlx.QueryerContext, filter Filter, limit int,
 ) ([]uuid.UUID, error) {

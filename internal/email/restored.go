@@ -8,10 +8,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// reasonRestored is why a mail was given up that a backup knew as waiting.
+// reasonRestored is why a mail was given up that was waiting when the backup was made.
 const reasonRestored = "the database was restored from a backup; it may have been sent before"
 
-// CountQueued counts the mails made until a time that wait to be sent.
+// CountQueued counts the mails made up to a time that wait to be sent.
 func (s *Service) CountQueued(ctx context.Context, db *postgres.DB, until time.Time) (int, error) {
 	var count int
 	err := db.GetContext(ctx, &count,
@@ -22,9 +22,9 @@ func (s *Service) CountQueued(ctx context.Context, db *postgres.DB, until time.T
 	return count, nil
 }
 
-// GiveUpQueued marks every mail made until a time that waits to be sent as not
-// sent, and returns how many those were. It is for a database that was restored,
-// while no worker runs. Each can be sent again by hand.
+// GiveUpQueued marks every mail made up to a time that waits to be sent as not sent, and returns
+// how many there were. It is for a restored database, while no worker runs. Each can be sent again
+// by hand.
 func (s *Service) GiveUpQueued(ctx context.Context, tx *postgres.Tx, until time.Time) (int, error) {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE email_attempts a

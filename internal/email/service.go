@@ -19,9 +19,8 @@ import (
 // Queue is the job queue of every mail.
 const Queue = "email"
 
-// jobTries bounds how often the queue runs one job whose worker dies or cannot
-// reach the database. Answers of the mail server do not count: each retry that
-// they cause is a job of its own.
+// jobTries bounds how often the queue runs one job whose worker dies or cannot reach the database.
+// Answers of the mail server do not count: each retry that they cause has its own job.
 const jobTries = 100
 
 // reasonPaused is why a mail of a paused application is suppressed.
@@ -30,10 +29,10 @@ const reasonPaused = "communications were paused"
 // SendArgs is the job that makes one attempt to send a mail.
 type SendArgs struct {
 	EmailUID uuid.UUID `json:"email_uid"`
-	// Attempt is the attempt's number, from 1. A job whose attempt is over, a
-	// leftover of a crash, does nothing.
+	// Attempt is the attempt's number, from 1. A job whose attempt has ended, left over from a crash,
+	// does nothing.
 	Attempt int `json:"attempt"`
-	// Probe goes to the mail server although it refuses us, to see whether it still does.
+	// Probe tries the mail server although it refuses us, to see whether it still does.
 	Probe bool `json:"probe,omitempty"`
 }
 
@@ -98,9 +97,8 @@ func (s *Service) Schedule(ctx context.Context, tx *postgres.Tx, message Message
 	return enqueue(ctx, tx, s.jobs, SendArgs{EmailUID: uid, Attempt: 1}, time.Time{})
 }
 
-// ScheduleAlert schedules the same mail to everybody who is to hear of trouble:
-// the addresses of the settings, or every operator and admin who may sign in;
-// and to the addresses in also, each once.
+// ScheduleAlert schedules the same mail to everyone who receives alerts: the addresses of the
+// settings, or every operator and admin who may sign in; and to the addresses in also, each once.
 func (s *Service) ScheduleAlert(
 	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string, also ...string,
 ) error {
@@ -132,8 +130,8 @@ func (s *Service) ScheduleAlert(
 	return nil
 }
 
-// Resend logs and queues another mail with the text of the one named uid, and
-// returns the new one's uid. actor is who asked, reason may be empty.
+// Resend logs and queues another mail with the text of the mail uid, and returns the new uid. actor
+// is who requested it, reason may be empty.
 //
 // It returns NOT_FOUND for an unknown uid, and INVALID_STATE for a mail that is
 // still queued, was suppressed, or has no text any more.
@@ -147,7 +145,7 @@ func (s *Service) Resend(
 		return uuid.Nil, lending.Invalid("reason",
 			`"reason" must be at most %d characters`, maxReason)
 	}
-	// Nobody else re-sends it meanwhile, and its text stays.
+	// The lock keeps others from re-sending the mail meanwhile, and its text stays.
 	original, err := load[Email](ctx, tx, columns, uid, ` FOR NO KEY UPDATE`)
 	if err == nil {
 		err = original.CheckResend()
@@ -155,7 +153,7 @@ func (s *Service) Resend(
 	if err != nil {
 		return uuid.Nil, err
 	}
-	// Its message id is not copied: receivers drop a second message that bears the first one's.
+	// Its message id is not copied: receivers drop a second message with the same id.
 	again := postgres.NewUID(tx.Now)
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
@@ -175,14 +173,14 @@ func (s *Service) Resend(
 const (
 	// maxReason is the longest reason for a re-send, in characters.
 	maxReason = 500
-	// maxResend bounds one re-send of many, so that it stays one transaction.
+	// maxResend bounds a re-send of many mails, so that it stays one transaction.
 	maxResend = 10_000
 )
 
-// Resent is a mail that was sent again, and the new one that does it.
+// Resent is a re-sent mail and the new one that re-sends it.
 type Resent struct{ Original, Made uuid.UUID }
 
-// ResendAll is Resend for many, each once, all or none; a refusal names the mail.
+// ResendAll is Resend for many mails, each once, all or none; an error names the mail.
 func (s *Service) ResendAll(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
 ) ([]Resent, error) {
@@ -212,7 +210,7 @@ func (s *Service) ResendAll(
 	return all, nil
 }
 
-// ResendFound re-sends those of what FindResendable found that nobody else did meanwhile. Errors:
+// ResendFound re-sends those results of FindResendable that nobody has re-sent meanwhile. Errors:
 // those of ResendAll.
 func (s *Service) ResendFound(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
@@ -226,8 +224,8 @@ func (s *Service) ResendFound(
 	return s.ResendAll(ctx, tx, uids, actor, reason)
 }
 
-// ResendMatching re-sends what FindResendable finds, and nobody else at the same time. Errors:
-// those of ResendAll.
+// ResendMatching re-sends the mails that FindResendable finds, guarded against concurrent re-sends.
+// Errors: those of ResendAll.
 func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, actor, reason string,
 ) ([]Resent, error) {
@@ -238,7 +236,7 @@ func (s *Service) ResendMatching(
 	return s.ResendFound(ctx, tx, uids, actor, reason)
 }
 
-// enqueue adds the job of an attempt that is made at a time, at once for the zero one.
+// enqueue adds the job of an attempt that is due at a time, at once if that is zero.
 func enqueue(
 	ctx context.Context, tx *postgres.Tx, jobs Inserter, args SendArgs, due time.Time,
 ) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// session is one connection to the mail server, greeted and signed in.
+// session is one connection to the mail server, after greeting and sign-in.
 type session struct {
 	conn   net.Conn // below TLS: deadlines are set here
 	client *smtp.Client
@@ -26,20 +26,20 @@ type session struct {
 	expiry *time.Timer
 }
 
-// maxHeard bounds what is read of a connection, in bytes: a mail takes some hundred, and an answer
-// that has no end would fill the memory before its time is over.
+// maxHeard bounds how much is read from a connection, in bytes: a mail takes some hundred, and an
+// endless reply would fill the memory before its time is over.
 const maxHeard = 4 << 20
 
 var errHeard = errors.New("the mail server says more than is read")
 
-// heard is a connection of which no more than left is read.
+// heard is a connection from which at most left bytes are read.
 type heard struct {
 	net.Conn
 
 	left int
 }
 
-// Read reads what is left at most.
+// Read reads at most the bytes that are left.
 func (h *heard) Read(data []byte) (int, error) {
 	if h.left <= 0 {
 		return 0, errHeard
@@ -58,11 +58,11 @@ type stageError struct {
 func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.cause) }
 func (e *stageError) Unwrap() error { return e.cause }
 
-// longAgo is a deadline that has passed: setting it ends what waits.
+// longAgo is a deadline that has passed: setting it ends every wait.
 var longAgo = time.Unix(1, 0)
 
-// within runs use and ends it when ctx does or limit has passed, after which
-// the connection is of no use any more.
+// within runs use and ends it when ctx ends or limit has passed; the connection is unusable after
+// that.
 func within(ctx context.Context, conn net.Conn, limit time.Duration, use func() error) error {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -91,7 +91,7 @@ func dial(ctx context.Context, server Server, hello string, limits Limits) (*ses
 		return s.open(ctx, server, hello)
 	})
 	if err != nil {
-		_ = conn.Close() // the error that led here says more
+		_ = conn.Close() // the first error says more
 		return nil, err
 	}
 	return s, nil
@@ -134,8 +134,8 @@ func (s *session) open(ctx context.Context, server Server, hello string) error {
 	return nil
 }
 
-// signIn picks the strongest mechanism that both sides know. Over TLS, which
-// is certain here, PLAIN is as good as the older challenge schemes.
+// signIn picks the strongest mechanism that both sides support. Over TLS, which is certain here,
+// PLAIN is as good as the older challenge schemes.
 func (s *session) signIn(server Server) error {
 	_, offer := s.client.Extension("AUTH")
 	mechanisms := strings.Fields(strings.ToUpper(offer))
@@ -155,7 +155,7 @@ func (s *session) signIn(server Server) error {
 	return fmt.Errorf("%w: %q", errNoMechanism, clip(offer))
 }
 
-// transact carries one mail. See the package documentation for handOver.
+// transact sends one mail. See the package documentation for handOver.
 func (s *session) transact(
 	ctx context.Context, envelope Envelope, handOver func(context.Context) error,
 ) Receipt {
@@ -209,16 +209,16 @@ func (s *session) transact(
 	return s.finish(ctx, receipt, dot)
 }
 
-// settle gives a server that hangs up in the middle of a message the moment
-// that it takes to notice: before the dot, that is a plain failure. After it,
-// nobody could tell whether the mail was accepted.
+// settle gives a server that hangs up in the middle of a message the moment that it takes to
+// notice: before the dot, that is a plain failure. After it, nobody could tell whether the mail was
+// accepted.
 func (s *session) settle(ctx context.Context, wait time.Duration) error {
 	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return err
 	}
 	_, err := s.client.Text.R.Peek(1)
 	switch {
-	case err == nil: // it speaks out of turn
+	case err == nil: // the server speaks out of turn
 		return within(ctx, s.conn, s.limits.Command, func() error {
 			_, reply, err := s.client.Text.ReadResponse(2)
 			if err != nil {
@@ -236,8 +236,8 @@ func (s *session) settle(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// finish sends the dot and waits for the answer. From here on stopping would
-// only lose the answer, so ctx does not end the wait; the limit does.
+// finish sends the dot and waits for the answer. From here on stopping would only lose the answer,
+// so the end of ctx does not end the wait; the limit does.
 func (s *session) finish(ctx context.Context, receipt Receipt, dot io.Closer) Receipt {
 	var closing, answer error
 	var code int
@@ -257,13 +257,13 @@ func (s *session) finish(ctx context.Context, receipt Receipt, dot io.Closer) Re
 		return receipt
 	}
 	receipt = receipt.ended(StageHandOver, answer)
-	if receipt.Code < 400 { // no answer, or none that means anything
+	if receipt.Code < 400 { // no answer, or a meaningless one
 		receipt.Outcome = OutcomeUnknown
 	}
 	return receipt
 }
 
-// command sends one line and reads the answer, whose code must begin with expect.
+// command sends one line and reads the reply, whose code must begin with expect.
 func (s *session) command(expect int, line string) error {
 	id, err := s.client.Text.Cmd("%s", line)
 	if err != nil {
@@ -283,8 +283,8 @@ func (s *session) encryption() string {
 	return tls.VersionName(state.Version)
 }
 
-// quit says goodbye, but does not wait long for an answer.
+// quit sends QUIT, but does not wait long for a reply.
 func (s *session) quit() {
 	_ = within(context.Background(), s.conn, time.Second, s.client.Quit)
-	_ = s.conn.Close() // Quit closes it only when it was answered
+	_ = s.conn.Close() // Quit closes it only after a reply
 }

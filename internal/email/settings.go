@@ -14,14 +14,14 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Settings say how mail looks and who hears of trouble. The audit log keeps them as they are.
+// Settings define how mails look and who receives alerts. The audit log stores them as they are.
 type Settings struct {
 	LenderName string `db:"lender_name" json:"lender_name"`
-	// PrimaryColor fills the head of a mail; AccentColor marks what matters in
-	// it. Both are "#rrggbb" in lower case.
+	// PrimaryColor fills the head of a mail; AccentColor highlights the important parts of it. Both
+	// are "#rrggbb" in lower case.
 	PrimaryColor string `db:"primary_color" json:"primary_color"`
 	AccentColor  string `db:"accent_color" json:"accent_color"`
-	// ReplyTo is where answers go; empty means to the sender.
+	// ReplyTo is where replies go; empty means to the sender.
 	ReplyTo string `db:"reply_to" json:"reply_to"`
 	// AlertTo receives the alerts; empty means every operator and admin.
 	AlertTo pq.StringArray `db:"alert_to" json:"alert_to"`
@@ -32,7 +32,7 @@ const maxAlertTo = 20
 
 var colorPattern = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 
-// Validate returns a VALIDATION_ERROR that names every wrong setting.
+// Validate returns a VALIDATION_ERROR that names every invalid setting.
 func (s Settings) Validate() error {
 	var errs lending.FieldErrors
 	if name := cleanName(s.LenderName); name == "" || name != s.LenderName ||
@@ -65,7 +65,7 @@ func LoadSettings(ctx context.Context, db sqlx.QueryerContext) (Settings, error)
 	return readSettings(ctx, db, ``)
 }
 
-// LockSettings is LoadSettings in a transaction that holds the settings from then on.
+// LockSettings is LoadSettings, and locks the settings until the transaction ends.
 func LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
 	return readSettings(ctx, tx, ` FOR UPDATE`)
 }
@@ -85,8 +85,8 @@ func readSettings(ctx context.Context, db sqlx.QueryerContext, locking string) (
 	return settings, nil
 }
 
-// SaveSettings replaces the settings; mails that were rendered before keep
-// their looks. It returns the errors of Validate.
+// SaveSettings replaces the settings; mails that were rendered before keep their looks. It returns
+// the errors of Validate.
 func SaveSettings(ctx context.Context, tx *postgres.Tx, settings Settings, actor string) error {
 	settings.PrimaryColor = strings.ToLower(settings.PrimaryColor)
 	settings.AccentColor = strings.ToLower(settings.AccentColor)

@@ -19,10 +19,10 @@ type Limits struct {
 	Command time.Duration
 	// Body covers the transmission of the message.
 	Body time.Duration
-	// Answer covers the server's answer to the whole message. It is long: giving
-	// up too early leaves a mail whose outcome nobody knows.
+	// Answer covers the server's answer to the whole message. It is long: giving up too early leaves a
+	// mail with an unknown outcome.
 	Answer time.Duration
-	// Settle is how long a hang-up in the middle of a message is waited for.
+	// Settle is how long to wait for a hang-up in the middle of a message.
 	Settle time.Duration
 	// Idle is how long an unused connection is kept.
 	Idle time.Duration
@@ -30,7 +30,7 @@ type Limits struct {
 	PerConnection int
 }
 
-// DefaultLimits suit a mail server of one's own or of a provider.
+// DefaultLimits suit the lender's own mail server or that of a provider.
 func DefaultLimits() Limits {
 	return Limits{
 		Connect:       15 * time.Second,
@@ -43,21 +43,21 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Longest is the longest that an attempt can take: dialling and opening a
-// connection, RSET, MAIL, RCPT, DATA, early answers, the message, its answer.
+// Longest is the longest that an attempt can take: dialling and opening a connection, RSET, MAIL,
+// RCPT, DATA, early replies, the message, its answer.
 func (l Limits) Longest() time.Duration {
 	return 2*l.Connect + 6*l.Command + l.Body + 2*l.Settle + l.Answer
 }
 
-// Envelope is a message on its way. From and To are in angle brackets.
+// Envelope is a message with its addresses. From and To are in angle brackets.
 type Envelope struct {
 	From    string
 	To      string
 	Message string
 }
 
-// SMTPClient hands mail to one server and keeps connections for the next mail. It
-// may be used by several goroutines at once; each has a connection to itself.
+// SMTPClient sends mail to one server and keeps connections for the next mail. It may be used by
+// several goroutines at once; each has its own connection.
 type SMTPClient struct {
 	server Server
 	limits Limits
@@ -68,8 +68,8 @@ type SMTPClient struct {
 	closed bool
 }
 
-// NewSMTPClient returns a client that connects when it is first used. Certificates
-// are checked against the system's roots, or those of SSL_CERT_FILE.
+// NewSMTPClient returns a client that connects when it is first used. Certificates are checked
+// against the system's roots, or those of SSL_CERT_FILE.
 func NewSMTPClient(server Server, limits Limits) *SMTPClient {
 	hello := "localhost"
 	if name, err := os.Hostname(); err == nil {
@@ -81,14 +81,14 @@ func NewSMTPClient(server Server, limits Limits) *SMTPClient {
 	return &SMTPClient{server: server, limits: limits, hello: hello}
 }
 
-// Send makes one attempt. It calls handOver when the message was transmitted
-// without its closing dot, and sends the dot only if that returns nil.
+// Send makes one attempt. It calls handOver when the message was transmitted without its closing
+// dot, and sends the dot only if that returns nil.
 func (c *SMTPClient) Send(
 	ctx context.Context, envelope Envelope, handOver func(context.Context) error,
 ) Receipt {
 	connection, err := c.acquire(ctx)
 	if err != nil {
-		stage, _ := FailedStage(err) // which dial tells
+		stage, _ := FailedStage(err) // dial sets the stage
 		return Receipt{Server: c.server.Address()}.ended(stage, err)
 	}
 	receipt := connection.transact(ctx, envelope, handOver)
@@ -96,21 +96,21 @@ func (c *SMTPClient) Send(
 	if receipt.reusable {
 		c.release(connection)
 	} else {
-		_ = connection.conn.Close() // nothing more is expected of it
+		_ = connection.conn.Close() // it is of no further use
 	}
 	return receipt
 }
 
-// Seen is what a probe has seen of the mail server.
+// Seen is what a probe found out about the mail server.
 type Seen struct {
 	// TLS is the protocol version; empty without encryption.
 	TLS string
-	// SignedIn tells whether there was a sign-in, which is without credentials none.
+	// SignedIn reports whether there was a sign-in; without credentials there is none.
 	SignedIn bool
 }
 
-// Probe opens a session as for a mail, names the sender, takes that back and ends
-// it. FailedStage tells of the error at which stage the server could not be used.
+// Probe opens a session as for a mail, names the sender, resets the transaction and ends the
+// session. FailedStage returns the stage of its error.
 func (c *SMTPClient) Probe(ctx context.Context, from *mail.Address) (Seen, error) {
 	opened, err := dial(ctx, c.server, c.hello, c.limits)
 	if err != nil {
@@ -129,8 +129,8 @@ func (c *SMTPClient) Probe(ctx context.Context, from *mail.Address) (Seen, error
 	return seen, nil
 }
 
-// FailedStage is the stage at which a probe failed, empty for another error, and
-// what the server answered or what went wrong there.
+// FailedStage returns the stage at which a probe failed, empty for another error, and the server's
+// reply or the failure there.
 func FailedStage(err error) (Stage, error) {
 	failed, ok := errors.AsType[*stageError](err)
 	if !ok {
@@ -146,7 +146,7 @@ func (c *SMTPClient) acquire(ctx context.Context) (*session, error) {
 		if kept == nil {
 			return dial(ctx, c.server, c.hello, c.limits)
 		}
-		// Reset also ends a transaction that was left half done.
+		// Reset also ends a transaction that was left unfinished.
 		if within(ctx, kept.conn, kept.limits.Command, kept.client.Reset) == nil {
 			return kept, nil
 		}
@@ -154,7 +154,7 @@ func (c *SMTPClient) acquire(ctx context.Context) (*session, error) {
 	}
 }
 
-// take removes the session that was used last from the idle ones.
+// take removes the most recently used session from the idle ones.
 func (c *SMTPClient) take() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +181,7 @@ func (c *SMTPClient) release(used *session) {
 	}
 }
 
-// expire ends a session that nobody took.
+// expire ends a session that was not used again.
 func (c *SMTPClient) expire(old *session) {
 	c.mu.Lock()
 	i := slices.Index(c.idle, old)

@@ -8,31 +8,30 @@ import (
 	"strings"
 )
 
-// The ports that a mail server listens on when its URL names none.
+// The ports of a mail server whose URL has none.
 const (
 	portRelay      = 25  // smtp:// without credentials
 	portSubmission = 587 // smtp:// with credentials
 	portTLS        = 465 // smtps://
 )
 
-// Server is where mail is handed in.
+// Server is the mail server that mails are submitted to.
 type Server struct {
 	Host string
 	Port int
-	// ImplicitTLS begins with TLS (smtps://). Without it STARTTLS is used where
-	// the server offers it, and demanded where there are credentials.
+	// ImplicitTLS begins with TLS (smtps://). Without it STARTTLS is used where the server offers it,
+	// and required where there are credentials.
 	ImplicitTLS bool
-	// User and Password are both empty for a server that asks for neither.
+	// User and Password are both empty for a server that requires neither.
 	User     string
 	Password string
 }
 
-// Address is the host:port that is dialled. It holds no secret.
+// Address is the host:port to dial. It holds no secret.
 func (s Server) Address() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
-// ParseServer reads smtp://[user:password@]host[:port] or smtps://... with the
-// user and password percent-encoded. Errors never quote the URL, which may hold
-// a password.
+// ParseServer parses smtp://[user:password@]host[:port] or smtps://... with the user and password
+// percent-encoded. Errors never quote the URL, which may hold a password.
 func ParseServer(rawURL string) (Server, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil || (parsed.Scheme != "smtp" && parsed.Scheme != "smtps") {
@@ -47,7 +46,7 @@ func ParseServer(rawURL string) (Server, error) {
 	if err := server.readUser(parsed.User); err != nil {
 		return Server{}, err
 	}
-	// What neither a host name nor an IP address holds.
+	// Characters that neither a host name nor an IP address holds.
 	notHost := func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\@<>"`, r)
 	}
@@ -68,7 +67,7 @@ func (s *Server) readUser(user *url.Userinfo) error {
 	if user.Username() == "" || !given || password == "" {
 		return errors.New("must hold a user and a password, or neither")
 	}
-	// NUL separates the parts of AUTH PLAIN, line ends the commands of SMTP.
+	// NUL separates the parts of AUTH PLAIN, line ends separate the commands of SMTP.
 	if strings.ContainsAny(user.Username()+password, "\x00\r\n") {
 		return errors.New("must not hold line breaks or NUL in its user or password")
 	}

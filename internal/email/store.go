@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// columns are those of Email.
+// columns are the columns of Email.
 const columns = `
 	email_uid,
 	application_uid,
@@ -37,16 +37,16 @@ const columns = `
 	finished_at,
 	content_removed_at`
 
-// shown are the columns of Email where people look at it.
+// shown are the columns of Email for display.
 const shown = columns + `,
 	` + madeGoodBy + ` AS made_good_by`
 
-// Filter narrows a list; a zero field does not.
+// Filter narrows a list; zero fields match everything.
 type Filter struct {
 	ApplicationUID uuid.UUID
 	State          State
 	Kind           Kind
-	// ToAddress is the whole address, in any case.
+	// ToAddress is the whole address; case is ignored.
 	ToAddress string
 	// OutcomeUnknown keeps only mails that may or may not have arrived.
 	OutcomeUnknown bool
@@ -57,12 +57,12 @@ type Filter struct {
 	Until time.Time
 }
 
-// conditions are those of the filter.
+// conditions returns the conditions of the filter.
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.ApplicationUID != uuid.Nil, "application_uid = ?", f.ApplicationUID)
 	c.When(f.State != "", "state = ?", f.State)
-	c.When(f.OutcomeUnknown, "outcome_unknown AND state = ?", StateFailed) // the state has the index
+	c.When(f.OutcomeUnknown, "outcome_unknown AND state = ?", StateFailed) // state uses the index
 	c.When(f.Open, "state = ? AND "+madeGoodBy+" IS NULL", StateFailed)
 	c.When(f.Kind != "", "kind = ?", f.Kind)
 	c.When(f.ToAddress != "", "lower(to_address) = lower(?)", f.ToAddress)
@@ -85,16 +85,16 @@ func List(
 	}.Page(ctx, db, filter.conditions(), page)
 }
 
-// Count counts the mails that match, at most limit of them. It reads them in the order of the
-// list, so that it stops as early.
+// Count counts the matching mails, at most limit of them. It reads them in the order of the list,
+// so that it can stop as early.
 func Count(ctx context.Context, db *postgres.DB, filter Filter, limit int) (int, error) {
 	c := filter.conditions()
 	return db.CountUpTo(ctx, limit, "e-mails",
 		`FROM emails`+c.Where()+` ORDER BY created_at DESC, email_uid DESC`, c.Args)
 }
 
-// lockOriginals keeps others from sending these mails again until tx ends; in one order, since two
-// may ask for the same ones.
+// lockOriginals keeps others from re-sending these mails until tx ends; in a fixed order, since two
+// transactions may lock the same mails.
 func lockOriginals(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error {
 	_, err := tx.ExecContext(ctx, `
 		SELECT
@@ -108,7 +108,7 @@ func lockOriginals(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error
 	return nil
 }
 
-// CountResends tells how often these mails were sent again, all told. db is a pool or a
+// CountResends returns how often these mails were sent again, in total. db is a pool or a
 // transaction.
 func CountResends(
 	ctx context.Context, db sqlx.QueryerContext, uids ...uuid.UUID,
@@ -121,7 +121,7 @@ func CountResends(
 	return count, nil
 }
 
-// LockResends is CountResends, and keeps others from sending these mails again until tx ends.
+// LockResends is CountResends, and keeps others from re-sending these mails until tx ends.
 func LockResends(ctx context.Context, tx *postgres.Tx, uids ...uuid.UUID) (int, error) {
 	if err := lockOriginals(ctx, tx, uids); err != nil {
 		return 0, err
@@ -129,8 +129,8 @@ func LockResends(ctx context.Context, tx *postgres.Tx, uids ...uuid.UUID) (int, 
 	return CountResends(ctx, tx, uids...)
 }
 
-// lockResendable locks mails that FindResendable found, and returns those that somebody else did
-// not send again, nor retention empty, meanwhile.
+// lockResendable locks mails that FindResendable found, and returns those that have not meanwhile
+// been re-sent, or emptied by retention.
 func lockResendable(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) ([]uuid.UUID, error) {
 	if err := lockOriginals(ctx, tx, uids); err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, er
 	return detail, nil
 }
 
-// Choose returns the mails with the given ids, the oldest first; one that does not
-// exist is left out. db is a pool or a transaction.
+// Choose returns the mails with the given ids, the oldest first; missing ones are left out. db is a
+// pool or a transaction.
 func Choose(ctx context.Context, db sqlx.QueryerContext, uids []uuid.UUID) ([]Email, error) {
 	var rows []Email
 	err := sqlx.SelectContext(ctx, db, &rows,
@@ -180,7 +180,7 @@ func Choose(ctx context.Context, db sqlx.QueryerContext, uids []uuid.UUID) ([]Em
 	return rows, nil
 }
 
-// allColumns are those of Detail.
+// allColumns are the columns of Detail.
 const allColumns = columns + `,
 	params,
 	html_body,
@@ -189,8 +189,8 @@ const allColumns = columns + `,
 	coalesce(message_id, '') AS message_id,
 	rendered_at`
 
-// load reads some columns of a mail. The text that it ends with may lock the row until the
-// transaction ends. Error: NOT_FOUND.
+// load reads some columns of a mail. locking is the end of the query, which may lock the row until
+// the transaction ends. Error: NOT_FOUND.
 func load[R Email | Detail](
 	ctx context.Context, db sqlx.QueryerContext, columns string, uid uuid.UUID, locking string,
 ) (row R, err error) {
@@ -216,8 +216,8 @@ type recipient struct {
 	Address string `db:"address"`
 }
 
-// alertRecipients leaves out addresses that no mail can be sent to, so that one
-// of them does not undo the change that the alert is about.
+// alertRecipients leaves out addresses that no mail can be sent to, so that one of them does not
+// undo the change that the alert is about.
 func alertRecipients(ctx context.Context, tx *postgres.Tx, also []string) ([]recipient, error) {
 	var all []recipient
 	err := tx.SelectContext(ctx, &all, `

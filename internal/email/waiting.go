@@ -11,22 +11,22 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Wait is what a queued mail waits for besides its time. It has no job meanwhile.
+// Wait is what a queued mail waits for in addition to its time. It has no job meanwhile.
 type Wait string
 
-// What a mail may wait for; mostly it is nothing.
+// What a mail may wait for; usually nothing.
 const (
 	WaitNothing Wait = ""
-	// WaitServer: the mail server refuses us, whatever the recipient, or this mail as it would us.
+	// WaitServer: the mail server refuses us, or this mail alone by an answer of that kind.
 	WaitServer Wait = "server"
 	// WaitWelcome: the application's welcome mail is not concluded.
 	WaitWelcome Wait = "welcome"
 )
 
 const (
-	// firstPause is how long the server that refused us is left alone. Each mail that
-	// it refuses after that doubles the pause, up to longestPause, and up to freshPause
-	// where it refuses recipients and a mail waits that it was not asked about.
+	// firstPause is the first pause before a server that refused us is tried again. Each refused probe
+	// doubles the pause, up to longestPause, but only up to freshPause where it refuses recipients and
+	// a mail waits that it has not refused yet.
 	firstPause   = 5 * time.Second
 	freshPause   = 30 * time.Second
 	longestPause = 15 * time.Minute
@@ -36,22 +36,21 @@ const (
 	orphanLock = 7_305_140_443
 )
 
-// pauseAfter is the pause after so many refusals since the first, up to the longest.
+// pauseAfter returns the pause after so many refusals since the first, up to longest.
 func pauseAfter(refusals int, longest time.Duration) time.Duration {
 	return min(firstPause<<min(refusals, 16), longest)
 }
 
-// Stop is the time in which the mail server refuses us.
+// Stop is a period in which the mail server refuses us.
 type Stop struct {
 	Since time.Time `db:"since"`
-	// Answer is what the server said last, or what is wrong with it.
+	// Answer is the server's last answer, or what is wrong with the server.
 	Answer string `db:"answer"`
-	// Waiting counts the mails that wait for its end.
+	// Waiting counts the mails that wait for the end of the stop.
 	Waiting int `db:"waiting"`
 }
 
-// FindStop returns the stop that is on, nil without one. db is a pool or a
-// transaction.
+// FindStop returns the current stop, nil if there is none. db is a pool or a transaction.
 func FindStop(ctx context.Context, db sqlx.QueryerContext) (*Stop, error) {
 	var stop Stop
 	err := sqlx.GetContext(ctx, db, &stop, `
@@ -68,9 +67,9 @@ func FindStop(ctx context.Context, db sqlx.QueryerContext) (*Stop, error) {
 	return &stop, nil
 }
 
-// isQueued tells whether e-mail e, which is found by a key, waits to be sent. In a CASE, since the
-// planner would look among those that wait, which it knows to be few: their index has all that
-// were queued since the oldest open transaction began.
+// isQueued reports whether e-mail e, which is found by a key, waits to be sent. The CASE keeps the
+// planner from using the index of queued mails, which it believes to be small: that still has every
+// mail queued since the oldest open transaction began.
 const isQueued = `CASE WHEN e.state = 'queued' THEN true ELSE false END`
 
 // welcomeQueued finds the welcome mail of an application while it is not concluded.
@@ -82,8 +81,8 @@ const welcomeQueued = `
 	   AND ` + isQueued + `
 	   AND e.application_uid = `
 
-// hold makes a mail wait that may not be sent yet, and reports whether it did. What
-// waits for its welcome mail does not wait for the server: no probe is spent on it.
+// hold makes a mail wait that may not be sent yet, and reports whether it did. A mail that waits
+// for its welcome mail does not wait for the server: no probe is spent on it.
 func (m *MailSender) hold(
 	ctx context.Context, tx *postgres.Tx, row Detail, job SendArgs,
 ) (bool, error) {
@@ -107,7 +106,7 @@ func (m *MailSender) hold(
 	return true, nil
 }
 
-// finish settles a mail, and lets those go that waited for it.
+// finish settles a mail, and releases the mails that waited for it.
 func (m *MailSender) finish(
 	ctx context.Context, tx *postgres.Tx, row Detail, decided verdict,
 ) error {
@@ -115,17 +114,17 @@ func (m *MailSender) finish(
 	if err != nil || row.Kind != KindWelcome || !row.ApplicationUID.Valid {
 		return err
 	}
-	// In place of the state, by whose index all that was queued since the oldest open
-	// transaction began would be passed by.
+	// A CASE instead of the plain state, whose index would make the query skip all mails queued since
+	// the oldest open transaction began.
 	_, err = m.release(ctx, tx, `
 		           w.application_uid = $4
 		       AND CASE WHEN w.state = 'queued' THEN true ELSE false END`, row.ApplicationUID)
 	return err
 }
 
-// Resume queues the mails that waited and need not any more, and returns how many.
-// While the server refuses us it is one mail, after pauses that grow. It is called
-// every few seconds, by any process.
+// Resume queues the mails that no longer have to wait, and returns how many. While the server
+// refuses us, that is a single mail, after increasing pauses. Every process calls it every few
+// seconds.
 func (m *MailSender) Resume(ctx context.Context) (count int, err error) {
 	err = m.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if m.SMTP == nil { // there is nothing left to wait for
@@ -142,16 +141,16 @@ func (m *MailSender) Resume(ctx context.Context) (count int, err error) {
 	return count, err
 }
 
-// waiting is a mail that waits.
+// waiting is a waiting mail.
 type waiting struct {
 	EmailUID      uuid.UUID `db:"email_uid"`
 	AttemptCount  int       `db:"attempt_count"`
 	NextAttemptAt time.Time `db:"next_attempt_at"`
 }
 
-// probe lets one mail try the server once the pause is over. The server may mind some
-// recipients alone, so it is one that was refused least; of the others one for another
-// domain than those it refused, and the newest.
+// probe lets one mail try the server once the pause is over. The server may refuse only some
+// recipients, so probe chooses a mail with the fewest refusals; among those one for a domain
+// without refused mails, and the newest.
 func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 	probes, due, err := m.probeDue(ctx, tx)
 	if err != nil || !due {
@@ -176,7 +175,7 @@ func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 		          FOR UPDATE SKIP LOCKED)
 		RETURNING email_uid, attempt_count, next_attempt_at`, tx.Now)
 	if postgres.IsNoRows(err) {
-		return nil // nobody waits; the next mail will
+		return nil // nothing waits; the next mail will
 	}
 	if err != nil {
 		return fmt.Errorf("choosing an e-mail to try the mail server: %w", err)
@@ -189,10 +188,10 @@ func (m *MailSender) probe(ctx context.Context, tx *postgres.Tx) error {
 	return m.requeue(ctx, tx, one, true)
 }
 
-// domain is that of an e-mail's recipient.
+// domain is the domain of an e-mail's recipient.
 const domain = `lower(substring(to_address FROM '[^@]*$'))`
 
-// probeDue tells whether the server that refuses us is to be tried, and how often it was.
+// probeDue reports whether to probe the server that refuses us, and how often it was probed.
 func (m *MailSender) probeDue(
 	ctx context.Context, tx *postgres.Tx,
 ) (probes int, due bool, err error) {
@@ -237,9 +236,9 @@ func (m *MailSender) probeDue(
 	return stop.Probes, due, nil
 }
 
-// release queues those of some queued mails w that wait and have nothing to wait for, the
-// oldest first; which says what they are, by args from $4 on. What the server refused has to wait
-// for its time, too, unless there is no server any more.
+// release queues those waiting mails w that have nothing left to wait for, the oldest first; which
+// is a condition that selects among them, with args from $4 on. A mail that the server refused must
+// also wait for its time, unless no server is configured any more.
 func (m *MailSender) release(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) (int, error) {
@@ -279,8 +278,8 @@ func (m *MailSender) release(
 }
 
 // RequeueOrphans queues mails again that wait for nothing, have been due for longer than patience
-// and have no job, and returns how many: the queue gave their job up, or somebody deleted it. Only
-// one process looks at a time: two could both find a mail whose new job neither sees yet.
+// and have no job, and returns how many: the queue gave up their job, or somebody deleted it. One
+// process runs it at a time: two could both find a mail whose new job neither sees yet.
 func (m *MailSender) RequeueOrphans(
 	ctx context.Context, patience time.Duration,
 ) (count int, err error) {
@@ -291,7 +290,7 @@ func (m *MailSender) RequeueOrphans(
 			return err
 		}
 		var orphans []waiting
-		// In groups, as the deliveries: see delivery.Service.MarkOrphans.
+		// In batches, as for deliveries: see delivery.Service.MarkOrphans.
 		if err := tx.SelectContext(ctx, &orphans, `
 			WITH overdue AS MATERIALIZED (
 				SELECT email_uid::text AS uid, attempt_count, next_attempt_at, created_at
@@ -332,7 +331,7 @@ func (m *MailSender) RequeueOrphans(
 	return count, nil
 }
 
-// requeue adds the job that a waiting mail went without.
+// requeue adds the job that a waiting mail lacks.
 func (m *MailSender) requeue(ctx context.Context, tx *postgres.Tx, one waiting, probe bool) error {
 	job := SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe}
 	return enqueue(ctx, tx, m.Jobs, job, one.NextAttemptAt)

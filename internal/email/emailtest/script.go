@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Script is a server that does what its scene says, connection by connection.
+// Script is a server that does what its scene does, connection by connection.
 type Script struct {
 	listener net.Listener
 	scene    func(*Talk)
@@ -23,8 +23,8 @@ type Script struct {
 	wait  sync.WaitGroup
 }
 
-// NewScript starts a server that plays scene on every connection until the test
-// ends. A scene that returns closes its connection.
+// NewScript starts a server that runs scene on every connection until the test ends. When a scene
+// returns, its connection is closed.
 func NewScript(t testing.TB, scene func(*Talk)) *Script {
 	t.Helper()
 	return play(t, listen(t, "127.0.0.1:0"), scene)
@@ -63,7 +63,7 @@ func (s *Script) serve() {
 		s.wait.Go(func() {
 			defer s.forget(conn)
 			defer func() {
-				// A scene ends where the other side hangs up.
+				// A scene ends when the other side hangs up.
 				if cause := recover(); cause != nil && cause != any(errHangUp) {
 					panic(cause)
 				}
@@ -77,7 +77,7 @@ func (s *Script) forget(conn net.Conn) {
 	s.mu.Lock()
 	delete(s.open, conn)
 	s.mu.Unlock()
-	_ = conn.Close() // whether the other side closed it first does not matter
+	_ = conn.Close() // it does not matter if the other side closed it first
 }
 
 func (s *Script) stop() {
@@ -111,7 +111,7 @@ func (t *Talk) Say(lines ...string) {
 	}
 }
 
-// Hear returns the next line.
+// Hear returns the next line from the client.
 func (t *Talk) Hear() string {
 	line, err := t.text.ReadLine()
 	if err != nil {
@@ -129,7 +129,7 @@ func (t *Talk) Message() string {
 	return strings.Join(lines, "\r\n")
 }
 
-// Silence says nothing and hears everything until the other side hangs up.
+// Silence sends nothing and discards all input until the other side hangs up.
 func (t *Talk) Silence() { _, _ = io.Copy(io.Discard, t.text.R) }
 
 // Greet plays the beginning of a session up to the answer to EHLO.

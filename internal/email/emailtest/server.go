@@ -17,19 +17,18 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// Options say how a server behaves. The zero value takes every mail in the clear.
+// Options configure a server. The zero value accepts every mail, without TLS.
 type Options struct {
 	// TLS offers STARTTLS, or begins with TLS if Implicit is set.
 	TLS      *tls.Certificate
 	Implicit bool
-	// User and Password are demanded before any mail.
+	// User and Password are required before any mail.
 	User, Password string
-	// Mail decides over each sender; nil accepts all, Rcpt says how to refuse.
+	// Mail accepts or refuses each sender, as Rcpt does each recipient; nil accepts all.
 	Mail func(from string) error
-	// Rcpt decides over each recipient; nil accepts all. An *smtp.SMTPError
-	// chooses the answer.
+	// Rcpt accepts or refuses each recipient; nil accepts all. An *smtp.SMTPError chooses the reply.
 	Rcpt func(to string) error
-	// Data decides over each message once it was read; nil accepts all.
+	// Data accepts or refuses each message after it was read; nil accepts all.
 	Data func(message Message) error
 }
 
@@ -38,11 +37,11 @@ type Message struct {
 	From, To string
 	// Source is the message with its headers.
 	Source string
-	// Encrypted tells whether it came over TLS.
+	// Encrypted reports whether it arrived over TLS.
 	Encrypted bool
 }
 
-// Server is an SMTP server on a port of its own.
+// Server is an SMTP server on its own port.
 type Server struct {
 	options Options
 	address string
@@ -62,8 +61,7 @@ func NewServer(t testing.TB, options Options) *Server {
 	return s
 }
 
-// NewStopped reserves a port for a server that is not started yet: connections
-// to it are refused.
+// NewStopped reserves a port for a server that is not started yet: connections to it are refused.
 func NewStopped(t testing.TB, options Options) *Server {
 	t.Helper()
 	listener := listen(t, "127.0.0.1:0")
@@ -82,7 +80,7 @@ func (s *Server) Start(t testing.TB) {
 	listener := listen(t, s.address)
 	server := smtp.NewServer(smtp.BackendFunc(s.session))
 	server.Domain = "localhost"
-	// Its lines are about hang-ups, which tests cause on purpose.
+	// Its log lines are about hang-ups, which tests cause on purpose.
 	server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if s.options.TLS != nil {
 		server.TLSConfig = &tls.Config{
@@ -108,7 +106,7 @@ func (s *Server) Start(t testing.TB) {
 	}()
 }
 
-// Stop ends the server and cuts its connections. It may be started again.
+// Stop ends the server and closes its connections. It may be started again.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -120,7 +118,7 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// URL names the server, with the credentials that it demands.
+// URL is the URL of the server, with the credentials that it requires.
 func (s *Server) URL() string {
 	address := url.URL{Scheme: "smtp", Host: s.address}
 	if s.options.Implicit {
@@ -132,7 +130,7 @@ func (s *Server) URL() string {
 	return address.String()
 }
 
-// Messages returns what has been accepted.
+// Messages returns the accepted messages.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +182,7 @@ type session struct {
 	from, to string
 }
 
-// AuthMechanisms offers PLAIN where credentials are demanded.
+// AuthMechanisms offers PLAIN where credentials are required.
 func (s *session) AuthMechanisms() []string {
 	if s.server.options.User == "" {
 		return nil

@@ -1,6 +1,6 @@
-// Package emailtest has mail servers for tests: one that does what a mail
-// server does, over real sockets and real TLS, and one that follows a script to
-// misbehave. It knows nothing of the code under test.
+// Package emailtest has mail servers for tests: one that behaves like a mail server, over real
+// sockets and real TLS, and one that follows a script to misbehave. It does not depend on the code
+// under test.
 package emailtest
 
 import (
@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// Run runs the tests of a package with an authority of their own as the trusted
-// roots, in the way that an operator would name it: by SSL_CERT_FILE. It is for
-// TestMain and returns the exit status.
+// Run runs the tests of a package with a certificate authority of their own as the trusted root,
+// set in the way an operator would: by SSL_CERT_FILE. It is for TestMain and returns the exit
+// status.
 func Run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "drawbridge-emailtest-")
 	if err != nil {
@@ -37,8 +37,7 @@ func Run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Go reads the variable once, at the first verification: so here, and not
-	// in a test.
+	// Go reads the variable once, at the first verification, so it is set here and not in a test.
 	if err := os.Setenv("SSL_CERT_FILE", path); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -52,7 +51,7 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// theAuthority is the one that Run makes trusted.
+// theAuthority is the authority that Run makes trusted.
 var theAuthority = sync.OnceValue(newAuthority)
 
 func newAuthority() *authority {
@@ -69,8 +68,8 @@ func newAuthority() *authority {
 	return &authority{certificate: sign(template, template, key, key), key: key}
 }
 
-// Certificate is for localhost and 127.0.0.1. An untrusted one is signed by an
-// authority that nobody knows.
+// Certificate returns a certificate for localhost and 127.0.0.1. An untrusted one is signed by an
+// unknown authority.
 func Certificate(trusted bool) tls.Certificate {
 	issuer := theAuthority()
 	if !trusted {
@@ -90,7 +89,7 @@ func Certificate(trusted bool) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
-// newKey and sign fail only without a random source; a test cannot go on then.
+// newKey and sign fail only without a random source; no test can go on then.
 
 func newKey() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
