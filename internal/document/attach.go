@@ -13,16 +13,16 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// attachedPolicy keeps a browser that shows a document in spite of everything
-// from running anything in it.
+// attachedPolicy keeps a browser that displays a document despite the headers from running anything
+// in it.
 const attachedPolicy = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
-// downloadTimeout is what the largest file may take over a slow line.
+// downloadTimeout is enough for the largest file over a slow line.
 const downloadTimeout = 10 * time.Minute
 
-// Attach answers a request with a file, never to be shown in a browser. What note does,
-// which records the download, is done before anything is sent. Errors: NOT_FOUND for a file
-// that is not in the bucket any more, and that of note.
+// Attach answers a request with a file, never to be shown in a browser. It calls note, which
+// records the download, before anything is sent. Errors: NOT_FOUND for a file that is not in the
+// bucket any more, and that of note.
 func (s *Store) Attach(
 	ctx context.Context, answer http.ResponseWriter, file File, note func() error,
 ) error {
@@ -45,12 +45,12 @@ func (s *Store) Attach(
 	header.Set("Content-Type", file.ContentType)
 	header.Set("Content-Length", strconv.FormatInt(file.Size, 10))
 	controller := http.NewResponseController(answer)
-	// A writer without deadlines is that of a test without a connection.
+	// A writer without deadlines is a test's, without a connection.
 	_ = controller.SetReadDeadline(time.Time{})
 	_ = controller.SetWriteDeadline(time.Now().Add(downloadTimeout))
 	answer.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(answer, content); err != nil {
-		// The stated length tells the reader that the file is not whole.
+		// The stated length shows the reader that the file is incomplete.
 		return fmt.Errorf("sending file %s: %w", file.UID, err)
 	}
 	return nil

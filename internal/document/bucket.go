@@ -20,27 +20,26 @@ import (
 //
 //nolint:interfacebloat // the four verbs of a storage, none of use without the others
 type Bucket interface {
-	// Put stores the whole of content under a key that is not in use. The
-	// object appears complete or not at all. Where an error wraps errMayCome, it may appear later.
+	// Put stores the whole of content under an unused key. The object appears complete or not at all.
+	// If an error wraps errMayCome, it may appear later.
 	Put(ctx context.Context, key string, content *io.SectionReader) error
-	// Get opens an object; the caller closes it. The error of an absent one
-	// wraps fs.ErrNotExist.
+	// Get opens an object; the caller closes it. The error for a missing one wraps fs.ErrNotExist.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	// Delete removes an object and whatever an interrupted Put left of it. An
-	// absent object is no error.
+	// Delete removes an object and whatever an interrupted Put left of it. A missing object is no
+	// error.
 	Delete(ctx context.Context, key string) error
 	// List yields the objects whose key begins with prefix, which ends in a
 	// slash, in no particular order.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 }
 
-// errMayCome tells that an object may appear after its Put failed, and so after its deletion.
+// errMayCome means that an object may appear after its Put failed, and so even after its deletion.
 var errMayCome = errors.New("it may be stored later")
 
 // Object is an entry of a bucket's listing.
 type Object struct {
 	Key string
-	// ModTime is when the storage says that the object was written.
+	// ModTime is when the object was written, according to the storage.
 	ModTime time.Time
 }
 
@@ -75,7 +74,7 @@ func OpenBucket(rawURL string) (Bucket, error) {
 		parsed.Scheme)
 }
 
-// CheckBucket tells whether OpenBucket would take the URL, and makes no folder.
+// CheckBucket checks whether OpenBucket would accept the URL, and creates no folder.
 func CheckBucket(rawURL string) error {
 	parsed, err := parseBucket(rawURL)
 	if err != nil {
@@ -88,7 +87,7 @@ func CheckBucket(rawURL string) error {
 	info, err := os.Stat(parsed.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // OpenBucket makes it
+		return nil // OpenBucket creates it
 	case err != nil:
 		return fmt.Errorf("opening bucket folder: %w", err)
 	case !info.IsDir():
@@ -110,8 +109,8 @@ func parseBucket(rawURL string) (*url.URL, error) {
 	return parsed, nil
 }
 
-// Probe writes, reads and removes a small object, and so tells whether the
-// bucket exists and may be used.
+// Probe writes, reads and removes a small object, which shows whether the bucket exists and may be
+// used.
 func Probe(ctx context.Context, bucket Bucket) error {
 	key := "probe/" + uuid.NewString()
 	if err := bucket.Put(ctx, key, sectionOf([]byte(key))); err != nil {

@@ -16,15 +16,15 @@ func isXLS(_ []byte, content *io.SectionReader) bool {
 	return found.damaged || found.excel && !found.word
 }
 
-// streams are what stands at the top of a compound file.
+// streams are the streams at the top level of a compound file.
 type streams struct {
 	word, excel bool
-	// damaged tells that it has no top: then nothing says that it is another kind of document.
+	// damaged reports that the top level is unreadable: then nothing shows it is of another type.
 	damaged bool
 }
 
 const (
-	lastSector      = 0xFFFFFFFA // above it stand marks such as the end of a chain
+	lastSector      = 0xFFFFFFFA // higher values are marks such as the end of a chain
 	noEntry         = 0xFFFFFFFF
 	entrySize       = 128
 	entryStream     = 2
@@ -32,7 +32,7 @@ const (
 	headerSectors   = 109 // sectors of the allocation table that the header names
 	compoundHeader  = 512
 	maxEntryNameLen = 64
-	maxEntriesRead  = 4096 // a document has some ten at its top
+	maxEntriesRead  = 4096 // a document has some ten at the top level
 )
 
 // compound reads the directory of a compound file, the container of the old
@@ -45,8 +45,8 @@ type compound struct {
 	table   []uint32 // the sectors of the allocation table
 }
 
-// rootStreams tells whether the main streams of Word and of Excel stand at the
-// top of a compound file; those of embedded documents lie deeper.
+// rootStreams reports whether the main streams of Word and of Excel are at the top level of a
+// compound file; those of embedded documents are nested deeper.
 func rootStreams(content *io.SectionReader) streams {
 	header := make([]byte, compoundHeader)
 	if _, err := content.ReadAt(header, 0); err != nil {
@@ -64,7 +64,7 @@ func rootStreams(content *io.SectionReader) streams {
 
 func (c *compound) sectors() int { return int(c.content.Size() / c.sector) }
 
-// word reads the 32-bit value at an index of a sector, or a mark beyond its end.
+// word reads the 32-bit value at an index of a sector, noEntry beyond the end of the file.
 func (c *compound) word(sector uint32, index int64) uint32 {
 	var value [4]byte
 	offset := (int64(sector)+1)*c.sector + 4*index
@@ -74,8 +74,8 @@ func (c *compound) word(sector uint32, index int64) uint32 {
 	return binary.LittleEndian.Uint32(value[:])
 }
 
-// readTable lists the sectors of the allocation table: the first are in the
-// header, those of larger files in a chain of their own.
+// readTable lists the sectors of the allocation table: the first are in the header, those of larger
+// files in a chain of their own.
 func (c *compound) readTable(header []byte) {
 	for i := range headerSectors {
 		sector := binary.LittleEndian.Uint32(header[76+4*i:])

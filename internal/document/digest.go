@@ -7,32 +7,31 @@ import (
 	"slices"
 )
 
-// formDigest hashes a form's parts. Replies are stored under its hashes, so an
-// encoding that a release used stays, and a new one goes behind it in values.
+// formDigest hashes a form's parts. Replies are stored under its hashes, so an encoding that a
+// release has used stays, and a new one goes after it in values.
 type formDigest []digestEntry
 
-// digestEntry is what is known of one part: fields are its kind and what follows.
+// digestEntry is an entry of the digest: fields are its kind and the data of that kind.
 type digestEntry struct {
 	name   string
 	fields []string
 }
 
-// part adds one part. Its content enters as its hash, which is known only after
-// the last byte of it went by.
+// part adds one part. Its content enters as a hash, which is known only after its last byte was
+// read.
 func (d *formDigest) part(name, filename string, content contentSum) {
 	size := binary.BigEndian.AppendUint64(nil, uint64(content.size))
 	d.add(name, "part", filename, string(size), string(content.hash[:]))
 }
 
-// note adds a reason for which the part of that name, or with an empty name the
-// rest of the form, was not read.
+// note adds why a part, or with an empty name the rest of the form, was not read.
 func (d *formDigest) note(name, reason string) { d.add(name, "note", reason) }
 
 func (d *formDigest) add(name string, fields ...string) {
 	*d = append(*d, digestEntry{name, fields})
 }
 
-// values are the form's hashes, by the oldest encoding first.
+// values are the form's hashes, those of the oldest encoding first.
 func (d formDigest) values() [][sha256.Size]byte {
 	// The encoding of release 0.1.0, in which the order of all parts counts.
 	inOrder := []string{"form 1"}
@@ -43,8 +42,8 @@ func (d formDigest) values() [][sha256.Size]byte {
 		}
 		inOrder = append(inOrder, entry.fields[1:]...)
 	}
-	// This one leaves out the order of parts with different names: a client that builds its
-	// form from a map repeats it in another one.
+	// This encoding ignores the order of parts with different names: a client that builds its form
+	// from a map repeats it in another order.
 	sorted := slices.Clone(d)
 	slices.SortStableFunc(sorted, func(a, b digestEntry) int { return cmp.Compare(a.name, b.name) })
 	byName := []string{"form 2"}
@@ -55,8 +54,8 @@ func (d formDigest) values() [][sha256.Size]byte {
 	return [][sha256.Size]byte{sumOf(inOrder...), sumOf(byName...)}
 }
 
-// sumOf hashes the fields, each preceded by its length, so that no two sequences
-// run together into the same bytes.
+// sumOf hashes the fields, each preceded by its length, so that no two sequences yield the same
+// bytes.
 func sumOf(fields ...string) (sum [sha256.Size]byte) {
 	hash := sha256.New()
 	for _, field := range fields {

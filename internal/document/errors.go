@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// formErrors collects what is wrong with a form, in the order of the request.
+// formErrors collects the errors of a form, in the order of the request.
 type formErrors []formError
 
 type formError struct {
@@ -22,10 +22,9 @@ func (f *formErrors) add(code lending.Code, field, format string, args ...any) {
 	})
 }
 
-// refusal returns nil when nothing is wrong. The first error decides the code
-// and the message of the answer, all are its details: the form and its amounts
-// come first, then the files, then the metadata. A form that was too large
-// before anything else was wrong says that first.
+// refusal returns nil when there are no errors. The first error decides the code and the message of
+// the response, all are its details: the form and its amounts come first, then the files, then the
+// metadata. A form that was too large before any other error reports that first.
 func (f formErrors) refusal() *lending.Error {
 	if len(f) == 0 {
 		return nil
@@ -50,7 +49,7 @@ func (f formError) rank() int {
 	return 0
 }
 
-// byteCount writes a limit the way people say it.
+// byteCount formats a limit for people.
 func byteCount(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -14,23 +14,23 @@ import (
 	"sync/atomic"
 )
 
-// unfinished ends the name of a file that is still being written. Put removes
-// it, and Delete does when Put never came to it.
+// unfinished is the suffix of a file that is still being written. Put removes it, and Delete does
+// if Put never did.
 const unfinished = ".part"
 
-// localBucket is a bucket in whatever folder is at the path when an operation begins: one that is
-// restored, swapped or mounted later takes the place of the one before. While none is there,
-// operations fail; what they wrote into the folder that was moved away would be lost. All access
-// goes through os.Root, so that no key can lead outside of it.
+// localBucket is a bucket in whatever folder is at the path when an operation begins: a folder that
+// is restored, swapped or mounted later replaces the previous one. While there is none, operations
+// fail; writes into a folder that was moved away would be lost. All access goes through os.Root, so
+// that no key can lead outside of it.
 type localBucket struct {
 	path string
-	// opened is the folder of the last operation. One that was replaced is closed when the
-	// operations in it have ended and nobody refers to it any more.
+	// opened is the folder of the last operation. After a replacement the old one is closed when its
+	// operations have ended and nothing refers to it any more.
 	opened atomic.Pointer[os.Root]
 }
 
-// open returns the folder that is at the path now. Its error is never fs.ErrNotExist, which
-// would say that an object is absent.
+// open returns the folder that is at the path now. Its error is never fs.ErrNotExist, which would
+// mean that an object is missing.
 func (b *localBucket) open() (*os.Root, error) {
 	there, err := os.Stat(b.path)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *localBucket) open() (*os.Root, error) {
 	return root, nil
 }
 
-// Put writes beside the final name, syncs, and renames: after a power cut the
+// Put writes to a temporary name in the same folder, syncs, and renames: after a power cut the
 // object is whole or absent.
 func (b *localBucket) Put(ctx context.Context, key string, content *io.SectionReader) error {
 	root, err := b.open()
@@ -129,8 +129,8 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// List reads one folder. A file still being written is listed under the key
-// that it will have, so that what a crash left behind can be found.
+// List reads one folder. A file still being written is listed under its final key, so that the
+// sweep can find what a crash left behind.
 func (b *localBucket) List(_ context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		root, err := b.open()

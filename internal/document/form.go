@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The parts that ReadForm knows (specification section 2.2). FieldFiles may be
-// repeated, each of the others may appear once.
+// The parts that ReadForm accepts (specification section 2.2). FieldFiles may be repeated, each of
+// the others may appear once.
 const (
 	FieldFiles                     = "files"
 	FieldMetadata                  = "metadata"
@@ -31,18 +31,17 @@ type Limits struct {
 	Metadata int64
 	// Value is the size of any other single value.
 	Value int64
-	// Other is what values and unknown parts may add to Files.
+	// Other is how many bytes values and unknown parts may add to Files.
 	Other int64
 	// Heads is the size of the headers of all unknown parts together.
 	Heads int64
-	// Parts is the number of files, of parts without a name and of values given again.
+	// Parts is the number of files, of parts without a name and of repeated values.
 	Parts int
-	// DocumentsOnly makes every part but files and metadata an unknown one.
+	// DocumentsOnly makes every part except files and metadata unknown.
 	DocumentsOnly bool
 }
 
-// DefaultLimits are those of specification section 8, and bounds of our own
-// where it sets none.
+// DefaultLimits are those of specification section 8, and our own where it sets none.
 func DefaultLimits() Limits {
 	return Limits{
 		File:     10 << 20,
@@ -63,31 +62,31 @@ type File struct {
 	Name string `json:"name"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// ContentType follows from the checked content, not from the request.
+	// ContentType is derived from the checked content, not from the request.
 	ContentType string `db:"content_type" json:"content_type"`
 	// SHA256 is the hash of the content in lower-case hex.
 	SHA256 string `json:"sha256"`
-	// Key is where the bucket keeps the content; see Store.Open.
+	// Key is the key of the content in the bucket; see Store.Open.
 	Key string `db:"object_key" json:"-"`
 }
 
-// Form is what a multipart request brought. Its files are stored already, but
-// nothing names them yet: call Keep once the transaction that does has
-// committed, and Discard in every other case. Deferring Discard is right, as
-// it does nothing after Keep. A form is not safe for concurrent use.
+// Form is the content of a multipart request. Its files are stored already, but nothing refers to
+// them yet: call Keep once the transaction that does has committed, and Discard in every other
+// case. Deferring Discard is right, as it does nothing after Keep. A form is not safe for
+// concurrent use.
 type Form struct {
-	// Values holds the single-value parts that were present, by field name. All
-	// are valid UTF-8 without NUL; a present one may be empty.
+	// Values holds the single-value parts that were present, by field name. All are valid UTF-8
+	// without NUL; they may be empty.
 	Values map[string]string
 	// Files are in the order of the request.
 	Files []File
-	// Ignored names the first part that holds a file and is not known, empty for none.
+	// Ignored is the name of the first unknown part that holds a file, empty for none.
 	Ignored string
 
 	digest formDigest
 	bucket Bucket
 	open   []uuid.UUID // files whose markers are in the bucket
-	late   uuid.UUID   // the one of them whose content may still come: a sweep has to remove it
+	late   uuid.UUID   // one of open, whose content may still appear: left to the sweep
 }
 
 // Digests identify the content of the request: its parts by name, file name and
@@ -101,8 +100,8 @@ func (f *Form) Digests() [][sha256.Size]byte { return f.digest.values() }
 // ended already.
 const settleTimeout = 30 * time.Second
 
-// Keep makes the files permanent. An error leaves them in place too: their
-// markers wait for the next sweep, so it is to be logged and not answered.
+// Keep makes the files permanent. An error leaves them in place too: their markers wait for the
+// next sweep, so log it instead of failing the request.
 func (f *Form) Keep(ctx context.Context) error { return f.settle(ctx, true) }
 
 // Discard removes the files, even when ctx is cancelled. After an error the

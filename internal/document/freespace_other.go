@@ -2,5 +2,5 @@
 
 package document
 
-// checkFreeSpace does not know how much is free.
+// checkFreeSpace does nothing: free space is not known here.
 func checkFreeSpace(string, int64) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file system keeps keptFree for others, or a keptShare of its size if that is less: often
-// the database lies on the same one.
+// keptFree bytes of a file system are left free, or keptShare of its size if that is less: often
+// the database is on the same one.
 const (
 	keptFree  = 256 << 20
 	keptShare = 20

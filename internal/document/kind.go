@@ -14,17 +14,16 @@ import (
 type kind struct {
 	label       string
 	contentType string
-	// family is what the detection must call the first bytes, or a parent of it.
+	// family is the type that must be detected in the first bytes, or a parent of it.
 	family string
-	// confirm looks closer, where the first bytes leave room for something else; nil where they
-	// leave none.
+	// confirm checks more where the first bytes are ambiguous; nil where they are not.
 	confirm func(head []byte, content *io.SectionReader) bool
 }
 
-// accepted says what a refused partner may send instead (section 4.1, rule 7).
+// accepted tells a refused partner what may be sent instead (section 4.1, rule 7).
 const accepted = "accepted are PDF, DOC, DOCX, JPG, JPEG, PNG, WEBP, XLS and XLSX"
 
-// headSize is how much of a file the detection looks at.
+// headSize is how much of a file is used for detection.
 const headSize = 4 << 10
 
 var jpeg = kind{label: "a JPEG image", contentType: "image/jpeg", family: "image/jpeg"}
@@ -61,10 +60,9 @@ var kinds = map[string]kind{
 	},
 }
 
-// identify returns the content type of a file whose content is what the
-// extension of its name says, else the problem, worded to follow "the file X".
-// The check tells types apart; it does not judge whether a document is undamaged.
-// Of a partial content only the name is checked.
+// identify returns the content type of a file whose content matches the extension of its name, else
+// the problem, worded to follow "the file X". The check distinguishes types; it does not judge
+// whether a document is undamaged. If the content is partial, only the name is checked.
 func identify(name string, content *io.SectionReader, partial bool) (contentType, problem string) {
 	expected, known := kinds[strings.ToLower(path.Ext(name))]
 	switch {
@@ -105,9 +103,9 @@ func descends(found *mimetype.MIME, family string) bool {
 	return false
 }
 
-// isPDF requires the header at the very beginning, where readers that look for
-// it further in would accept a page or a program with a PDF behind it. What
-// follows the header must not be another format's beginning.
+// isPDF requires the header at the very beginning: readers that search for it further in would
+// accept a page or a program with a PDF behind it. The bytes after the header must not begin
+// another format.
 func isPDF(head []byte, _ *io.SectionReader) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), "\r\n\t ")
 	rest, found := bytes.CutPrefix(head, []byte("%PDF-"))

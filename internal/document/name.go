@@ -11,10 +11,10 @@ import (
 // maxName is the longest display name in bytes.
 const maxName = 255
 
-// cleanName turns the file name of a request into one that is harmless to show:
-// no folders of any system, no control, line or direction characters (which can
-// make EXE look like PDF), bounded. It returns "" when nothing is left. The
-// extension is judged on the result, so that what is shown is what was checked.
+// cleanName turns the file name of a request into one that is safe to display: no folders of any
+// system, no control, line or direction characters (which can make EXE look like PDF), bounded. It
+// returns "" when nothing is left. The extension is checked on the result, so that the displayed
+// name is the checked one.
 func cleanName(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -29,7 +29,7 @@ func cleanName(name string) string {
 	extension := path.Ext(name)
 	stem := strings.TrimSuffix(name, extension)
 	if len(extension) > maxName/2 {
-		return cleanName(stem) // not an extension that we accept
+		return cleanName(stem) // not an accepted extension
 	}
 	stem = strings.TrimLeftFunc(stem, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
 	if stem == "" {
@@ -47,10 +47,9 @@ func cleanName(name string) string {
 	return strings.TrimSpace(stem + extension)
 }
 
-// ContentDisposition returns the header value with which a document is
-// downloaded under its display name, and never shown in the browser. It is safe
-// for any name: the plain form holds harmless ASCII only, the other spelling
-// (RFC 6266, RFC 8187) the real name in percent-encoding.
+// ContentDisposition returns the header value with which a document is downloaded under its display
+// name, and never shown in the browser. It is safe for any name: the plain form holds harmless
+// ASCII only, the extended form (RFC 6266, RFC 8187) the real name in percent-encoding.
 func ContentDisposition(name string) string {
 	name = cleanName(name)
 	if name == "" {
@@ -70,7 +69,7 @@ func ContentDisposition(name string) string {
 	for i := range len(name) {
 		c := name[i]
 		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' ||
-			strings.IndexByte("!#$&+-.^_`|~", c) >= 0 { // what RFC 8187 lets stand
+			strings.IndexByte("!#$&+-.^_`|~", c) >= 0 { // the characters that RFC 8187 allows
 			encoded.WriteByte(c)
 			continue
 		}

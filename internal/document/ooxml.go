@@ -17,13 +17,13 @@ const (
 	maxContentTypes = 1 << 20
 )
 
-// mainTypes is how the content types of main parts begin in our kinds of packages.
+// mainTypes is the beginning of the content types of the main parts of accepted packages.
 const mainTypes = "application/vnd.openxmlformats-officedocument."
 
-// isPackage confirms that a zip is an Office Open XML package whose main part has the content
-// type that is named behind mainTypes, and usually the name main. Its parts lie in the same
-// folder. The directory at the end of the zip decides, as it does for the programs that open it;
-// the local headers that a detection from the front sees may say something else.
+// isPackage returns a check that a zip is an Office Open XML package whose main part has the
+// content type mainTypes+contentType, and usually the name main, with its parts in the same folder.
+// The directory at the end of the zip decides, as it does for the programs that open it; the local
+// headers, which detection from the front reads, may differ.
 func isPackage(main, contentType string) func([]byte, *io.SectionReader) bool {
 	folder, _, _ := strings.Cut(main, "/")
 	folder += "/"
@@ -45,7 +45,7 @@ func isPackage(main, contentType string) func([]byte, *io.SectionReader) bool {
 			usual = usual || strings.EqualFold(file.Name, main)
 			if file.Name == "[Content_Types].xml" {
 				if manifest != nil {
-					return false // two readers might not agree on which one counts
+					return false // two readers might use different ones
 				}
 				manifest = file
 			}
@@ -54,8 +54,8 @@ func isPackage(main, contentType string) func([]byte, *io.SectionReader) bool {
 	}
 }
 
-// foreign reports whether an entry belongs to another kind of zip: the other
-// Office programs, a document with macros, a Java or an Android program.
+// foreign reports whether an entry belongs to another kind of zip: the other Office programs, a
+// document with macros, a Java or an Android program.
 func foreign(name, folder string) bool {
 	for _, other := range []string{"word/", "xl/", "ppt/", "visio/"} {
 		if other != folder && strings.HasPrefix(name, other) {
@@ -69,13 +69,13 @@ func foreign(name, folder string) bool {
 	return false
 }
 
-// contentType finds the values in a list of content types, as far as that is undamaged: an XML
-// parser would take many times its size.
+// contentType finds the values in a list of content types, as far as it is undamaged: an XML parser
+// would need many times the list's size.
 var contentType = regexp.MustCompile(`\sContentType\s*=\s*("[^"]*"|'[^']*')`)
 
-// isManifest reports whether an entry unpacks to a list of content types that names main as that
-// of the main part: no template, nor the binary or another kind of package. One that names none,
-// such as a damaged one, will do where the main part has its usual name.
+// isManifest reports whether an entry unpacks to a list of content types in which main is the type
+// of the main part: no template, nor the binary or another kind of package. A list without that
+// type, such as a damaged one, is accepted if the main part has its usual name.
 func isManifest(file *zip.File, main string, usual bool) bool {
 	unpacked, err := file.Open()
 	if err != nil {
@@ -85,7 +85,7 @@ func isManifest(file *zip.File, main string, usual bool) bool {
 	if unpacked.Close() != nil || err != nil || len(text) > maxContentTypes {
 		return false
 	}
-	text = bytes.ReplaceAll(text, []byte{0}, nil) // UTF-16 of what matters becomes ASCII
+	text = bytes.ReplaceAll(text, []byte{0}, nil) // makes ASCII of the relevant UTF-16 text
 	// An embedded document with macros is listed too, but not as the main part.
 	if bytes.Contains(text, []byte("macroEnabled.main")) {
 		return false
@@ -102,8 +102,8 @@ func isManifest(file *zip.File, main string, usual bool) bool {
 	return named
 }
 
-// countEntries counts what could be directory entries of a zip, without taking
-// memory for them and without believing any count in the file.
+// countEntries counts what could be directory entries of a zip, without allocating memory for them
+// and without trusting any count in the file.
 func countEntries(content *io.SectionReader) int {
 	signature := []byte("PK\x01\x02")
 	buffer := make([]byte, copyBuffer)

@@ -60,19 +60,19 @@ func (r *formReader) knows(name string) bool {
 	return false
 }
 
-// contentSum is what is known of a part once it was read.
+// contentSum is the size and hash of a part that was read.
 type contentSum struct {
 	size int64
 	hash [sha256.Size]byte
 }
 
-// copyPart passes the content of a part to sink and enters it in the digest. It
-// stops exactly where the budget ends, so that the digest of an endless body
-// does not hang on the sizes of network packets.
+// copyPart copies the content of a part to sink and enters it in the digest. It stops exactly where
+// the budget ends, so that the digest of an endless body does not depend on the sizes of network
+// packets.
 func (r *formReader) copyPart(part *multipart.Part, sink io.Writer) (contentSum, error) {
 	hash := sha256.New()
 	target := &bounded{w: sink, left: r.budget}
-	// One byte more than the budget: a full form differs from one that goes on.
+	// One byte more than the budget, to tell a full form from one that continues.
 	content := io.LimitReader(part, r.budget+1)
 	size, err := io.CopyBuffer(io.MultiWriter(&bounded{w: hash, left: r.budget}, target),
 		content, r.buffer)
@@ -92,7 +92,7 @@ func (r *formReader) copyPart(part *multipart.Part, sink io.Writer) (contentSum,
 	return sum, nil
 }
 
-// readValue keeps a single value unless something is wrong with it.
+// readValue keeps a single value unless it is invalid.
 func (r *formReader) readValue(part *multipart.Part, name string) error {
 	limit, tooLong := r.limits.Value, lending.CodeValidation
 	if name == FieldMetadata {
@@ -118,7 +118,7 @@ func (r *formReader) readValue(part *multipart.Part, name string) error {
 	return nil
 }
 
-// readFile checks one file and stores it if nothing in the form is wrong so far.
+// readFile checks one file and stores it if the form has no errors so far.
 func (r *formReader) readFile(part *multipart.Part) error {
 	name := cleanName(part.FileName())
 	if err := r.spool.reset(); err != nil {
@@ -148,8 +148,7 @@ func (r *formReader) readFile(part *multipart.Part) error {
 	})
 }
 
-// checkFile records what is wrong with the file in the spool and returns its
-// content type.
+// checkFile records the errors of the file in the spool and returns its content type.
 func (r *formReader) checkFile(name string, size int64, over bool) (contentType string) {
 	before := r.fileBytes
 	r.fileBytes += size
@@ -177,7 +176,7 @@ func (r *formReader) checkFile(name string, size int64, over bool) (contentType 
 // store puts the spooled file into the bucket, its marker first.
 func (r *formReader) store(file File) error {
 	file.Key = documentKey(file.UID)
-	// From here on Discard has something to remove, whatever Put comes to.
+	// From here on Discard has something to remove, whatever the result of Put.
 	r.form.open = append(r.form.open, file.UID)
 	bucket := r.form.bucket
 	if err := bucket.Put(r.source.ctx, markerKey(file.UID), sectionOf(nil)); err != nil {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// maxHead bounds the headers of one part, and maxRawHead what may stand in
-	// the body before them, itself a bound on memory.
+	// maxHead bounds the headers of one part, and maxRawHead how much may precede them in the body,
+	// which itself bounds the memory used.
 	maxHead    = 8 << 10
 	maxRawHead = 32 << 10
-	// maxBoundary is that of RFC 2046; the parser relies on it.
+	// maxBoundary is the limit of RFC 2046; the parser relies on it.
 	maxBoundary = 70
 	copyBuffer  = 32 << 10
-	// sourceBuffer holds any line of a head that is not too long.
+	// sourceBuffer holds any header line that is not too long.
 	sourceBuffer = maxHead
-	// maxEmptyJSON bounds a JSON body that says nothing.
+	// maxEmptyJSON bounds a JSON body that holds an empty object.
 	maxEmptyJSON = 1 << 10
 )
 
@@ -36,8 +36,8 @@ const (
 	saidNoForm = "the body must be multipart/form-data"
 )
 
-// CheckType tells before a body is read whether ReadForm would refuse its type.
-// Error: UNSUPPORTED_MEDIA_TYPE.
+// CheckType checks before a body is read whether ReadForm would refuse its type. Error:
+// UNSUPPORTED_MEDIA_TYPE.
 func CheckType(contentType string, limits Limits) error {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if mediaType == typeForm || mediaType == typeJSON && !limits.DocumentsOnly {
@@ -46,30 +46,28 @@ func CheckType(contentType string, limits Limits) error {
 	return lending.NewError(lending.CodeUnsupportedMediaType, saidNoForm)
 }
 
-// errStop ends the reading of a form that is refused already and whose rest
-// cannot or must not be read.
+// errStop ends the reading of a form that is already refused and whose rest cannot or must not be
+// read.
 var errStop = errors.New("form refused")
 
 // ReadForm reads the body of a multipart/form-data request and stores its files
 // in bucket. An empty body of any content type is an empty form, and so is the JSON
 // object {} unless only documents are read.
 //
-// There are three outcomes. A form and no error: its files are stored and await
-// Keep or Discard. A form and a *lending.Error: the request arrived and is
-// refused; nothing is stored, Digests still identify it, and Values holds what
-// was fine. No form: nothing is stored and there is nothing that an idempotency
-// key could remember, because the body did not arrive whole (VALIDATION_ERROR,
-// or the error of ctx) or the storage failed.
+// There are three outcomes. A form and no error: its files are stored and await Keep or Discard. A
+// form and a *lending.Error: the request arrived and is refused; nothing is stored, Digests still
+// identify it, and Values holds the valid values. No form: nothing is stored and there is nothing
+// that an idempotency key could be stored with, because the body did not arrive whole
+// (VALIDATION_ERROR, or the error of ctx) or the storage failed.
 //
-// A refusal names everything that is wrong: UNSUPPORTED_MEDIA_TYPE for another
-// content type; PAYLOAD_TOO_LARGE; FILE_TYPE_NOT_ALLOWED for a file that is
-// empty, or is not of an accepted type by name and by content;
-// VALIDATION_ERROR for a malformed body, a part without a name, a single value
-// given twice, too long or not text, and more parts than allowed.
+// A refusal lists every error: UNSUPPORTED_MEDIA_TYPE for another content type; PAYLOAD_TOO_LARGE;
+// FILE_TYPE_NOT_ALLOWED for a file that is empty, or is not of an accepted type by name and by
+// content; VALIDATION_ERROR for a malformed body, a part without a name, a single value given
+// twice, too long or not text, and more parts than allowed.
 //
-// Unknown parts are skipped, and so is a files part with neither name nor
-// content, which is how browsers send an empty file input. A single value may
-// come as a file; its file name means nothing.
+// Unknown parts are skipped, and so is a files part with neither name nor content, which is how
+// browsers send an empty file input. A single value may be sent as a file; its file name is
+// ignored.
 func ReadForm(
 	ctx context.Context, body io.Reader, contentType string, limits Limits, bucket Bucket,
 ) (*Form, error) {
@@ -112,11 +110,11 @@ type formReader struct {
 	buffer []byte
 
 	form    *Form
-	seen    map[string]bool // single values, good or bad
+	seen    map[string]bool // single values, valid or not
 	errs    formErrors
 	parts   int
 	counted int // parts that count towards the limit
-	// ignoredHeads is the size of the headers of parts that are not known.
+	// ignoredHeads is the size of the headers of unknown parts.
 	ignoredHeads int64
 	budget       int64 // bytes of content that may still be read
 	fileBytes    int64
@@ -166,7 +164,7 @@ func (r *formReader) readBody(contentType string) error {
 	}
 }
 
-// readJSON takes an empty object for an empty form, as generic clients send it.
+// readJSON accepts an empty object as an empty form, as generic clients send it.
 func (r *formReader) readJSON() error {
 	text, err := io.ReadAll(io.LimitReader(r.source.body, maxEmptyJSON+1))
 	if err != nil {
@@ -201,12 +199,12 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 	if head > maxHead {
 		return nil, r.headTooLong()
 	}
-	// Blanks are not remembered, but had to be read.
+	// White space is not kept, but had to be read.
 	const share = maxRawHead / maxHead
 	return part, r.countPart(part.FormName(), max(int64(head), (maxRawHead-r.source.head)/share))
 }
 
-// countPart bounds how many parts are taken in, and what is remembered of those that are ignored.
+// countPart limits how many parts are accepted, and what is kept of ignored ones.
 func (r *formReader) countPart(name string, head int64) error {
 	switch {
 	case name == "" || name == FieldFiles || r.seen[name]:
@@ -231,8 +229,8 @@ func (r *formReader) headTooLong() error {
 		"the headers of a part are longer than %s", byteCount(maxHead))
 }
 
-// broken sorts the errors of reading: a body that did not arrive, or one that
-// did and is malformed.
+// broken classifies the errors of reading: a body that did not arrive, or one that did and is
+// malformed.
 func (r *formReader) broken(err error) error {
 	switch cause := r.source.err; {
 	case r.source.ctx.Err() != nil:

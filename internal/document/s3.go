@@ -15,8 +15,8 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3Retries bounds how often one request to S3 is tried. A partner waits for
-// the answer, so giving up early beats a long silence.
+// s3Retries bounds how often one request to S3 is tried. A partner waits for the answer, so giving
+// up early beats a long silence.
 const s3Retries = 4
 
 // s3Bucket is a bucket in S3-compatible storage.
@@ -26,7 +26,7 @@ type s3Bucket struct {
 	prefix string
 }
 
-// openS3 builds the client of an s3:// URL without reaching out.
+// openS3 builds the client of an s3:// URL without connecting.
 func openS3(location *url.URL) (Bucket, error) {
 	settings, err := s3Settings(location)
 	if err != nil {
@@ -57,8 +57,8 @@ func openS3(location *url.URL) (Bucket, error) {
 	}, nil
 }
 
-// s3Settings returns the query of an s3:// URL over its defaults. An unknown
-// name is an error: a typing slip must not silently mean the default.
+// s3Settings returns the query of an s3:// URL over its defaults. An unknown name is an error: a
+// typing slip must not silently mean the default.
 func s3Settings(location *url.URL) (map[string]string, error) {
 	if location.Host == "" || strings.Trim(location.Path, "/") != "" {
 		return nil, errors.New("bucket URL: S3 is written s3://BUCKET?region=REGION")
@@ -86,8 +86,8 @@ func s3Settings(location *url.URL) (map[string]string, error) {
 	return settings, nil
 }
 
-// s3Credentials picks where the keys come from. The machine's role is asked only
-// on request, because elsewhere that question hangs instead of failing.
+// s3Credentials picks the source of the keys. The machine's role is only used on request, because
+// elsewhere asking for it hangs instead of failing.
 func s3Credentials(user *url.Userinfo, source string) (*credentials.Credentials, error) {
 	secret, _ := user.Password()
 	switch {
@@ -109,9 +109,9 @@ func s3Credentials(user *url.Userinfo, source string) (*credentials.Credentials,
 	return fromEnvironment, nil
 }
 
-// Put sends one request of known length, which S3 applies wholly or not at all.
-// The MD5 in it lets the storage refuse bytes that changed on the way, over
-// plain http too, where the signature does not cover them.
+// Put sends one request of known length, which S3 applies wholly or not at all. Its MD5 lets the
+// storage refuse bytes that changed on the way, also over plain http, where the signature does not
+// cover them.
 func (b *s3Bucket) Put(ctx context.Context, key string, content *io.SectionReader) error {
 	_, err := b.client.Client.PutObject(ctx, b.name, b.prefix+key, content, content.Size(),
 		minio.PutObjectOptions{
@@ -123,7 +123,7 @@ func (b *s3Bucket) Put(ctx context.Context, key string, content *io.SectionReade
 	if err == nil {
 		return nil
 	}
-	if !errors.As(err, new(minio.ErrorResponse)) { // no answer: the request may still be at work
+	if !errors.As(err, new(minio.ErrorResponse)) { // no answer: the request may still be running
 		err = errors.Join(err, errMayCome)
 	}
 	return fmt.Errorf("storing %s: %w", key, err)
@@ -153,7 +153,7 @@ func (b *s3Bucket) Delete(ctx context.Context, key string) error {
 // List pages through the keys under prefix.
 func (b *s3Bucket) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		// The library asks for the next page ahead of us; leaving must stop it.
+		// The library fetches the next page ahead of us; leaving must stop it.
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		options := minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}
@@ -170,7 +170,7 @@ func (b *s3Bucket) List(ctx context.Context, prefix string) iter.Seq2[Object, er
 	}
 }
 
-// sectionOf wraps bytes as the reader that Put takes.
+// sectionOf wraps bytes in the reader that Put takes.
 func sectionOf(content []byte) *io.SectionReader {
 	return io.NewSectionReader(bytes.NewReader(content), 0, int64(len(content)))
 }

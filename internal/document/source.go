@@ -11,37 +11,36 @@ import (
 	"slices"
 )
 
-// errHeadTooLong stops the parser on a part whose headers do not end.
+// errHeadTooLong stops the parser on a part whose headers are too long.
 var errHeadTooLong = errors.New("part headers too long")
 
-// errBodyEnd is what the parser gets at the end of the body in place of io.EOF.
+// errBodyEnd replaces io.EOF for the parser at the end of the body.
 var errBodyEnd = errors.New("end of body")
 
-// source is the request body below the multipart parser, which alone is too
-// trusting. It would take 10 MiB of headers per part. It returns io.EOF at the
-// final boundary and also for a body that ends among the headers of a part. And
-// it does not tell a body that was sent short from one that broke on the way.
-// So source bounds the headers, ends with an error of its own, and keeps the
-// error of the connection. In one thing the parser is too strict: a control
-// character in a file name is no reason to refuse a form.
+// source is the request body below the multipart parser, which is too trusting on its own. It would
+// accept 10 MiB of headers per part. It returns io.EOF at the final boundary and also for a body
+// that ends within the headers of a part. And it does not distinguish a body that was sent
+// incomplete from a broken connection. So source bounds the headers, ends with its own error, and
+// keeps the error of the connection. In one respect the parser is too strict: a control character
+// in a file name is no reason to refuse a form.
 type source struct {
 	ctx  context.Context //nolint:containedctx // io.Reader has no argument for it
 	body *bufio.Reader
-	// delimiter is what stands between parts, the line breaks aside; empty while
-	// the body is not known to have any.
+	// delimiter is the text between parts, without the line breaks; empty until the body is known to
+	// have one.
 	delimiter []byte
 	// head is how many bytes may be read until the next part begins. It counts
 	// only while bounded is set.
 	head    int64
 	bounded bool
-	// pending was taken from the body and is left to deliver.
+	// pending has been read from the body and is yet to be delivered.
 	pending []byte
-	// lineBreak is the one that the body uses, once the first was seen.
+	// lineBreak is the line break that the body uses, once the first was seen.
 	lineBreak string
 	last      byte
-	// ended says that the pending bytes are the last ones.
+	// ended reports that the pending bytes are the last ones.
 	ended bool
-	// err is what ended the body, unless it simply ended.
+	// err is the error that ended the body, nil for a normal end.
 	err error
 }
 
@@ -69,7 +68,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill takes on from the body what is delivered next.
+// fill reads from the body what is delivered next.
 func (s *source) fill() (err error) {
 	switch {
 	case s.err != nil:
@@ -84,8 +83,8 @@ func (s *source) fill() (err error) {
 	s.watch(s.pending)
 	switch {
 	case errors.Is(err, io.EOF):
-		// The line break behind the final boundary is optional, but where it is
-		// missing the parser wants io.EOF.
+		// The line break after the final boundary is optional, but where it is missing the parser
+		// requires io.EOF.
 		s.ended = true
 		s.pending = append(slices.Clone(s.pending), cmp.Or(s.lineBreak, "\r\n")...)
 	case err != nil:
@@ -97,9 +96,9 @@ func (s *source) fill() (err error) {
 	return nil
 }
 
-// headLine takes one line, so that the parser gets nothing of the content before
-// it asks for it. In one with a file name control characters become tabs, which
-// the parser takes and cleanName leaves out likewise.
+// headLine reads one line, so that the parser gets nothing of the content before it asks for it. In
+// a line with a file name, control characters become tabs, which the parser accepts and cleanName
+// also removes.
 func (s *source) headLine() ([]byte, error) {
 	line, err := s.body.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -117,18 +116,18 @@ func (s *source) headLine() ([]byte, error) {
 	return line, err
 }
 
-// mayName is how a line begins that may hold a file name: that header, or more of it.
+// mayName matches the beginning of a line that may hold a file name, or continue one.
 var mayName = regexp.MustCompile(`^(?i:[ \t]|content-disposition:)`)
 
-// content takes what is there, but nothing behind a line that ends the content,
-// since a head may begin there.
+// content returns the buffered content, but nothing after a line that ends the content, since
+// headers may begin there.
 func (s *source) content() ([]byte, error) {
 	for wanted := 1; ; wanted = s.body.Buffered() + 1 {
 		_, err := s.body.Peek(wanted)
 		there, _ := s.body.Peek(s.body.Buffered()) // cannot fail
 		n := s.safe(there)
 		if n == 0 && err == nil {
-			continue // whether the content ends here is yet to come
+			continue // more input decides whether the content ends here
 		}
 		if n == 0 {
 			n = len(there)
@@ -141,14 +140,14 @@ func (s *source) content() ([]byte, error) {
 	}
 }
 
-// safe is how much of the content may be delivered, 0 while that cannot be told.
-// Only what the parser takes for the end counts: to stop at what a body could hold
-// millions of times would take seconds.
+// safe returns how much of the content may be delivered, 0 while that is undecided. Only what the
+// parser takes for the end counts: stopping at sequences that a body can hold by the million would
+// take seconds.
 func (s *source) safe(content []byte) int {
 	lineBreak := []byte(s.lineBreak)
 	for at := 0; ; at++ {
 		next := bytes.Index(content[at:], s.delimiter)
-		if next < 0 { // the beginning of one may be the last that is there
+		if next < 0 { // a delimiter may begin at the end of the buffer
 			at = max(at, len(content)-len(s.delimiter)+1)
 			for !bytes.HasPrefix(s.delimiter, content[at:]) {
 				at++
@@ -170,8 +169,8 @@ func (s *source) safe(content []byte) int {
 	}
 }
 
-// watch learns the line break of the body, which some clients get wrong and the
-// parser then follows.
+// watch detects the line break of the body, which some clients get wrong and the parser then
+// follows.
 func (s *source) watch(p []byte) {
 	if s.lineBreak != "" || len(p) == 0 {
 		return
@@ -190,17 +189,17 @@ func (s *source) watch(p []byte) {
 	}
 }
 
-// bounded passes the first left bytes on to w and swallows the rest.
+// bounded passes the first left bytes on to w and discards the rest.
 type bounded struct {
 	w    io.Writer
 	left int64
-	// over says that something was swallowed.
+	// over reports that something was discarded.
 	over bool
-	// err is what w failed with, so that it is not taken for a reading error.
+	// err is the error of w, so that it is not taken for a reading error.
 	err error
 }
 
-// Write implements io.Writer; it falls short only when w does.
+// Write implements io.Writer; it writes short only when w does.
 func (b *bounded) Write(p []byte) (int, error) {
 	kept := p[:min(int64(len(p)), b.left)]
 	b.over = b.over || len(kept) < len(p)

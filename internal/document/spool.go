@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// spool holds one file at a time while it is checked. It has no name on disk:
-// whatever happens to the process, the system frees it.
+// spool holds one file at a time while it is checked. It has no name on disk: whatever happens to
+// the process, the system frees it.
 type spool struct {
 	file *os.File
 	size int64
-	// err is the first error of the disk. The checks read through libraries that
-	// would call it a malformed document.
+	// err is the first error of the disk. The checks read through libraries that would report it as a
+	// malformed document.
 	err error
 }
 
@@ -34,9 +34,9 @@ func (s *spool) reset() error {
 	return nil
 }
 
-// Write appends, and leaves room for others as the bucket does.
+// Write appends, and leaves the same free space as the bucket does.
 func (s *spool) Write(p []byte) (int, error) {
-	if len(p) == 0 { // of what is beyond the bound
+	if len(p) == 0 { // beyond the bound
 		return 0, nil
 	}
 	if err := checkFreeSpace(os.TempDir(), int64(len(p))); err != nil {
@@ -56,7 +56,7 @@ func (s *spool) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// content is all that was written since the last reset.
+// content returns everything written since the last reset.
 func (s *spool) content() *io.SectionReader { return io.NewSectionReader(s, 0, s.size) }
 
 func (s *spool) close() {

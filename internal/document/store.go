@@ -17,13 +17,13 @@ const (
 	pending   = "pending/"
 )
 
-// documentKey is where the content of a file lies.
+// documentKey is the key of a file's content.
 func documentKey(uid uuid.UUID) string { return documents + uid.String() }
 
-// markerKey is what stands in the bucket while the fate of a file is open.
+// markerKey is the key of the marker that exists until a file is settled.
 func markerKey(uid uuid.UUID) string { return pending + uid.String() }
 
-// Store is the collection of stored documents.
+// Store gives access to the stored documents.
 type Store struct {
 	bucket Bucket
 }
@@ -31,13 +31,13 @@ type Store struct {
 // NewStore returns a store over bucket.
 func NewStore(bucket Bucket) *Store { return &Store{bucket: bucket} }
 
-// Bucket is where ReadForm puts the files.
+// Bucket is where ReadForm stores the files.
 func (s *Store) Bucket() Bucket { return s.bucket }
 
-// Open returns the content of the document that File.Key named; the caller
-// closes it. The error of an absent one wraps fs.ErrNotExist.
+// Open returns the content of the document with the key File.Key; the caller closes it. The error
+// for a missing one wraps fs.ErrNotExist.
 func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
-	// Anything else would have come from a mistake, and might name a marker.
+	// Any other key would be a mistake, and might be that of a marker.
 	uid, err := uuid.Parse(strings.TrimPrefix(key, documents))
 	if err != nil || key != documentKey(uid) {
 		return nil, fmt.Errorf("opening document: %q is not the key of a document", key)
@@ -45,19 +45,18 @@ func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return s.bucket.Get(ctx, key)
 }
 
-// Swept counts what a sweep did.
+// Swept counts the results of a sweep.
 type Swept struct {
-	// Kept is the number of markers removed beside documents that a row names.
+	// Kept is the number of markers removed for documents that a row refers to.
 	Kept int
-	// Removed is the number of documents removed because no row names them.
+	// Removed is the number of documents removed because no row refers to them.
 	Removed int
 }
 
-// Sweep settles the files whose marker is older than before: those that
-// isReferenced finds in the database stay and lose their marker, the others are
-// removed. before must lie further back than any request can last; a day is
-// plenty. isReferenced gets a File.Key and must ask the primary database. Where
-// it fails nothing is touched, and the rest is swept all the same.
+// Sweep settles the files whose marker is older than before: those that isReferenced finds in the
+// database stay and lose their marker, the others are removed. before must be further back than any
+// request can last; a day is plenty. isReferenced gets a File.Key and must query the primary
+// database. Where it fails nothing is touched, and the rest is swept all the same.
 func (s *Store) Sweep(
 	ctx context.Context, before time.Time,
 	isReferenced func(ctx context.Context, key string) (bool, error),
@@ -70,7 +69,7 @@ func (s *Store) Sweep(
 		}
 		uid, err := uuid.Parse(strings.TrimPrefix(object.Key, pending))
 		if err != nil || !object.ModTime.Before(before) {
-			continue // not one of our markers, or a request may still be at it
+			continue // not one of our markers, or the request may still be running
 		}
 		referenced, err := isReferenced(ctx, documentKey(uid))
 		if err == nil {
@@ -88,8 +87,8 @@ func (s *Store) Sweep(
 	return swept, errors.Join(errs...)
 }
 
-// settle ends the open state of a file. The marker goes last: whatever is left
-// undone stays marked for the next sweep.
+// settle settles a file. The marker goes last: a file that is not settled completely stays marked
+// for the next sweep.
 func settle(ctx context.Context, bucket Bucket, uid uuid.UUID, keep bool) error {
 	if !keep {
 		if err := bucket.Delete(ctx, documentKey(uid)); err != nil {

@@ -25,9 +25,9 @@ const (
 	listSector  = 0xFFFFFFFC
 )
 
-// Compound returns a compound file, the container of the old Office formats.
-// Streams that are not empty are padded to 4096 bytes, below which they would be
-// stored in a second file system inside of the first.
+// Compound returns a compound file, the container of the old Office formats. Streams that are not
+// empty are padded to 4096 bytes; shorter ones would be stored in a second file system inside the
+// first.
 func Compound(entries ...Entry) []byte {
 	w := &compoundWriter{}
 	w.add(Entry{Name: "Root Entry", Children: entries}, 5)
@@ -48,7 +48,7 @@ type directoryEntry struct {
 	first              uint32
 }
 
-// compoundWriter collects the directory before anything is laid out.
+// compoundWriter collects the directory before it lays out the file.
 type compoundWriter struct {
 	directory []directoryEntry
 }
@@ -87,8 +87,8 @@ func (w *compoundWriter) add(entry Entry, kind byte) uint32 {
 	return id
 }
 
-// bytes lays the file out: header, allocation table, its list where the header
-// has no room for it, streams, directory.
+// bytes lays the file out: header, allocation table, its list if it does not fit in the header,
+// streams, directory.
 func (w *compoundWriter) bytes() []byte {
 	directorySectors := len(w.directory) * entryBytes / sectorSize
 	data := directorySectors
@@ -162,8 +162,8 @@ func (w *compoundWriter) header(out *bytes.Buffer, tables, lists int, directory 
 	}
 }
 
-// writeLists writes the sectors that name those of the allocation table for
-// which the header has no room.
+// writeLists writes the sectors that list the sectors of the allocation table for which the header
+// has no room.
 func writeLists(out *bytes.Buffer, tables, lists int) {
 	at := inHeader
 	for list := range lists {

@@ -14,10 +14,10 @@ type Part struct {
 	Content  []byte
 }
 
-// Value is a plain part.
+// Value returns a plain part.
 func Value(name, content string) Part { return Part{Name: name, Content: []byte(content)} }
 
-// File is a file in the repeated part that carries documents.
+// File returns a file in the repeated part that carries documents.
 func File(filename string, content []byte) Part {
 	return Part{Name: "files", Filename: filename, Content: content}
 }

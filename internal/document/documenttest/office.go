@@ -13,8 +13,7 @@ func DOC(line string) []byte {
 	)
 }
 
-// textStart is where the text lies in the main stream, behind the file
-// information block.
+// textStart is the offset of the text in the main stream, after the file information block.
 const textStart = 1024
 
 func wordStream(line string) []byte {
@@ -39,7 +38,7 @@ func wordStream(line string) []byte {
 	return stream
 }
 
-// pieceTable says that the whole text is one piece of 8-bit characters.
+// pieceTable describes the whole text as one piece of 8-bit characters.
 func pieceTable(line string) []byte {
 	var out bytes.Buffer
 	write(&out, byte(2), uint32(16), uint32(0), uint32(len(line)+1))

@@ -134,8 +134,8 @@ func XLSX() []byte {
 	})
 }
 
-// manifest lists the content types of a package's parts: a path and the type
-// behind the common prefix, in turn.
+// manifest lists the content types of a package's parts: alternately a path and the type after the
+// common prefix.
 func manifest(pathsAndTypes ...string) string {
 	var text strings.Builder
 	text.WriteString(xmlHead + `<Types xmlns="` + packageTypes + `">` +
@@ -171,7 +171,7 @@ func Zip(entries map[string]string) []byte {
 	return out.Bytes()
 }
 
-// must ends the test run on an error that writing to memory cannot have.
+// must panics on an error that writing to memory cannot have.
 func must(err error) {
 	if err != nil {
 		panic(err)
