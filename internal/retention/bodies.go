@@ -14,25 +14,25 @@ import (
 // bodyBatch is how many rows one transaction clears.
 const bodyBatch = 500
 
-// bodyKind is one kind of body and how its rows are gone through, oldest first.
+// bodyKind is one kind of body and how its rows are processed, oldest first.
 type bodyKind struct {
 	name string
-	// next selects the identifiers and times of the rows from $1 on and before
-	// $2, at least $3 of them and all of the last one's time, and locks them.
+	// next selects the identifiers and times of the rows from $1 on and before $2, at least $3 of them
+	// and all rows with the last one's time, and locks them.
 	next string
 	// clear empties the bodies of rows ($1 identifiers, $2 times) at the time $3.
 	clear string
-	// leave, which may be empty, notes the rows that had to keep theirs. It goes by what
+	// leave, which may be empty, records the rows that had to keep theirs. It selects the rows that
 	// clear left: a delivery may have ended since.
 	leave string
 }
 
-// legallyHeld are the applications under a legal hold, which nothing is removed of.
+// legallyHeld selects the applications under a legal hold, which lose nothing.
 const legallyHeld = `SELECT application_uid FROM application_holds WHERE released_at IS NULL`
 
-// nothingToSend tells that event e has no open delivery and does not wait in the outbox for
-// those that it is owed. What it is published to follows in the transaction that takes it
-// from there, so one statement sees the one or the other.
+// nothingToSend reports that event e has no open delivery and does not wait in the outbox for its
+// deliveries. The transaction that takes it out of the outbox makes them, so a single statement
+// sees one or the other.
 const nothingToSend = `NOT EXISTS (
 	SELECT 1
 	  FROM deliveries d
@@ -40,17 +40,17 @@ const nothingToSend = `NOT EXISTS (
 	   AND d.state IN ('pending', 'retrying'))
 	AND NOT ` + unpublished
 
-// unpublished tells that event e waits in the outbox, which has an index by application.
+// unpublished reports that event e waits in the outbox, which has an index by application.
 const unpublished = `EXISTS (
 	SELECT 1
 	  FROM outbox o
 	 WHERE o.application_uid = e.application_uid
 	   AND o.event_uid = e.event_uid)`
 
-// nextLocked locks the next rows before another statement looks for what is to be sent: a
-// re-send, which shares the lock, is either seen by it or finds the body gone. They are locked in
-// the order of re-sends, but chosen by time alone, so that a batch never parts those of one time;
-// both bounds leave out the other months.
+// nextLocked locks the next rows before another statement checks for open deliveries: a re-send,
+// which takes the same lock, is either visible to it or finds the body gone. Rows are locked in the
+// order of re-sends, but chosen by time alone, so that a batch never splits rows of one time; the
+// two bounds exclude the partitions of other months.
 func nextLocked(table, uid, at string) string {
 	return `
 		SELECT ` + uid + ` AS uid, ` + at + ` AS at
@@ -68,7 +68,7 @@ func nextLocked(table, uid, at string) string {
 		   FOR NO KEY UPDATE`
 }
 
-// bodyKinds are what loses its content, in this order.
+// bodyKinds are the kinds of bodies, in the order in which they are removed.
 var bodyKinds = []bodyKind{
 	{
 		name: "events",
@@ -141,8 +141,8 @@ type place struct {
 	At  time.Time `db:"at"`
 }
 
-// before is the batch that clears the next rows of before a time and moves the mark on, which
-// tells where the one after it begins.
+// before returns the batch that clears the next rows from before cutoff and advances the mark at
+// which the following batch begins.
 func (m bodyKind) before(cutoff time.Time) batch {
 	return func(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error) {
 		mark := time.Unix(0, 0).UTC()
@@ -162,7 +162,7 @@ func (m bodyKind) before(cutoff time.Time) batch {
 		if more = len(rows) >= bodyBatch; more {
 			next = rows[len(rows)-1].At.Add(time.Microsecond)
 		}
-		// Never back: longer retention does not bring bodies back.
+		// Never back: a longer retention does not restore bodies.
 		_, err = tx.ExecContext(ctx, `
 			INSERT INTO retention_progress AS p (matter, done_until)
 			VALUES ($1, $2)
@@ -197,8 +197,8 @@ func (m bodyKind) clearRows(ctx context.Context, tx *postgres.Tx, rows []place) 
 	return count, nil
 }
 
-// removeLeftovers clears events that have nothing to send any more, with the
-// attempts that their deliveries made. Those under a legal hold by now wait for its release.
+// removeLeftovers clears events that have nothing left to send, with the attempts of their
+// deliveries. Those under a legal hold by now wait for its release.
 func removeLeftovers(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error) {
 	var rows []place
 	err = tx.SelectContext(ctx, &rows, `

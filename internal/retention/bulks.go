@@ -13,8 +13,8 @@ import (
 // bulkBatch bounds how many lines of a bulk re-send one transaction removes.
 const bulkBatch = 2_000
 
-// dueBulks selects the bulk re-sends that ended before $1 and name no application
-// under a legal hold: their months are due as well.
+// dueBulks selects the bulk re-sends that ended before $1 and contain no application under a legal
+// hold: their months are due as well.
 const dueBulks = `bulk_resends b
 		 WHERE b.ended_at < $1
 		   AND NOT EXISTS (
@@ -23,8 +23,8 @@ const dueBulks = `bulk_resends b
 		        WHERE i.bulk_uid = b.bulk_uid
 		          AND i.application_uid IN (` + legallyHeld + `))`
 
-// bulksBefore is the batch that removes the next lines of a bulk re-send that ended before a time,
-// and with the last of them the rest, which counts.
+// bulksBefore returns the batch that removes the next lines of a bulk re-send that ended before
+// cutoff, and with the last lines the bulk re-send itself; only that is counted.
 func bulksBefore(cutoff time.Time) batch {
 	return func(ctx context.Context, tx *postgres.Tx) (whole int, more bool, err error) {
 		var bulk uuid.UUID

@@ -7,15 +7,15 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// lockMonth gets every lock that the exchange needs, each with short patience: anyone who comes
-// after it in the queue waits as long. They come in the order in which the rest of the program
-// takes them. No other table is locked, since none is referred to.
+// lockMonth takes every lock that the exchange needs, each with a short timeout, because anyone
+// queued behind it waits as long. The order is that in which the rest of the program takes them. No
+// other table is locked, since no foreign key refers to one.
 const lockMonth = `SET LOCAL lock_timeout = '50ms';
 	LOCK TABLE application_holds IN SHARE MODE;
 	LOCK TABLE ONLY events, ONLY deliveries, ONLY attempts IN ACCESS EXCLUSIVE MODE`
 
-// copyUnsettledAgain takes over what happened since they were copied to deliveries that had not
-// arrived, by themselves or by a re-send; nothing else of an old month changes.
+// copyUnsettledAgain copies the deliveries again that had not arrived, directly or by a re-send,
+// when they were first copied; nothing else of an old month changes.
 //
 //nolint:unqueryvet // as survivors
 const copyUnsettledAgain = `
@@ -40,8 +40,8 @@ const copyUnsettledAgain = `
 		                    AND a.delivery_created_at = o.created_at`
 
 // exchange puts the new tables in the place of the month's partitions, if anything is to be kept,
-// and removes both otherwise: no later run looks for the tables of a month that has gone.
-// It does neither when a hold was placed or released since the survivors were copied.
+// and removes both otherwise: no later run looks for the tables of a removed month. It does neither
+// when a hold was placed or released since the survivors were copied.
 func (s *Service) exchange(
 	ctx context.Context, m month, holds generation, keep bool,
 ) (done bool, err error) {

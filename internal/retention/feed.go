@@ -7,12 +7,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// feedBatch is how many places of the feed are removed in one statement.
+// feedBatch is how many positions of the feed are removed in one statement.
 const feedBatch = 5000
 
-// placesBefore is the batch that removes the places of events that are gone, wherever in the feed
-// they stand: one that was numbered at an upgrade stands behind younger ones. The feed's head
-// keeps the newest that went.
+// placesBefore returns the batch that removes the positions of removed events, wherever in the feed
+// they are: an event that was numbered at an upgrade comes after younger ones. The feed's head
+// keeps the newest removed position.
 func placesBefore(cutoff time.Time) batch {
 	return func(ctx context.Context, tx *postgres.Tx) (int, bool, error) {
 		count, err := postgres.Affected(tx.ExecContext(ctx, `

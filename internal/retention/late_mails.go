@@ -6,8 +6,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// clearLateMails empties up to $1 e-mails that were still queued when their time was over and
-// are not any more, at the time $2. Those under a legal hold by now wait for its release.
+// clearLateMails empties up to $1 e-mails that were still queued when their retention ended and no
+// longer are, at the time $2. Those under a legal hold by now wait for its release.
 const clearLateMails = `
 	WITH due AS (
 		SELECT e.email_uid
@@ -28,7 +28,7 @@ const clearLateMails = `
 	 USING due
 	 WHERE l.email_uid = due.email_uid`
 
-// removeLateMails removes the text of e-mails that ended after their time was over.
+// removeLateMails removes the text of e-mails that were finished after their retention ended.
 func removeLateMails(ctx context.Context, tx *postgres.Tx) (int, bool, error) {
 	count, err := postgres.Affected(tx.ExecContext(ctx, clearLateMails, bodyBatch, tx.Now))
 	return count, count == bodyBatch, err

@@ -14,7 +14,7 @@ import (
 // maxReason is the longest reason, in characters.
 const maxReason = 500
 
-// LegalHold keeps everything of an application, for as long as it is not released.
+// LegalHold keeps everything of an application until it is released.
 type LegalHold struct {
 	ID             int64      `db:"hold_id"`
 	ApplicationUID uuid.UUID  `db:"application_uid"`
@@ -26,15 +26,15 @@ type LegalHold struct {
 	ReleasedAt     *time.Time `db:"released_at"`
 }
 
-// InForce tells whether the hold keeps anything.
+// InForce reports whether the hold is in force.
 func (h LegalHold) InForce() bool { return h.ReleasedAt == nil }
 
 const legalHoldColumns = `
 	hold_id, application_uid, reason, placed_by, placed_at, release_reason, released_by, released_at`
 
-// Place puts an application under a legal hold. What was removed before stays
-// removed. Errors: NOT_FOUND, VALIDATION_ERROR for the reason, INVALID_STATE
-// when it is under one already.
+// Place puts an application under a legal hold. Data removed before stays removed. Errors:
+// NOT_FOUND, VALIDATION_ERROR for the reason, INVALID_STATE when the application is already under a
+// hold.
 func (s *Service) Place(
 	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
 ) (LegalHold, error) {
@@ -59,9 +59,8 @@ func (s *Service) Place(
 	return hold, nil
 }
 
-// Release ends the hold of an application; what it kept beyond its time is
-// removed by the next run. Errors: VALIDATION_ERROR for the reason,
-// INVALID_STATE when it is under none.
+// Release ends the hold of an application; the next run removes what it kept beyond its time.
+// Errors: VALIDATION_ERROR for the reason, INVALID_STATE when there is no hold.
 func (s *Service) Release(
 	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
 ) (LegalHold, error) {
@@ -79,7 +78,7 @@ func (s *Service) Release(
 		"application %s is under no legal hold", application), "releasing application %s", application)
 }
 
-// LegalHolds returns the legal holds of an application, newest first, released ones too.
+// LegalHolds returns the legal holds of an application, newest first, including released ones.
 func (s *Service) LegalHolds(ctx context.Context, application uuid.UUID) ([]LegalHold, error) {
 	return s.legalHolds(ctx, `application_uid = $1 ORDER BY hold_id DESC`, application)
 }

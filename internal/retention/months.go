@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// exchangeTries is how often the locks of an exchange are asked for, and exchangeRest how
-	// long everybody else has in between.
+	// exchangeTries is how often an exchange tries to take its locks, and exchangeRest is the pause in
+	// between, in which others can work.
 	exchangeTries = 40
 	exchangeRest  = 250 * time.Millisecond
 )
 
-// parents are the partitioned tables, from the outermost: rows of one refer to
-// rows of the next.
+// parents are the partitioned tables, from the outermost: rows of one refer to rows of the next.
 var parents = []string{"attempts", "deliveries", "events"}
 
 // month is one month of the partitioned tables.
@@ -29,9 +28,9 @@ type month struct{ begin, end time.Time }
 
 func (m month) String() string { return m.begin.Format("2006-01") }
 
-// in puts the month into a statement: {m} stands behind the names of its tables, which
-// drawbridge_make_partitions has given them, {k} behind those of the new ones, and {begin} and
-// {end} are its bounds.
+// in puts the month into a statement: {m} is the suffix of the month's partitions, as
+// drawbridge_make_partitions names them, {k} the suffix of the new tables, and {begin} and {end}
+// are the month's bounds.
 func (m month) in(statement string) string {
 	suffix := m.begin.Format("_y2006m01")
 	literal := func(at time.Time) string {
@@ -41,7 +40,7 @@ func (m month) in(statement string) string {
 		"{begin}", literal(m.begin), "{end}", literal(m.end)).Replace(statement)
 }
 
-// months returns those whose metadata is due, oldest first.
+// months returns the months whose metadata is due, oldest first.
 func (s *Service) months(ctx context.Context, cutoff time.Time) ([]month, error) {
 	var names []string
 	err := s.DB.SelectContext(ctx, &names, `
@@ -63,7 +62,7 @@ func (s *Service) months(ctx context.Context, cutoff time.Time) ([]month, error)
 	return due, nil
 }
 
-// removeMonths takes the months off that are due and whose bodies are gone.
+// removeMonths removes the months that are due and whose bodies are gone.
 func (s *Service) removeMonths(ctx context.Context, cutoff time.Time, report *Report) error {
 	due, err := s.months(ctx, cutoff)
 	if err != nil || len(due) == 0 {
@@ -91,7 +90,7 @@ func (s *Service) removeMonths(ctx context.Context, cutoff time.Time, report *Re
 	return errors.Join(errs...)
 }
 
-// removeMonth tells whether it removed anything.
+// removeMonth reports whether it removed anything.
 func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err error) {
 	quiet, err := s.isQuiet(ctx, m)
 	if err != nil || !quiet {
@@ -103,7 +102,7 @@ func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err e
 	defer func() {
 		err = errors.Join(err, s.dropKept(context.WithoutCancel(ctx), m))
 	}()
-	var holds generation // that the copy goes by
+	var holds generation // at the time of the copy
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 		if holds, err = generationOf(ctx, tx); err != nil {
 			return err
@@ -134,9 +133,9 @@ func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err e
 	}
 }
 
-// isQuiet tells whether no delivery can come into the month any more. Until every body that may
-// go was removed, a re-send could still be made of its events; and what waits in the outbox gets
-// deliveries as of when it was recorded.
+// isQuiet reports whether the month can get no more deliveries. Until every body that may go was
+// removed, a re-send of its events could still be made; and an event in the outbox gets deliveries
+// with the time at which it was recorded.
 func (s *Service) isQuiet(ctx context.Context, m month) (bool, error) {
 	var quiet bool
 	err := s.DB.GetContext(ctx, &quiet, `
@@ -188,8 +187,8 @@ var survivors = []string{
 		                          AND (created_at < {begin} OR created_at >= {end}))`,
 }
 
-// weigh tells whether anything of the month stays, all of its tables then, and whether it is
-// worthwhile to exchange it: it holds something beside its survivors, or has none and can go whole.
+// weigh reports whether any rows of the month are kept, which keeps all of its tables, and whether
+// an exchange is worthwhile: the month has rows besides its survivors, or no survivors at all.
 func (s *Service) weigh(ctx context.Context, m month) (keep, worthwhile bool, err error) {
 	for _, parent := range parents {
 		var found struct {
@@ -227,7 +226,7 @@ func generationOf(ctx context.Context, tx *postgres.Tx) (generation, error) {
 	return holds, nil
 }
 
-// dropKept removes the new tables that did not take their place.
+// dropKept removes the new tables if they were not exchanged.
 func (s *Service) dropKept(ctx context.Context, m month) error {
 	_, err := s.DB.ExecContext(ctx,
 		m.in(`DROP TABLE IF EXISTS attempts{k}, deliveries{k}, events{k}`))

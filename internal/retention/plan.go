@@ -7,22 +7,21 @@ import (
 	"drawbridge/internal/apilog"
 )
 
-// maxCounted bounds the counts of a plan: an exact count of more is not worth
-// its time.
+// maxCounted bounds the counts of a plan: counting more exactly is not worth the time.
 const maxCounted = 100_000
 
 // Plan is what a run would remove now.
 type Plan struct {
-	// Events, Deliveries (whose attempts lose their bodies) and Emails count rows
-	// whose bodies are due, at most 100,000 of each; those under a legal hold are left out.
+	// Events, Deliveries (whose attempts lose their bodies) and Emails count rows whose bodies are
+	// due, at most 100,000 of each; rows under a legal hold are left out.
 	Events     int `json:"event_bodies"`
 	Deliveries int `json:"delivery_bodies"`
 	Emails     int `json:"email_bodies"`
-	// Bulks counts the bulk re-sends that are due with their lines.
+	// Bulks counts the bulk re-sends that are due together with their lines.
 	Bulks  int         `json:"bulk_resends"`
 	Months []MonthPlan `json:"months"`
-	// RequestDays counts the days of the log of API requests that are due, Requests what they
-	// hold, at most 100,000.
+	// RequestDays counts the days of the API request log that are due, Requests their entries, at most
+	// 100,000.
 	RequestDays int `json:"api_request_days"`
 	Requests    int `json:"api_requests"`
 	// LegalHolds counts the applications under a legal hold.
@@ -32,7 +31,7 @@ type Plan struct {
 // MonthPlan is a month whose metadata is due.
 type MonthPlan struct {
 	Month string `json:"month"`
-	// Deliveries is the number of rows as the database estimates it.
+	// Deliveries is the number of rows as estimated by the database.
 	Deliveries int64 `db:"deliveries" json:"deliveries_estimated"`
 	// LegallyHeld counts the deliveries that stay because of a legal hold, Open those that
 	// stay because they are not final.
@@ -40,8 +39,8 @@ type MonthPlan struct {
 	Open        int `db:"open" json:"deliveries_open"`
 }
 
-// Plan tells what a run under the settings, which need not be saved, would
-// remove. Error: VALIDATION_ERROR for the settings.
+// Plan returns what a run under the settings, which need not be saved, would remove. Error:
+// VALIDATION_ERROR for the settings.
 func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 	plan := Plan{Months: []MonthPlan{}}
 	if err := settings.Check(); err != nil {
@@ -99,7 +98,7 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 	return plan, nil
 }
 
-// due selects the rows of a table that lie between the mark of matter $1 and $2.
+// due selects the rows of a table between the mark of matter $1 and $2.
 func due(table, column, condition string) string {
 	return fmt.Sprintf(`%[1]s WHERE %[2]s < $2 AND %[2]s >= coalesce((
 		SELECT done_until FROM retention_progress WHERE matter = $1), 'epoch')

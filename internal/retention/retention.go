@@ -1,28 +1,24 @@
-// Package retention removes what has been kept long enough, and keeps what a
-// legal hold covers.
+// Package retention removes data whose retention has ended, and keeps what a legal hold covers.
 //
-// Two clocks run. Bodies (of events, the headers and bodies of attempts, the
-// text of e-mails) go after days: row by row, in small batches with pauses, each
-// day about as much as a day brought, so that vacuum has steady work and never a
-// mountain. What is left, the metadata, goes after months, a month at a time, by
-// taking the month's partitions away.
+// There are two retention times. Bodies (of events, the headers and bodies of attempts, the text of
+// e-mails) are removed after days: row by row, in small batches with pauses, each day about as much
+// as one day produced, so that vacuum has steady work and never a backlog. The rest, the metadata,
+// is removed after months, a month at a time, by dropping the month's partitions.
 //
-// A month rarely goes whole: rows of applications under a legal hold stay, so do
-// deliveries that are not final, and events that a later delivery was made of.
-// These survivors are copied into new, small tables first, while nobody waits.
-// Then one short transaction puts them in the place of the month's partitions.
-// Reads need to know nothing of it: what was kept is where it always was.
+// A month rarely goes completely: rows of applications under a legal hold stay, and so do
+// deliveries that are not final, and events that were re-sent later. These survivors are copied
+// into new, small tables first, without blocking anyone. Then one short transaction puts them in
+// the place of the month's partitions. Reads need not know: what was kept is where it always was.
 //
-// That works without freezing the month because nothing in it changes any more
-// but its open deliveries, which are copied again under the lock. New deliveries
-// of an event that old cannot come: its body went long before, and
-// webhook.Service.Resend refuses an event without one; a month of which something
-// waits in the outbox stays as it is. A hold that is placed or
-// released meanwhile makes the month start over.
+// That works without freezing the month because nothing in it changes any more except its open
+// deliveries, which are copied again under the lock. An event that old gets no new deliveries: its
+// body was removed long before, and delivery.Service.Resend refuses an event without one; a month
+// with events in the outbox stays as it is. A hold that is placed or released meanwhile makes the
+// month start over.
 //
-// The locks of the exchange are asked for with a short patience and given up
-// together: nobody waits for longer than it takes to get them all, which
-// lockMonth bounds, plus the exchange itself, a few milliseconds.
+// The exchange takes its locks with a short timeout and gives them up together: nobody waits longer
+// than it takes to get them all, which lockMonth bounds, plus the exchange itself, a few
+// milliseconds.
 package retention
 
 import (
@@ -40,28 +36,28 @@ type Service struct {
 	DB *postgres.DB
 }
 
-// Report is what a run removed.
+// Report is the result of a run.
 type Report struct {
 	// Events, Attempts and Emails count the rows whose bodies were removed.
 	Events   int `json:"event_bodies"`
 	Attempts int `json:"attempt_bodies"`
 	Emails   int `json:"email_bodies"`
-	// Months are those whose metadata was removed, such as "2025-10".
+	// Months are the months whose metadata was removed, such as "2025-10".
 	Months []string `json:"months"`
 	// Bulks counts the bulk re-sends that were removed with their lines.
 	Bulks int `json:"bulk_resends"`
-	// LeftToOwner are months that are due and stay, since the tables belong to
-	// another role, which has to run the removal.
+	// LeftToOwner are months that are due and stay, since the tables belong to another role, which has
+	// to run the removal.
 	LeftToOwner []string `json:"months_left_to_owner"`
-	// Swept counts the released legal holds whose rows were removed after the fact.
+	// Swept counts the released legal holds whose rows were removed late.
 	Swept int `json:"released_holds_swept"`
-	// Busy tells that another run was under way, so that this one did nothing.
+	// Busy reports that another run was under way, so that this one did nothing.
 	Busy bool `json:"busy"`
 }
 
-// Run removes what is due until it is done or ctx ends; what is left then is
-// taken up by the next run. Only one run works at a time, whatever the number
-// of processes. A step that fails does not keep the others from their work.
+// Run removes what is due until it is done or ctx ends; the next run continues with the rest. Only
+// one run works at a time, whatever the number of processes. A step that fails does not keep the
+// others from running.
 func (s *Service) Run(ctx context.Context) (Report, error) {
 	report := Report{Months: []string{}, LeftToOwner: []string{}}
 	settings, err := s.Settings(ctx)
@@ -95,16 +91,16 @@ func (s *Service) Run(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// batch removes what one transaction may, and tells how much that was and whether there is more.
+// batch removes at most one transaction's worth, and returns how much, and whether there is more.
 type batch func(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error)
 
-// shield lets nobody place or release a hold before the transaction ends, so that a hold that
-// is in force never misses what it should have kept. What somebody else has locked for longer
-// than a second is left to the next run.
+// shield keeps others from placing or releasing a hold before the transaction ends, so that a hold
+// in force never misses what it should have kept. If the lock is not free within a second, the next
+// run tries again.
 const shield = `SET LOCAL lock_timeout = '1s'; LOCK TABLE application_holds IN SHARE MODE`
 
-// inBatches removes batch after batch and counts what went. It rests in between, for as long as
-// the last one took.
+// inBatches removes batch after batch and counts the removed rows. Between batches it rests for as
+// long as the last one took.
 func (s *Service) inBatches(ctx context.Context, what string, removed *int, next batch) error {
 	for {
 		began := time.Now()
@@ -128,8 +124,8 @@ func (s *Service) inBatches(ctx context.Context, what string, removed *int, next
 	}
 }
 
-// claim makes this the one run, for as long as its connection lives. It returns
-// nil when there is another.
+// claim makes this the only run, for as long as its connection lives. It returns nil when there is
+// another.
 func (s *Service) claim(ctx context.Context) (release func(), err error) {
 	conn, err := s.DB.Connx(ctx)
 	if err != nil {

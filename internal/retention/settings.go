@@ -19,16 +19,16 @@ const (
 	daysOfMonth = 28
 )
 
-// Settings say how long things are kept.
+// Settings define how long data is kept.
 type Settings struct {
-	// Months is for how many whole months events, deliveries and attempts stay.
+	// Months is for how many whole months events, deliveries and attempts are kept.
 	Months int `db:"metadata_months" json:"metadata_months"`
-	// BodyDays is for how many days the body of an event and the headers and
-	// bodies of attempts stay.
+	// BodyDays is for how many days the body of an event and the headers and bodies of attempts are
+	// kept.
 	BodyDays int `db:"body_days" json:"body_days"`
-	// EmailBodyDays is for how many days the text of an e-mail stays.
+	// EmailBodyDays is for how many days the text of an e-mail is kept.
 	EmailBodyDays int `db:"email_body_days" json:"email_body_days"`
-	// APIRequestDays is for how many days the log of API requests stays.
+	// APIRequestDays is for how many days the log of API requests is kept.
 	APIRequestDays int        `db:"api_request_days" json:"api_request_days"`
 	UpdatedAt      *time.Time `db:"updated_at" json:"updated_at"`
 	UpdatedBy      *string    `db:"updated_by" json:"updated_by"`
@@ -37,7 +37,7 @@ type Settings struct {
 const settingsColumns = `
 	metadata_months, body_days, email_body_days, api_request_days, updated_at, updated_by`
 
-// Settings returns those in force.
+// Settings returns the settings in force.
 func (s *Service) Settings(ctx context.Context) (Settings, error) {
 	var settings Settings
 	err := s.DB.GetContext(ctx, &settings,
@@ -48,7 +48,7 @@ func (s *Service) Settings(ctx context.Context) (Settings, error) {
 	return settings, nil
 }
 
-// Check answers VALIDATION_ERROR naming every setting out of its bounds.
+// Check returns a VALIDATION_ERROR that names every setting out of its bounds.
 func (s Settings) Check() error {
 	var errs lending.FieldErrors
 	within := func(field string, value, low, high int) {
@@ -70,7 +70,7 @@ func (s Settings) Check() error {
 	return errs.Err()
 }
 
-// LockSettings returns those in force, which nobody else changes before tx ends.
+// LockSettings returns the settings in force, and keeps others from changing them before tx ends.
 func (s *Service) LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, error) {
 	var settings Settings
 	err := tx.GetContext(ctx, &settings,
@@ -81,8 +81,8 @@ func (s *Service) LockSettings(ctx context.Context, tx *postgres.Tx) (Settings, 
 	return settings, nil
 }
 
-// SaveSettings puts the settings in force for the next run and returns them with
-// those before; by names who asked. Error: VALIDATION_ERROR.
+// SaveSettings puts the settings in force for the next run and returns the old and the new ones; by
+// names the user. Error: VALIDATION_ERROR.
 func (s *Service) SaveSettings(
 	ctx context.Context, tx *postgres.Tx, settings Settings, by string,
 ) (before, after Settings, err error) {
@@ -109,19 +109,19 @@ func (s *Service) SaveSettings(
 	return before, after, nil
 }
 
-// bodyCutoff is when events must have occurred before for their bodies to go.
+// bodyCutoff is the time before which events must have occurred for their bodies to be removed.
 func (s Settings) bodyCutoff(now time.Time) time.Time { return now.AddDate(0, 0, -s.BodyDays) }
 
 func (s Settings) emailCutoff(now time.Time) time.Time {
 	return now.AddDate(0, 0, -s.EmailBodyDays)
 }
 
-// RequestCutoff is when the days of the log of API requests must have ended before to go.
+// RequestCutoff is the time before which days of the API request log must have ended to be removed.
 func (s Settings) RequestCutoff(now time.Time) time.Time {
 	return now.UTC().AddDate(0, 0, -s.APIRequestDays)
 }
 
-// monthCutoff is the begin of the first month that stays.
+// monthCutoff is the beginning of the first month that is kept.
 func (s Settings) monthCutoff(now time.Time) time.Time {
 	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return first.AddDate(0, -s.Months, 0)

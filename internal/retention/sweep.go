@@ -8,10 +8,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// sweeps remove of one application ($1) what its hold kept beyond its time: the
-// bodies before $2 and those of e-mails before $3, at $5, and the metadata
-// before $4. Like batches of bodies they lock events before they look for what is to be
-// sent; and attempts go with their deliveries, of which one may end meanwhile.
+// sweeps remove data of one application ($1) that its hold kept beyond its time: the bodies before
+// $2 and those of e-mails before $3, at $5, and the metadata before $4. Like batches of bodies they
+// lock events before they check for open deliveries; and attempts go with their deliveries, of
+// which one may end meanwhile.
 var sweeps = []string{
 	`SELECT
 	   FROM events
@@ -72,8 +72,8 @@ var sweeps = []string{
 	     ON CONFLICT DO NOTHING`,
 }
 
-// sweepReleased is the batch that removes what released legal holds had kept of an application
-// that is under no other by now.
+// sweepReleased returns the batch that removes what released legal holds had kept of an application
+// that is under no other hold by now.
 func (s Settings) sweepReleased(now time.Time) batch {
 	return func(ctx context.Context, tx *postgres.Tx) (swept int, more bool, err error) {
 		var application string
@@ -92,7 +92,7 @@ func (s Settings) sweepReleased(now time.Time) batch {
 			return 0, false, fmt.Errorf("choosing a released legal hold: %w", err)
 		}
 		for _, sweep := range sweeps {
-			// Every statement gets all the times, so each names those that it lacks.
+			// Every statement gets all the times, so each names those that it does not use.
 			_, err := tx.ExecContext(ctx, `WITH times AS (SELECT $1::uuid, $2::timestamptz,
 				$3::timestamptz, $4::timestamptz, $5::timestamptz) `+sweep,
 				application, s.bodyCutoff(now), s.emailCutoff(now), s.monthCutoff(now), tx.Now)
