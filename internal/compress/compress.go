@@ -1,4 +1,4 @@
-// Package compress makes the gzip form of what is served over HTTP.
+// Package compress makes the gzip form of HTTP responses.
 package compress
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// writers are kept, since one takes 1.2 MB.
+// writers are pooled, since one takes 1.2 MB.
 var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // Gzip returns the gzip form of body, nil where it saves less than a tenth.
@@ -27,13 +27,13 @@ func Gzip(body []byte) []byte {
 	return zipped.Bytes()
 }
 
-// Lazily returns Gzip of body as a function that computes it when it is first asked for.
+// Lazily returns a function that computes Gzip of body on its first call.
 func Lazily(body []byte) func() []byte {
 	return sync.OnceValue(func() []byte { return Gzip(body) })
 }
 
-// Accepted tells whether the client of a request takes gzip; a weight of 0 refuses it, and * stands
-// for what is not named.
+// Accepted reports whether the client of a request accepts gzip; a weight of 0 refuses it, and *
+// stands for every encoding that is not named.
 func Accepted(request *http.Request) bool {
 	others := false
 	for part := range strings.SplitSeq(request.Header.Get("Accept-Encoding"), ",") {

@@ -1,10 +1,9 @@
 // Package config reads the settings of a process from its environment.
 //
-// Every variable is a field of Config, whose tags say its name, its default (and
-// that of development, dev), what it means, whether it is a secret, and which rule
-// of rules.go its value keeps (is), so the help text cannot drift from what is done.
-// Load reports all errors at once. Only cmd reads configuration; every other package
-// receives values.
+// Every variable is a field of Config, whose tags give its name, its default (and that of
+// development, dev), its meaning, whether it is a secret, and which rule of rules.go its value must
+// satisfy (is), so that the help text matches the behaviour. Load reports all errors at once. Only
+// cmd reads configuration; every other package receives values.
 package config
 
 import (
@@ -31,11 +30,11 @@ const (
 	Production  Env = "production"
 )
 
-// Hosted tells whether production's rules for keys, addresses, sign-in and destinations hold.
+// Hosted reports whether production's rules for keys, addresses, sign-in and destinations apply.
 func (e Env) Hosted() bool { return e != Development }
 
-// HeaderValue is what x-drawbridge-environment says on every answer and webhook, empty where
-// there is none: in production.
+// HeaderValue is the value of x-drawbridge-environment on every response and webhook, empty in
+// production, which sends none.
 func (e Env) HeaderValue() string {
 	if e == Production {
 		return ""
@@ -43,12 +42,12 @@ func (e Env) HeaderValue() string {
 	return string(e)
 }
 
-// envName is the name of the environment that is set.
+// envName returns the name of the environment that is set.
 func envName(getenv func(string) string) string {
 	return cmp.Or(strings.TrimSpace(getenv("DRAWBRIDGE_ENV")), string(Development))
 }
 
-// ParseEnv reads the name of an environment.
+// ParseEnv parses the name of an environment.
 func ParseEnv(name string) (Env, error) {
 	env := Env(name)
 	if env != Development && env != Sandbox && env != Production {
@@ -76,7 +75,7 @@ type Config struct {
 	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
 	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development, sandbox or production; the latter two refuse development defaults, sandbox sends borrowers no mail, production has no sandbox routes"`
 	Listen             string        `env:"DRAWBRIDGE_LISTEN" default:"127.0.0.1:8080" is:"listen" help:"host:port to listen on; port 0 picks a free one"`
-	// PublicURL has no path; empty means that it follows from the address listened on.
+	// PublicURL has no path; if empty it is derived from the listen address.
 	PublicURL string `env:"DRAWBRIDGE_PUBLIC_URL" is:"origin" help:"origin that users see, for links and request checks; empty: the listen address"`
 	// TLSCert and TLSKey are PEM files of the service's own certificate.
 	TLSCert              string         `env:"DRAWBRIDGE_TLS_CERT" is:"text" help:"PEM file with the certificate chain to answer https with, read again when it changes"`
@@ -99,7 +98,7 @@ type Config struct {
 	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
 	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`
 	Currency             string          `env:"DRAWBRIDGE_CURRENCY" default:"USD" is:"currency" help:"currency of every amount, by its ISO 4217 code; one with hundredths"`
-	// BusinessZone and what follows make the Calendar.
+	// BusinessZone and the next three fields make the Calendar.
 	BusinessZone       *time.Location  `env:"DRAWBRIDGE_BUSINESS_ZONE" default:"America/New_York" is:"zone" help:"time zone of business days, as the IANA names it"`
 	BusinessHolidays   []calendar.Date `env:"DRAWBRIDGE_BUSINESS_HOLIDAYS" is:"holidays" help:"file of the days without business beside Saturdays and Sundays, one a line as 2026-12-25, # begins a comment; empty: none"`
 	BusinessHours      calendar.Hours  `env:"DRAWBRIDGE_BUSINESS_HOURS" default:"09:00-17:00" is:"hours" help:"opening hours of a business day, by which the age of draws is counted"`
@@ -108,28 +107,28 @@ type Config struct {
 	OTLPURL            string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; headers for it as OTEL_EXPORTER_OTLP_HEADERS"`
 	TraceRatio         float64         `env:"DRAWBRIDGE_TRACE_RATIO" default:"1" is:"ratio" help:"share of requests whose trace is recorded, from 0 to 1"`
 	PprofListen        string          `env:"DRAWBRIDGE_PPROF_LISTEN" is:"loopback" help:"loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none"`
-	// OIDC is the provider that people may sign in by; without an issuer there is none.
+	// OIDC is the provider through which people may sign in; without an issuer there is none.
 	OIDC OIDC
-	// TrustRoots is read by Go itself, and from the environment alone.
+	// TrustRoots is read by Go itself, and from the environment only.
 	TrustRoots string `env:"SSL_CERT_FILE" is:"roots" help:"PEM file with extra trust roots for outgoing TLS; empty: the system's"`
 }
 
-// Errors are all the wrong settings of one environment.
+// Errors are all the invalid settings of one environment.
 type Errors []string
 
 // Error joins the errors in one line.
 func (f Errors) Error() string { return strings.Join(f, "; ") }
 
-// when adds an error if there is one.
+// when adds an error if wrong is true.
 func (f *Errors) when(wrong bool, format string, args ...any) {
 	if wrong {
 		*f = append(*f, fmt.Sprintf(format, args...))
 	}
 }
 
-// Load reads the settings through getenv, which has the signature of os.Getenv; names
-// are those of the environment, where they are known. The error is of type Errors and
-// names every wrong variable, and those of ours that do not exist.
+// Load reads the settings through getenv, which has the signature of os.Getenv; names are the names
+// set in the environment, where they are known. The error is of type Errors and names every invalid
+// variable, and every unknown one that looks like ours.
 func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
 	errs := unknown(names, getenv)
@@ -144,8 +143,8 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 			continue
 		}
 		read, err := variable.rule(value, variable.tag)
-		// One that is no value is there, too, if it has the type: that it is wrong is said
-		// once, and nothing takes it for empty.
+		// An invalid value is set, too, if it has the type: its error is reported once, and no later
+		// check takes the setting for empty.
 		if read != nil {
 			reflect.ValueOf(&c).Elem().FieldByIndex(variable.index).Set(reflect.ValueOf(read))
 		}
@@ -159,10 +158,10 @@ func Load(getenv func(string) string, names ...string) (Config, error) {
 	return c, nil
 }
 
-// Has tells whether the process runs the role.
+// Has reports whether the process runs the role.
 func (c Config) Has(role Role) bool { return slices.Contains(c.Roles, role) }
 
-// ParseRoles reads a list such as "api,worker".
+// ParseRoles parses a list such as "api,worker".
 func ParseRoles(text string) ([]Role, error) {
 	var roles []Role
 	for name := range strings.SplitSeq(text, ",") {
@@ -177,7 +176,7 @@ func ParseRoles(text string) ([]Role, error) {
 	return roles, nil
 }
 
-// Calendar is the lender's.
+// Calendar returns the lender's calendar.
 func (c Config) Calendar() calendar.Calendar {
 	return calendar.Calendar{
 		Zone: c.BusinessZone, Holidays: c.BusinessHolidays, Hours: c.BusinessHours,
@@ -185,10 +184,10 @@ func (c Config) Calendar() calendar.Calendar {
 	}
 }
 
-// ServesTLS tells whether the process itself answers https.
+// ServesTLS reports whether the process itself serves https.
 func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) > 0 }
 
-// contradictions adds the settings that are good alone and not together.
+// contradictions adds errors for settings that are valid alone but not together.
 func (c Config) contradictions(errs *Errors) {
 	const hours, cutoff = "DRAWBRIDGE_BUSINESS_HOURS", "DRAWBRIDGE_FUNDING_CUTOFF"
 	errs.when((c.TLSCert == "") != (c.TLSKey == ""),
@@ -204,7 +203,7 @@ func (c Config) contradictions(errs *Errors) {
 		"DRAWBRIDGE_OIDC_CLIENT_ID is empty; the provider needs it")
 }
 
-// developmentDefaults adds what production and sandbox must not run on.
+// developmentDefaults adds errors for defaults that production and sandbox must not use.
 func (c Config) developmentDefaults(errs *Errors) {
 	if !c.Env.Hosted() {
 		return
@@ -220,18 +219,18 @@ func (c Config) developmentDefaults(errs *Errors) {
 		"Lender <mail@lender.example>", c.MailFrom)
 }
 
-// SentByLocalhost tells whether the sender's address is nobody's outside this machine.
+// SentByLocalhost reports whether the sender's address is invalid outside this machine.
 func (c Config) SentByLocalhost() bool {
 	address, err := mail.ParseAddress(c.MailFrom)
 	if err != nil {
-		return false // its rule has said so
+		return false // reported by its rule
 	}
 	domain := strings.ToLower(address.Address[strings.LastIndexByte(address.Address, '@')+1:])
 	return domain == "localhost" || domain == "localhost.localdomain" ||
 		strings.HasSuffix(domain, ".localhost")
 }
 
-// Warnings lists what the service may run on and probably should not.
+// Warnings lists settings that the service accepts but that are probably wrong.
 func (c Config) Warnings() []string {
 	var warnings Errors
 	warnings.when(strings.HasPrefix(c.PublicURL, "https://") && !c.ServesTLS() &&

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// WithDotEnv returns a lookup that asks environ first and then the file at
-// path, which need not exist, and the names that the file sets. Lines are
-// NAME=VALUE, optionally quoted, preceded by export or followed by a comment;
-// empty lines and lines beginning with # do not count.
+// WithDotEnv returns a lookup in environ first and then in the file at path, which need not exist,
+// and the names that the file sets. Lines are NAME=VALUE, optionally quoted, preceded by export or
+// followed by a comment; empty lines and lines beginning with # are ignored.
 func WithDotEnv(
 	environ func(string) string, path string,
 ) (lookup func(string) string, names []string, err error) {
@@ -55,8 +54,8 @@ func parseDotEnv(text string) (map[string]string, error) {
 	return values, nil
 }
 
-// unquote takes the quotes or the comment off a value. A # without a space before it
-// belongs to the value.
+// unquote removes the quotes or the comment from a value. A # without a space before it belongs to
+// the value.
 func unquote(value string) string {
 	if value != "" && (value[0] == '"' || value[0] == '\'') {
 		quoted, rest, closed := strings.Cut(value[1:], value[:1])

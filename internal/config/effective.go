@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Source tells where a setting comes from.
+// Source is where a setting comes from.
 type Source string
 
 // The sources of a setting, strongest first.
@@ -16,23 +16,23 @@ const (
 	FromDefault     Source = "default"
 )
 
-// masked stands for a secret that is set.
+// masked replaces a secret that is set.
 const masked = "****"
 
-// Setting is one variable as a process would see it, fit to be shown: a secret
-// keeps its scheme and host at most.
+// Setting is one variable as a process would read it, fit for display: of a secret at most the
+// scheme and host are shown.
 type Setting struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Source  Source `json:"source"`
 	Meaning string `json:"meaning"`
-	// Error is what keeps the service from starting, empty for nothing.
+	// Error is why the service would not start, empty for none.
 	Error string `json:"fault,omitempty"`
 }
 
-// Effective returns every setting in the order of the documentation. environ
-// has the signature of os.Getenv; getenv is the same with the file .env behind
-// it, see WithDotEnv. Errors stand with the variables that they name.
+// Effective returns every setting in the order of the documentation. environ has the signature of
+// os.Getenv; getenv is the same with the file .env as a fallback, see WithDotEnv. Errors are
+// returned with the variables that they name.
 func Effective(environ, getenv func(string) string) []Setting {
 	_, err := Load(getenv)
 	var errs Errors
@@ -58,7 +58,7 @@ func Effective(environ, getenv func(string) string) []Setting {
 	return settings
 }
 
-// Of returns what is wrong with one variable.
+// Of returns the error of one variable.
 func (f Errors) Of(name string) string {
 	for _, problem := range f {
 		if rest, found := strings.CutPrefix(problem, name+" "); found {
@@ -68,8 +68,8 @@ func (f Errors) Of(name string) string {
 	return ""
 }
 
-// behindHost is what follows the host of a URL, nothing where it has none. An @ in it means that a
-// password was not encoded and that the host ended within it, so that a part of it stands there.
+// behindHost returns the part of a URL after its host, empty where it has none. An @ in it means
+// that a password was not encoded and the host ended within it, so the rest of it is in that part.
 func behindHost(value string) string {
 	_, rest, _ := strings.Cut(value, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -79,7 +79,7 @@ func behindHost(value string) string {
 	return rest[end:]
 }
 
-// endsEarly tells that the host of a URL ended within its password. The values of parameters may
+// endsEarly reports that the host of a URL ended within its password. The values of parameters may
 // hold an @, such as that of user.
 func endsEarly(value string) bool {
 	path, parameters, _ := strings.Cut(behindHost(value), "?")
@@ -87,9 +87,9 @@ func endsEarly(value string) bool {
 }
 
 // show masks the value of a secret, and of an address that may hold one by mistake. Of a URL the
-// scheme, the host and the path stay, which say where it leads; its user, password and parameters
-// do not. What is not written as a URL, by a slash less for instance, may have its password
-// anywhere.
+// scheme, the host and the path are shown, which identify its destination; its user, password and
+// parameters are not. A value that is not a valid URL, for instance with a slash missing, may have
+// its password anywhere.
 func (v Variable) show(value string) string {
 	is := v.tag.Get("is")
 	if !v.Secret && is != "origin" && is != "issuer" || value == "" {

@@ -2,10 +2,10 @@ package config
 
 import "strings"
 
-// oidcReturn is where the provider leads back to, under the public URL.
+// oidcReturn is the path under the public URL to which the provider redirects.
 const oidcReturn = "/console/sign-in/provider/return"
 
-// OIDC says how people sign in by OpenID Connect.
+// OIDC configures sign-in by OpenID Connect.
 type OIDC struct {
 	Issuer       string   `env:"DRAWBRIDGE_OIDC_ISSUER" is:"issuer" help:"OpenID Connect provider that people may sign in to the console by, as https://issuer; empty: passwords only"`
 	ClientID     string   `env:"DRAWBRIDGE_OIDC_CLIENT_ID" is:"text" help:"client id at that provider; its return address is PUBLIC_URL/console/sign-in/provider/return"`
@@ -14,7 +14,7 @@ type OIDC struct {
 	Domains      []string `env:"DRAWBRIDGE_OIDC_DOMAINS" is:"domains" help:"domains of e-mail addresses that may sign in there without an invitation, with the role support; empty: invited people only"`
 }
 
-// ReturnURL is where the provider leads back to.
+// ReturnURL is the URL to which the provider redirects.
 func (o OIDC) ReturnURL(publicURL string) string {
 	return strings.TrimRight(publicURL, "/") + oidcReturn
 }

@@ -25,14 +25,14 @@ import (
 	"drawbridge/internal/calendar"
 )
 
-// rule reads a value that is not empty. Its error follows the variable's name; it
-// quotes no value that may hold a password.
+// rule parses a value that is not empty. Its error follows the variable's name; it quotes no value
+// that may hold a password.
 type rule func(value string, tag reflect.StructTag) (any, error)
 
 // mustBe refuses a value and says what it must be.
 func mustBe(value, want string) error { return fmt.Errorf("is %q; it must be %s", value, want) }
 
-// rules are named by the tag is.
+// rules are the values of the tag is.
 var rules = map[string]rule{
 	"text": func(value string, _ reflect.StructTag) (any, error) { return value, nil },
 	"bool": func(value string, _ reflect.StructTag) (any, error) {
@@ -133,7 +133,7 @@ var rules = map[string]rule{
 		}
 		return value, nil
 	},
-	// Its amounts are exact to the hundredth, as all amounts of the service are.
+	// Its amounts are exact to the hundredth, like all amounts of the service.
 	"currency": func(value string, _ reflect.StructTag) (any, error) {
 		unit, err := currency.ParseISO(value)
 		if err != nil || unit.String() != value || unit == currency.XXX || unit == currency.XTS {
@@ -212,7 +212,7 @@ var rules = map[string]rule{
 		days, err := calendar.ReadHolidays(file)
 		return days, prefixed("names "+value, err)
 	},
-	// The value names a file. Go takes one that it cannot use for none, without a word.
+	// The value names a file. Go silently ignores a file that it cannot use.
 	"roots": func(value string, _ reflect.StructTag) (any, error) {
 		roots, err := os.ReadFile(value)
 		if err != nil {
@@ -232,7 +232,7 @@ var rules = map[string]rule{
 		return clock, prefixed("is wrong", err)
 	},
 	"postgres": readPostgres,
-	// Of several servers, each might be behind by another time, and what is read later be older.
+	// Several servers may lag by different times, so that a later read could show older data.
 	"standby": func(value string, tag reflect.StructTag) (any, error) {
 		read, err := readPostgres(value, tag)
 		text, _ := read.(string)
@@ -246,17 +246,17 @@ var rules = map[string]rule{
 	"collector": server("http://collector.internal:4318", "http", "https"),
 }
 
-// errUnencoded is about a URL whose password ends its host. It quotes nothing of it.
+// errUnencoded is about a URL whose password ends its host early. It quotes nothing of it.
 var errUnencoded = errors.New("holds an @ behind its host; encode / ? # @ in the password as " +
 	"%2F %3F %23 %40, and an @ of a path as %40")
 
 // parameterValue is the value of a parameter of a URL.
 var parameterValue = regexp.MustCompile(`=[^&#]*`)
 
-// readPostgres reads the URL of a server, or of several of which one can be written:
-// postgres://a:5432,b:5433/name, or postgres:///name?host=a,b&port=5432,5433, which is the
-// form that both drivers take. Of several, the one that can be written is wanted unless
-// target_session_attrs says otherwise, and each has a few seconds to answer.
+// readPostgres parses the URL of a server, or of several of which one is writable:
+// postgres://a:5432,b:5433/name, or postgres:///name?host=a,b&port=5432,5433, which is the form
+// that both drivers accept. Of several, the writable one is used unless target_session_attrs says
+// otherwise, and each has a few seconds to answer.
 func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	wrong := errors.New("must look like postgres://user:password@host:5432/name; " +
 		"several hosts are separated by commas")
@@ -299,7 +299,7 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	return parsed.String(), checkParameters(parsed.String())
 }
 
-// checkParameters tells whether the driver takes the parameters of a URL.
+// checkParameters checks whether the driver accepts the parameters of a URL.
 func checkParameters(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -312,7 +312,7 @@ func checkParameters(address string) error {
 	return prefixed("cannot be used", err)
 }
 
-// splitHosts parts a list such as a:5432,b into hosts and ports.
+// splitHosts splits a list such as a:5432,b into hosts and ports.
 func splitHosts(list string) (hosts, ports string, err error) {
 	var names, numbers []string
 	for each := range strings.SplitSeq(list, ",") {
@@ -331,7 +331,7 @@ func splitHosts(list string) (hosts, ports string, err error) {
 	return strings.Join(names, ","), strings.Join(numbers, ","), nil
 }
 
-// server is the rule for the URL of a server with one of the schemes.
+// server returns the rule for the URL of a server with one of the schemes.
 func server(example string, schemes ...string) rule {
 	return func(value string, _ reflect.StructTag) (any, error) {
 		if endsEarly(value) {
@@ -345,7 +345,7 @@ func server(example string, schemes ...string) rule {
 	}
 }
 
-// prefixed puts words before an error that quotes what is wrong.
+// prefixed prefixes an error that quotes the problem.
 func prefixed(words string, err error) error {
 	if err == nil {
 		return nil
@@ -353,7 +353,7 @@ func prefixed(words string, err error) error {
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-// fullName is a full name in plain ASCII, without a wildcard.
+// fullName matches a full name in plain ASCII, without a wildcard.
 var fullName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
 
 func readDuration(value string, least, most time.Duration) (time.Duration, error) {

@@ -11,8 +11,8 @@ import (
 // Variable is one setting of the environment.
 type Variable struct {
 	Name string
-	// Default is used when the variable is empty; Development replaces it
-	// in development where it is set.
+	// Default is used when the variable is empty; in development, Development replaces it if it is not
+	// empty.
 	Default     string
 	Development string
 	Meaning     string
@@ -21,14 +21,14 @@ type Variable struct {
 
 	tag  reflect.StructTag
 	rule rule
-	// index leads to the field of Config.
+	// index is the path to the field of Config.
 	index []int
 }
 
 // table has every setting in the order of the documentation.
 var table = tableOf(reflect.TypeFor[Config](), nil)
 
-// tableOf reads the tags of a struct's fields, and of those of structs among them.
+// tableOf reads the tags of a struct's fields, including those of nested structs.
 func tableOf(of reflect.Type, within []int) []Variable {
 	var found []Variable
 	for i := range of.NumField() {
@@ -51,13 +51,13 @@ func tableOf(of reflect.Type, within []int) []Variable {
 // Variables lists every setting in the order of the documentation.
 func Variables() []Variable { return slices.Clone(table) }
 
-// injected are the variables that Kubernetes gives each container for a Service with the name
-// of the program. Of these, only DRAWBRIDGE_PORT might be meant as a setting: by a number.
+// injected matches the variables that Kubernetes gives each container for a Service with the name
+// of the program. Of these, only DRAWBRIDGE_PORT might be meant as a setting: when it is a number.
 var injected = regexp.MustCompile(`^DRAWBRIDGE_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
 	`PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// unknown lists the names that look like settings of ours and are none: a misspelt
-// setting would have no effect, and nobody would be told. Tests have a prefix of their own.
+// unknown lists the names that look like settings of ours but are not: a misspelt setting would
+// silently have no effect. Tests have their own prefix.
 func unknown(names []string, getenv func(string) string) Errors {
 	var errs Errors
 	for _, name := range names {
@@ -84,7 +84,7 @@ func unknown(names []string, getenv func(string) string) Errors {
 	return errs
 }
 
-// distance counts the letters to insert, remove or replace to make b of a.
+// distance counts the letters to insert, remove or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -23,7 +23,7 @@ func (r Request) save(ctx context.Context, tx *postgres.Tx, reply Reply) error {
 		body = []byte{} // nil would be NULL
 	}
 	oldest, others := r.Fingerprint.stored()
-	// The conflict is a reply that runKeyed leaves out and nobody has purged yet.
+	// A conflict is with a reply that runKeyed ignores and that has not been purged yet.
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO idempotency_keys (client_id, merchant_uid, key, fingerprint, encodings,
 		                              status, body, created_at, expires_at)

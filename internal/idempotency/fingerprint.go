@@ -16,8 +16,8 @@ const Header = "Idempotency-Key"
 // maxKey bounds a key, in bytes.
 const maxKey = 255
 
-// ParseKey reads the values of the request header, empty if there are none.
-// Error: VALIDATION_ERROR that names the header.
+// ParseKey parses the values of the request header, empty if there are none. Error:
+// VALIDATION_ERROR that names the header.
 func ParseKey(values []string) (string, error) {
 	isHidden := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
@@ -32,13 +32,12 @@ func ParseKey(values []string) (string, error) {
 	return values[0], nil
 }
 
-// Fingerprint is what a request asks for, hashed once for each encoding of its
-// content that a release has used, the oldest first. Two requests ask for the same
-// if they share a hash.
+// Fingerprint identifies a request by its content, hashed once for each encoding of it that a
+// release has used, the oldest first. Two requests are the same if they share a hash.
 type Fingerprint [][sha256.Size]byte
 
-// NewFingerprint hashes a request's method, the path in the one form that all paths
-// of the operation share, and each of the digests of its content.
+// NewFingerprint hashes a request's method, the path in the one form common to all paths of the
+// operation, and each of the digests of its content.
 func NewFingerprint(method, path string, contents ...[sha256.Size]byte) Fingerprint {
 	fingerprint := make(Fingerprint, 0, len(contents))
 	for _, content := range contents {
@@ -47,10 +46,10 @@ func NewFingerprint(method, path string, contents ...[sha256.Size]byte) Fingerpr
 	return fingerprint
 }
 
-// stored returns what the columns of a key hold: the oldest hash, by which the
-// previous release, which may serve beside this one, knows the request too, and the
-// others, each bound to it. A release that knows one encoding overwrites the first
-// column alone; what it leaves in the second then matches nothing.
+// stored returns the columns of a key: the oldest hash, by which the previous release, which may
+// run alongside this one, also recognizes the request, and the others, each bound to it. A release
+// that only has one encoding overwrites just the first column; what it leaves in the second then
+// matches nothing.
 func (f Fingerprint) stored() (oldest []byte, others [][]byte) {
 	oldest = f[0][:]
 	for _, hash := range f[1:] {
@@ -59,7 +58,7 @@ func (f Fingerprint) stored() (oldest []byte, others [][]byte) {
 	return oldest, others
 }
 
-// matches tells whether the columns hold a hash of this request.
+// matches reports whether the columns hold a hash of this request.
 func (f Fingerprint) matches(oldest []byte, others [][]byte) bool {
 	return slices.ContainsFunc(f, func(own [sha256.Size]byte) bool {
 		bound := bind(oldest, own)
@@ -73,8 +72,8 @@ func bind(oldest []byte, hash [sha256.Size]byte) []byte {
 	return bound[:]
 }
 
-// hashFields hashes the fields with their lengths, so that moving a character
-// from one field to the next gives another hash.
+// hashFields hashes the fields with their lengths, so that moving a character from one field to the
+// next changes the hash.
 func hashFields(fields ...string) [sha256.Size]byte {
 	hash := sha256.New()
 	for _, field := range fields {

@@ -1,23 +1,22 @@
-// Package idempotency answers a repeated request with the reply of the first.
+// Package idempotency answers a repeated request with the reply to the first.
 //
-// A client names an operation by an Idempotency-Key. The first request with a
-// key that succeeds stores its reply in the transaction of its effect, so that
-// either both exist or neither. Later ones with the key get that reply for 24
-// hours, or a refusal if they ask for something else. A request that is refused
-// or fails has changed nothing and leaves its key free:
+// A client identifies an operation by an Idempotency-Key. The first request with a key that
+// succeeds stores its reply in the transaction of its effect, so that either both exist or neither.
+// Later requests with the key get that reply for 24 hours, or a refusal if their content differs. A
+// request that is refused or fails has changed nothing and leaves its key free:
 //
 //	key is free       run; on success store the reply
 //	key is running    IDEMPOTENCY_CONFLICT
 //	key is stored     same content: the stored reply
 //	                  another one: IDEMPOTENCY_MISMATCH
 //
-// Stored fingerprints outlive an upgrade, in both directions: a release that
-// encodes requests in another way goes on computing, and storing, the encodings of
-// the releases before it. The tests hold a golden fingerprint of each.
+// Stored fingerprints outlive an upgrade, in both directions: a release that encodes requests
+// differently also computes, and stores, the encodings of the releases before it. The tests hold a
+// golden fingerprint of each.
 //
-// Keys belong to a client and a merchant. That one is running is an advisory
-// lock of its transaction: it goes when the transaction ends in whatever way, a
-// killed process included, and no row has to be cleaned up.
+// Keys belong to a client and a merchant. A running request holds an advisory lock in its
+// transaction: that goes however the transaction ends, a killed process included, and no row has to
+// be cleaned up.
 package idempotency
 
 import (
@@ -40,28 +39,27 @@ type Store struct {
 	DB *postgres.DB
 }
 
-// Request says what is asked for, by whom and under which key.
+// Request identifies a request: its content, its client and its key.
 type Request struct {
 	ClientID    string
 	MerchantUID uuid.UUID
-	// Key is what ParseKey returned, empty for a request without one.
+	// Key is the result of ParseKey, empty for a request without one.
 	Key string
-	// Fingerprint is what is asked for; it has at least one hash.
+	// Fingerprint identifies the content; it has at least one hash.
 	Fingerprint Fingerprint
 }
 
-// Reply is the answer to a request, ready to be written.
+// Reply is the response to a request, ready to be written.
 type Reply struct {
 	Status int    `db:"status"`
 	Body   []byte `db:"body"`
-	// Replayed tells that the operation ran earlier, not for this request.
+	// Replayed reports that the operation ran earlier, not for this request.
 	Replayed bool
 }
 
-// Run runs the operation use in a transaction, unless the request's key has a
-// stored reply, which it returns instead. The reply of use is stored with it.
-// When use returns an error, its work is taken back, nothing is stored, and Run
-// returns that error.
+// Run runs the operation use in a transaction, unless the request's key has a stored reply, which
+// it returns instead. The reply of use is stored with it. When use returns an error, its work is
+// rolled back, nothing is stored, and Run returns that error.
 //
 // The database may ask for another try, so use may run more than once; only
 // the work of its last run counts. Errors of its own: IDEMPOTENCY_CONFLICT,
@@ -87,15 +85,14 @@ func (s *Store) Run(
 	return reply, nil
 }
 
-// IsUsed tells whether the request's key has a stored reply, or one that is running may store
-// one: then nothing else is to be said to a request before its content is known. The fingerprint
-// does not count.
+// IsUsed reports whether the request's key has a stored reply, or a running request may store one:
+// then a request must get no other answer before its content is known. The fingerprint is ignored.
 func (s *Store) IsUsed(ctx context.Context, request Request) (bool, error) {
 	if request.Key == "" {
 		return false, nil
 	}
-	// To take the lock would make a conflict of whoever begins meanwhile, so it is only looked at.
-	// And before the look-up: who had it until then has committed, and its reply is seen.
+	// Taking the lock would cause a conflict for a request that begins meanwhile, so IsUsed only
+	// checks it, and before the look-up: a former holder has then committed, and its reply is visible.
 	var used bool
 	err := s.DB.GetContext(ctx, &used, `SELECT `+postgres.LockHeld(`$1::bigint`), request.lock())
 	if err == nil && !used {
@@ -112,8 +109,8 @@ func (s *Store) IsUsed(ctx context.Context, request Request) (bool, error) {
 	return used, nil
 }
 
-// lock is the number of the advisory lock of the request's key. It is a hash: should two keys
-// ever share one, then one request is answered with a conflict.
+// lock is the number of the advisory lock of the request's key. It is a hash: if two keys ever
+// share one, one of the requests is answered with a conflict.
 func (r Request) lock() int64 {
 	sum := hashFields("idempotency", r.ClientID, r.MerchantUID.String(), r.Key)
 	return int64(binary.BigEndian.Uint64(sum[:8]))
@@ -123,15 +120,14 @@ func runKeyed(
 	ctx context.Context, tx *postgres.Tx, request Request,
 	use func(tx *postgres.Tx) (Reply, error),
 ) (Reply, error) {
-	// The lock comes in a statement before the look-up: a statement sees what was
-	// committed before it began, so only then does the one that gets the lock see the
-	// reply of the one that had it.
+	// The lock is taken in a statement before the look-up: a statement sees what was committed before
+	// it began, so only then does the new holder of the lock see the reply of the previous one.
 	var locked bool
 	err := tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`, request.lock())
 	if err != nil {
 		return Reply{}, fmt.Errorf("locking an idempotency key: %w", err)
 	}
-	// Release 0.1.0 stored refusals too; they leave the key free.
+	// Release 0.1.0 also stored refusals; they leave the key free.
 	var stored storedReply
 	err = tx.GetContext(ctx, &stored, `
 		SELECT fingerprint, encodings, status, body
@@ -160,10 +156,10 @@ func runKeyed(
 	return reply, request.save(ctx, tx, reply)
 }
 
-// Purge deletes up to limit expired replies and returns how many it deleted.
-// A result below limit means that none is left.
+// Purge deletes up to limit expired replies and returns how many it deleted. A result below limit
+// means that none is left.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
-	// Rows that a request is just about to store again are skipped, not awaited.
+	// Rows that a request is just storing again are skipped instead of awaited.
 	count, err := postgres.Affected(s.DB.ExecContext(ctx, `
 		DELETE FROM idempotency_keys
 		 WHERE ctid = ANY (ARRAY(

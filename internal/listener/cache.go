@@ -10,14 +10,14 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// certificateCache keeps issued certificates and the account's key, sealed, in
-// the database: all processes share them, and a new one asks for none.
+// certificateCache keeps issued certificates and the account's key, encrypted, in the database: all
+// processes share them, and a new process requests none.
 type certificateCache struct {
 	db   *postgres.DB
 	keys *secret.Keyring
 }
 
-// Get returns what was kept under a name, or autocert.ErrCacheMiss.
+// Get returns the data kept under a name, or autocert.ErrCacheMiss.
 func (c *certificateCache) Get(ctx context.Context, name string) ([]byte, error) {
 	var sealed string
 	err := c.db.GetContext(ctx, &sealed,
@@ -46,7 +46,7 @@ func (c *certificateCache) Put(ctx context.Context, name string, data []byte) er
 	return nil
 }
 
-// Delete forgets what was kept under a name.
+// Delete removes the data kept under a name.
 func (c *certificateCache) Delete(ctx context.Context, name string) error {
 	_, err := c.db.ExecContext(ctx, `DELETE FROM tls_certificates WHERE name = $1`, name)
 	if err != nil {

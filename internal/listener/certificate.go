@@ -17,15 +17,15 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// certificateCheck is how often the files of the certificate are looked at for
-// a newer one, which is used without a restart.
+// certificateCheck is how often the files of the certificate are checked for a newer one, which is
+// used without a restart.
 const certificateCheck = 10 * time.Second
 
-// acmeTimeout bounds one call of the certificate authority.
+// acmeTimeout bounds one request to the certificate authority.
 const acmeTimeout = 30 * time.Second
 
-// TLS returns how the process answers https, nil when it answers http and
-// leaves encryption to what stands in front of it.
+// TLS returns how the process serves https, nil when it serves http and leaves encryption to a
+// proxy in front of it.
 func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Config, error) {
 	switch {
 	case settings.TLSCert != "":
@@ -54,7 +54,7 @@ func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Co
 	return nil, nil //nolint:nilnil // nothing to configure is no error
 }
 
-// certificateFiles serve a certificate from files that may be replaced.
+// certificateFiles serves a certificate from files that may be replaced.
 type certificateFiles struct {
 	cert, key string
 	every     time.Duration
@@ -65,8 +65,8 @@ type certificateFiles struct {
 	checked  time.Time
 }
 
-// get returns the certificate of the files as they are, at most every seconds
-// late. A pair that cannot be read leaves the former one in use.
+// get returns the certificate in the files, checked at most once in every. While a new pair cannot
+// be read, the previous one stays in use.
 func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +78,8 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.current, nil
 }
 
-// load reads the files if they are new. Once others may ask for the certificate, the caller
-// holds the lock.
+// load reads the files if they are new. Once get may be called concurrently, the caller must hold
+// the lock.
 func (f *certificateFiles) load() error {
 	f.checked = time.Now()
 	var newest time.Time

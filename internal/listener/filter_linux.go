@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turnAway drops what would begin a new connection at a listener, and lets pass
-// what completes one. The client repeats it a second later, and is refused if
-// nobody listens by then.
+// turnAway drops packets that would begin a new connection at a listener, and lets those pass that
+// complete one. The client repeats its packet a second later, and is refused if nothing listens by
+// then.
 func turnAway(listener *net.TCPListener) {
 	const flags, synAck, syn = 13, 0x12, 0x02
 	program := []unix.SockFilter{

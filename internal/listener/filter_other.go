@@ -4,6 +4,6 @@ package listener
 
 import "net"
 
-// turnAway has no means here: a connection that is made in the last instant may be
+// turnAway can do nothing on this system: a connection that is made in the last instant may be
 // reset.
 func turnAway(*net.TCPListener) {}

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// lastHandshakes is what connections that are being made have to get there
-	// once new ones are turned away.
+	// lastHandshakes is how long pending handshakes may take to complete once new connections are
+	// turned away.
 	lastHandshakes = 100 * time.Millisecond
-	// quiet is how long nobody may come before the listener is closed.
+	// quiet is for how long no connection may arrive before the listener is closed.
 	quiet = 10 * time.Millisecond
 )
 
-// Listener is a TCP listener that can be closed without resetting anybody: Close
-// alone resets the connections that were made and not accepted yet.
+// Listener is a TCP listener that can be closed without resetting connections: Close alone resets
+// those that are established but not accepted yet.
 type Listener struct {
 	*net.TCPListener
 
@@ -33,7 +33,7 @@ type Listener struct {
 // New listens at an address, as host:port.
 func New(ctx context.Context, address string) (*Listener, error) {
 	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // which takes no filter: see turnAway
+	plain.SetMultipathTCP(false) // it takes no filter: see turnAway
 	listener, err := plain.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func New(ctx context.Context, address string) (*Listener, error) {
 	return &Listener{TCPListener: tcp, closed: make(chan struct{})}, nil
 }
 
-// Shut turns new connections away, waits until those that were made are accepted,
-// and closes the listener. It needs somebody who goes on accepting.
+// Shut turns new connections away, waits until the established ones are accepted, and closes the
+// listener. Accept must still be called meanwhile.
 func (l *Listener) Shut(ctx context.Context) {
 	turnAway(l.TCPListener)
 	l.closing.Store(true)
@@ -57,7 +57,7 @@ func (l *Listener) Shut(ctx context.Context) {
 	}
 }
 
-// Accept returns the next connection; the last ones, when it is closing.
+// Accept returns the next connection, or one of the last ones while closing.
 func (l *Listener) Accept() (net.Conn, error) {
 	conn, err := l.TCPListener.Accept()
 	if !l.closing.Load() || !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// keyScheme opens every local key; the name is the one that keeper URLs use.
+	// keyScheme begins every local key; the name is the one that keeper URLs use.
 	keyScheme = "base64key://"
 	keyBytes  = 32
-	// keyIDBytes of the key's hash name it. Four are enough to tell the few
-	// keys of one installation apart and say nothing useful about the key.
+	// keyIDBytes of the key's hash name it. Four are enough to distinguish the few keys of one
+	// installation and reveal nothing useful about the key.
 	keyIDBytes = 4
-	// sealVersion opens every sealed value, so that another form can follow.
+	// sealVersion begins every encrypted value, so that another format can follow.
 	sealVersion = "v1"
 )
 
-// Errors that Open returns, wrapped with the place of the value.
+// Errors that Open returns, wrapped with the location of the value.
 var (
-	// ErrUnknownKey: the value was sealed by a key that is not in the ring.
+	// ErrUnknownKey: the value was encrypted with a key that is not in the ring.
 	ErrUnknownKey = errors.New("no key of the key ring has sealed it")
-	// ErrCorrupt: the value is not one that Seal made for this place. It was
-	// damaged, cut, or copied from another row, column or table.
+	// ErrCorrupt: the value was not made by Seal for this location. It was damaged, truncated, or
+	// copied from another row, column or table.
 	ErrCorrupt = errors.New("it does not open: damaged, or moved from another place")
 )
 
-// UnknownKeyError names the key that a value was sealed by and that is not in
-// the ring. It is an ErrUnknownKey.
+// UnknownKeyError names the key that a value was encrypted with and that is not in the ring. It is
+// an ErrUnknownKey.
 type UnknownKeyError struct{ ID string }
 
 // Error names the key by its id.
@@ -44,8 +44,8 @@ func (e *UnknownKeyError) Error() string { return "key id " + e.ID + ": " + ErrU
 // Unwrap returns ErrUnknownKey.
 func (e *UnknownKeyError) Unwrap() error { return ErrUnknownKey }
 
-// Keyring seals with its first key and opens with all of them. It is safe for
-// use by several goroutines and cannot be changed.
+// Keyring encrypts with its first key and decrypts with all of them. It is safe for concurrent use
+// and cannot be changed.
 type Keyring struct {
 	keys []key
 }
@@ -57,10 +57,10 @@ type key struct {
 	trivial bool
 }
 
-// ParseKeyring reads keys as "base64key://KEY", several separated by commas:
-// the first seals, all open. KEY is 32 bytes in base64, standard or URL-safe,
-// padded or not; the scheme may be left out after the first key. The error
-// names the position of the wrong key and never its text.
+// ParseKeyring parses keys of the form "base64key://KEY", several separated by commas: the first
+// encrypts, all decrypt. KEY is 32 bytes in base64, standard or URL-safe, padded or not; the scheme
+// may be left out after the first key. The error names the position of the wrong key and never its
+// text.
 func ParseKeyring(raw string) (*Keyring, error) {
 	ring := &Keyring{}
 	for i, part := range strings.Split(raw, ",") {
@@ -76,23 +76,23 @@ func ParseKeyring(raw string) (*Keyring, error) {
 	return ring, nil
 }
 
-// GenerateKey returns a new random key in the form that ParseKeyring reads.
+// GenerateKey returns a new random key in the form that ParseKeyring accepts.
 func GenerateKey() string {
 	random := make([]byte, keyBytes)
 	rand.Read(random) // never fails: crypto/rand ends the process instead
 	return keyScheme + base64.StdEncoding.EncodeToString(random)
 }
 
-// parseKey reads one key. Its errors continue a sentence that begins "key 2".
+// parseKey parses one key. Its errors continue a sentence that begins "key 2".
 func parseKey(part string, needScheme bool) (key, error) {
 	text, found := strings.CutPrefix(part, keyScheme)
 	if !found && (needScheme || strings.Contains(part, "://")) {
 		return key{}, fmt.Errorf("must begin with %s", keyScheme)
 	}
-	// Both base64 alphabets will do, because openssl writes one and keeper URLs are documented
+	// Both base64 alphabets are accepted, because openssl writes one and keeper URLs are documented
 	// with the other.
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
-	// The decoder's own error is left out: it says where the text is wrong.
+	// The decoder's own error is left out: it shows where the text is wrong.
 	material, err := base64.RawStdEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return key{}, errors.New("is not base64; make one: openssl rand -base64 32")
@@ -116,16 +116,16 @@ func parseKey(part string, needScheme bool) (key, error) {
 	}, nil
 }
 
-// Trivial tells whether a key of the ring is one byte repeated, which anybody can
-// guess: good enough to try things out, and for nothing else.
+// Trivial reports whether a key of the ring is one byte repeated, which is easy to guess: good
+// enough to try things out, and for nothing else.
 func (r *Keyring) Trivial() bool {
 	return slices.ContainsFunc(r.keys, func(k key) bool { return k.trivial })
 }
 
-// Current returns the id of the key that seals.
+// Current returns the id of the key that encrypts.
 func (r *Keyring) Current() string { return r.keys[0].id }
 
-// IDs returns the ids of all keys, the sealing one first.
+// IDs returns the ids of all keys, the encrypting one first.
 func (r *Keyring) IDs() []string {
 	ids := make([]string, len(r.keys))
 	for i, k := range r.keys {
@@ -134,8 +134,8 @@ func (r *Keyring) IDs() []string {
 	return ids
 }
 
-// Seal encrypts plain for one place: table, column and the row's id. The
-// result is printable ASCII that names its key.
+// Seal encrypts plain for one location: table, column and the row's id. The result is printable
+// ASCII that names its key.
 func (r *Keyring) Seal(plain []byte, table, column, rowID string) string {
 	k := r.keys[0]
 	//nolint:gosec // this AEAD makes its own random nonce and takes none
@@ -143,8 +143,8 @@ func (r *Keyring) Seal(plain []byte, table, column, rowID string) string {
 	return sealVersion + "." + k.id + "." + base64.RawURLEncoding.EncodeToString(box)
 }
 
-// Open decrypts what Seal made for the same place. Errors wrap ErrUnknownKey
-// or ErrCorrupt.
+// Open decrypts a value that Seal made for the same location. Errors wrap ErrUnknownKey or
+// ErrCorrupt.
 func (r *Keyring) Open(sealed, table, column, rowID string) ([]byte, error) {
 	plain, err := r.open(sealed, table, column, rowID)
 	if err != nil {
@@ -173,8 +173,8 @@ func (r *Keyring) open(sealed, table, column, rowID string) ([]byte, error) {
 	return plain, nil
 }
 
-// KeyID returns the id of the key that sealed a value, and false for anything
-// that Seal did not make.
+// KeyID returns the id of the key that encrypted a value, and false for a value that Seal did not
+// make.
 func KeyID(sealed string) (string, bool) {
 	id, _, ok := split(sealed)
 	return id, ok
@@ -201,8 +201,8 @@ func (r *Keyring) find(id string) *key {
 	return nil
 }
 
-// place is the associated data: each part behind its length, so that no two
-// different places give the same bytes.
+// place is the associated data: each part is preceded by its length, so that no two different
+// locations give the same bytes.
 func place(parts ...string) []byte {
 	data := []byte(sealVersion)
 	for _, part := range parts {

@@ -139,7 +139,7 @@ func TestOpenRefusesWhatWasNotSealedForThisPlace(t *testing.T) {
 	}
 }
 
-// stale tells whether a value must be re-encrypted to get under the current key.
+// stale reports whether a value must be re-encrypted to get under the current key.
 func stale(r *Keyring, sealed string) bool {
 	id, ok := KeyID(sealed)
 	return !ok || id != r.Current()

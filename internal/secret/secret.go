@@ -5,11 +5,10 @@
 // shows as "[hidden]"; only Reveal gives the text, so that a search for Reveal
 // lists each place that can leak one.
 //
-// At rest they are sealed by a [Keyring]: AES-256-GCM under the first key,
-// opened by any of them, so that a key is replaced by putting the new one in
-// front, sealing every value again, and then dropping the old one. The table,
-// the column and the row are authenticated with the value: a ciphertext that
-// is copied to another row does not open there.
+// At rest they are encrypted by a [Keyring]: AES-256-GCM under the first key, decrypted by any of
+// them, so that a key is replaced by putting the new one in front, re-encrypting every value, and
+// then dropping the old one. The table, the column and the row are authenticated with the value: a
+// ciphertext copied to another row does not decrypt there.
 //
 // No error of this package quotes a key, a plain text or a ciphertext.
 package secret
@@ -24,18 +23,18 @@ import (
 	"time"
 )
 
-// hidden stands wherever a secret would have been printed.
+// hidden replaces a secret wherever it would be printed.
 const hidden = "[hidden]"
 
-// MaxOverlap is how long a replaced secret may work on at most, so that a leaked one does not live
-// on by a slip of the keyboard.
+// MaxOverlap is how long a replaced secret may stay valid at most, so that a typing slip does not
+// keep a leaked one alive.
 const MaxOverlap = 30 * 24 * time.Hour
 
 // tokenBytes is the entropy of a generated token.
 const tokenBytes = 32
 
-// String is a text that prints as "[hidden]". The zero value is the empty
-// secret, which means that there is none.
+// String is a text that prints as "[hidden]". The zero value is the empty secret, which means that
+// there is none.
 type String struct {
 	// A pointer, because fmt cannot call the methods of an unexported field: a
 	// struct that holds a String there prints this address, not the text.
@@ -69,7 +68,7 @@ func (s String) Reveal() string {
 // IsZero reports whether there is no secret.
 func (s String) IsZero() bool { return s.text == nil }
 
-// Equal compares in a time that depends on the lengths only.
+// Equal compares in a time that depends only on the lengths.
 func (s String) Equal(other String) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(other.Reveal())) == 1
 }
@@ -103,18 +102,18 @@ func (s String) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() +
 // LogValue hides the text from log/slog.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Match says which of a subscription's secrets a pasted value is.
+// Match is which of a subscription's secrets a pasted value equals.
 type Match string
 
-// The answers of Compare.
+// The results of Compare.
 const (
 	MatchCurrent  Match = "current"
 	MatchPrevious Match = "previous"
 	MatchNone     Match = "none"
 )
 
-// Compare tells which secret the pasted value is without showing either. An
-// empty value or an empty secret matches nothing.
+// Compare returns which secret the pasted value is without revealing either. An empty value or an
+// empty secret matches nothing.
 func Compare(pasted, current, previous String) Match {
 	switch {
 	case pasted.IsZero():

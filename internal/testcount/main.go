@@ -3,13 +3,12 @@
 //	testcount -race ./...
 //	testcount -apart ./slow/... -apart ./waits -race ./...
 //
-// It prints one line for each package, the whole output of each test that
-// failed, and as its last line "N passed, N failed, N skipped", in which each
-// test and subtest counts once, and so does each package that failed outside
-// of its tests. Its exit status is that of `go test`.
+// It prints one line for each package, the whole output of each test that failed, and as its last
+// line "N passed, N failed, N skipped". Each test and subtest counts once, and so does each package
+// that failed outside of its tests. Its exit status is that of `go test`.
 //
-// Packages that match the pattern after an -apart run one at a time, beside those of every other
-// -apart and beside all the others: they wait more than they compute, and so the others leave
+// Packages that match the pattern after an -apart run one at a time, concurrently with those of
+// every other -apart and with all the others: they wait more than they compute, so the others yield
 // the processors to them.
 package main
 
@@ -36,7 +35,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run tests and prints to writer. It returns the exit status.
+// run runs the tests, prints to writer and returns the exit status.
 func run(ctx context.Context, arguments []string, writer io.Writer) (int, error) {
 	var apart []string
 	for len(arguments) > 1 && arguments[0] == "-apart" {
@@ -59,9 +58,9 @@ func run(ctx context.Context, arguments []string, writer io.Writer) (int, error)
 	return slices.Max(statuses), errors.Join(errs...)
 }
 
-// split returns the commands that test the packages which the arguments name, from the first
-// folder on: one for each pattern apart, and one for the others, which yields to those. Where no
-// folder is named, all is one command.
+// split returns the commands that test the packages named by the arguments, from the first folder
+// on: one for each -apart pattern, and one for the others, which yields to those. If no folder is
+// named, there is a single command.
 func split(ctx context.Context, apart, arguments []string) ([][]string, error) {
 	command := []string{"go", "test", "-json"}
 	first := slices.IndexFunc(arguments, func(argument string) bool {
@@ -114,8 +113,8 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// niceness is how far a run yields to those apart. It gets half of what another does then; with
-// more it would hardly get on while strangers keep the processors busy.
+// niceness is how far a run yields to those apart. It then gets half of the processor time of
+// another; with more it would hardly progress while other programs keep the processors busy.
 const niceness = "3"
 
 // test runs a command of `go test` and returns its exit status.

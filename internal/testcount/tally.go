@@ -22,15 +22,15 @@ type event struct {
 // scope is a package, or a test in it.
 type scope struct{ name, test string }
 
-// tally counts results and keeps output until it is known to matter. Several streams may be
-// read at once.
+// tally counts results and keeps output until it is known to be needed. Several streams may be read
+// concurrently.
 type tally struct {
 	writer io.Writer
 	mu     sync.Mutex
-	// output is what each test wrote so far; what a package wrote outside of
-	// its tests is under an empty test name.
+	// output is what each test has written so far; the output of a package outside of its tests is
+	// under an empty test name.
 	output map[scope]*strings.Builder
-	// counts are those of tests by how they ended, and of each package's.
+	// counts counts tests by result, in total and for each package.
 	counts map[scope]int
 }
 
@@ -38,8 +38,8 @@ func newTally(writer io.Writer) *tally {
 	return &tally{writer: writer, output: map[scope]*strings.Builder{}, counts: map[scope]int{}}
 }
 
-// read counts the events of a stream until its end. Lines that are no events
-// are passed on: the go command prints some before the tests begin.
+// read counts the events of a stream until its end. Lines that are not events are passed on: the go
+// command prints some before the tests begin.
 func (t *tally) read(stream io.Reader) error {
 	reader := bufio.NewReader(stream)
 	for {
@@ -87,15 +87,15 @@ func (t *tally) take(line []byte) {
 	}
 }
 
-// endPackage prints the package's line. A package that failed though none of
-// its tests did could not be built, ended early, or has no tests that ran.
+// endPackage prints the package's line. A package that failed although none of its tests did could
+// not be built, ended early, or has no tests that ran.
 func (t *tally) endPackage(e event) {
 	if e.Action == "fail" {
 		if t.counts[scope{e.Package, "fail"}] == 0 {
 			t.counts[scope{test: "fail"}]++
 		}
-		// What is left: the output of tests which never ended, as after a panic or a timeout, and
-		// the package's own.
+		// What is left is the output of tests that never ended, as after a panic or a timeout, and that
+		// of the package.
 		for where := range t.output {
 			if where.name == e.Package && where.test != "" {
 				t.show(where)
@@ -124,6 +124,6 @@ func (t *tally) close() {
 }
 
 func (t *tally) printf(format string, arguments ...any) {
-	// Without a terminal to write to there is nobody to tell about it.
+	// Without a terminal to write to, nobody would see the error.
 	_, _ = fmt.Fprintf(t.writer, format, arguments...)
 }

@@ -1,4 +1,4 @@
-// Package waittest waits in tests for what something else does, without a fixed pause.
+// Package waittest waits in tests for asynchronous results, without a fixed pause.
 package waittest
 
 import (
@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Patience tells what never comes from what a busy machine is late with. It is no promise of
-// the product: those have bounds of their own.
+// Patience is long enough to distinguish a result that never comes from a late one on a busy
+// machine. It is no promise of the product: those have their own limits.
 const Patience = 3 * time.Minute
 
-// Until waits until a condition holds. The text says which, after "until".
+// Until waits until a condition holds. The text describes it, to follow "until".
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Within(t, Patience, what, holds)
 }
 
-// Within waits like Until, and no longer than a limit.
+// Within is Until with a time limit.
 func Within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	late := time.After(limit)
@@ -29,7 +29,7 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	}
 }
 
-// Receive returns what a channel gives next. The text names it.
+// Receive returns the next value of a channel. The text names it.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	var got T
