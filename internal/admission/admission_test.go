@@ -22,7 +22,7 @@ type visits struct {
 	slots   map[string][]*Slot
 }
 
-// enter lets so many calls of a client in.
+// enter admits that many requests of a client.
 func (v *visits) enter(client string, calls int) {
 	v.t.Helper()
 	for range calls {
@@ -34,7 +34,7 @@ func (v *visits) enter(client string, calls int) {
 	}
 }
 
-// wait puts a call in the line, and tells its client, or its error, when that has ended.
+// wait puts a request in the line, and sends its client, or its error, when its wait has ended.
 func (v *visits) wait(client string, ends chan<- string) {
 	go func() {
 		slot, err := v.limiter.Enter(v.t.Context(), client)
@@ -55,7 +55,7 @@ func (v *visits) leave(client string) {
 	synctest.Wait()
 }
 
-// full is a limiter with every slot taken by two clients.
+// full returns a limiter with every slot taken by two clients.
 func full(t *testing.T) *visits {
 	v := &visits{t: t, slots: map[string][]*Slot{}}
 	v.enter("large", slotsPerClient)
@@ -63,7 +63,7 @@ func full(t *testing.T) *visits {
 	return v
 }
 
-// TestOneClientLeavesSlots: what one client's calls wait for holds nobody else up.
+// TestOneClientLeavesSlots: requests of one client that all wait do not hold up other clients.
 func TestOneClientLeavesSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOneClientLeavesSlots(t *testing.T) {
 		for range lineLength - 1 {
 			v.wait("large", others)
 		}
-		v.enter("late", 1) // beside a full line
+		v.enter("late", 1) // despite a full line
 		if refused := v.limiter.Refused(); refused != 0 {
 			t.Errorf("%d calls are refused while there are slots", refused)
 		}
@@ -93,8 +93,8 @@ func TestOneClientLeavesSlots(t *testing.T) {
 	})
 }
 
-// TestSlotsGoRound: a free slot is of the client that has the fewest, so one call of a small
-// client does not wait for a hundred of a large one's.
+// TestSlotsGoRound: a free slot goes to the client that has the fewest, so one request of a small
+// client does not wait for a hundred of a large one.
 func TestSlotsGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestSlotsGoRound(t *testing.T) {
 		if next := <-ends; next != "small" {
 			t.Errorf("the slot went to the %s client", next)
 		}
-		v.leave("large") // whose first call then lets in the next, and so on
+		v.leave("large") // the first one to leave lets in the next, and so on
 		for range 100 {
 			if next := <-ends; next != "large" {
 				t.Fatalf("a call ended with %q", next)
@@ -117,8 +117,8 @@ func TestSlotsGoRound(t *testing.T) {
 	})
 }
 
-// TestFullLine: beyond a full line calls are refused with what helps, those of anyone who has the
-// most there first.
+// TestFullLine: when the line is full, requests are refused with a helpful error, first those of
+// the client that has the most there.
 func TestFullLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
-// TestPatientCallsWaitBehindOthers: a thousand calls that ask for a late answer take no room in
-// the line of those that do not, and none of their time.
+// TestPatientCallsWaitBehindOthers: a thousand requests for a late answer take no room in the line
+// of the others, and do not delay them.
 func TestPatientCallsWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,8 +203,7 @@ func TestPatientCallsWaitBehindOthers(t *testing.T) {
 	})
 }
 
-// TestRefusedClientsAreForgotten: anyone who makes up clients fills no memory with those that are
-// refused.
+// TestRefusedClientsAreForgotten: requests with made-up clients that are refused take up no memory.
 func TestRefusedClientsAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +227,7 @@ func TestRefusedClientsAreForgotten(t *testing.T) {
 	})
 }
 
-// TestLineGetsShorter: a line that does not end is no burst, and is shorter until it has ended.
+// TestLineGetsShorter: a line that never empties is no burst, and is shorter until it has emptied.
 func TestLineGetsShorter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +263,7 @@ func TestLineGetsShorter(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTheLine takes no slot, and is no longer counted.
+// TestWhoLeavesTheLine: a request that leaves the line takes no slot, and is no longer counted.
 func TestWhoLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,18 +288,18 @@ func TestWhoLeavesTheLine(t *testing.T) {
 	})
 }
 
-// slowBody is a body of which each part comes after a while.
+// slowBody is a body whose parts each arrive after a while.
 type slowBody struct{ after time.Duration }
 
 func (s slowBody) Read([]byte) (int, error) {
-	<-time.After(s.after) // of the test's own clock, which does not take any
+	<-time.After(s.after) // on the test's fake clock, so without delay
 	return 0, io.EOF
 }
 
 func (slowBody) Close() error { return nil }
 
-// TestSlowClientsLendTheirSlots: who sends its body drop by drop keeps no slot from others, and
-// one whose body is there keeps its own.
+// TestSlowClientsLendTheirSlots: a client that sends its body drop by drop keeps no slot from
+// others, and one whose body is there keeps its own.
 func TestSlowClientsLendTheirSlots(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]int{0: 0, time.Minute: maxSlots} {
@@ -331,7 +330,7 @@ func TestSlowClientsLendTheirSlots(t *testing.T) {
 	}
 }
 
-// TestWhoHasLeftLendsNothing: a call that gave its slot back goes on without one.
+// TestWhoHasLeftLendsNothing: a request that gave its slot back goes on without one.
 func TestWhoHasLeftLendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -351,7 +350,7 @@ func TestWhoHasLeftLendsNothing(t *testing.T) {
 	})
 }
 
-// slowAnswer is an answer that its client reads after a time.
+// slowAnswer is a response that its client reads after a while.
 type slowAnswer struct {
 	http.ResponseWriter
 
@@ -363,8 +362,8 @@ func (a slowAnswer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestUnreadAnswersAreBounded: who reads none of its large answers gets no more of them, however
-// many calls it has lent the slots of, and others do.
+// TestUnreadAnswersAreBounded: a client that reads none of its large responses gets no more of
+// them, however many of its requests have lent their slots; other clients do.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -394,7 +393,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	})
 }
 
-// TestLimiterKeepsItsBounds lets calls of several clients come, wait, lend, give up and leave at
+// TestLimiterKeepsItsBounds has requests of several clients come, wait, lend, give up and leave at
 // random.
 func TestLimiterKeepsItsBounds(t *testing.T) {
 	t.Parallel()
@@ -430,7 +429,7 @@ func TestLimiterKeepsItsBounds(t *testing.T) {
 	}
 }
 
-// check compares what the limiter counts with its clients.
+// check compares the limiter's counts with its clients.
 func (l *Limiter) check(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

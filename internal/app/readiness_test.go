@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestReadinessAsksWhichDatabaseItIs: a process that runs finds out that its database was replaced
-// by a restored one, or is that of another environment, which it leaves as it is.
+// TestReadinessAsksWhichDatabaseItIs: a running process finds out that its database was replaced by
+// a restored one, or belongs to another environment, and then leaves it as it is.
 func TestReadinessAsksWhichDatabaseItIs(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -59,8 +59,8 @@ func TestReadinessAsksWhichDatabaseItIs(t *testing.T) {
 	}
 }
 
-// TestProbesShareALook: anybody may ask whether the process can serve. Many who do so at once cost
-// little, and one who leaves meanwhile is told the truth, as the metrics are.
+// TestProbesShareALook: the readiness check is open to anyone. Many concurrent ones cost little,
+// and one whose client leaves still gets the right result, and so do the metrics.
 func TestProbesShareALook(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -74,7 +74,7 @@ func TestProbesShareALook(t *testing.T) {
 			t.Errorf("it lacks %q", gaps)
 		}
 	}
-	ask(t.Context()) // settles what is asked but once
+	ask(t.Context()) // settles what is checked only once
 	queries := pgtest.Record(t, h.DB)
 	locked := h.DB.MustBeginTx(t.Context(), nil)
 	locked.MustExec(`LOCK TABLE installation IN ACCESS EXCLUSIVE MODE`)

@@ -15,8 +15,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestAStartOutlastsAFailOver: a database that lets nobody write for a moment does not end a
-// process that has begun to serve, and what no time fixes does.
+// TestAStartOutlastsAFailOver: a database that refuses writes for a moment does not end a process
+// that has begun to serve; an error that time does not fix does.
 func TestAStartOutlastsAFailOver(t *testing.T) {
 	t.Parallel()
 	tries := 0
@@ -46,8 +46,8 @@ type nothing struct{}
 
 func (nothing) Kind() string { return "nothing" }
 
-// TestAStartIsGivenUp: the database accepts connections and says nothing, and the process is asked
-// to end while its queues start.
+// TestAStartIsGivenUp: the database accepts connections but sends nothing, and the process is told
+// to stop while its queues start.
 func TestAStartIsGivenUp(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

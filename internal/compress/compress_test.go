@@ -27,7 +27,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// Writers are shared: what one page left must not stand in another.
+// Writers are shared: the output of one page must not contain parts of another.
 func TestGzipAtOnce(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup

@@ -87,7 +87,7 @@ func TestLoadCurrency(t *testing.T) {
 	}
 }
 
-// Ordinary clients take dots out of a path before they ask for it.
+// Ordinary HTTP clients remove dots from a path before they request it.
 func TestLoadBasePath(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -109,7 +109,7 @@ func TestLoadBasePath(t *testing.T) {
 	}
 }
 
-// What is wrong with it is said without it: a password may stand there.
+// The error does not quote the value: it may hold a password.
 func TestLoadPublicURL(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -180,7 +180,7 @@ func TestLoadCalendar(t *testing.T) {
 	}
 }
 
-// With roots that are not there, each delivery to an endpoint that needs them would fail.
+// Without trust roots, each delivery to an endpoint that needs them would fail.
 func TestLoadRefusesTrustRootsThatHoldNone(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "roots")
@@ -266,8 +266,8 @@ func TestLoadProduction(t *testing.T) {
 	}
 }
 
-// Behind a proxy that nobody named, everybody has one address; anyone who answers https
-// themselves has none in front.
+// Behind a proxy that is not configured, all clients have one address; a process that serves https
+// itself has no proxy in front.
 func TestAProxyThatIsNotNamedIsDoubtful(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -335,7 +335,7 @@ func TestLoadNamesEveryErrorAtOnceAndNoPassword(t *testing.T) {
 	}
 }
 
-// A misspelt setting would have no effect, and nobody would be told.
+// A misspelt setting would silently have no effect.
 func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
 	t.Parallel()
 	_, err := Load(from(map[string]string{"DRAWBRIDGE_PORT": "8080"}), "HOME", "DRAWBRIDGE_LISTN",
@@ -350,7 +350,7 @@ func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
 	if diff := cmp.Diff(error(want), err); diff != "" {
 		t.Error(diff)
 	}
-	// What Kubernetes tells each container of a Service that is named drawbridge.
+	// The variables that Kubernetes sets in each container for a Service named drawbridge.
 	service := from(map[string]string{"DRAWBRIDGE_PORT": "tcp://10.96.0.7:80"})
 	if _, err := Load(service, "DRAWBRIDGE_SERVICE_HOST", "DRAWBRIDGE_SERVICE_PORT",
 		"DRAWBRIDGE_SERVICE_PORT_HTTP", "DRAWBRIDGE_PORT", "DRAWBRIDGE_PORT_80_TCP",
@@ -405,7 +405,7 @@ func TestLoadReadsOneReplica(t *testing.T) {
 	}
 }
 
-// TestLoadNamesTheDatabaseURLThatTheDriverRefuses has parameters that only the driver knows.
+// TestLoadNamesTheDatabaseURLThatTheDriverRefuses has parameters that only the driver checks.
 func TestLoadNamesTheDatabaseURLThatTheDriverRefuses(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"DATABASE_URL", "DRAWBRIDGE_DATABASE_READ_URL"} {

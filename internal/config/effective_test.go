@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// setting returns the one of a name.
+// setting returns the setting of a name.
 func setting(t *testing.T, settings []Setting, name string) Setting {
 	t.Helper()
 	i := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })
@@ -84,7 +84,7 @@ func TestEffectiveMasksSecrets(t *testing.T) {
 	}
 }
 
-// A password that is not encoded ends the host of its URL, and its rest reads as a path or a
+// A password that is not encoded ends the host of its URL, and the rest of it reads as a path or a
 // parameter.
 func TestNoPartOfAPasswordShows(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestNoPartOfAPasswordShows(t *testing.T) {
 			}
 		}
 	}
-	for name, value := range map[string]string{ // which are no URLs of theirs
+	for name, value := range map[string]string{ // not valid URLs for these
 		"DATABASE_URL":           "postgres:/svc:etTail@host/bridge",
 		"DRAWBRIDGE_SMTP_URL":    "smtps:/u:etTail@host",
 		"DRAWBRIDGE_BLOB_URL":    "s3:/K:etTail@bucket",

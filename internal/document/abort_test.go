@@ -158,8 +158,8 @@ func TestReadFormStorageFails(t *testing.T) {
 	}
 }
 
-// TestContentComesAfterItsDeletion: a storage that was not waited for stores the file in the end.
-// Its marker is there still, so that a sweep finds it.
+// TestContentComesAfterItsDeletion: a storage that did not answer in time stores the file in the
+// end. Its marker is still there, so that a sweep finds it.
 func TestContentComesAfterItsDeletion(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func TestContentComesAfterItsDeletion(t *testing.T) {
 		if r.Method != http.MethodPut || !found || ctx.Err() != nil {
 			return false
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client left
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client left
 		keys <- "documents/" + key
 		cancel()
 		<-r.Context().Done()
@@ -190,8 +190,8 @@ func TestContentComesAfterItsDeletion(t *testing.T) {
 	}
 }
 
-// TestSettlingFails refuses every removal: what stays must stay marked, so that
-// a later sweep finds it.
+// TestSettlingFails refuses every removal: files that stay must stay marked, so that a later sweep
+// finds them.
 func TestSettlingFails(t *testing.T) {
 	t.Parallel()
 	var refusing atomic.Bool

@@ -28,8 +28,8 @@ func folderBucket(t testing.TB) (bucket document.Bucket, folder string) {
 	return openBucket(t, "file://"+folder), folder
 }
 
-// s3Bucket opens a bucket on an S3 server of the test's own. Each request passes
-// through gate first, which may be nil and answers it by returning true.
+// s3Bucket opens a bucket on an S3 server of the test's own. Each request passes through gate
+// first, which may be nil, and which has answered it if it returns true.
 func s3Bucket(
 	t testing.TB, gate func(http.ResponseWriter, *http.Request) bool,
 ) document.Bucket {
@@ -71,7 +71,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, bucket document.Bucket)) {
 	})
 }
 
-// stored returns the keys of all that a bucket holds, documents and markers.
+// stored returns the keys of all objects in a bucket, documents and markers.
 func stored(t testing.TB, bucket document.Bucket) []string {
 	t.Helper()
 	keys := []string{}
@@ -137,7 +137,7 @@ func TestBucketReturnsWhatWasPut(t *testing.T) {
 }
 
 // A folder that is swapped, restored or mounted while the process runs is the bucket from then on;
-// while none is there, nothing is taken for absent and nothing is stored out of sight.
+// while there is none, no object counts as missing and nothing is stored out of sight.
 func TestBucketFollowsItsFolder(t *testing.T) {
 	t.Parallel()
 	bucket, path := folderBucket(t)

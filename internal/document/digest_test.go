@@ -58,8 +58,8 @@ func TestDigestDependsOnPartsAlone(t *testing.T) {
 	}
 }
 
-// TestDigestsOfEveryRelease holds the digests under which releases stored replies.
-// Anyone who changes the encoding adds one; those that stand stay as they are.
+// TestDigestsOfEveryRelease has the digests under which releases stored replies. A change of the
+// encoding adds one; the existing ones stay as they are.
 func TestDigestsOfEveryRelease(t *testing.T) {
 	t.Parallel()
 	body, contentType := documenttest.Multipart(
@@ -97,8 +97,8 @@ func TestDigestsOfEveryRelease(t *testing.T) {
 	}
 }
 
-// TestDigestOfRefusedForms reads each refused form with other boundaries and in
-// other pieces: the same key with the same content must meet the same answer.
+// TestDigestOfRefusedForms reads each refused form with other boundaries and in other pieces: the
+// same key with the same content must get the same answer.
 func TestDigestOfRefusedForms(t *testing.T) {
 	t.Parallel()
 	bucket, _ := folderBucket(t)

@@ -130,7 +130,7 @@ func TestFormKeepAndDiscard(t *testing.T) {
 				if test.kept {
 					want = []string{form.Files[0].Key, form.Files[1].Key}
 				}
-				// The request of an aborted upload is over by the time of the clean-up.
+				// The context of an aborted upload has ended when it is cleaned up.
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				if err := test.settle(ended, form); err != nil {
@@ -430,8 +430,8 @@ func TestReadFormLeniency(t *testing.T) {
 	}
 }
 
-// TestReadFormCleansHeads sends control characters in the name of a file, which is shown without
-// them, and in a part that is ignored. Content that looks like a head keeps its bytes.
+// TestReadFormCleansHeads sends control characters in the name of a file, which is stored without
+// them, and in a part that is ignored. Content that looks like headers keeps its bytes.
 func TestReadFormCleansHeads(t *testing.T) {
 	t.Parallel()
 	bucket, _ := folderBucket(t)

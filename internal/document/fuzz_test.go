@@ -46,10 +46,9 @@ func addForms(f *testing.F) {
 	f.Add("multipart/form-data; boundary=", []byte("--"))
 }
 
-// FuzzReadForm reads arbitrary bodies. Whatever they are, the answer is one of
-// the documented ones, it does not depend on how the bytes arrive, and a refusal
-// leaves nothing behind. Where Go's own parser takes the form too, the values
-// agree.
+// FuzzReadForm reads arbitrary bodies. Whatever they are, the result is one of those documented, it
+// does not depend on how the bytes arrive, and a refusal leaves nothing behind. Where Go's own
+// parser accepts the form too, the values agree.
 func FuzzReadForm(f *testing.F) {
 	addForms(f)
 	bucket, _ := folderBucket(f)
@@ -92,7 +91,7 @@ func compare(t *testing.T, form *document.Form, contentType string, body []byte)
 	for {
 		part, err := parser.NextRawPart()
 		if err != nil && strings.Contains(err.Error(), "malformed MIME header") {
-			return // for a control character, which ReadForm passes over
+			return // for a control character, which ReadForm accepts
 		}
 		if err != nil {
 			break // ReadForm accepted the form, so this is its end

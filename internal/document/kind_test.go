@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/document/documenttest"
 )
 
-// identifyBytes runs the check on a content that is in memory.
+// identifyBytes runs the check on content in memory.
 func identifyBytes(name string, content []byte) (contentType, problem string) {
 	return identify(name, sectionOf(content), false)
 }
@@ -69,10 +69,10 @@ type upload struct {
 	content []byte
 }
 
-// padded is content with something behind it that means nothing.
+// padded is content followed by meaningless bytes.
 func padded(content string) []byte { return []byte(content + strings.Repeat("\x01", 600)) }
 
-// hostileFiles are files that are not what their name says.
+// hostileFiles are files that are not what their names say.
 func hostileFiles() map[string]upload {
 	pdf := documenttest.PDF(0)
 	program := "MZ\x90\x00" + strings.Repeat("\x00", 60)
@@ -98,7 +98,7 @@ func hostileFiles() map[string]upload {
 	}
 }
 
-// hostileOffice are containers of the Office kinds with something else in them.
+// hostileOffice are Office containers with something else in them.
 func hostileOffice(t *testing.T) map[string]upload {
 	t.Helper()
 	const word, sheet, types = "word/document.xml", "xl/workbook.xml", "[Content_Types].xml"
@@ -173,8 +173,8 @@ func TestHostileContentIsRefused(t *testing.T) {
 	}
 }
 
-// office is a package with a plausible manifest and the given entries: name and
-// content in turn. They may bring another manifest.
+// office is a package with a plausible manifest and the given entries, alternately name and
+// content, which may replace the manifest.
 func office(entries ...string) []byte {
 	all := map[string]string{"[Content_Types].xml": "<Types/>"}
 	for i := 0; i < len(entries); i += 2 {
@@ -193,7 +193,7 @@ func listed(types ...string) string {
 	return list + `</Types>`
 }
 
-// wide is ASCII as UTF-16 has it.
+// wide is ASCII text encoded as UTF-16.
 func wide(text string) string {
 	return "\xFF\xFE" + strings.Join(strings.Split(text, ""), "\x00") + "\x00"
 }
@@ -270,7 +270,7 @@ func TestUnusualButRealFilesAreAccepted(t *testing.T) {
 		"manifest cut short": {"a.xlsx", office("xl/workbook.xml", "x",
 			"[Content_Types].xml", "<Types><Override Part")},
 		"many entries": {"a.xlsx", manyEntries(maxZipEntries - 10)},
-		// Whether a document is undamaged is for the person who opens it.
+		// Whether a document is undamaged is for the person who opens it to see.
 		"PNG signature only":   {"a.png", padded("\x89PNG\r\n\x1a\n")},
 		"JPEG signature only":  {"a.jpg", padded("\xFF\xD8\xFF")},
 		"WebP signature only":  {"a.webp", padded("RIFF\x24\x00\x00\x00WEBP")},
@@ -288,14 +288,14 @@ func TestUnusualButRealFilesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestHostileChainsEnd walks compound files whose chains are joined to rings and
-// whose numbers point everywhere; that the test ends is what it tests.
+// TestHostileChainsEnd walks compound files whose chains form rings and whose numbers point
+// anywhere; it passes if it ends.
 func TestHostileChainsEnd(t *testing.T) {
 	t.Parallel()
 	sample := documenttest.DOC("Installation complete")
 	for offset := 0; offset < len(sample); offset += 4 {
-		if offset == 1024 { // behind the header and the allocation table
-			offset = len(sample) - 512 // lies the directory
+		if offset == 1024 { // after the header and the allocation table
+			offset = len(sample) - 512 // the directory follows
 		}
 		for _, value := range []uint32{0, 1, 2, 3, 0x7FFFFFFF, 0xFFFFFFF9} {
 			mutated := bytes.Clone(sample)
@@ -317,7 +317,7 @@ func FuzzSniff(f *testing.F) {
 		types := map[string]string{}
 		for extension := range kinds {
 			if extension == ".xls" && rootStreams(sectionOf(content)).damaged {
-				continue // which of the two it was nobody can tell
+				continue // it is impossible to tell which of the two it was
 			}
 			contentType, problem := identifyBytes("x"+extension, content)
 			if (problem == "") == (contentType == "") {

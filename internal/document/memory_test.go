@@ -19,8 +19,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// upload streams count copies of a file as one form, so that the sender needs no
-// memory for it, and calls each after every mebibyte of content.
+// upload streams count copies of a file as one form, so that the sender needs no memory for it, and
+// calls each after every mebibyte of content.
 func upload(content []byte, count int, each func()) (body io.ReadCloser, contentType string) {
 	out, in := io.Pipe()
 	form := multipart.NewWriter(in)
@@ -45,7 +45,7 @@ func upload(content []byte, count int, each func()) (body io.ReadCloser, content
 	return out, form.FormDataContentType()
 }
 
-// peak is the most memory that the heap took, beyond what it had at the start.
+// peak is the most memory that the heap used, beyond its size at the start.
 type peak struct {
 	mu          sync.Mutex
 	start, most uint64
@@ -73,8 +73,8 @@ func (p *peak) grown() uint64 {
 	return p.most - p.start
 }
 
-// remoteS3 is a bucket on an S3 server that keeps nothing: the usual one of the
-// tests keeps objects in the memory that is measured here.
+// remoteS3 is a bucket on an S3 server that keeps nothing: the one of the other tests keeps objects
+// in the memory that is measured here.
 func remoteS3(t testing.TB) document.Bucket {
 	t.Helper()
 	return s3Bucket(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -89,8 +89,8 @@ func remoteS3(t testing.TB) document.Bucket {
 	})
 }
 
-// TestUploadMemory sends uploads of the largest allowed size, and one far above
-// it, over real connections. It is not parallel: others would be measured too.
+// TestUploadMemory sends uploads of the largest allowed size, and one far above it, over real
+// connections. It is not parallel, because other tests would be measured too.
 func TestUploadMemory(t *testing.T) {
 	const allowed = 32 * mebibyte
 	folder, _ := folderBucket(t)
@@ -123,7 +123,7 @@ func TestUploadMemory(t *testing.T) {
 			if err == nil {
 				response.Body.Close()
 			} else if test.code == "" {
-				t.Fatal(err) // a refused upload may end in a closed connection
+				t.Fatal(err) // a refused upload may end with a closed connection
 			}
 			if got := lending.ErrorCode(<-result); got != test.code {
 				t.Errorf("code %q, want %q", got, test.code)
@@ -136,8 +136,8 @@ func TestUploadMemory(t *testing.T) {
 	}
 }
 
-// TestHostileMemory reads forms that are small on the wire and made to grow. It
-// counts all that was ever allocated, so that no peak can hide.
+// TestHostileMemory reads forms that are small on the wire and made to grow. It counts everything
+// that was ever allocated, so that no peak is missed.
 func TestHostileMemory(t *testing.T) {
 	const allowed = 8 * mebibyte
 	entries := map[string]string{"xl/workbook.xml": "x"}
@@ -203,7 +203,7 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// BenchmarkEmptyForm is the path of every draw without documents.
+// BenchmarkEmptyForm measures the path of every draw without documents.
 func BenchmarkEmptyForm(b *testing.B) {
 	bucket, _ := folderBucket(b)
 	b.ReportAllocs()

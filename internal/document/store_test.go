@@ -14,10 +14,10 @@ import (
 	"drawbridge/internal/document/documenttest"
 )
 
-// future lies behind every marker that a test has made.
+// future is after every marker that a test has made.
 func future() time.Time { return time.Now().Add(time.Hour) }
 
-// sweepAll sweeps every marker; rows name the given keys.
+// sweepAll sweeps every marker; rows are the keys that the database refers to.
 func sweepAll(t *testing.T, bucket document.Bucket, rows ...string) document.Swept {
 	t.Helper()
 	swept, err := document.NewStore(bucket).Sweep(t.Context(), future(),
@@ -28,7 +28,7 @@ func sweepAll(t *testing.T, bucket document.Bucket, rows ...string) document.Swe
 	return swept
 }
 
-// abandoned is a form whose process died before it was settled.
+// abandoned is a file whose process died before it was settled.
 func abandoned(t *testing.T, bucket document.Bucket) document.File {
 	t.Helper()
 	form, err := read(t, bucket, documenttest.File("a.pdf", documenttest.PDF(0)))
@@ -52,7 +52,7 @@ func TestSweepAsksTheDatabase(t *testing.T) {
 		if swept := sweepAll(t, bucket, committed.Key); swept != (document.Swept{Kept: 1, Removed: 1}) {
 			t.Errorf("swept %+v", swept)
 		}
-		// No row names the settled file either, but it is not the sweep's to judge.
+		// No row refers to the settled file either, but the sweep must not touch it.
 		want := []string{committed.Key, settled.Files[0].Key}
 		slices.Sort(want)
 		if got := stored(t, bucket); !slices.Equal(got, want) {

@@ -135,7 +135,7 @@ func TestNamesSurvive(t *testing.T) {
 	}
 }
 
-// hostileNames maps names to what must arrive of them.
+// hostileNames maps names to their form on arrival.
 func hostileNames() map[string]string {
 	long := strings.Repeat("ä", 300)
 	return map[string]string{
@@ -164,8 +164,8 @@ func hostileNames() map[string]string {
 	}
 }
 
-// FuzzCheckAddress: whatever is accepted can do no harm on the wire and means
-// the same to another parser.
+// FuzzCheckAddress: an accepted address does no harm on the wire and means the same to another
+// parser.
 func FuzzCheckAddress(f *testing.F) {
 	for _, seed := range []string{
 		"ana@example.com", `"a b"@example.com`, "a@münchen.de", "a@b\r\nDATA", "A <a@b.c>",

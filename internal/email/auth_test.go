@@ -25,8 +25,7 @@ func decode(line string) string {
 	return string(text)
 }
 
-// TestMechanisms signs in by each mechanism, checked by the server's side of it
-// as its RFC describes.
+// TestMechanisms signs in by each mechanism; the server's side checks it as its RFC describes.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

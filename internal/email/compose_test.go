@@ -34,8 +34,8 @@ func sampleParts(t *testing.T, name string) messageParts {
 	}
 }
 
-// TestCompose reads messages with the standard library's parsers: every name
-// arrives as it was and nothing becomes a header.
+// TestCompose reads messages with the standard library's parsers: every name arrives unchanged and
+// none becomes a header.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	for name, want := range hostileNames() {
@@ -96,8 +96,8 @@ func TestComposeForTheWire(t *testing.T) {
 	}
 }
 
-// TestComposeEncodedWords: what is written like an encoded word arrives as it was written. Programs
-// decode such words also where they are quoted, so none may be left in a header.
+// TestComposeEncodedWords: text that looks like an encoded word arrives as it was written. Programs
+// also decode such words in quotes, so none may be left in a header.
 func TestComposeEncodedWords(t *testing.T) {
 	t.Parallel()
 	const word = "=?utf-8?q?Pay_now=3A_https=3A=2F=2Fevil.example=2Fpay?="
@@ -157,7 +157,7 @@ func TestComposeFacts(t *testing.T) {
 			t.Errorf("%s is %q, want %q", header, got, want)
 		}
 	}
-	// The last part is the one that programs prefer.
+	// Programs prefer the last part.
 	if got := strings.Join(parsed.Types, " "); got != "text/plain text/html" {
 		t.Errorf("the parts are %s", got)
 	}
@@ -171,7 +171,7 @@ func TestComposeFacts(t *testing.T) {
 	}
 }
 
-// TestMessageIDs cannot be guessed from each other or from the boundary.
+// TestMessageIDs: message ids cannot be guessed from each other or from the boundary.
 func TestMessageIDs(t *testing.T) {
 	t.Parallel()
 	from := &mail.Address{Address: "mail@meadow.example"}

@@ -18,11 +18,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// victimVariable makes the test binary a process that delivers one mail, for
-// tests to kill.
+// victimVariable makes the test binary a process that delivers one mail, for tests to kill.
 const victimVariable = "DRAWBRIDGE_EMAILTEST_VICTIM"
 
-// victim is what such a process is told.
+// victim is the input of such a process.
 type victim struct {
 	Database, Server string
 	Job              email.SendArgs
@@ -67,8 +66,8 @@ func runVictim(encoded string) int {
 	return 0
 }
 
-// kill delivers the mail in another process and kills that with SIGKILL when
-// the mail server comes to the end of until.
+// kill delivers the mail in another process and kills that with SIGKILL when the mail server
+// returns from until.
 func kill(t *testing.T, b *bench, until func(*emailtest.Talk)) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0])
@@ -113,7 +112,7 @@ func TestKilledBeforeTheDot(t *testing.T) {
 		talk.Greet()
 		talk.Hear()
 		talk.Say("250 ok")
-		talk.Hear() // RCPT, which is never answered
+		talk.Hear() // RCPT, which gets no reply
 	})
 	server := emailtest.NewServer(t, emailtest.Options{})
 	b.deliver(t, b.mailSender(t, server.URL()), job)
@@ -127,9 +126,8 @@ func TestKilledBeforeTheDot(t *testing.T) {
 	}
 }
 
-// TestKilledAfterTheDot is the one window: the server has the mail, and the
-// process died before it could write that down. The mail is not sent again, and
-// the log says that nobody knows.
+// TestKilledAfterTheDot is the one window: the server has the mail, and the process died before it
+// could record that. The mail is not sent again, and the log says that the outcome is unknown.
 func TestKilledAfterTheDot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -138,7 +136,7 @@ func TestKilledAfterTheDot(t *testing.T) {
 	kill(t, b, func(talk *emailtest.Talk) {
 		talk.Greet()
 		talk.Envelope()
-		talk.Message() // which is here now
+		talk.Message() // the server has the message now
 	})
 	server := emailtest.NewServer(t, emailtest.Options{})
 	sender := b.mailSender(t, server.URL())
@@ -157,7 +155,7 @@ func TestKilledAfterTheDot(t *testing.T) {
 	if len(server.Messages()) != 0 || len(b.queue(t)) != 1 {
 		t.Errorf("%d mails were sent again", len(server.Messages()))
 	}
-	// A person may send it again all the same.
+	// A person may nevertheless send it again.
 	b.inTx(t, func(tx *postgres.Tx) error {
 		_, err := b.service.Resend(t.Context(), tx, mail.EmailUID, "support", "never arrived")
 		return err
@@ -188,8 +186,8 @@ func TestEndlessCrashes(t *testing.T) {
 	}
 }
 
-// TestFrozenBeforeTheDot: a process stands still for so long that another one
-// takes the mail over. When it moves again, it must not send it too.
+// TestFrozenBeforeTheDot: a process is frozen for so long that another one takes the mail over.
+// When it resumes, it must not send it too.
 func TestFrozenBeforeTheDot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -207,7 +205,7 @@ func TestFrozenBeforeTheDot(t *testing.T) {
 		talk.Say("250 ok")
 		talk.Hear()
 		talk.Say("354 go on")
-		talk.Message() // ends the scene unless the dot comes
+		talk.Message() // ends the scene unless the dot arrives
 		dots.Add(1)
 		talk.Say("250 ok")
 	})
@@ -235,8 +233,8 @@ func TestFrozenBeforeTheDot(t *testing.T) {
 	}
 }
 
-// TestFrozenAfterTheDot: the process that takes over cannot know, and says so;
-// when the first one has its answer after all, the log tells the truth.
+// TestFrozenAfterTheDot: the process that takes over cannot know the outcome, and records that;
+// when the first one gets its answer after all, the log is corrected.
 func TestFrozenAfterTheDot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

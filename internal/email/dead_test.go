@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestSendingDoesNotReadTheDead: while a transaction is open, the index of the mails that wait
-// holds all that waited since it began, and the planner knows of few. A mail reads its own rows.
+// TestSendingDoesNotReadTheDead: while a transaction is open, the index of waiting mails holds all
+// that waited since it began, and the planner expects few. A mail reads only its own rows.
 func TestSendingDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
@@ -24,7 +24,7 @@ func TestSendingDoesNotReadTheDead(t *testing.T) {
 		  FROM generate_series(1, $1)`, dead)
 	b.exec(t, `UPDATE emails SET state = 'sent', next_attempt_at = NULL, finished_at = now()`)
 	b.exec(t, `ANALYZE emails`)
-	b.db.SetMaxOpenConns(2) // one of which is held
+	b.db.SetMaxOpenConns(2) // one is held by the transaction
 	for range 8 {
 		b.schedule(t, b.task("Sign"))
 		read := pgtest.Blocks(t, b.db, b.db.DB, []string{"emails"}, func() {
@@ -39,7 +39,7 @@ func TestSendingDoesNotReadTheDead(t *testing.T) {
 }
 
 // TestMailsWithoutAJobAreFoundInOneLook: thousands of mails wait, each with its job, and the
-// planner knows both as they were when none did. Each list is read once.
+// planner's statistics are from when none did. Each list is read once.
 func TestMailsWithoutAJobAreFoundInOneLook(t *testing.T) {
 	t.Parallel()
 	const waiting = 5_000

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// TestMadeGood: a failure is none any more once a mail with its text was sent, whoever re-sent
-// which of them.
+// TestMadeGood: a failure no longer counts once a mail with its text was sent, whichever mail
+// re-sent which.
 func TestMadeGood(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
@@ -58,7 +58,7 @@ func TestMadeGood(t *testing.T) {
 			t.Errorf("%s was made good by %s, want %s", uid, got, third)
 		}
 	}
-	ends(resend(third), "failed") // they asked for it again
+	ends(resend(third), "failed") // a re-send was requested again
 	if got := open(); got != 1 {
 		t.Errorf("%d are open after a re-send of what was sent failed", got)
 	}

@@ -69,7 +69,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestNoServer keeps the mail to be looked at.
+// TestNoServer keeps the mail for display.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -88,8 +88,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestASandboxKeepsBorrowersMail: with a mail server at hand only the operators' alert and the
-// mail to a partner's contact go out, and what is sent again is kept again.
+// TestASandboxKeepsBorrowersMail: although a mail server is configured, only the operators' alert
+// and the mail to a partner's contact are sent, and a re-sent mail is kept again.
 func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -99,7 +99,7 @@ func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	stipulation.Params = map[string]string{email.ParamStatus: "Pend Clearance"}
 	for _, sender := range []*email.MailSender{b.mailSender(t, server.URL()), b.mailSender(t, "")} {
 		sender.Captures = true
-		application := b.newApplication(t) // each is welcomed once
+		application := b.newApplication(t) // each gets one welcome mail
 		for _, message := range []email.Message{
 			b.welcome(), stipulation, b.task("Send the permit"),
 		} {
@@ -163,7 +163,7 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// TestGreylisting: the retry carries the same bytes, and comes when it is due.
+// TestGreylisting: the retry sends the same bytes, and comes when it is due.
 func TestGreylisting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -194,7 +194,7 @@ func TestGreylisting(t *testing.T) {
 	if len(jobs) != 2 || jobs[1].Attempt != 2 || !jobs[1].At.Equal(*waiting.NextAttemptAt) {
 		t.Fatalf("the queue holds %+v", jobs)
 	}
-	// The settings change meanwhile; what was begun is sent as it was.
+	// The settings change meanwhile; a mail that was begun is sent unchanged.
 	b.inTx(t, func(tx *postgres.Tx) error {
 		return email.SaveSettings(t.Context(), tx, validSettings(), "admin")
 	})
@@ -306,8 +306,8 @@ func TestRenderingFails(t *testing.T) {
 	}
 }
 
-// TestResendArrives: the same text under a message id of its own, or receivers
-// would drop it.
+// TestResendArrives: the same text under a new message id, because receivers would drop a second
+// message with the same one.
 func TestResendArrives(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -333,9 +333,8 @@ func TestResendArrives(t *testing.T) {
 	}
 }
 
-// TestDatabaseFails between the server's 250 and the commit: connections are
-// cut, and statements fail for a while. The mail sender goes on until the result is
-// stored.
+// TestDatabaseFails between the server's 250 and the commit: connections are cut, and statements
+// fail for a while. The mail sender goes on until the result is stored.
 func TestDatabaseFails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

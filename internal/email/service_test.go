@@ -59,7 +59,7 @@ func TestSchedulePaused(t *testing.T) {
 	if jobs := b.queue(t); len(jobs) != 0 {
 		t.Errorf("the queue holds %+v", jobs)
 	}
-	// A suppressed welcome mail does not stand in the way of the real one.
+	// A suppressed welcome mail does not prevent the real one.
 	b.schedule(t, b.welcome())
 	if jobs := b.queue(t); len(jobs) != 1 {
 		t.Errorf("after the offer was accepted the queue holds %+v", jobs)
@@ -96,8 +96,8 @@ func TestScheduleRefusesAddresses(t *testing.T) {
 	}
 }
 
-// TestWelcomeOnce: repeated or raced, a borrower is welcomed once, and nobody
-// else's welcome is in the way.
+// TestWelcomeOnce: whether repeated or concurrent, a borrower gets one welcome mail, and that of
+// another application does not prevent it.
 func TestWelcomeOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -238,8 +238,8 @@ func TestResendRefuses(t *testing.T) {
 	}
 }
 
-// TestResendMatchingLeavesOutWhatABackupGaveUp: a restore gives up what may have been sent before,
-// so that nobody gets it twice unless somebody names it.
+// TestResendMatchingLeavesOutWhatABackupGaveUp: a restore gives up mails that may have been sent
+// before, so that nobody gets one twice unless it is re-sent by name.
 func TestResendMatchingLeavesOutWhatABackupGaveUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -350,7 +350,7 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// TestListPages walks mails of one moment, which only their uid keeps apart.
+// TestListPages pages through mails of one moment, which differ only by their uid.
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -439,7 +439,7 @@ func TestSettingsRefuse(t *testing.T) {
 		}
 	}
 	settings := validSettings()
-	settings.AccentColor = "#abcdef" // as it is saved
+	settings.AccentColor = "#abcdef" // in the form in which it is saved
 	if settings.LenderName = strings.Repeat("ж", 100); settings.Validate() != nil {
 		t.Errorf("a name of 100 characters: %v", settings.Validate())
 	}

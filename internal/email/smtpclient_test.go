@@ -24,7 +24,7 @@ func quick() email.Limits {
 	limits := email.DefaultLimits()
 	limits.Connect, limits.Command = 3*time.Second, 3*time.Second
 	limits.Body, limits.Answer = 3*time.Second, 3*time.Second
-	// A loaded machine may take a while to pass on that a server hung up.
+	// A loaded machine may take a while to notice that a server hung up.
 	limits.Settle = 200 * time.Millisecond
 	return limits
 }
@@ -111,7 +111,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestCredentialsNeedTLS: a password is not sent where anyone can read it.
+// TestCredentialsNeedTLS: a password is not sent without encryption.
 func TestCredentialsNeedTLS(t *testing.T) {
 	t.Parallel()
 	var heard sync.Map
@@ -150,8 +150,8 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-// TestRefusals: 4xx may be tried again, 5xx may not, and neither spoils the
-// connection for the next mail.
+// TestRefusals: 4xx may be tried again, 5xx may not, and neither makes the connection unusable for
+// the next mail.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -207,7 +207,7 @@ func silence(talk *emailtest.Talk) { talk.Silence() }
 
 func hangUp(*emailtest.Talk) {}
 
-// TestFaults lets a server misbehave at each point of the conversation.
+// TestFaults has a server misbehave at each point of the conversation.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	body := func(talk *emailtest.Talk) {
@@ -284,10 +284,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutEnd: a server that goes on and on is hung up on before it fills the memory.
+// TestAnswerWithoutEnd: a server that never stops is hung up on before it fills the memory.
 func TestAnswerWithoutEnd(t *testing.T) {
 	t.Parallel()
-	const line, most = 64 << 10, 64 << 20 // the latter with the buffers of the system
+	const line, most = 64 << 10, 64 << 20 // most includes the buffers of the system
 	var said atomic.Int64
 	script := emailtest.NewScript(t, func(talk *emailtest.Talk) {
 		for said.Load() < 4*most {
@@ -313,8 +313,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestHandOverDecides: without consent the message gets no end, and what has
-// arrived is not a mail.
+// TestHandOverDecides: without consent the message is not ended, and the part that has arrived is
+// not a mail.
 func TestHandOverDecides(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})
@@ -334,8 +334,8 @@ func TestHandOverDecides(t *testing.T) {
 	}
 }
 
-// TestStopping ends an attempt at once, unless the message is handed over:
-// then the answer is waited for.
+// TestStopping ends an attempt at once, unless the message is handed over: then it waits for the
+// answer.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	t.Run("before the hand-over", func(t *testing.T) {
@@ -396,7 +396,7 @@ func TestConnectionReuse(t *testing.T) {
 	}
 }
 
-// TestStaleConnection: a server that was restarted costs no attempt.
+// TestStaleConnection: a restart of the server costs no attempt.
 func TestStaleConnection(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})
@@ -413,7 +413,7 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// TestIdleConnection: a connection is not kept for ever, and is left politely.
+// TestIdleConnection: a connection is not kept for ever, and is closed with QUIT.
 func TestIdleConnection(t *testing.T) {
 	t.Parallel()
 	said := make(chan string, 1)
@@ -488,7 +488,7 @@ func TestConcurrentSending(t *testing.T) {
 // TestSlowDial bounds the time to connect.
 func TestSlowDial(t *testing.T) {
 	t.Parallel()
-	// A listener whose queue is full lets connections wait.
+	// A listener whose queue is full makes connections wait.
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

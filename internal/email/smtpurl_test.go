@@ -67,8 +67,8 @@ func TestParseServerRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseServer: whatever is accepted can be dialled and holds nothing that
-// would end a command early.
+// FuzzParseServer: an accepted server can be dialled and holds no character that would end a
+// command early.
 func FuzzParseServer(f *testing.F) {
 	for _, seed := range []string{
 		"smtp://mail.example", "smtps://a:b@mail.example:465", "smtp://[::1%25eth0]:25",

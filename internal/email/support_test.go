@@ -16,12 +16,12 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// bench is a database with the package at work on it.
+// bench is a database with the services of the package.
 type bench struct {
 	db      *postgres.DB
 	jobs    email.Inserter
 	service *email.Service
-	// application is one that mails may be about.
+	// application is an application that mails may be about.
 	application uuid.UUID
 }
 
@@ -73,7 +73,7 @@ func (b *bench) welcome() email.Message {
 	}
 }
 
-// task is a mail of which an application may get many.
+// task is a mail of a kind that an application may get many of.
 func (b *bench) task(title string) email.Message {
 	message := b.welcome()
 	message.Kind = email.KindTask
@@ -104,7 +104,7 @@ func (b *bench) all(t testing.TB) []email.Email {
 	return rows
 }
 
-// only returns the single mail of the log with everything known of it.
+// only returns the single mail of the log with all its data.
 func (b *bench) only(t testing.TB) email.Detail {
 	t.Helper()
 	rows := b.all(t)
@@ -123,7 +123,7 @@ func (b *bench) get(t testing.TB, uid uuid.UUID) email.Detail {
 	return detail
 }
 
-// queued is a job that waits in the queue.
+// queued is a waiting job.
 type queued struct {
 	email.SendArgs
 	At time.Time
@@ -152,7 +152,7 @@ func (b *bench) queue(t testing.TB) []queued {
 	return jobs
 }
 
-// last is the newest job.
+// last returns the newest job.
 func (b *bench) last(t testing.TB) email.SendArgs {
 	t.Helper()
 	jobs := b.queue(t)
@@ -162,7 +162,7 @@ func (b *bench) last(t testing.TB) email.SendArgs {
 	return jobs[len(jobs)-1].SendArgs
 }
 
-// mailSender sends to the server at rawURL, or nowhere if that is empty.
+// mailSender returns a sender to the server at rawURL, or without a server if that is empty.
 func (b *bench) mailSender(t testing.TB, rawURL string) *email.MailSender {
 	t.Helper()
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")

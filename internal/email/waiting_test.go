@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/webhook/health"
 )
 
-// postOffice works a bench's queue by hand, at a time that is moved by hand.
+// postOffice runs a bench's queue by hand, on a clock that is set by hand.
 type postOffice struct {
 	*bench
 	sender *email.MailSender
@@ -27,14 +27,14 @@ type postOffice struct {
 func newPostOffice(t *testing.T, server *emailtest.Server) *postOffice {
 	t.Helper()
 	b := newBench(t)
-	// First attempts are due by the clock of the machine, which must not be ahead.
+	// First attempts are due by the machine's clock, which must not be ahead.
 	o := &postOffice{bench: b, now: time.Now().UTC().Add(time.Hour).Truncate(time.Second)}
 	b.db.Now = func() time.Time { return o.now }
 	o.sender = b.mailSender(t, server.URL())
 	return o
 }
 
-// work runs the jobs that are due and were not run, and returns how many it ran.
+// work runs the jobs that are due and have not run, and returns how many it ran.
 func (o *postOffice) work(t *testing.T) int {
 	t.Helper()
 	ran := 0
@@ -43,12 +43,12 @@ func (o *postOffice) work(t *testing.T) int {
 			o.deliver(t, o.sender, job.SendArgs)
 			ran++
 		}
-		o.done++ // what is not due is left behind; these tests have no such
+		o.done++ // jobs that are not due are skipped; these tests have none
 	}
 	return ran
 }
 
-// resume lets time pass, and then has the waiting mails looked after.
+// resume lets time pass, and then calls Resume for the waiting mails.
 func (o *postOffice) resume(t *testing.T, wait time.Duration) int {
 	t.Helper()
 	o.now = o.now.Add(wait)
@@ -68,7 +68,7 @@ func (o *postOffice) stop(t *testing.T) *email.Stop {
 	return stop
 }
 
-// states tells how each mail stands, oldest first.
+// states returns the state of each mail, oldest first.
 func (o *postOffice) states(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -78,7 +78,7 @@ func (o *postOffice) states(t *testing.T) []string {
 	return all
 }
 
-// refusing answers a code while it is set.
+// refusing answers with a code while on is set.
 func refusing(on *atomic.Bool, code int, enhanced smtp.EnhancedCode) func(string) error {
 	return func(string) error {
 		if !on.Load() {
@@ -88,8 +88,8 @@ func refusing(on *atomic.Bool, code int, enhanced smtp.EnhancedCode) func(string
 	}
 }
 
-// TestServerRefusesUs: what the server has against us fails no mail and uses up no
-// try. One mail at a time asks again, ever later, and in the end all go, each once.
+// TestServerRefusesUs: a refusal of this installation fails no mail and uses up no try. One mail at
+// a time tries again, after growing pauses, and in the end all are sent, each once.
 func TestServerRefusesUs(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool
@@ -153,8 +153,8 @@ func contains530(answer string) bool {
 	return slices.Contains([]string{"530 5.7.0 not you", "550 not you", "550 5.7.1 not you"}, answer)
 }
 
-// TestServerRefusesOneOfUs: a recipient whom the relay refuses for a reason that
-// speaks of us does not keep the others' mail from them.
+// TestServerRefusesOneOfUs: a recipient whom the relay refuses for a reason that is about us does
+// not keep the mail of others from being sent.
 func TestServerRefusesOneOfUs(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
@@ -183,8 +183,8 @@ func TestServerRefusesOneOfUs(t *testing.T) {
 	}
 }
 
-// TestRefusedRecipientsHoldNobodyUp: however many recipients the relay refuses for a reason
-// that may speak of us, other mails are only held up for seconds, and those go on waiting.
+// TestRefusedRecipientsHoldNobodyUp: however many recipients the relay refuses for a reason that
+// may be about us, other mails are only held up for seconds, while the refused ones go on waiting.
 func TestRefusedRecipientsHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -244,8 +244,8 @@ func TestRefusedRecipientsHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// TestServerRefusesOneForItsSize: a message that is too big stops no other and ends by nothing;
-// it goes once the server takes it.
+// TestServerRefusesOneForItsSize: a message that is too big stops no other and is never given up;
+// it is sent once the server accepts it.
 func TestServerRefusesOneForItsSize(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]*smtp.SMTPError{
@@ -284,7 +284,7 @@ func TestServerRefusesOneForItsSize(t *testing.T) {
 	}
 }
 
-// TestServerRefusesRecipient: what speaks of the recipient fails that mail alone.
+// TestServerRefusesRecipient: an answer about the recipient fails that mail alone.
 func TestServerRefusesRecipient(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
@@ -306,7 +306,7 @@ func TestServerRefusesRecipient(t *testing.T) {
 	}
 }
 
-// TestNoServerEndsTheStop: without a mail server nothing is left to wait for.
+// TestNoServerEndsTheStop: without a mail server there is nothing left to wait for.
 func TestNoServerEndsTheStop(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool
@@ -374,8 +374,8 @@ func TestWelcomeFirst(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNotForgotten: a mail that began to wait as its welcome mail ended is
-// found by the next round.
+// TestWaitingIsNotForgotten: a mail that began to wait just as its welcome mail ended is found by
+// the next pass.
 func TestWaitingIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
@@ -389,7 +389,7 @@ func TestWaitingIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestResendMatching: what was sent again is not sent a third time by asking twice.
+// TestResendMatching: running it twice does not send a re-sent mail a third time.
 func TestResendMatching(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
@@ -420,7 +420,7 @@ func TestResendMatching(t *testing.T) {
 	}
 }
 
-// TestResendMatchingTogether: two who ask for the same mails at the same moment get each once.
+// TestResendMatchingTogether: two concurrent re-sends of the same mails send each once.
 func TestResendMatchingTogether(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
@@ -476,7 +476,7 @@ func TestMailsWithoutAJobGetOne(t *testing.T) {
 		UPDATE river_job SET state = 'discarded', finalized_at = now()
 		 WHERE id = (SELECT min(id) FROM river_job WHERE queue = 'email')`)
 	o.deliver(t, o.sender, o.queue(t)[1].SendArgs)
-	o.exec(t, `DELETE FROM river_job WHERE state = 'available'`) // as a job that was worked
+	o.exec(t, `DELETE FROM river_job WHERE state = 'available'`) // as after a job that has run
 	got := slices.Sorted(slices.Values(o.states(t)))
 	if !slices.Equal(got, []string{"queued  0", "queued welcome 0"}) {
 		t.Fatalf("the mails are %q", got)
@@ -495,7 +495,7 @@ func TestMailsWithoutAJobGetOne(t *testing.T) {
 	}
 }
 
-// The tally of webhooks goes on around the clock where there are many.
+// Where there are many webhooks, their tally runs around the clock.
 func TestLostMailsAreFoundBesideATally(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
@@ -504,7 +504,7 @@ func TestLostMailsAreFoundBesideATally(t *testing.T) {
 	o.now = o.now.Add(4 * time.Minute)
 	o.inTx(t, func(tx *postgres.Tx) error {
 		tally := &health.Service{DB: o.db}
-		if _, err := tally.Tally(t.Context(), tx); err != nil { // and has not committed
+		if _, err := tally.Tally(t.Context(), tx); err != nil { // it has not committed yet
 			return err
 		}
 		count, err := o.sender.RequeueOrphans(t.Context(), 3*time.Minute)
@@ -519,8 +519,8 @@ func TestLostMailsAreFoundBesideATally(t *testing.T) {
 	}
 }
 
-// A process died behind the hand-over, and somebody deleted its job: whether the mail went is not
-// known, so the new job that it is given does not send it again.
+// A process died after the hand-over, and somebody deleted its job: whether the mail was sent is
+// not known, so its new job does not send it again.
 func TestLostMailMayHaveGone(t *testing.T) {
 	t.Parallel()
 	server := emailtest.NewServer(t, emailtest.Options{})

@@ -1,4 +1,4 @@
 package heap
 
-// Percent is the growth of a heap of so many bytes.
+// Percent returns the growth of a heap with that many live bytes.
 func Percent(living uint64) int { return percent(living) }

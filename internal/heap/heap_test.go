@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/heap"
 )
 
-// setting reads Go's setting, which can only be had by replacing it.
+// setting reads Go's setting, which is only possible by replacing it.
 func setting() int {
 	now := debug.SetGCPercent(100)
 	debug.SetGCPercent(now)
@@ -29,7 +29,7 @@ func TestLoosenObeysTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestHeapGrowsLessWhereMoreLives looks at the growth for heaps of three sizes.
+// TestHeapGrowsLessWhereMoreLives checks the growth for heaps of several sizes.
 func TestHeapGrowsLessWhereMoreLives(t *testing.T) {
 	t.Parallel()
 	for living, want := range map[uint64]int{0: 300, 20 << 20: 180, 40 << 20: 40, 200 << 20: 25} {

@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/idempotency"
 )
 
-// BenchmarkRun shows what a key costs beside the operation itself.
+// BenchmarkRun shows what a key costs in addition to the operation itself.
 func BenchmarkRun(b *testing.B) {
 	tests := []struct {
 		name string

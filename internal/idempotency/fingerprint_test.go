@@ -56,7 +56,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// fingerprint is that of today.
+// fingerprint returns the fingerprint in the current encoding.
 func fingerprint(method, path, content string) [sha256.Size]byte {
 	return idempotency.NewFingerprint(method, path, digest(content))[0]
 }
@@ -80,8 +80,8 @@ func TestFingerprintTellsRequestsApart(t *testing.T) {
 	}
 }
 
-// TestFingerprintIsAsStored holds what release 0.1.0 stored for a draw. Anyone who
-// changes this hash loses the keys of every release before.
+// TestFingerprintIsAsStored has the hash that release 0.1.0 stored for a draw. A change of this
+// hash loses the keys of every earlier release.
 func TestFingerprintIsAsStored(t *testing.T) {
 	t.Parallel()
 	const empty = "1dc3de5b9ba593b4405768641444b6fffda168c1182e678f23dab1de14d0eeae"

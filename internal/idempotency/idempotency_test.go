@@ -132,8 +132,8 @@ func TestRefusalsLeaveTheKeyFree(t *testing.T) {
 	}
 }
 
-// TestRepliesOutliveTheEncoding lets releases that encode a request in different
-// ways, the older one knowing one encoding, meet each other's replies.
+// TestRepliesOutliveTheEncoding has releases that encode a request in different ways, the older one
+// with one encoding, find each other's replies.
 func TestRepliesOutliveTheEncoding(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -166,7 +166,7 @@ func TestRepliesOutliveTheEncoding(t *testing.T) {
 			wantCode(t, err, lending.CodeIdempotencyMismatch)
 		}
 	}
-	// The previous release overwrites an expired reply and leaves what it does not know.
+	// The previous release overwrites an expired reply but not the column that it does not have.
 	d.mustRun(t, encoded("k", "old", "new"), register("x"))
 	d.exec(t, `UPDATE idempotency_keys SET fingerprint = $1 WHERE key = 'k'`,
 		d.request("k", "overwritten").Fingerprint[0][:])
@@ -210,7 +210,7 @@ func TestKeyIsFreeAfterADay(t *testing.T) {
 		t.Errorf("just before its end the reply is %q", reply.Body)
 	}
 	d.advance(time.Microsecond)
-	// The expired row is still there: other content may use its key all the same.
+	// The expired row is still there, but other content may use its key.
 	if reply := d.mustRun(t, d.request("k", "new"), register("second")); reply.Replayed {
 		t.Error("an expired reply was replayed")
 	}
@@ -254,7 +254,7 @@ func TestCancelledRequestLeavesNothing(t *testing.T) {
 	if err == nil {
 		t.Error("a cancelled request succeeded")
 	}
-	// The driver takes the work back on its own time.
+	// The driver rolls back asynchronously.
 	reply, err := d.run(d.request("k", "c"), register("x"))
 	for lending.ErrorCode(err) == lending.CodeIdempotencyConflict {
 		reply, err = d.run(d.request("k", "c"), register("x"))

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// outcomes counts how a race ended.
+// outcomes counts the outcomes of a race.
 type outcomes struct{ ran, replayed, conflicts, others atomic.Int64 }
 
 func (o *outcomes) add(reply idempotency.Reply, err error) {
@@ -59,7 +59,7 @@ func TestRaceHasOneEffect(t *testing.T) {
 	}
 }
 
-// Reading a stored reply takes the lock too, but must not look like running.
+// Reading a stored reply takes the lock too, but must not look like a running request.
 func TestReplaysDoNotConflict(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -77,7 +77,7 @@ func TestReplaysDoNotConflict(t *testing.T) {
 }
 
 // A key is used while a request runs under it and once its reply is stored, whatever the content;
-// asking does not make it so.
+// calling IsUsed does not make it used.
 func TestIsUsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -101,7 +101,7 @@ func TestIsUsed(t *testing.T) {
 	want("a day later", request, false)
 }
 
-// Asking whether a key is used must not look like running.
+// Calling IsUsed must not look like a running request.
 func TestAskingDoesNotConflict(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -170,7 +170,7 @@ func TestPanicLeavesNothing(t *testing.T) {
 	wantFreshRun(t, d)
 }
 
-// The connection of a process that was killed ends like this.
+// The connection of a killed process ends like this.
 func TestKilledConnectionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -203,8 +203,8 @@ func wantFreshRun(t *testing.T, d *desk) {
 	}
 }
 
-// Two operations lock two rows in opposite order. Postgres ends one of them,
-// which must run again and store its reply once.
+// Two operations lock two rows in opposite order. Postgres ends one of them, which must run again
+// and store its reply once.
 func TestDeadlockRunsAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -61,7 +61,7 @@ func (d *desk) count(t testing.TB, table string) int {
 	return pgtest.Count(t, d.DB, `SELECT count(*) FROM `+table)
 }
 
-// request is keyed; what is asked for is told apart by content.
+// request returns a keyed request; content distinguishes requests.
 func (d *desk) request(key, content string) idempotency.Request {
 	return idempotency.Request{
 		ClientID: clientID, MerchantUID: d.merchants[0], Key: key,
@@ -79,7 +79,7 @@ func register(name string) func(*postgres.Tx) (idempotency.Reply, error) {
 	}
 }
 
-// refuse is the operation, which changes its mind after its work.
+// refuse is the operation, which fails after its work.
 func refuse(err error) func(*postgres.Tx) (idempotency.Reply, error) {
 	return func(tx *postgres.Tx) (idempotency.Reply, error) {
 		if _, err := register("nobody")(tx); err != nil {

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestCommitAlone commits on a server whose synchronous standby is away, in each way there is:
-// the server says that all is well once it is asked to wait no longer, and nobody else may.
+// TestCommitAlone commits on a server whose synchronous standby is away, in each possible way: the
+// server reports success once it is asked to wait no longer, but the client must not.
 func TestCommitAlone(t *testing.T) {
 	t.Parallel()
 	address := alone(t)
@@ -53,7 +53,7 @@ func TestCommitAlone(t *testing.T) {
 	}
 }
 
-// alone starts a server that waits at each commit for a standby that there is not.
+// alone starts a server that waits at each commit for a standby that does not exist.
 func alone(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "drawbridge-alone-*")
@@ -94,7 +94,7 @@ func alone(t *testing.T) string {
 	return server.URL()
 }
 
-// unwritable is what opening says of two hosts that both let nobody write.
+// unwritable returns the error of opening two hosts that both refuse writes.
 func unwritable(t *testing.T) error {
 	t.Helper()
 	db := pgtest.New(t)

@@ -22,8 +22,8 @@ import (
 // soon is far more than anything here may take, and far less than for ever.
 const soon = 20 * time.Second
 
-// bareURL is a database of the test's own, on a server without TLS, by a URL that
-// does not speak of it.
+// bareURL is a database of the test's own, on a server without TLS, by a URL that does not mention
+// TLS.
 func bareURL(t *testing.T) string {
 	t.Helper()
 	address, err := url.Parse(pgtest.URL(t))
@@ -78,8 +78,8 @@ func TestOnlyWaitingTakesPatience(t *testing.T) {
 	})
 }
 
-// TestCancelledWithoutTLS shows that a server without TLS is asked to end what
-// nobody waits for, also when the URL leaves open whether TLS is to be used.
+// TestCancelledWithoutTLS shows that a statement is cancelled on a server without TLS when its
+// context ends, also when the URL leaves the use of TLS open.
 func TestCancelledWithoutTLS(t *testing.T) {
 	t.Parallel()
 	db, err := postgres.Open(t.Context(), bareURL(t))
@@ -114,8 +114,7 @@ func TestCancelledWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestSilentServer opens a database at an address that takes connections and says
-// nothing.
+// TestSilentServer opens a database at an address that accepts connections and sends nothing.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,10 +11,10 @@ import (
 
 var errRefused = errors.New("the server refuses connections")
 
-// TestBreakerSparesAServerThatRefuses has many callers try all the time while a server
-// refuses them for ten seconds: it is asked ten times a second at most where it refuses at
-// once and once where it takes its time, everybody gets an answer within about a second, and
-// all come in soon after it takes connections again.
+// TestBreakerSparesAServerThatRefuses has many callers try all the time while a server refuses them
+// for ten seconds: it gets at most ten attempts a second where it refuses at once, and one where
+// refusing takes a while; every caller gets an answer within about a second, and all connect soon
+// after it accepts connections again.
 func TestBreakerSparesAServerThatRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,19 +68,19 @@ func TestBreakerSparesAServerThatRefuses(t *testing.T) {
 	}
 }
 
-// TestBreakerPassesByWhatHangs tries again a second after a try that hangs, and at once after
+// TestBreakerPassesByWhatHangs tries again a second after an attempt that hangs, and at once after
 // one whose caller gave up.
 func TestBreakerPassesByWhatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b breaker
-		_ = b.connect(t.Context(), func() error { return errRefused }) // which opens it
+		_ = b.connect(t.Context(), func() error { return errRefused }) // opens the circuit
 		<-time.After(longestRest)
 		hangs := func(ctx context.Context, until time.Duration) {
 			ctx, cancel := context.WithTimeout(ctx, until)
 			go func() {
 				defer cancel()
-				_ = b.connect(ctx, func() error { // its own end is all that it gets
+				_ = b.connect(ctx, func() error { // it only ends with its context
 					<-ctx.Done()
 					return ctx.Err()
 				})

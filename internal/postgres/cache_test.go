@@ -35,7 +35,7 @@ func oneConnection(t *testing.T, choices ...postgres.Option) *postgres.DB {
 	return db
 }
 
-// prepared lists what the connection keeps prepared.
+// prepared lists the prepared statements of the connection.
 func prepared(t *testing.T, db *postgres.DB) []string {
 	t.Helper()
 	var texts []string
@@ -67,7 +67,7 @@ func TestStatementIsPreparedOncePerConnection(t *testing.T) {
 	}
 }
 
-// TestStatementsArePreparedAgain: what the server chose when a statement was new is not for good.
+// TestStatementsArePreparedAgain: the server's choice of a plan for a new statement is not final.
 func TestStatementsArePreparedAgain(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t, postgres.WithStatementLife(time.Nanosecond))
@@ -106,7 +106,7 @@ func TestWithoutStatementsNothingIsPrepared(t *testing.T) {
 	}
 }
 
-// A connection keeps a bounded number of statements, those used last.
+// A connection keeps a bounded number of statements, the most recently used.
 func TestStatementsAreBounded(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t)
@@ -156,8 +156,8 @@ func TestStatementsServeManyGoroutines(t *testing.T) {
 	group.Wait()
 }
 
-// TestStatementsFollowTheSchema changes a table below statements that several
-// connections keep, as a migration does while a process runs.
+// TestStatementsFollowTheSchema changes a table under statements that several connections keep, as
+// a migration does while a process runs.
 func TestStatementsFollowTheSchema(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]func(db *postgres.DB) (string, error){
@@ -209,7 +209,7 @@ func readThing(t *testing.T, from interface {
 	return fmt.Sprint(found), err
 }
 
-// onConnections runs do n times at once, each while the others are under way.
+// onConnections runs do n times concurrently, each on its own connection.
 func onConnections(t *testing.T, db *postgres.DB, n int, do func()) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -217,7 +217,7 @@ func onConnections(t *testing.T, db *postgres.DB, n int, do func()) {
 	together.Add(n)
 	for range n {
 		group.Go(func() {
-			// Each holds a connection until all do, so that the pool has as many.
+			// Each holds a connection until all have one, so that the pool opens as many.
 			conn, err := db.Conn(t.Context())
 			together.Done()
 			if err != nil {
@@ -236,7 +236,7 @@ func onConnections(t *testing.T, db *postgres.DB, n int, do func()) {
 	group.Wait()
 }
 
-// Somebody else may deallocate what a connection keeps, a pooler for one.
+// Someone else, such as a pooler, may deallocate a statement that a connection keeps.
 func TestStatementOutlivesItsDeallocation(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t)
@@ -259,7 +259,7 @@ func TestStatementOutlivesItsConnection(t *testing.T) {
 	if err := db.Get(&first, query, 0); err != nil {
 		t.Fatal(err)
 	}
-	// The connection is cut by itself; the pool opens another one.
+	// The connection terminates itself; the pool opens another one.
 	if _, err := db.Exec(`SELECT pg_terminate_backend(pg_backend_pid())`); err == nil {
 		t.Fatal("the connection survived its own end")
 	}
@@ -284,8 +284,8 @@ func TestFailedStatementIsNotKept(t *testing.T) {
 	}
 }
 
-// A statement that fails, or is used in a transaction that another one has
-// failed, leaves the connection and what it keeps in order.
+// A statement that fails, or runs in a transaction in which another has failed, does no harm to the
+// connection and its kept statements.
 func TestStatementsAfterAnAbortedTransaction(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t)
@@ -296,7 +296,7 @@ func TestStatementsAfterAnAbortedTransaction(t *testing.T) {
 			if err := tx.Get(&got, divide, 0); err == nil {
 				t.Error("84 was divided by 0")
 			}
-			// New to the connection in the first round, kept in the second.
+			// Unknown to the connection in the first round, kept in the second.
 			err := tx.Get(&got, doubled, 21)
 			if pqErr, ok := errors.AsType[*pq.Error](err); !ok || pqErr.Code != "25P02" {
 				t.Errorf("in the failed transaction: %v", err)
@@ -316,8 +316,8 @@ func TestStatementsAfterAnAbortedTransaction(t *testing.T) {
 	}
 }
 
-// TestCancelledStatement ends a context while a kept statement runs: the caller
-// is free at once, and the cancellation hits nothing that comes later.
+// TestCancelledStatement ends a context while a kept statement runs: the call returns at once, and
+// the cancellation does not hit a later statement.
 func TestCancelledStatement(t *testing.T) {
 	t.Parallel()
 	db := oneConnection(t)
@@ -346,8 +346,8 @@ func TestCancelledStatement(t *testing.T) {
 	}
 }
 
-// TestEnginePlansByIndex shows what the engine's connections are for: a plan that
-// was made while the table was empty must serve when it is large.
+// TestEnginePlansByIndex shows the purpose of the engine's connections: a plan that was made while
+// the table was empty must serve when it is large.
 func TestEnginePlansByIndex(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -33,14 +33,14 @@ func TestClockFollowsTheDatabase(t *testing.T) {
 	}
 }
 
-// TestClockIgnoresSteps: what the wall clock says after the anchor does not count.
+// TestClockIgnoresSteps: the wall clock is not used after the anchor is set.
 func TestClockIgnoresSteps(t *testing.T) {
 	t.Parallel()
 	var c clock
 	if off := time.Until(c.now()).Abs(); off > time.Minute {
 		t.Errorf("unasked, it is %s off", off)
 	}
-	stepped := time.Now().Add(-time.Hour).Round(0) // as by a wall clock an hour ago
+	stepped := time.Now().Add(-time.Hour).Round(0) // as if by a wall clock an hour ago
 	local := time.Now()
 	c.anchor.Store(&anchor{local: local, at: stepped})
 	if passed := c.now().Sub(stepped); passed < 0 || passed > time.Since(local) {

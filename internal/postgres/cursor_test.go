@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Whatever stands in an address is a place in a list or a refusal that names
-// the cursor, and a place is written the same way again.
+// Any text in an address is a position in a list or is refused with an error that names the cursor,
+// and a position is formatted back the same way.
 func FuzzParseCursor(f *testing.F) {
 	f.Add("")
 	f.Add(postgres.Cursor{At: time.UnixMicro(1_790_000_000_000_001), UID: uuid.Max}.String())
@@ -39,8 +39,8 @@ func FuzzParseCursor(f *testing.F) {
 	})
 }
 
-// TestStorable takes the times between the first instant of the year 1 and the year 10000, in any
-// zone, and gives them in UTC.
+// TestStorable accepts the times between the first instant of the year 1 and the year 10000, in any
+// zone, and returns them in UTC.
 func TestStorable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -2,7 +2,7 @@ package postgres
 
 import "time"
 
-// WithStatementLife keeps statements for so long.
+// WithStatementLife sets how long statements are kept.
 func WithStatementLife(life time.Duration) Option {
 	return func(o *options) { o.statementLife = life }
 }

@@ -28,7 +28,7 @@ func TestUnwritableSaysWhy(t *testing.T) {
 	}
 	want("a new database", "")
 
-	// A full disk is what a statement met, until there is room again.
+	// A full disk is reported after a statement ran into it, until there is room again.
 	if run(`DO $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`) == nil {
 		t.Fatal("the statement met no full disk")
 	}
@@ -68,8 +68,8 @@ func TestUnwritableSaysWhy(t *testing.T) {
 	}
 }
 
-// A transaction asks for nothing that the server does not give by itself: on one that lets nobody
-// write it changes nothing, and its connection is not kept.
+// A transaction requests nothing that the server does not grant by itself: on a server that refuses
+// writes it changes nothing, and its connection is not kept.
 func TestTransactionsObeyAReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	fresh := pgtest.New(t)
@@ -97,7 +97,7 @@ func TestTransactionsObeyAReadOnlyServer(t *testing.T) {
 	}
 }
 
-// What failed in a transaction is not committed with the rest, whatever is made of its error.
+// A transaction with a failed statement does not commit, even if the caller ignores the error.
 func TestNoCommitAfterAFailure(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -114,8 +114,8 @@ func TestNoCommitAfterAFailure(t *testing.T) {
 	}
 }
 
-// A deadlock at the commit has taken everything back: it is tried again, and never said to be done
-// perhaps.
+// A deadlock at the commit has rolled everything back: the transaction is tried again, and never
+// reported as perhaps committed.
 func TestDeadlockAtTheCommit(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

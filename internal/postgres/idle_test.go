@@ -7,8 +7,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestIdleTransactionsEnd shows how long a process that froze in a transaction
-// can keep its locks.
+// TestIdleTransactionsEnd shows how long a process that froze in a transaction can keep its locks.
 func TestIdleTransactionsEnd(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestListenLeavesAServerThatLetsNobodyWrite: the connection that listens is made again like all
-// others, and hears on.
+// TestListenLeavesAServerThatLetsNobodyWrite: the listening connection is made again like all
+// others, and goes on receiving.
 func TestListenLeavesAServerThatLetsNobodyWrite(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestMakePartitionsLocksNothingWithoutNeed asks beside a process that is stuck while
-// it makes partitions: one that needs none does not wait for it.
+// TestMakePartitionsLocksNothingWithoutNeed runs while another process is stuck making partitions:
+// a process that needs none does not wait for it.
 func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -37,8 +37,8 @@ func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreMadeLaterBesideADump: what reads a table for hours keeps its partitions from
-// being made, and so only what cannot do without them fails.
+// TestPartitionsAreMadeLaterBesideADump: a transaction that reads a table for hours delays its
+// partitions, which is an error only when one of them is needed now.
 func TestPartitionsAreMadeLaterBesideADump(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -72,7 +72,7 @@ func TestPartitionsAreMadeLaterBesideADump(t *testing.T) {
 	}
 }
 
-// monthsAfter is in the middle of a month so many after another's.
+// monthsAfter is in the middle of the month that comes that many months after another.
 func monthsAfter(first time.Time, months int) time.Time {
 	return time.Date(first.Year(), first.Month()+time.Month(months), 15, 12, 0, 0, 0, time.UTC)
 }

@@ -18,7 +18,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestACommitAfterTheEndOfItsContext: all statements have run when the context ends, which takes
+// TestACommitAfterTheEndOfItsContext: all statements have run when the context ends, which rolls
 // the transaction back before it is committed.
 func TestACommitAfterTheEndOfItsContext(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestPersist(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // which must not stop it
+			cancel() // must not stop it
 			tries := 0
 			err := postgres.Persist(ctx, "a test", func(ctx context.Context) error {
 				if ctx.Err() != nil {

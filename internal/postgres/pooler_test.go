@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestServerIsNoPooler must hold with and without kept statements. What a pooler
-// that lends connections looks like, the tests behind PgBouncer show.
+// TestServerIsNoPooler must pass with and without kept statements. The tests with PgBouncer show
+// what a pooler that lends connections looks like.
 func TestServerIsNoPooler(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLagIsNeverTooSmall: what a replica shows is as old as the newest mark that it has, at
-// most, and one that has none is too far behind to say.
+// TestLagIsNeverTooSmall: the replica's data is at most as old as the newest mark that it has
+// reached; a replica that has reached none is too far behind to tell.
 func TestLagIsNeverTooSmall(t *testing.T) {
 	t.Parallel()
 	var r replica
@@ -40,8 +40,8 @@ func TestLagIsNeverTooSmall(t *testing.T) {
 	want("with it", 100_004, 250, 1, true)
 }
 
-// TestWhatIsReadLaterIsNotOlder: reads of one page go from the replica to the primary and not
-// back, and choose again where a live page looks again.
+// TestWhatIsReadLaterIsNotOlder: the reads of one page change from the replica to the primary but
+// not back, and choose again when a live page is refreshed.
 func TestWhatIsReadLaterIsNotOlder(t *testing.T) {
 	t.Parallel()
 	db := &DB{replica: &replica{most: time.Minute}}

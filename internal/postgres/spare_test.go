@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// What is quick is read each time, what is dear again and again once in fifty times as long,
-// and what failed at once.
+// A cheap value is read each time, a value that stays expensive once in fifty times its duration,
+// and after an error it is read again at once.
 func TestSpare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// While one reads what is dear, the others get what was there before.
+// While one caller reads an expensive value, the others get the previous one.
 func TestSpareWhileSomebodyReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestSpareWhileSomebodyReads(t *testing.T) {
 	})
 }
 
-// Many keys do not grow without bound, and many callers do not meet.
+// Many keys do not grow the cache without bound, and many callers do not conflict.
 func TestSpareOfMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,16 +110,16 @@ func TestSpareOfMany(t *testing.T) {
 	})
 }
 
-// TestSparingly: what takes long twice in a row is looked for in a fiftieth of the time. What took
-// long once is looked for again at once, and what failed after as long as it took: a database that
-// fails over says nothing of what a look costs, and what is to be found must not wait for minutes.
+// TestSparingly: a scan that is slow twice in a row takes a fiftieth of the time. One that was slow
+// once is repeated at once, and one that failed after as long as it took: during a failover its
+// duration says nothing of its cost, and what it looks for must not wait for minutes.
 func TestSparingly(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("away")
 	for name, test := range map[string]struct {
 		took []time.Duration
 		errs []error
-		want []time.Duration // between the end of one and the next
+		want []time.Duration // between the end of one scan and the next
 	}{
 		"quick": {
 			took: []time.Duration{time.Millisecond, time.Millisecond},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSpansOfThePresentAreOne keeps the activity up to now under one span as time goes on, and that
+// TestSpansOfThePresentAreOne keeps the activity up to now under one key as time goes on, and that
 // of a day that is over under its own.
 func TestSpansOfThePresentAreOne(t *testing.T) {
 	t.Parallel()

@@ -13,14 +13,14 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// watched is a running job and the processes about it.
+// watched is a running job and the processes around it.
 type watched struct {
 	*Service
 
 	watch   *Watch
 	self    Process
-	others  []Process // who beat
-	sparing bool      // rests after a look that took long, as any does on a busy machine
+	others  []Process // that beat
+	sparing bool      // rests after a slow poll, as happens on a busy machine
 }
 
 func newWatched(t *testing.T) *watched {
@@ -34,7 +34,7 @@ func newWatched(t *testing.T) *watched {
 	return w
 }
 
-// another adds a process that beat once.
+// another adds a process that has beaten once.
 func (w *watched) another(t *testing.T) Process {
 	t.Helper()
 	process := w.New([]string{"worker"}, "v")
@@ -44,7 +44,7 @@ func (w *watched) another(t *testing.T) Process {
 	return process
 }
 
-// claim gives a job of a delivery to a process and returns its key and when.
+// claim gives a job of a delivery to a process and returns its key and time.
 func (w *watched) claim(t *testing.T, queue, process string) (id int64, at time.Time) {
 	t.Helper()
 	err := w.DB.QueryRowContext(t.Context(), `
@@ -59,7 +59,7 @@ func (w *watched) claim(t *testing.T, queue, process string) (id int64, at time.
 	return id, at
 }
 
-// look looks so many times, with a beat of who beats before every third, and returns
+// look polls that many times, with a beat of each live process before every third poll, and returns
 // how many jobs were handed back.
 func (w *watched) look(t *testing.T, looks int) (rescued int64) {
 	t.Helper()
@@ -89,7 +89,7 @@ func (w *watched) exec(t *testing.T, statement string, args ...any) {
 	pgtest.Exec(t, w.DB, statement, args...)
 }
 
-// job is the state of the only job, and how many runs it has had.
+// job returns the state of the only job, and how many runs it has had.
 func (w *watched) job(t *testing.T) (state string, attempt int) {
 	t.Helper()
 	err := w.DB.QueryRowContext(t.Context(), `SELECT state, attempt FROM river_job`).
@@ -100,8 +100,8 @@ func (w *watched) job(t *testing.T) (state string, attempt int) {
 	return state, attempt
 }
 
-// TestWatch looks at jobs of processes that beat, do not any more, and never did. All
-// began three hours ago by the database's clock, which tells nothing.
+// TestWatch polls jobs of processes that beat, that stopped beating, and that never did. All began
+// three hours ago by the database's clock, which proves nothing.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	const began = `INSERT INTO begun_attempts
@@ -109,7 +109,7 @@ func TestWatch(t *testing.T) {
 	for _, test := range []struct {
 		name, queue string
 		owner       string
-		// also is done to the database before the first look.
+		// also is run on the database before the first poll.
 		also    string
 		looks   int
 		want    string
@@ -193,7 +193,7 @@ func TestWatch(t *testing.T) {
 			case "ended":
 				w.Working.Work(id, at)()
 			case "lost":
-				w.Working.Work(id, at.Add(-time.Second))() // its run before this one
+				w.Working.Work(id, at.Add(-time.Second))() // the run before this one
 				w.Working.Broke(test.queue, at, at)
 			case "other":
 				w.Working.Broke("email", at, at)
@@ -212,7 +212,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// dearLook looks once while the jobs that run cannot be read for a second and a half.
+// dearLook polls once while reading the running jobs takes a second and a half.
 func (w *watched) dearLook(t *testing.T) {
 	t.Helper()
 	blocked := pgtest.Begin(t, w.DB, `LOCK TABLE river_job`)
@@ -228,8 +228,8 @@ func (w *watched) dearLook(t *testing.T) {
 	looking.Wait()
 }
 
-// TestWatchSparesWhatIsDear: while the jobs that run are dear to read, they are read when a
-// process dies, and otherwise in a fiftieth of the time.
+// TestWatchSparesWhatIsDear: while reading the running jobs is expensive, they are read when a
+// process dies, and otherwise for a fiftieth of the time.
 func TestWatchSparesWhatIsDear(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -267,8 +267,8 @@ func TestWatchSparesWhatIsDear(t *testing.T) {
 	}
 }
 
-// TestWatchJudgesNobodyWhileItIsDeaf: a watcher that cannot look, or is not heard
-// itself, begins to count again.
+// TestWatchJudgesNobodyWhileItIsDeaf: a watcher that cannot poll, or whose own beats are missing,
+// restarts its counts.
 func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -285,7 +285,7 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 		}
 	}
 	w.look(t, 4)
-	for range 100 { // in which nobody can write
+	for range 100 { // nobody can write meanwhile
 		if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
 			t.Fatalf("a watcher that is not heard handed %d jobs back (%v)", count, err)
 		}
@@ -298,8 +298,8 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	}
 }
 
-// TestWatchCountsOn: what waits for ten minutes after its end is not kept for longer by a database
-// that is away now and then, nor by reading the jobs that run seldom.
+// TestWatchCountsOn: a job that is handed back ten minutes after its end does not wait longer
+// because the database is away now and then, or because the running jobs are read seldom.
 func TestWatchCountsOn(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -324,16 +324,16 @@ func TestWatchCountsOn(t *testing.T) {
 	}
 }
 
-// TestSweep: the jobs of a process whose lock the server has freed go back within seconds,
-// while it still counts as living by its beats; those of one that holds its lock, never held
-// one, or whose connection alone was lost, stay.
+// TestSweep: the jobs of a process whose lock the server has freed go back within seconds, while by
+// its beats it still counts as living; those of a process that holds its lock, never held one, or
+// only lost its connection, stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	held := make(map[uuid.UUID]*postgres.Lock)
 	lock := func(process Process) {
 		t.Helper()
-		// The server frees the lock of a connection that has closed a moment later.
+		// The server frees the lock a moment after its connection has closed.
 		waittest.Until(t, "the lock is free", func() bool {
 			made, err := w.DB.Lock(t.Context(), lockKey(process.UID))
 			held[process.UID] = made
@@ -405,15 +405,15 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRunHoldsALock: a process has its lock while it runs, takes it again when its connection
-// is ended, and leaves none behind.
+// TestRunHoldsALock: a process has its lock while it runs, takes it again when its connection is
+// terminated, and leaves none behind.
 func TestRunHoldsALock(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx, w.self) })
-	// holder is the server's process that holds the lock which the row names, 0 without one.
+	// holder returns the server process that holds the lock named in the row, 0 for none.
 	holder := func() (pid int) {
 		err := w.DB.GetContext(t.Context(), &pid, `
 			SELECT coalesce(max(l.pid), 0)
@@ -446,8 +446,8 @@ func TestRunHoldsALock(t *testing.T) {
 	})
 }
 
-// TestWatchBearsALostRow: a clock that jumps a day ahead makes processes forget each
-// other until the next beat.
+// TestWatchBearsALostRow: a clock that jumps a day ahead makes processes forget each other until
+// the next beat.
 func TestWatchBearsALostRow(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -460,8 +460,8 @@ func TestWatchBearsALostRow(t *testing.T) {
 	}
 }
 
-// TestLeave: a process that stops while jobs of it run leaves its row to those who
-// look for them.
+// TestLeave: a process that stops while it has running jobs leaves its row, by which others find
+// them.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	for jobs, want := range []int{0, 1} {
@@ -479,7 +479,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestRoster forgets what ended, but not what runs again.
+// TestRoster forgets runs that ended, but not jobs that run again.
 func TestRoster(t *testing.T) {
 	t.Parallel()
 	var r Roster

@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/queue"
 )
 
-// fetching is a queue's jobs and who fetches them.
+// fetching is the jobs of a queue and a client that fetches them.
 type fetching struct {
 	db       *postgres.DB
 	pool     *pgxpool.Pool
@@ -41,7 +41,7 @@ func newFetching(t *testing.T) *fetching {
 	return f
 }
 
-// add inserts jobs of a priority that fell due so long ago, in order.
+// add inserts jobs of a priority that became due that long ago, in order.
 func (f *fetching) add(t *testing.T, count, priority int, ago time.Duration) {
 	t.Helper()
 	f.exec(t, `
@@ -57,7 +57,7 @@ func (f *fetching) exec(t *testing.T, statement string, args ...any) {
 	pgtest.Exec(t, f.db, statement, args...)
 }
 
-// fetch takes up to so many jobs.
+// fetch takes up to most jobs.
 func (f *fetching) fetch(ctx context.Context, t *testing.T, most int) []*rivertype.JobRow {
 	t.Helper()
 	found, err := f.executor.JobGetAvailable(ctx, &riverdriver.JobGetAvailableParams{
@@ -78,8 +78,8 @@ func tally(jobs []*rivertype.JobRow) string {
 	return fmt.Sprint(counts[1:])
 }
 
-// TestFetchTellsThatItBroke: when the answer to a fetch is lost, anyone who vouches for jobs is
-// told which queue may have given some away, and when.
+// TestFetchTellsThatItBroke: when the result of a fetch is lost, Broke is called with the queue
+// that may have handed jobs out, and when.
 func TestFetchTellsThatItBroke(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
@@ -103,8 +103,8 @@ func TestFetchTellsThatItBroke(t *testing.T) {
 	}
 }
 
-// TestANewConnectionIsAskedBeforeAFetch: it may lead to another database than those before, from
-// which nothing may be taken. What goes over it besides is not held up.
+// TestANewConnectionIsAskedBeforeAFetch: it may lead to another database than the earlier ones,
+// from which nothing may be taken. Other statements on it are not held up.
 func TestANewConnectionIsAskedBeforeAFetch(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
@@ -139,9 +139,8 @@ func TestANewConnectionIsAskedBeforeAFetch(t *testing.T) {
 	take("[0 0 0 0]", 4) // from the beginning
 }
 
-// TestFetchTakesEveryJobOnce works a backlog of several priorities off, first ones first,
-// with jobs that come meanwhile, late and handed back.
-// What a fetch meets of the server, the process tells of itself.
+// TestFetchesAreHeeded: the process learns of the server's state, such as a full disk, from its
+// fetches, too.
 func TestFetchesAreHeeded(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
@@ -168,7 +167,7 @@ func TestFetchesAreHeeded(t *testing.T) {
 		$$ BEGIN RETURN NEW; END $$`)
 	f.exec(t, `CREATE TRIGGER fail BEFORE UPDATE ON river_job
 		FOR EACH ROW EXECUTE FUNCTION fail_fetch()`)
-	// No statement of the database's own pool finds out that its disk is full: it writes nothing.
+	// No statement of the database's own pool finds that the disk is full: it writes nothing.
 	f.exec(t, `CREATE FUNCTION meet_full_disk() RETURNS event_trigger LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
 	f.exec(t, `CREATE EVENT TRIGGER full_disk ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS')
@@ -187,6 +186,7 @@ func TestFetchesAreHeeded(t *testing.T) {
 	}
 }
 
+// TestFetchTakesEveryJobOnce works off priorities in order, with late and handed back jobs.
 func TestFetchTakesEveryJobOnce(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
@@ -236,8 +236,8 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 	}
 }
 
-// TestFetchDoesNotReadTheDead: while a transaction is open, the entries of what was worked stay
-// in the index. The first fetch reads all of them, and those that follow the head next to none.
+// TestFetchDoesNotReadTheDead: while a transaction is open, the entries of finished jobs stay in
+// the index. The first fetch reads all of them, and those from the head on next to none.
 func TestFetchDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
@@ -267,8 +267,8 @@ func TestFetchDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestFetchingIsByKeyInAFullQueue: the planner knows the queue as it was when it was empty, which
-// it is most of the time. Neither a fetch nor the end of jobs reads all that wait then.
+// TestFetchingIsByKeyInAFullQueue: the planner's statistics are of the queue when it was empty, as
+// it usually is. Neither a fetch nor the end of jobs then reads all waiting jobs.
 func TestFetchingIsByKeyInAFullQueue(t *testing.T) {
 	t.Parallel()
 	const waiting = 20_000
@@ -303,7 +303,7 @@ func TestFetchingIsByKeyInAFullQueue(t *testing.T) {
 	}
 }
 
-// The library writes the end of a run again until it is answered, and a frozen process writes it
+// The library writes the end of a run again until it gets a result, and a frozen process writes it
 // late: by then another run may have the job, here or elsewhere.
 func TestAJobIsEndedByWhoRunsIt(t *testing.T) {
 	t.Parallel()
@@ -332,7 +332,7 @@ func TestAJobIsEndedByWhoRunsIt(t *testing.T) {
 	}
 }
 
-// fetchAs takes the only job that is due.
+// fetchAs takes the only due job.
 func (f *fetching) fetchAs(t *testing.T, client string) *rivertype.JobRow {
 	t.Helper()
 	found, err := f.executor.JobGetAvailable(t.Context(), &riverdriver.JobGetAvailableParams{
@@ -344,7 +344,7 @@ func (f *fetching) fetchAs(t *testing.T, client string) *rivertype.JobRow {
 	return found[0]
 }
 
-// complete ends jobs as the library does and returns those that were there.
+// complete ends jobs as the library does and returns those that existed.
 func (f *fetching) complete(t *testing.T, ids ...int64) []*rivertype.JobRow {
 	t.Helper()
 	params := &riverdriver.JobSetStateIfRunningManyParams{ID: ids}
@@ -365,8 +365,8 @@ func (f *fetching) complete(t *testing.T, ids ...int64) []*rivertype.JobRow {
 	return ended
 }
 
-// TestListenerLeavesAServerThatLetsNobodyWrite: the queue's listener, asked whether its connection
-// is well, gives up one to a server that turned out to let nobody write.
+// TestListenerLeavesAServerThatLetsNobodyWrite: the queue's listener, when its connection is
+// checked, gives up a connection to a server that turned out to refuse writes.
 func TestListenerLeavesAServerThatLetsNobodyWrite(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)

@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// safe is a database with sealed values in every column.
+// safe is a database with encrypted values in every column.
 type safe struct {
 	db       *postgres.DB
 	old, new string
@@ -93,8 +93,8 @@ func (s *safe) rotate(t *testing.T, keys ...string) reencrypt.Report {
 	return report
 }
 
-// A whole replacement: after it, the new key alone opens every value, and the
-// values are those from before.
+// A complete replacement: after it, the new key alone decrypts every value, and the values are
+// unchanged.
 func TestRotateReplacesAKey(t *testing.T) {
 	t.Parallel()
 	const subscriptions = 70 // more than one batch of versions and less than two
@@ -166,7 +166,7 @@ func TestRotateNamesWhatItCannotOpen(t *testing.T) {
 	}
 }
 
-// A value that the service replaces meanwhile is the service's.
+// A value that the service replaces meanwhile is left alone.
 func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newSafe(t, 1)
@@ -198,7 +198,7 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// A column of sealed values that is not registered would be lost with its key.
+// A column of encrypted values that is not registered would be lost with its key.
 func TestEverySealedColumnIsRegistered(t *testing.T) {
 	t.Parallel()
 	var found []string

@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestVerifyOpensEverything has values under two keys, one that was moved to
-// another row and one that is no sealed value at all.
+// TestVerifyOpensEverything has values under two keys, one that was moved to another row and one
+// that is not an encrypted value at all.
 func TestVerifyOpensEverything(t *testing.T) {
 	t.Parallel()
 	const subscriptions = 3

@@ -15,9 +15,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Cursors that were given after the backup was made are of events that the restored database does
-// not have. Until the decision they are refused; then anyone who goes on from one meets all that is
-// published, whatever he reads by.
+// Cursors issued after the backup was made belong to events that the restored database does not
+// have. Until the decision they are refused; then a client that continues from one gets everything
+// that is published, whichever filter it reads with.
 func TestCursorsSurviveARestore(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -47,7 +47,7 @@ func TestCursorsSurviveARestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := backup + 100 // as a partner has it whom the lost database told of 100 more
+	later := backup + 100 // as held by a partner that read 100 more from the lost database
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		return h.Restored.Quarantine(ctx, tx, "recovered to 09:30")
 	})
@@ -82,8 +82,8 @@ func TestCursorsSurviveARestore(t *testing.T) {
 	}
 }
 
-// TestAHoldByHand signs everybody out, and on a copy it is the one that stays: the first process
-// that starts there begins no other, and nothing is decided before.
+// TestAHoldByHand ends every session, and on a copy it is the quarantine that stays: the first
+// process that starts there begins no other, and nothing is decided before.
 func TestAHoldByHand(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -129,7 +129,7 @@ func TestAHoldByHand(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentOfAServedDatabaseStays: who would change it is told which processes live.
+// TestTheEnvironmentOfAServedDatabaseStays: an attempt to change it returns which processes live.
 func TestTheEnvironmentOfAServedDatabaseStays(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/retention"
 )
 
-// today is when the tests happen; the months before it go back far enough.
+// today is the date of the tests; the months before it go back far enough.
 var today = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
 // archive is a database with months of the past and a service over it.
@@ -82,8 +82,8 @@ func (a *archive) insertEvent(application uuid.UUID, at time.Time) uuid.UUID {
 	return event
 }
 
-// record writes an event with a delivery in the state and an attempt of it, as
-// they were at a time in the past, and returns the event.
+// record writes an event with a delivery in the state and an attempt of it, as of a time in the
+// past, and returns the event.
 func (a *archive) record(application uuid.UUID, at time.Time, state string) uuid.UUID {
 	a.t.Helper()
 	event := a.insertEvent(application, at)
@@ -91,8 +91,8 @@ func (a *archive) record(application uuid.UUID, at time.Time, state string) uuid
 	return event
 }
 
-// leaveInOutbox writes an event as it was recorded at a time in the past, and nobody has
-// published it since; it is owed to the subscription. It returns the event.
+// leaveInOutbox writes an event that was recorded at a time in the past for the subscription, and
+// has not been published since. It returns the event.
 func (a *archive) leaveInOutbox(application uuid.UUID, at time.Time) uuid.UUID {
 	a.t.Helper()
 	event := a.insertEvent(application, at)
@@ -122,7 +122,7 @@ func (a *archive) deliver(event, application uuid.UUID, eventAt, at time.Time, s
 		delivery, at)
 }
 
-// mail writes an e-mail of an application, which may be nil, as it was sent at a time in the past.
+// mail writes an e-mail of an application, which may be nil, as sent at a time in the past.
 func (a *archive) mail(application any, name string, at time.Time) {
 	a.t.Helper()
 	a.exec(`
@@ -132,7 +132,7 @@ func (a *archive) mail(application any, name string, at time.Time) {
 		        'Hello', '<p>', 'text', 'From: ...', $3, $3)`, application, name, at)
 }
 
-// wantTexts fails unless the e-mails of these names have their text, and no others any of it.
+// wantTexts fails unless exactly the e-mails of these names have their text.
 func (a *archive) wantTexts(names ...string) {
 	a.t.Helper()
 	var left []string
@@ -147,7 +147,7 @@ func (a *archive) wantTexts(names ...string) {
 	}
 }
 
-// publishFeed gives the events their place in the feed.
+// publishFeed gives the events their positions in the feed.
 func (a *archive) publishFeed() {
 	a.t.Helper()
 	if _, err := outbox.New(a.DB).PublishAll(a.t.Context()); err != nil {
@@ -155,7 +155,7 @@ func (a *archive) publishFeed() {
 	}
 }
 
-// wantFeedLikeEvents fails unless the feed has the events that there are, and no others.
+// wantFeedLikeEvents fails unless the feed has exactly the existing events.
 func (a *archive) wantFeedLikeEvents() {
 	a.t.Helper()
 	if n := a.count(`
@@ -197,8 +197,8 @@ func (a *archive) try(use func(ctx context.Context, tx *postgres.Tx) error) erro
 	})
 }
 
-// wholeness tells what is there of an event: its row, its body, its deliveries,
-// their attempts, and the contents of those.
+// wholeness is what is left of an event: its row, its body, its deliveries, their attempts, and the
+// contents of those.
 type wholeness struct{ row, body, deliveries, attempts, contents int }
 
 func (a *archive) of(event uuid.UUID) wholeness {

@@ -18,12 +18,12 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// patience is the longest that anybody may wait because of retention. Its locks
-// are asked for with 50 ms of patience each; the rest is for a busy machine.
+// patience is the longest that any change may wait because of retention. Its locks have a timeout
+// of 50 ms each; the rest is for a busy machine.
 const patience = 2 * time.Second
 
-// publish does what a change of an application does: it updates the
-// application, and inserts an event, its delivery and an attempt.
+// publish does what a change of an application does: it updates the application, and inserts an
+// event, its delivery and an attempt.
 func (a *archive) publish(application uuid.UUID, nth int) error {
 	at := today.Add(time.Duration(nth) * time.Microsecond)
 	event, made := uuid.New(), uuid.New()
@@ -65,8 +65,8 @@ func (a *archive) publish(application uuid.UUID, nth int) error {
 	})
 }
 
-// While months are exchanged, with and without rows that stay, changes go on:
-// none fails, none is lost, and none waits for long.
+// While months are exchanged, with and without rows that stay, changes go on: none fails, none is
+// lost, and none waits for long.
 func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -135,16 +135,16 @@ func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	}
 }
 
-// A re-send that arrives while its month is exchanged makes the failure good all the same.
+// A re-send that arrives while its month is exchanged still makes the failure good.
 func TestFailuresAreMadeGoodBesideAnExchange(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	held := a.application()
 	a.hold(held)
-	old := today.AddDate(-2, 0, 0) // of the first month that goes
+	old := today.AddDate(-2, 0, 0) // of the first month to be removed
 	event := a.record(held, old, "failed")
 	a.deliver(event, held, old, today, "retrying")
-	a.record(a.application(), old, "failed") // for which the month is worth removing
+	a.record(a.application(), old, "failed") // makes the month worth removing
 	reader := pgtest.Begin(t, a.DB, `SELECT count(*) FROM events`)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -152,7 +152,7 @@ func TestFailuresAreMadeGoodBesideAnExchange(t *testing.T) {
 			t.Errorf("running: %v", err)
 		}
 	})
-	pgtest.WaitForLock(t, a.DB) // the rows that stay have been copied
+	pgtest.WaitForLock(t, a.DB) // the surviving rows have been copied
 	a.exec(`
 		UPDATE deliveries
 		   SET state = 'delivered', next_attempt_at = NULL, finished_at = $2
@@ -172,8 +172,7 @@ func TestFailuresAreMadeGoodBesideAnExchange(t *testing.T) {
 	}
 }
 
-// Somebody who reads for long, such as an export, holds retention up, but
-// nobody behind it.
+// A long read, such as an export, delays retention, but nothing queued behind it.
 func TestALongReadDelaysRetentionOnly(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -209,13 +208,13 @@ func TestALongReadDelaysRetentionOnly(t *testing.T) {
 	}
 }
 
-// A hold that is placed while a month is being copied makes it start over.
+// A hold that is placed while a month is being copied makes the month start over.
 func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	application := a.application()
 	event := a.record(application, today.AddDate(0, -16, 0), "failed")
-	// The body has to go first; the hold comes between that and the month.
+	// The body has to be removed first; the hold comes between that and the month.
 	a.exec(`UPDATE events SET body_removed_at = $2, body = '' WHERE event_uid = $1`, event, today)
 	for _, matter := range []string{"events", "attempts"} {
 		a.exec(`INSERT INTO retention_progress VALUES ($1, $2)`, matter, today.AddDate(0, -3, 0))
@@ -226,7 +225,7 @@ func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Batches of bodies and months wait for anyone who places a hold.
+		// Batches of bodies and months wait for a hold that is being placed.
 		_, _ = a.Run(t.Context())
 	}()
 	pgtest.WaitForLock(t, a.DB)
@@ -240,7 +239,7 @@ func TestALegalHoldIsNeverTooLate(t *testing.T) {
 	}
 }
 
-// noJobs is a queue for deliveries that nobody makes.
+// noJobs is a queue for deliveries that are never made.
 type noJobs struct{}
 
 func (noJobs) InsertManyFastTx(
@@ -249,7 +248,8 @@ func (noJobs) InsertManyFastTx(
 	return 0, nil
 }
 
-// A re-send finds the event's body, or is refused: also while what a released hold kept is removed.
+// A re-send finds the event's body, or is refused: also while the data of a released hold is
+// removed.
 func TestAResendBesideTheSweepOfAReleasedHold(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -293,7 +293,7 @@ func TestAResendBesideTheSweepOfAReleasedHold(t *testing.T) {
 	wantRefusal(t, a.try(resend), lending.CodeInvalidState)
 }
 
-// A delivery that retention removes while somebody re-sends it is not said to be sent.
+// A delivery that retention removes while it is re-sent is not reported as sent.
 func TestAResendOfADeliveryThatGoes(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)

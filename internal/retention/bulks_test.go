@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// bulk writes a bulk re-send of two thousand and some lines, the last of an
-// application, that ended at a time, or has not when it is zero.
+// bulk writes a bulk re-send of two thousand and some lines, the last of an application, that ended
+// at a time, or has not ended if that is zero.
 func (a *archive) bulk(application uuid.UUID, created, ended time.Time) uuid.UUID {
 	a.t.Helper()
 	bulk := uuid.New()

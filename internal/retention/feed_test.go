@@ -16,8 +16,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// walk tells which events of the feed follow a cursor, nil for the oldest that works, or
-// which cursor works instead.
+// walk returns which events of the feed follow a cursor, nil for the oldest valid one, or which
+// cursor is valid instead.
 func (a *archive) walk(after *feed.Cursor) string {
 	a.t.Helper()
 	page, err := feed.New(a.DB).Read(a.t.Context(), feed.Query{
@@ -37,8 +37,8 @@ func (a *archive) walk(after *feed.Cursor) string {
 	return fmt.Sprint(uids)
 }
 
-// Behind whatever retention removed, cursors are refused: also where an older place is kept,
-// and where an event was removed that had its place behind younger ones.
+// Cursors from before a removed position are refused: also where an older position is kept, and
+// where a removed event had its position after younger ones.
 func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -68,7 +68,7 @@ func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
 	want("with an older place kept", expired, expired, list(third, fourth), list(fourth), list(),
 		list(third, fourth))
 
-	// An event from before there were numbers gets its place when it is numbered.
+	// An event from before events were numbered gets its position when it is numbered.
 	a.record(plain, old, "delivered")
 	sixth := a.record(plain, fresh, "delivered")
 	a.publishFeed()
@@ -77,7 +77,7 @@ func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
 	want("with an old event behind younger ones", expired, expired, expired, expired, expired,
 		list(sixth), list(), list(sixth))
 
-	// Between the event's end and that of its place.
+	// Between the removal of the event and of its position.
 	a.exec(`DELETE FROM attempts WHERE delivery_uid IN (
 		SELECT delivery_uid FROM deliveries WHERE event_uid = $1)`, sixth)
 	a.exec(`DELETE FROM deliveries WHERE event_uid = $1`, sixth)
@@ -88,7 +88,7 @@ func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
 	}
 }
 
-// Of two removals at the same time, the one that commits last has removed less.
+// Of two concurrent removals, the one that commits last has removed less.
 func TestWhatWasRemovedNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)

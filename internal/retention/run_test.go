@@ -19,8 +19,8 @@ var (
 	removed = wholeness{}
 )
 
-// The life of rows: bodies go after 90 days, months after 13, and what must
-// stay stays, for as long as it must.
+// The life of rows: bodies are removed after 90 days, months after 13, and rows that must stay do
+// so for as long as they must.
 func TestRunRemovesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -86,7 +86,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	a.want("a recent event", recent, whole)
 }
 
-// TestARunThatDiesLeavesNoTables: a month that went has nobody who would look after it again.
+// TestARunThatDiesLeavesNoTables: no later run looks at a removed month again.
 func TestARunThatDiesLeavesNoTables(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -111,7 +111,7 @@ func TestARunThatDiesLeavesNoTables(t *testing.T) {
 	}
 }
 
-// What nobody could publish for months, as while no worker ran, is still sent whole.
+// Events that could not be published for months, as while no worker ran, are still sent whole.
 func TestWhatWaitsInTheOutboxStays(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -146,8 +146,8 @@ func TestWhatWaitsInTheOutboxStays(t *testing.T) {
 	a.want("what was sent at last", waiting["one that was held"], removed)
 }
 
-// What was put in the place of a month is as good as what was there: it takes
-// updates and holds the table's rules.
+// A month's new partition is as good as the old one: it accepts updates and enforces the table's
+// constraints.
 func TestAnExchangedMonthIsAPartitionLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
@@ -267,7 +267,7 @@ func TestLegalHolds(t *testing.T) {
 	wantRefusal(t, place("nobody's"), lending.CodeNotFound)
 }
 
-// One transaction may record many events at one moment, which batches must not tell apart.
+// One transaction may record many events at one moment, which batches must not split.
 func TestMoreEventsOfOneMomentThanABatchHas(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// material returns 32 bytes that differ from each other and from other seeds.
+// material returns 32 bytes, each different, that depend on the seed.
 func material(seed byte) []byte {
 	key := make([]byte, keyBytes)
 	for i := range key {
@@ -139,7 +139,7 @@ func TestOpenRefusesWhatWasNotSealedForThisPlace(t *testing.T) {
 	}
 }
 
-// stale reports whether a value must be re-encrypted to get under the current key.
+// stale reports whether a value must be re-encrypted with the current key.
 func stale(r *Keyring, sealed string) bool {
 	id, ok := KeyID(sealed)
 	return !ok || id != r.Current()
@@ -195,7 +195,7 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	// Sealed once and for all: fuzzing runs in several processes.
+	// Encrypted once: fuzzing runs in several processes.
 	const genuine = "v1.79bfe304.PAojZIg51b1nPXar6KP-M73p2mZXOtMEMGl-yn0"
 	if _, err := parsed.Open(genuine, "t", "c", "1"); err != nil {
 		f.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// module is a program whose tests end in every way that tests can end.
+// module is a program whose tests end in every possible way.
 var module = map[string]string{
 	"go.mod": "module sample\n\ngo 1.26\n",
 	"good/good_test.go": `package good
@@ -117,7 +117,7 @@ func TestCounts(t *testing.T) {
 			command := exec.CommandContext(t.Context(), "go",
 				append([]string{"test", "-json"}, test.packages...)...)
 			command.Dir = dir
-			// The sample's own result is what the counts are compared with.
+			// The counts are compared with the sample's own result.
 			stream, _ := command.Output()
 			var printed strings.Builder
 			result := newTally(&printed)
@@ -158,7 +158,7 @@ func TestExitStatusIsThatOfGoTest(t *testing.T) {
 	}
 }
 
-// TestEachPackageIsTestedOnce: whether it runs apart or not.
+// TestEachPackageIsTestedOnce: each package is tested once, whether it runs apart or not.
 func TestEachPackageIsTestedOnce(t *testing.T) {
 	t.Chdir(writeModule(t))
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertsFile is what Prometheus is given.
+// alertsFile is the file for Prometheus.
 const alertsFile = "../../../docs/deploy/alerts.yaml"
 
 // alertNames are the names of the rules.
@@ -38,19 +38,19 @@ func alertNames(t *testing.T) []string {
 	return names
 }
 
-// series are metrics over four hours, by a value a minute in the notation of promtool.
+// series are metrics over four hours, one value a minute in the notation of promtool.
 type series map[string]string
 
 const (
 	up       = `up{job="drawbridge",instance="a"}`
-	always   = "x240" // to repeat what stands before it
+	always   = "x240" // repeats the value before it
 	attempts = "drawbridge_webhook_attempts_total"
 	latency  = `drawbridge_http_request_duration_seconds_bucket{route="/api/v2/loan/:uid",`
 )
 
-// alertCases are what lets each alert fire, and what comes close and does not. A counter
-// that goes from 0 to 1 after an hour and a half is one failure of a process that was
-// without any: it must count although the process had told nothing of it before.
+// alertCases are series that make each alert fire, and similar ones that do not. A counter that
+// goes from 0 to 1 after an hour and a half is the first failure of a process: it must count
+// although the process had no such series before.
 var alertCases = map[string]struct{ fires, quiet series }{
 	"DrawbridgeDown": {series{up: "1x60 0x180"}, series{up: "1x120 0 1x118"}},
 	"NotScraped":     {series{`up{job="node"}`: "1" + always}, series{up: "0" + always}},
@@ -153,7 +153,7 @@ var alertCases = map[string]struct{ fires, quiet series }{
 			`drawbridge_database_connections{instance="a",state="active"}`: "30" + always,
 			`drawbridge_database_max_connections{instance="a"}`:            "100" + always,
 		},
-		series{ // two processes tell of the same connections
+		series{ // two processes report the same connections
 			`drawbridge_database_connections{instance="a",state="idle"}`: "60" + always,
 			`drawbridge_database_connections{instance="b",state="idle"}`: "60" + always,
 			`drawbridge_database_max_connections{instance="a"}`:          "100" + always,
@@ -200,7 +200,7 @@ var alertCases = map[string]struct{ fires, quiet series }{
 	},
 }
 
-// TestAlertsFire asks Prometheus's own tool whether each alert fires two hours into its
+// TestAlertsFire checks with Prometheus's own tool that each alert fires two hours into its first
 // case, and stays quiet in the other.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestAlertsFire(t *testing.T) {
 			})
 		}
 	}
-	text, err := json.Marshal(map[string]any{ // which is YAML, too
+	text, err := json.Marshal(map[string]any{ // JSON is YAML, too
 		"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": tests,
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // gauge reads a metric of a fresh scrape.
 func gauge(t *testing.T, db *postgres.DB, name string) float64 {
 	t.Helper()
-	other := apptest.On(t, db) // whose answer of the database is not kept from before
+	other := apptest.On(t, db) // without kept results of the database
 	answer := httptest.NewRecorder()
 	other.Metrics.Handler().ServeHTTP(
 		answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
@@ -45,8 +45,8 @@ func gauge(t *testing.T, db *postgres.DB, name string) float64 {
 	return value
 }
 
-// TestOverdueLeavesOutWhatWaitsOnPurpose makes a delivery that is due for an hour wait for
-// each reason that there is.
+// TestOverdueLeavesOutWhatWaitsOnPurpose makes a delivery that has been due for an hour wait for
+// each possible reason.
 func TestOverdueLeavesOutWhatWaitsOnPurpose(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -115,7 +115,7 @@ func TestScrapeTellsTheOldestDraw(t *testing.T) {
 	want("settled", "FUNDING_PROCESSING", 0, 0)
 }
 
-// TestScrapeTellsTheCondition is what the alerts stand on that look ahead.
+// TestScrapeTellsTheCondition covers the metrics of the alerts that look ahead.
 func TestScrapeTellsTheCondition(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -155,14 +155,14 @@ func TestScrapeTellsTheCondition(t *testing.T) {
 	want("partitions_ahead_months", 0, 0)
 }
 
-// TestScrapeBesideALockedTable: the others can be told, and the database is up.
+// TestScrapeBesideALockedTable: the other metrics are reported, and the database is up.
 func TestScrapeBesideALockedTable(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	pgtest.Begin(t, db, `LOCK TABLE emails IN ACCESS EXCLUSIVE MODE`)
 	other := apptest.On(t, db)
 	var text string
-	// On a busy machine the time of a scrape may end before its last statement.
+	// On a busy machine the scrape may time out before its last statement.
 	waittest.Until(t, "a scrape has come to its end", func() bool {
 		answer := httptest.NewRecorder()
 		other.Metrics.Handler().ServeHTTP(
@@ -180,7 +180,7 @@ func TestScrapeBesideALockedTable(t *testing.T) {
 	}
 }
 
-// TestScrapeTellsOfStoppedSubscriptions is what the alert SubscriptionsStopped stands on.
+// TestScrapeTellsOfStoppedSubscriptions covers the metric of the alert SubscriptionsStopped.
 func TestScrapeTellsOfStoppedSubscriptions(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -207,7 +207,7 @@ func TestScrapeTellsOfStoppedSubscriptions(t *testing.T) {
 	want("with the key back", 1, 0)
 }
 
-// TestScrapeTellsTheNearestLimit of connections: a role's may be nearer than the server's.
+// TestScrapeTellsTheNearestLimit of connections: a role's limit may be lower than the server's.
 func TestScrapeTellsTheNearestLimit(t *testing.T) {
 	t.Parallel()
 	whole := pgtest.New(t)
@@ -219,7 +219,7 @@ func TestScrapeTellsTheNearestLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	// Of others there are no more than the server takes, less those that the role may not open.
+	// For other roles it is at most the server's limit, less what the role may not open.
 	if got := gauge(t, db, name); got < most || got >= server {
 		t.Errorf("the role is refused at %g connections, the server has %g", got, server)
 	}
@@ -228,7 +228,7 @@ func TestScrapeTellsTheNearestLimit(t *testing.T) {
 	}
 }
 
-// TestScrapeCountsTheServersConnections: the limit is that of all databases together.
+// TestScrapeCountsTheServersConnections: the limit applies to all databases together.
 func TestScrapeCountsTheServersConnections(t *testing.T) {
 	t.Parallel()
 	db, neighbour := pgtest.New(t), pgtest.New(t)
@@ -238,7 +238,7 @@ func TestScrapeCountsTheServersConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = held.Close() }) // its pool may have been closed
+		t.Cleanup(func() { _ = held.Close() }) // the pool may be closed already
 	}
 	if got := gauge(t, db, `drawbridge_database_connections{state="idle"}`); got < sessions {
 		t.Errorf("%g connections are idle, want %d at least", got, sessions)

@@ -30,8 +30,8 @@ import (
 // metricName finds the names of metrics in an expression.
 var metricName = regexp.MustCompile(`\b(?:drawbridge|go|process)_[a-z0-9_]+\b`)
 
-// described returns the names of every metric of the registry, those of a
-// histogram's series included, and fails for one without a help text.
+// described returns the names of every metric of the registry, including those of a histogram's
+// series, and fails for a metric without a help text.
 func described(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	descriptions := make(chan *prometheus.Desc)
@@ -59,8 +59,8 @@ func newMeters(db *postgres.DB) *Meters {
 	}, "dev")
 }
 
-// TestDashboardAndAlertsNameMetricsThatExist holds the files that Grafana and
-// Prometheus are given against what the process exposes.
+// TestDashboardAndAlertsNameMetricsThatExist checks the files for Grafana and Prometheus against
+// the metrics that the process exposes.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -89,7 +89,7 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsInTheRunbook keeps anyone who is woken from looking in vain.
+// TestEveryAlertIsInTheRunbook: whoever an alert wakes must find it there.
 func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/deploy/alerts.yaml")
@@ -201,8 +201,8 @@ func TestMetersCount(t *testing.T) {
 	}
 }
 
-// TestScrapeOutlivesTheDatabase must not fail: an alert needs the answer that
-// the database is gone.
+// TestScrapeOutlivesTheDatabase: the scrape must not fail, because an alert needs to learn that the
+// database is gone.
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -215,7 +215,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	}
 }
 
-// TestScrapeTellsOfAQuarantine is what the alert RestoreHeld stands on.
+// TestScrapeTellsOfAQuarantine covers the metric of the alert RestoreHeld.
 func TestScrapeTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -236,7 +236,7 @@ func TestScrapeTellsOfAQuarantine(t *testing.T) {
 	}
 }
 
-// TestScrapeBeforeTheMigrations tells what there is, and that the database is up.
+// TestScrapeBeforeTheMigrations reports what exists, and that the database is up.
 func TestScrapeBeforeTheMigrations(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

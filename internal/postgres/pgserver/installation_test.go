@@ -47,8 +47,8 @@ func installVersion(t *testing.T, base string, major int) string {
 		t.Fatal(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %d.1'\n", major)
-	// A child that another test forks while we write would hold the file open,
-	// and nobody can run a file that is open for writing.
+	// A child that another test forks while we write would hold the file open, and a file that is open
+	// for writing cannot be run.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for _, name := range []string{"postgres", "initdb"} {
@@ -86,7 +86,7 @@ func TestFindPrograms(t *testing.T) {
 			t.Parallel()
 			f := test.finder
 			f.getenv = func(name string) string { return test.environment[name] }
-			// What this machine has installed must not decide the test.
+			// The result must not depend on what is installed on this machine.
 			f.pgConfig = "/missing/pg_config"
 			got, err := f.find(t.Context())
 			if got.bin != test.want {
@@ -113,7 +113,7 @@ func TestNothingFoundNamesWhatHelps(t *testing.T) {
 	}
 }
 
-// What .ci/postgres has fetched is found where it puts it, by the version of the data.
+// The programs fetched by .ci/postgres are found in its folder, by the version of the data.
 func TestFetchedProgramsAreFound(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -143,7 +143,7 @@ func TestFetchedProgramsAreFound(t *testing.T) {
 	}
 }
 
-// Between choosing a port and listening on it somebody else may take it.
+// Between choosing a port and listening on it another process may take it.
 func TestLaunchOnATakenPort(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)

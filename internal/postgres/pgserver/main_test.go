@@ -17,8 +17,8 @@ import (
 	"drawbridge/internal/postgres/pgserver"
 )
 
-// childDir makes the test binary a process that runs a server in that folder
-// until it is killed, for the tests of what a death leaves behind.
+// childDir makes the test binary a process that runs a server in that folder until it is killed,
+// for the tests of what a killed process leaves behind.
 const childDir = "DRAWBRIDGE_PGSERVER_CHILD"
 
 func TestMain(m *testing.M) {
@@ -38,8 +38,7 @@ func runChild(dir string) {
 	select {} // the test kills it
 }
 
-// startChild runs a server in a process of its own and returns that process
-// and the server's URL.
+// startChild runs a server in a separate process and returns that process and the server's URL.
 func startChild(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -52,7 +51,7 @@ func startChild(t *testing.T, dir string) (*exec.Cmd, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = child.Process.Kill() // mostly dead by then
+		_ = child.Process.Kill() // usually dead by then
 		_ = child.Wait()
 	})
 	var url string
@@ -151,7 +150,7 @@ func processUID(t *testing.T, pid string) int {
 	return 0
 }
 
-// postmaster is the process id of the server on the data in dir.
+// postmaster returns the process id of the server on the data in dir.
 func postmaster(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
@@ -166,7 +165,7 @@ func postmaster(t *testing.T, dir string) int {
 	return pid
 }
 
-// serverUser is who the server should run as.
+// serverUser returns the user that the server should run as.
 func serverUser(t *testing.T) int {
 	t.Helper()
 	if os.Geteuid() != 0 {

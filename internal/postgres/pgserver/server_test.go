@@ -124,8 +124,8 @@ func TestNeverRunsAsRoot(t *testing.T) {
 	}
 }
 
-// Anyone who deletes the development data wants to start over, also where the
-// data had to live outside the deleted folder.
+// Deleting the development data is meant to start over, also where the data had to be outside the
+// deleted folder.
 func TestDeletingTheFolderDeletesTheData(t *testing.T) {
 	t.Parallel()
 	closed := openFolder(t)
@@ -166,9 +166,8 @@ func TestTwoStartsOnOneFolder(t *testing.T) {
 	}
 }
 
-// A SIGKILL of our process must cost neither data nor the next start, which
-// may come at once: while the server goes down with its process, or when it
-// lives on because it was stopped just then.
+// A SIGKILL of our process must cost neither data nor the next start, which may come at once: while
+// the server goes down with its process, or when it survives because it was stopped just then.
 func TestSurvivesKills(t *testing.T) {
 	t.Parallel()
 	for name, freeze := range map[string]bool{
@@ -190,8 +189,7 @@ func TestSurvivesKills(t *testing.T) {
 	}
 }
 
-// killChild runs a server in a process of its own, which it kills once the
-// statement is committed.
+// killChild runs a server in a separate process and kills that once the statement is committed.
 func killChild(t *testing.T, dir, statement string, freeze bool) {
 	t.Helper()
 	child, address := startChild(t, dir)
@@ -212,7 +210,7 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(status), ") Z ")
 }
 
-// The server must not outlive a killed process until the next start comes.
+// The server must not survive a killed process until the next start.
 func TestServerDiesWithItsProcess(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)
@@ -319,8 +317,8 @@ func TestTemporaryServerLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockOutlivesItsServersOwner lets go of a server that runs: collecting
-// garbage must not open its folder to others.
+// TestLockOutlivesItsServersOwner drops the reference to a running server: a garbage collection
+// must not release its folder to others.
 func TestLockOutlivesItsServersOwner(t *testing.T) {
 	t.Parallel()
 	dir := openFolder(t)

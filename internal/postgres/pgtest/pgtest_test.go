@@ -30,7 +30,7 @@ func TestEachTestHasItsOwnMigratedDatabase(t *testing.T) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				db := pgtest.New(t)
-				// A clone that is shared with another test would have the table.
+				// A clone shared with another test would have the table.
 				if _, err := db.ExecContext(t.Context(), `CREATE TABLE mine ()`); err != nil {
 					t.Error(err)
 				}
@@ -144,7 +144,7 @@ func TestMissingServerFails(t *testing.T) {
 	}
 }
 
-// runOn runs TestInAnotherProcess in a process of its own.
+// runOn runs TestInAnotherProcess in a separate process.
 func runOn(t *testing.T, address string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInAnotherProcess$")
@@ -153,7 +153,7 @@ func runOn(t *testing.T, address string) (string, error) {
 	return string(output), err
 }
 
-// BenchmarkNew measures what a database of its own costs a test.
+// BenchmarkNew measures what a database for each test costs.
 func BenchmarkNew(b *testing.B) {
 	pgtest.URL(b) // starts the server and makes the template
 	for b.Loop() {

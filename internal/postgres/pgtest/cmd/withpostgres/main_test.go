@@ -13,7 +13,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	t.Setenv(pgtest.Variable, "") // whatever runs this test may have set it
+	t.Setenv(pgtest.Variable, "") // it may be set where the tests run
 	output := filepath.Join(t.TempDir(), "output")
 	tests := []struct {
 		name      string
