@@ -146,8 +146,7 @@ func New(watched Watched, version string) *Meters {
 // factory makes meters whose names begin with that of the program.
 type factory struct{ promauto.Factory }
 
-// reading adds a meter whose value is read at each scrape: a counter for names in _total, else a
-// gauge.
+// reading adds a meter read at each scrape: a counter if name ends in _total, else a gauge.
 func (f factory) reading(name, help string, value func() float64) {
 	name = prefix + name
 	if strings.HasSuffix(name, "_total") {
