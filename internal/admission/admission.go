@@ -70,8 +70,8 @@ type visitor struct {
 	line   [lines][]*ticket
 	// unread is how many bytes of responses the client has yet to read.
 	unread int
-	// seated is the admitted count at the client's last admission.
-	seated uint64
+	// lastAdmission is the admitted count at the client's last admission.
+	lastAdmission uint64
 }
 
 // ticket is a waiting request.
@@ -181,7 +181,7 @@ func (l *Limiter) queue(client string, in line) (*ticket, error) {
 	waiting := &ticket{called: make(chan struct{})}
 	v.line[in] = append(v.line[in], waiting)
 	l.waiting[in]++
-	l.letIn()
+	l.admit()
 	return waiting, nil
 }
 
@@ -219,14 +219,14 @@ func (l *Limiter) call(v *visitor, in line, at int) {
 	l.waiting[in]--
 }
 
-// letIn gives the free slots away, each to the client that has the fewest, and among equals to the
+// admit gives the free slots away, each to the client that has the fewest, and among equals to the
 // one that has waited longest since its last admission.
-func (l *Limiter) letIn() {
+func (l *Limiter) admit() {
 	for l.inside < maxSlots {
 		var next *visitor
 		for _, v := range l.clients {
 			if v.waits() && v.inside < slotsPerClient && (next == nil || v.inside < next.inside ||
-				v.inside == next.inside && v.seated < next.seated) {
+				v.inside == next.inside && v.lastAdmission < next.lastAdmission) {
 				next = v
 			}
 		}
@@ -234,7 +234,7 @@ func (l *Limiter) letIn() {
 			return
 		}
 		l.admitted++
-		next.seated = l.admitted
+		next.lastAdmission = l.admitted
 		next.inside++
 		l.inside++
 		in := urgent
@@ -270,7 +270,7 @@ func (l *Limiter) forget(client string) {
 func (p *Slot) count(change int) {
 	p.of.inside += change
 	p.of.visitor(p.client).inside += change
-	p.of.letIn()
+	p.of.admit()
 	p.of.forget(p.client)
 }
 
@@ -309,8 +309,8 @@ func (p *Slot) lend() (back func()) {
 	}
 }
 
-// owe adds change to the bytes that the client has yet to read.
-func (p *Slot) owe(change int) {
+// addUnread adds change to the bytes that the client has yet to read.
+func (p *Slot) addUnread(change int) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	p.of.visitor(p.client).unread += change
@@ -353,8 +353,8 @@ type lendingWriter struct {
 
 // Write writes to the client.
 func (w lendingWriter) Write(data []byte) (int, error) {
-	w.slot.owe(len(data))
-	defer w.slot.owe(-len(data))
+	w.slot.addUnread(len(data))
+	defer w.slot.addUnread(-len(data))
 	defer w.slot.lend()()
 	return w.ResponseWriter.Write(data)
 }

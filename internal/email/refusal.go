@@ -45,11 +45,11 @@ func refusesSize(stage Stage, code int, reply string) bool {
 func (a Attempt) RefusesSize() bool { return refusesSize(a.Stage, a.ReplyCode, a.Reply) }
 
 const (
-	// lately is for how long an accepted mail proves that the server does not refuse us.
-	lately = 5 * time.Minute
-	// longestAlone is the longest pause of a mail that the server refuses while it takes others. The
-	// pauses begin like those for a server that refuses us, since it may.
-	longestAlone = time.Hour
+	// recentlySent is for how long an accepted mail proves that the server does not refuse us.
+	recentlySent = 5 * time.Minute
+	// longestSinglePause is the longest pause of a mail that the server refuses while it takes others.
+	// The pauses begin like those for a server that refuses us, since it may.
+	longestSinglePause = time.Hour
 )
 
 // refuse makes a mail wait after an answer that refuses this installation, and all others with it,
@@ -64,7 +64,7 @@ func (m *MailSender) refuse(
 	}
 	longest := longestPause
 	if alone {
-		longest = longestAlone
+		longest = longestSinglePause
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE emails e
@@ -108,7 +108,7 @@ func refusedAlone(
 		                                  WHERE email_uid = $1
 		                                    AND outcome = 'refused'
 		                                    AND stage = 'recipient'))`,
-		attempt.row.EmailUID, tx.Now.Add(-lately))
+		attempt.row.EmailUID, tx.Now.Add(-recentlySent))
 	if err != nil {
 		return false, fmt.Errorf("looking whether the mail server takes other e-mails: %w", err)
 	}

@@ -26,23 +26,23 @@ type session struct {
 	expiry *time.Timer
 }
 
-// maxHeard bounds how much is read from a connection, in bytes: a mail takes some hundred, and an
+// maxRead bounds how much is read from a connection, in bytes: a mail takes some hundred, and an
 // endless reply would fill the memory before its time is over.
-const maxHeard = 4 << 20
+const maxRead = 4 << 20
 
-var errHeard = errors.New("the mail server says more than is read")
+var errReadLimit = errors.New("the mail server says more than is read")
 
-// heard is a connection from which at most left bytes are read.
-type heard struct {
+// limitedConn is a connection from which at most left bytes are read.
+type limitedConn struct {
 	net.Conn
 
 	left int
 }
 
 // Read reads at most the bytes that are left.
-func (h *heard) Read(data []byte) (int, error) {
+func (h *limitedConn) Read(data []byte) (int, error) {
 	if h.left <= 0 {
-		return 0, errHeard
+		return 0, errReadLimit
 	}
 	n, err := h.Conn.Read(data[:min(len(data), h.left)])
 	h.left -= n
@@ -58,15 +58,15 @@ type stageError struct {
 func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.cause) }
 func (e *stageError) Unwrap() error { return e.cause }
 
-// longAgo is a deadline that has passed: setting it ends every wait.
-var longAgo = time.Unix(1, 0)
+// pastDeadline is a deadline that has passed: setting it ends every wait.
+var pastDeadline = time.Unix(1, 0)
 
 // within runs use and ends it when ctx ends or limit has passed; the connection is unusable after
 // that.
 func within(ctx context.Context, conn net.Conn, limit time.Duration, use func() error) error {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	stop := context.AfterFunc(timed, func() { _ = conn.SetDeadline(longAgo) })
+	stop := context.AfterFunc(timed, func() { _ = conn.SetDeadline(pastDeadline) })
 	defer stop()
 	err := use()
 	switch {
@@ -85,7 +85,7 @@ func dial(ctx context.Context, server Server, hello string, limits Limits) (*ses
 	if err != nil {
 		return nil, &stageError{StageConnect, err}
 	}
-	conn = &heard{Conn: conn, left: maxHeard}
+	conn = &limitedConn{Conn: conn, left: maxRead}
 	s := &session{conn: conn, limits: limits}
 	err = within(ctx, conn, limits.Connect, func() error {
 		return s.open(ctx, server, hello)

@@ -117,7 +117,7 @@ func (s *Service) removeMonth(ctx context.Context, m month) (removed bool, err e
 	if err != nil {
 		return false, err
 	}
-	keep, worthwhile, err := s.weigh(ctx, m)
+	keep, worthwhile, err := s.needsExchange(ctx, m)
 	if err != nil || !worthwhile {
 		return false, err
 	}
@@ -187,9 +187,9 @@ var survivors = []string{
 		                          AND (created_at < {begin} OR created_at >= {end}))`,
 }
 
-// weigh reports whether any rows of the month are kept, which keeps all of its tables, and whether
+// needsExchange reports whether any rows of the month are kept, and so all of its tables, and whether
 // an exchange is worthwhile: the month has rows besides its survivors, or no survivors at all.
-func (s *Service) weigh(ctx context.Context, m month) (keep, worthwhile bool, err error) {
+func (s *Service) needsExchange(ctx context.Context, m month) (keep, worthwhile bool, err error) {
 	for _, parent := range parents {
 		var found struct {
 			Kept, Others bool

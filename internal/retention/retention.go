@@ -94,10 +94,10 @@ func (s *Service) Run(ctx context.Context) (Report, error) {
 // batch removes at most one transaction's worth, and returns how much, and whether there is more.
 type batch func(ctx context.Context, tx *postgres.Tx) (count int, more bool, err error)
 
-// shield keeps others from placing or releasing a hold before the transaction ends, so that a hold
-// in force never misses what it should have kept. If the lock is not free within a second, the next
-// run tries again.
-const shield = `SET LOCAL lock_timeout = '1s'; LOCK TABLE application_holds IN SHARE MODE`
+// lockHolds keeps others from placing or releasing a hold before the transaction ends, so that a
+// hold in force never misses what it should have kept. If the lock is not free within a second, the
+// next run tries again.
+const lockHolds = `SET LOCAL lock_timeout = '1s'; LOCK TABLE application_holds IN SHARE MODE`
 
 // inBatches removes batch after batch and counts the removed rows. Between batches it rests for as
 // long as the last one took.
@@ -107,7 +107,7 @@ func (s *Service) inBatches(ctx context.Context, what string, removed *int, next
 		var count int
 		var more bool
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			_, err := tx.ExecContext(ctx, shield)
+			_, err := tx.ExecContext(ctx, lockHolds)
 			if err != nil {
 				return fmt.Errorf("locking the holds: %w", err)
 			}
