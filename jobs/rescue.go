@@ -26,10 +26,10 @@ func Rescue(
 		DB: service.DB, Self: self, Working: &service.Working,
 		Deliveries: delivery.Queue, DeliveryTime: stuckAfter(webhookTimeout),
 	}
-	look, sweep := time.NewTicker(processes.LookEvery), time.NewTicker(processes.SweepEvery)
+	look, sweep := time.NewTicker(processes.PollEvery), time.NewTicker(processes.SweepEvery)
 	defer look.Stop()
 	defer sweep.Stop()
-	next := watch.Look
+	next := watch.Poll
 	for {
 		count, err := next(ctx)
 		switch {
@@ -42,7 +42,7 @@ func Rescue(
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			next = watch.Look
+			next = watch.Poll
 		case <-sweep.C:
 			next = watch.Sweep
 		}

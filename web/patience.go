@@ -20,7 +20,7 @@ func patient(timeout time.Duration) echo.MiddlewareFunc {
 	timeout = cmp.Or(timeout, postgres.DefaultTimeout)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			ctx, end := postgres.WithPatience(c.Request().Context(), timeout)
+			ctx, end := postgres.WithWaitBudget(c.Request().Context(), timeout)
 			defer end()
 			c.SetRequest(c.Request().WithContext(ctx))
 			return next(c)

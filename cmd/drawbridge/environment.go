@@ -222,13 +222,13 @@ func (env *environment) withServices(do func(s *app.Services) error) error {
 
 // withDatabaseTimeout limits how long do may wait for the database.
 func (env *environment) withDatabaseTimeout(do func() error) error {
-	patience := cmp.Or(env.databaseTimeout, defaultDatabaseTimeout)
-	ctx, end := postgres.WithPatience(env.ctx, patience)
+	budget := cmp.Or(env.databaseTimeout, defaultDatabaseTimeout)
+	ctx, end := postgres.WithWaitBudget(env.ctx, budget)
 	defer end()
 	env.ctx = ctx
 	err := do()
 	if err != nil && errors.Is(context.Cause(ctx), postgres.ErrOutOfTime) {
-		err = fmt.Errorf("%w: given up after %s", postgres.ErrOutOfTime, patience)
+		err = fmt.Errorf("%w: given up after %s", postgres.ErrOutOfTime, budget)
 	}
 	return err
 }

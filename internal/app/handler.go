@@ -140,7 +140,7 @@ func (s *Services) ready(ctx context.Context) []string {
 	s.readiness.began = time.Now()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), asked.Add(readyPatience))
 	defer cancel()
-	reason, found := s.gaps(ctx)
+	reason, found := s.unreadyReasons(ctx)
 	s.Metrics.Ready(reason)
 	s.readiness.found = found
 	return found
@@ -159,8 +159,8 @@ func (s *Services) replica() string {
 	return "not used; " + state.String()
 }
 
-// gaps returns what keeps the process from serving: the kind of it, and in words.
-func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
+// unreadyReasons returns what keeps the process from serving: the kind of it, and in words.
+func (s *Services) unreadyReasons(ctx context.Context) (metrics.Reason, []string) {
 	unwritable, err := s.DB.Unwritable(ctx)
 	if err != nil {
 		return metrics.DatabaseAway, []string{"the database does not answer"}
@@ -175,7 +175,7 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	if len(missing) > 0 {
 		return metrics.SchemaBehind, []string{behind(missing) + "; run drawbridge migrate up"}
 	}
-	found, err := s.look(ctx)
+	found, err := s.checkDatabase(ctx)
 	if err != nil {
 		slog.ErrorContext(ctx, "asking which database this is", "error", err)
 		return metrics.DatabaseAway, []string{"the record of which database this is cannot be read"}

@@ -44,27 +44,27 @@ func (s *Services) Quarantine(ctx context.Context) (Quarantine, error) {
 	return quarantine, err
 }
 
-// standing is what is known of the database, which decides whether the workers rest.
-type standing struct {
+// dbStatus is what is known of the database, which decides whether the workers rest.
+type dbStatus struct {
 	restore.State
 	// other is set when the database belongs to another environment.
 	other error
 }
 
-func (f standing) rests() bool { return f.other != nil || f.IsQuarantined() }
+func (f dbStatus) mustWait() bool { return f.other != nil || f.IsQuarantined() }
 
-// look reads the state of the database. If it was restored in the place of another, it begins its
-// quarantine here; if it belongs to another environment, it is left as it is.
-func (s *Services) look(ctx context.Context) (standing, error) {
+// checkDatabase reads the state of the database. If it was restored in the place of another, it
+// begins its quarantine here; if it belongs to another environment, it is left as it is.
+func (s *Services) checkDatabase(ctx context.Context) (dbStatus, error) {
 	err := s.ensureEnvironment(ctx)
 	if other, wrong := errors.AsType[config.Errors](err); wrong {
-		return standing{other: other}, nil
+		return dbStatus{other: other}, nil
 	}
 	if err != nil {
-		return standing{}, err
+		return dbStatus{}, err
 	}
 	state, err := s.Restored.Check(ctx)
-	return standing{State: state}, err
+	return dbStatus{State: state}, err
 }
 
 // mayFetch reports whether jobs may be fetched over a new connection. It checks on that connection,
@@ -86,14 +86,14 @@ func (s *Services) mayFetch(ctx context.Context, made *pgx.Conn) (bool, error) {
 // waitForDecision keeps a worker from sending what a restored database still lists as waiting. It
 // also returns when ctx ends.
 func (s *Services) waitForDecision(ctx context.Context) error {
-	found, err := s.look(ctx)
+	found, err := s.checkDatabase(ctx)
 	if err != nil {
 		return err
 	}
 	var said time.Time
-	s.follow(ctx, found, func(found standing) bool {
-		if !found.rests() || time.Since(said) < quarantineReminder {
-			return !found.rests()
+	s.pollUntil(ctx, found, func(found dbStatus) bool {
+		if !found.mustWait() || time.Since(said) < quarantineReminder {
+			return !found.mustWait()
 		}
 		if said = time.Now(); found.other != nil {
 			slog.WarnContext(ctx, "nothing is sent: the database is not this process's",
@@ -107,14 +107,14 @@ func (s *Services) waitForDecision(ctx context.Context) error {
 	return nil
 }
 
-// follow polls the state of the database until isEnd holds for it; it returns false when ctx ends
-// first.
-func (s *Services) follow(ctx context.Context, found standing, isEnd func(standing) bool) bool {
+// pollUntil polls the state of the database until isEnd holds for it; it returns false when ctx
+// ends first.
+func (s *Services) pollUntil(ctx context.Context, found dbStatus, isEnd func(dbStatus) bool) bool {
 	for !isEnd(found) {
 		if !postgres.Pause(ctx, quarantinePoll) {
 			return false
 		}
-		now, err := s.look(ctx)
+		now, err := s.checkDatabase(ctx)
 		if err != nil { // the database is away for a moment; its last state holds
 			if ctx.Err() == nil {
 				slog.WarnContext(ctx, "asking whether everything is held", "error", err)

@@ -30,8 +30,8 @@ const DrainTimeout = 30 * time.Second
 const publishTime = 5 * time.Second
 
 // Prepare makes sure that the database is usable before the process is ready. A schema that is
-// still to be migrated, or a read-only database, is checked again once that has changed: see gaps
-// and Work.
+// still to be migrated, or a read-only database, is checked again once that has changed: see
+// unreadyReasons and Work.
 func (s *Services) Prepare(ctx context.Context) error {
 	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 	if err != nil || len(missing) > 0 {

@@ -68,7 +68,7 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
 	driver := queue.NewDriver(pool, s.DB)
-	driver.Broke, driver.Works = s.Processes.Working.Broke, s.Processes.Working.Works
+	driver.FetchLost, driver.Works = s.Processes.Working.FetchLost, s.Processes.Working.Works
 	driver.MayFetch = s.mayFetch
 	client, err := river.NewClient(driver, queueConfig)
 	if err != nil {
@@ -92,9 +92,9 @@ func (s *Services) workUntilHeld(ctx context.Context, pool *pgxpool.Pool, starte
 	})
 	s.publishing.Store(true)
 	beside.Go(func() { s.Outbox.Run(working) })
-	beside.Go(func() { driver.LookBehind(working) })
+	beside.Go(func() { driver.ScanBehind(working) })
 	beside.Go(func() {
-		if s.follow(working, standing{}, standing.rests) {
+		if s.pollUntil(working, dbStatus{}, dbStatus.mustWait) {
 			s.publishing.Store(false)
 			hold()
 		}

@@ -22,9 +22,9 @@ func examineReplica(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	}
 	limited, end := context.WithTimeout(ctx, min(most, replicaTimeout))
 	defer end()
-	state := s.DB.LookAtReplica(ctx)
+	state := s.DB.PollReplica(ctx)
 	for !state.CaughtUp && state.Problem == "" && postgres.Pause(limited, replicaInterval) {
-		state = s.DB.LookAtReplica(ctx)
+		state = s.DB.PollReplica(ctx)
 	}
 	found := Checkup{Name: "replica", Finding: OK, Detail: capital(state.String()) + "."}
 	if !state.CaughtUp {

@@ -110,8 +110,8 @@ func (p *Publisher) Run(ctx context.Context) {
 	elsewhere := p.DB.Listen(ctx, channel)
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { postgres.Sparingly(ctx, "late events", p.lookNear) })
-	beside.Go(func() { postgres.Sparingly(ctx, "older events", p.lookBehind) })
+	beside.Go(func() { postgres.PollThrottled(ctx, "late events", p.lookNear) })
+	beside.Go(func() { postgres.PollThrottled(ctx, "older events", p.lookBehind) })
 	look := leastLook
 	for ctx.Err() == nil {
 		began := time.Now()

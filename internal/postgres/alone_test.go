@@ -44,7 +44,7 @@ func TestCommitAlone(t *testing.T) {
 				return db.SelectContext(ctx, &words, insert, "three")
 			},
 		} {
-			ctx, cancel := postgres.WithPatience(t.Context(), time.Second)
+			ctx, cancel := postgres.WithWaitBudget(t.Context(), time.Second)
 			if err := write(ctx); !postgres.IsUnavailable(err) && !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, %s: %v, want that the database cannot be used", name, way, err)
 			}

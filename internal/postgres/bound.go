@@ -98,15 +98,16 @@ func (c *boundConnector) connect(ctx context.Context) (driver.Conn, error) {
 		pqConn: inner, socket: making.socket, grace: c.grace, health: c.health, era: era,
 	}
 	pq.SetNoticeHandler(made, func(notice *pq.Error) {
-		conn.alone = conn.alone || notice.Routine == "SyncRepWaitForLSN"
+		conn.unreplicated = conn.unreplicated || notice.Routine == "SyncRepWaitForLSN"
 	})
 	return conn, nil
 }
 
-// errAlone is a commit that is on its server but perhaps not on a synchronous standby: when asked
-// to cancel, also because a context ended, a server stops waiting for the standby and reports
+// errUnreplicated is a commit that is on its server but perhaps not on a synchronous standby: when
+// asked to cancel, also because a context ended, a server stops waiting for the standby and reports
 // success with a warning. If that server is lost, so is the commit.
-var errAlone = errors.New("the server has committed, and does not know whether its standby has")
+var errUnreplicated = errors.New(
+	"the server has committed, and does not know whether its standby has")
 
 // boundConn is a connection whose statements end with their contexts.
 type boundConn struct {
@@ -117,8 +118,8 @@ type boundConn struct {
 	health *health
 	// era is the server's era in which the connection was made.
 	era int64
-	// alone reports that the server has just warned of such a commit: see errAlone.
-	alone bool
+	// unreplicated reports that the server has just warned of such a commit: see errUnreplicated.
+	unreplicated bool
 	// inTx reports that a transaction is open, in which nothing can be repeated.
 	inTx bool
 }
@@ -135,13 +136,13 @@ func (c *boundConn) ResetSession(ctx context.Context) error {
 }
 
 // connError marks an error of the driver as a connection error where it is one, and passes it to
-// health. Success with a warning that only this server has the commit becomes errAlone.
+// health. Success with a warning that only this server has the commit becomes errUnreplicated.
 func (c *boundConn) connError(err error) error {
-	alone := c.alone
-	if c.alone = false; alone && err == nil {
-		return &ConnectionError{errAlone}
+	alone := c.unreplicated
+	if c.unreplicated = false; alone && err == nil {
+		return &ConnectionError{errUnreplicated}
 	}
-	c.health.heed(err)
+	c.health.observe(err)
 	return connectionError(err)
 }
 
@@ -185,7 +186,7 @@ func (c *boundConn) BeginTx(ctx context.Context, options driver.TxOptions) (driv
 	defer c.watch(ctx)()
 	if _, err := c.pqConn.ExecContext(ctx, "BEGIN", nil); err != nil {
 		// BEGIN only fails for the state of the server, such as one that allows no writes.
-		c.health.heed(err)
+		c.health.observe(err)
 		return nil, &ConnectionError{err}
 	}
 	c.inTx = true

@@ -36,10 +36,10 @@ func bareURL(t *testing.T) string {
 	return address.String()
 }
 
-func TestPatienceIsOneForAllStatements(t *testing.T) {
+func TestWaitBudgetIsOneForAllStatements(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	ctx, end := postgres.WithPatience(t.Context(), time.Second)
+	ctx, end := postgres.WithWaitBudget(t.Context(), time.Second)
 	defer end()
 	began := time.Now()
 	var err error
@@ -51,10 +51,10 @@ func TestPatienceIsOneForAllStatements(t *testing.T) {
 	}
 }
 
-func TestOnlyWaitingTakesPatience(t *testing.T) {
+func TestOnlyWaitingUsesTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, end := postgres.WithPatience(t.Context(), 10*time.Second)
+		ctx, end := postgres.WithWaitBudget(t.Context(), 10*time.Second)
 		defer end()
 		<-time.After(time.Hour)
 		waited, nested := postgres.Waiting(ctx), postgres.Waiting(ctx)

@@ -39,7 +39,7 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 			return nil, err
 		}
 		_ = socket.SetDeadline(until) // it is closed already if this fails
-		return hasty{socket}, nil
+		return fixedDeadlineConn{socket}, nil
 	}
 	socket, err := d.Dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -65,11 +65,11 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// hasty is a socket whose deadline cannot be changed.
-type hasty struct{ net.Conn }
+// fixedDeadlineConn is a socket whose deadline cannot be changed.
+type fixedDeadlineConn struct{ net.Conn }
 
 // SetDeadline does nothing: the driver would set connect_timeout, which is longer.
-func (hasty) SetDeadline(time.Time) error { return nil }
+func (fixedDeadlineConn) SetDeadline(time.Time) error { return nil }
 
 // settle ends the watch once the connection is made.
 func (o *opening) settle() {

@@ -36,8 +36,8 @@ func (h *health) move() {
 	}
 }
 
-// heed learns from the result of a statement, from either driver.
-func (h *health) heed(err error) {
+// observe learns from the result of a statement, from either driver.
+func (h *health) observe(err error) {
 	answer, answered := errors.AsType[interface {
 		error
 		SQLState() string
@@ -53,8 +53,8 @@ func (h *health) heed(err error) {
 	}
 }
 
-// Heed learns from the result of a statement on a connection outside this pool.
-func (db *DB) Heed(err error) { db.health.heed(err) }
+// Observe learns from the result of a statement on a connection outside this pool.
+func (db *DB) Observe(err error) { db.health.observe(err) }
 
 // DiskFull is why nothing can be written when the server's disk is full.
 const DiskFull = "the disk of the database is full"

@@ -10,8 +10,8 @@ import (
 const (
 	// The pauses before a lost listening connection is made again.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
-	// eraGlance is how often a listening connection checks that its era is still current.
-	eraGlance = time.Second
+	// eraCheckInterval is how often a listening connection checks that its era is still current.
+	eraCheckInterval = time.Second
 )
 
 // Listen sends on the returned channel for each notification on a Postgres channel, until ctx ends.
@@ -36,7 +36,7 @@ func (db *DB) listen(ctx context.Context, channel string, news chan<- struct{}) 
 	defer closing()
 	defer context.AfterFunc(ctx, closing)()
 	_ = listener.Listen(channel) // waits for a connection, and fails likewise
-	glance := time.NewTicker(eraGlance)
+	glance := time.NewTicker(eraCheckInterval)
 	defer glance.Stop()
 	tell := func() {
 		select {

@@ -2,10 +2,10 @@
 //
 // A use case is one transaction: the edge that serves it (a handler, a command, a job) opens it
 // with DB.InTx and passes the Tx down. Tx.Now is the one time of the use case, so all of its rows
-// agree. Driver errors are classified in errors.go and unavailable.go and nowhere else; patience.go
-// limits how long a request may wait, bound.go enforces that on connections, breaker.go protects a
-// server that refuses them; cursors for keyset pages are in cursor.go. Sub-package pgserver runs a
-// server for development and tests.
+// agree. Driver errors are classified in errors.go and unavailable.go and nowhere else;
+// waitbudget.go limits how long a request may wait, bound.go enforces that on connections,
+// breaker.go protects a server that refuses them; cursors for keyset pages are in cursor.go.
+// Sub-package pgserver runs a server for development and tests.
 package postgres
 
 import (

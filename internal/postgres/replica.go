@@ -35,7 +35,7 @@ type replica struct {
 	most, patience time.Duration
 	state          atomic.Pointer[ReplicaState]
 	// marks are earlier positions of the primary, oldest first: the newest that the replica is known
-	// to have reached, and all since. Only LookAtReplica uses them.
+	// to have reached, and all since. Only PollReplica uses them.
 	marks []mark
 }
 
@@ -112,7 +112,7 @@ func (r *replica) usable(state ReplicaState) bool {
 func (db *DB) WatchReplica(ctx context.Context) {
 	used := false
 	for going := true; going; going = Pause(ctx, replicaEvery) {
-		state := db.LookAtReplica(ctx)
+		state := db.PollReplica(ctx)
 		if now := db.replica.usable(state); now != used && ctx.Err() == nil {
 			used = now
 			slog.InfoContext(ctx, "reading from the replica", "used", used, "state", state.String())
@@ -120,12 +120,12 @@ func (db *DB) WatchReplica(ctx context.Context) {
 	}
 }
 
-// LookAtReplica finds out how far behind the replica is. It must not be called concurrently.
+// PollReplica finds out how far behind the replica is. It must not be called concurrently.
 //
 // It reads the primary's position before the replica's: once the replica has passed that position,
 // it shows whatever was committed before the query. The only clock involved is this process's, and
 // a replica that receives nothing any more falls behind like any other.
-func (db *DB) LookAtReplica(ctx context.Context) ReplicaState {
+func (db *DB) PollReplica(ctx context.Context) ReplicaState {
 	r := db.replica
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 
 // A cheap value is read each time, a value that stays expensive once in fifty times its duration,
 // and after an error it is read again at once.
-func TestSpare(t *testing.T) {
+func TestThrottledCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.Spare[string, int]
+		var spare postgres.ThrottledCache[string, int]
 		reads := 0
 		read := func(key string, took time.Duration, err error) int {
 			value, got := spare.Get(key, func() (int, error) {
@@ -55,10 +55,10 @@ func TestSpare(t *testing.T) {
 }
 
 // While one caller reads an expensive value, the others get the previous one.
-func TestSpareWhileSomebodyReads(t *testing.T) {
+func TestThrottledCacheWhileReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.Spare[int, int]
+		var spare postgres.ThrottledCache[int, int]
 		reads := 0
 		get := func() int {
 			got, err := spare.Get(0, func() (int, error) {
@@ -90,10 +90,10 @@ func TestSpareWhileSomebodyReads(t *testing.T) {
 }
 
 // Many keys do not grow the cache without bound, and many callers do not conflict.
-func TestSpareOfMany(t *testing.T) {
+func TestThrottledCacheOfMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.Spare[int, int]
+		var spare postgres.ThrottledCache[int, int]
 		var callers sync.WaitGroup
 		for key := range 1000 {
 			callers.Go(func() {
@@ -110,10 +110,10 @@ func TestSpareOfMany(t *testing.T) {
 	})
 }
 
-// TestSparingly: a scan that is slow twice in a row takes a fiftieth of the time. One that was slow
-// once is repeated at once, and one that failed after as long as it took: during a failover its
-// duration says nothing of its cost, and what it looks for must not wait for minutes.
-func TestSparingly(t *testing.T) {
+// TestPollThrottled: a scan that is slow twice in a row takes a fiftieth of the time. One that was
+// slow once is repeated at once, and one that failed after as long as it took: during a failover
+// its duration says nothing of its cost, and what it looks for must not wait for minutes.
+func TestPollThrottled(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("away")
 	for name, test := range map[string]struct {
@@ -146,7 +146,7 @@ func TestSparingly(t *testing.T) {
 				var rests []time.Duration
 				var ended time.Time
 				looks := 0
-				postgres.Sparingly(ctx, "what is lost", func(context.Context) error {
+				postgres.PollThrottled(ctx, "what is lost", func(context.Context) error {
 					if looks > 0 {
 						rests = append(rests, time.Since(ended))
 					}

@@ -18,9 +18,9 @@ const graceShare = 20
 // the limit.
 var ErrOutOfTime = errors.New("the database did not answer in time")
 
-// patience is how long a request may still wait for the database. Only waiting counts: a slow
+// waitBudget is how long a request may still wait for the database. Only waiting counts: a slow
 // upload, or a browser that reads slowly, uses none of it.
-type patience struct {
+type waitBudget struct {
 	limit  time.Duration
 	expire *time.Timer
 
@@ -30,30 +30,30 @@ type patience struct {
 	since time.Time
 }
 
-type patienceKey struct{}
+type waitBudgetKey struct{}
 
-// WithPatience returns a context that ends, with the cause ErrOutOfTime, once the database work
+// WithWaitBudget returns a context that ends, with the cause ErrOutOfTime, once the database work
 // done in it, by however many statements, has taken nearly timeout: early enough for an answer
 // within it. The returned function frees the context.
-func WithPatience(
+func WithWaitBudget(
 	ctx context.Context, timeout time.Duration,
 ) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	limit := timeout - 2*timeout/graceShare
-	p := &patience{limit: limit, left: limit}
+	p := &waitBudget{limit: limit, left: limit}
 	p.expire = time.AfterFunc(limit, func() { end(ErrOutOfTime) })
 	p.expire.Stop()
-	return context.WithValue(ctx, patienceKey{}, p), func() {
+	return context.WithValue(ctx, waitBudgetKey{}, p), func() {
 		p.expire.Stop()
 		end(nil)
 	}
 }
 
 // Waiting counts the time until the returned function is called as waiting for the database: for a
-// statement, a connection, or another caller that waits for one. Without WithPatience nothing is
+// statement, a connection, or another caller that waits for one. Without WithWaitBudget nothing is
 // counted.
 func Waiting(ctx context.Context) func() {
-	p, bounded := ctx.Value(patienceKey{}).(*patience)
+	p, bounded := ctx.Value(waitBudgetKey{}).(*waitBudget)
 	if !bounded {
 		return func() {}
 	}
@@ -72,7 +72,7 @@ func Renew(ctx context.Context) {
 	if from, _ := ctx.Value(sourceKey{}).(*source); from != nil {
 		from.chosen.Store(undecided)
 	}
-	p, bounded := ctx.Value(patienceKey{}).(*patience)
+	p, bounded := ctx.Value(waitBudgetKey{}).(*waitBudget)
 	if !bounded {
 		return
 	}
@@ -84,7 +84,7 @@ func Renew(ctx context.Context) {
 	}
 }
 
-func (p *patience) end() {
+func (p *waitBudget) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waits--; p.waits == 0 {

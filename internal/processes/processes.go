@@ -39,7 +39,7 @@ type Service struct {
 	// lockKey is the key of the lock that the process holds, 0 while it holds none.
 	lockKey atomic.Int64
 
-	activity postgres.Spare[activitySpan, Activity]
+	activity postgres.ThrottledCache[activitySpan, Activity]
 }
 
 // Process is a process that serves, or did until recently.

@@ -9,9 +9,9 @@ import (
 // Roster holds the jobs that this process works, by key: those it vouches for. The zero value is
 // empty.
 type Roster struct {
-	mu     sync.Mutex
-	jobs   map[int64]work
-	broken []fetch
+	mu          sync.Mutex
+	jobs        map[int64]work
+	lostFetches []fetch
 }
 
 // work is the last run of a job here.
@@ -39,30 +39,30 @@ func (r *Roster) Work(id int64, began time.Time) (end func()) {
 	return func() { r.set(id, work{began, false}) }
 }
 
-// Broke records that the result of a fetch between these times, by the database's clock, was lost.
-// A process fetches once at a time from a queue, so it has not received whatever the queue handed
-// out to it meanwhile.
-func (r *Roster) Broke(queue string, from, until time.Time) {
+// FetchLost records that the result of a fetch between these times, by the database's clock, was
+// lost. A process fetches once at a time from a queue, so it has not received whatever the queue
+// handed out to it meanwhile.
+func (r *Roster) FetchLost(queue string, from, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	again := slices.IndexFunc(r.broken, func(old fetch) bool {
+	again := slices.IndexFunc(r.lostFetches, func(old fetch) bool {
 		return old.queue == queue && !old.until.Before(from)
 	})
 	if again >= 0 { // as happens while the database is away
-		r.broken[again].until = until.Add(fetchSlack)
+		r.lostFetches[again].until = until.Add(fetchSlack)
 		return
 	}
-	r.broken = slices.DeleteFunc(r.broken, func(old fetch) bool {
+	r.lostFetches = slices.DeleteFunc(r.lostFetches, func(old fetch) bool {
 		return old.until.Before(from.Add(-2 * Lost)) // its stray jobs have been handed back by now
 	})
-	r.broken = append(r.broken, fetch{queue, from.Add(-fetchSlack), until.Add(fetchSlack)})
+	r.lostFetches = append(r.lostFetches, fetch{queue, from.Add(-fetchSlack), until.Add(fetchSlack)})
 }
 
-// broke reports whether a job was taken by a fetch whose result was lost.
-func (r *Roster) broke(queue string, at time.Time) bool {
+// inLostFetch reports whether a job was taken by a fetch whose result was lost.
+func (r *Roster) inLostFetch(queue string, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.broken, func(lost fetch) bool {
+	return slices.ContainsFunc(r.lostFetches, func(lost fetch) bool {
 		return lost.queue == queue && !at.Before(lost.from) && !at.After(lost.until)
 	})
 }

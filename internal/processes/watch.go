@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// LookEvery is how often Look is to be called.
-	LookEvery = 5 * time.Second
+	// PollEvery is how often Poll is to be called.
+	PollEvery = 5 * time.Second
 	// SweepEvery is how often Sweep is to be called.
 	SweepEvery = time.Second
-	// lookTime bounds a poll, and a sweep. While a transaction is open, reading the running jobs skips
-	// all jobs that ran since it began.
-	lookTime = time.Minute
+	// pollTimeout bounds a poll, and a sweep. While a transaction is open, reading the running jobs
+	// skips all jobs that ran since it began.
+	pollTimeout = time.Minute
 )
 
 // In how many polls in a row the same must be found before something is considered lost. Polls are
 // counted instead of comparing times: a clock that jumps, a database that was away and a watcher
 // that was suspended itself count for one poll at most.
 const (
-	// deadLooks: a process has shown no new beat.
-	deadLooks = int(Lost / LookEvery)
-	// deafLooks: the watcher's own row shows no new beat; what keeps it from beating may keep the
+	// deadPolls: a process has shown no new beat.
+	deadPolls = int(Lost / PollEvery)
+	// ownBeatPolls: the watcher's own row shows no new beat; what keeps it from beating may keep the
 	// others from it.
-	deafLooks = int(2 * beatEvery / LookEvery)
-	// strayLooks: a job that the queue handed to this process, which never received it because the
-	// result was lost. It is long, as the result may still arrive; brokenLooks is short, for when it
-	// cannot.
-	strayLooks  = int(Lost / LookEvery)
-	brokenLooks = 1
-	// endedLooks: a job whose run here has ended. The queue retries writing that, so it is long.
-	endedLooks = int(10 * time.Minute / LookEvery)
-	// strangerLooks: a job of no known process (one of an earlier release, or one dead for a day); it
-	// is longer than any job takes.
-	strangerLooks = int(30 * time.Minute / LookEvery)
+	ownBeatPolls = int(2 * beatEvery / PollEvery)
+	// undeliveredPolls: a job that the queue handed to this process, which never received it because
+	// the result was lost. It is long, as the result may still arrive; lostFetchPolls is short, for
+	// when it cannot.
+	undeliveredPolls = int(Lost / PollEvery)
+	lostFetchPolls   = 1
+	// endedPolls: a job whose run here has ended. The queue retries writing that, so it is long.
+	endedPolls = int(10 * time.Minute / PollEvery)
+	// unknownOwnerPolls: a job of no known process (one of an earlier release, or one dead for a day);
+	// it is longer than any job takes.
+	unknownOwnerPolls = int(30 * time.Minute / PollEvery)
 	// unbounded is for a run that is under way here.
 	unbounded = math.MaxInt
 	// freedSweeps: a process whose row says that it holds its lock does not. If it only lost its
@@ -65,20 +65,20 @@ type Watch struct {
 	DeliveryTime time.Duration
 
 	beats map[string]beat
-	looks int            // their number so far
+	polls int            // their number so far
 	runs  map[run]int    // by the poll that first found them
 	freed map[string]int // in how many sweeps in a row
 	// next is when the running jobs are to be read again if no process dies, and dead are the
 	// processes that were dead when they were last read.
 	next time.Time
-	pace postgres.Pace
+	pace postgres.Throttle
 	dead map[string]bool
 }
 
 // beat is the last beat of a process, and how many polls have found no newer one.
 type beat struct {
 	at    time.Time
-	looks int
+	polls int
 }
 
 // run is a run of a job, according to the queue.
@@ -90,16 +90,16 @@ type run struct {
 	Process     string    `db:"process"`
 }
 
-// Look hands the jobs that no process vouches for back to the queue, and returns how many. It must
+// Poll hands the jobs that no process vouches for back to the queue, and returns how many. It must
 // not be called concurrently.
 //
 // Where reading the running jobs is expensive, it reads them when a process dies, and otherwise for
 // a fiftieth of the time: a job that was lost in another way waits for longer.
-func (w *Watch) Look(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (w *Watch) Poll(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	ended := w.Working.ended()
-	news, err := w.look(ctx)
+	news, err := w.readBeats(ctx)
 	if err == nil && !news && time.Now().Before(w.next) {
 		return 0, nil
 	}
@@ -108,7 +108,7 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 		running, err = w.running(ctx)
 	}
 	if err != nil {
-		w.interrupt() // no process could show that it lives meanwhile
+		w.resetCounts() // no process could show that it lives meanwhile
 		return 0, err
 	}
 	open := make(map[int64]bool, len(running))
@@ -116,7 +116,7 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 		open[one.ID] = true
 	}
 	w.Working.forget(slices.DeleteFunc(ended, func(id int64) bool { return open[id] }))
-	lost := w.judge(running)
+	lost := w.findLost(running)
 	if len(lost) == 0 {
 		return 0, nil
 	}
@@ -127,9 +127,9 @@ func (w *Watch) Look(ctx context.Context) (int64, error) {
 	return count, err
 }
 
-// look reads the beats of all processes, and reports whether one has died since the running jobs
-// were last read.
-func (w *Watch) look(ctx context.Context) (news bool, err error) {
+// readBeats reads the beats of all processes, and reports whether one has died since the running
+// jobs were last read.
+func (w *Watch) readBeats(ctx context.Context) (news bool, err error) {
 	var processes []struct {
 		UID        string    `db:"process_uid"`
 		LastBeatAt time.Time `db:"last_beat_at"`
@@ -139,15 +139,15 @@ func (w *Watch) look(ctx context.Context) (news bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the beats of the processes: %w", err)
 	}
-	w.looks++
+	w.polls++
 	beats := make(map[string]beat, len(processes))
 	for _, process := range processes {
 		now := beat{at: process.LastBeatAt}
 		if before, known := w.beats[process.UID]; known && before.at.Equal(now.at) {
-			now.looks = before.looks + 1
+			now.polls = before.polls + 1
 		}
 		beats[process.UID] = now
-		news = news || now.looks >= deadLooks && !w.dead[process.UID]
+		news = news || now.polls >= deadPolls && !w.dead[process.UID]
 	}
 	w.beats = beats
 	return news, nil
@@ -173,12 +173,12 @@ func (w *Watch) running(ctx context.Context) ([]run, error) {
 }
 
 // Sweep hands back the jobs of processes whose locks the server has freed: they are dead, so their
-// beats need not be awaited. It must not be called concurrently, nor at the same time as Look.
+// beats need not be awaited. It must not be called concurrently, nor at the same time as Poll.
 //
 // A process whose own lock is not shown draws no conclusions: the server may have just started,
 // where the others have not taken their locks again either.
 func (w *Watch) Sweep(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	var locks []struct {
 		Process string `db:"process"`
@@ -212,12 +212,12 @@ func (w *Watch) Sweep(ctx context.Context) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	return w.bury(ctx, dead)
+	return w.rescueJobsOf(ctx, dead)
 }
 
-// bury hands back the jobs of dead processes and marks their rows as holding no lock. A process
-// that holds its lock nevertheless corrects that with its next beat.
-func (w *Watch) bury(ctx context.Context, dead []string) (int64, error) {
+// rescueJobsOf hands back the jobs of dead processes and marks their rows as holding no lock. A
+// process that holds its lock nevertheless corrects that with its next beat.
+func (w *Watch) rescueJobsOf(ctx context.Context, dead []string) (int64, error) {
 	running, err := w.running(ctx)
 	if err != nil {
 		return 0, err
@@ -239,35 +239,35 @@ func (w *Watch) bury(ctx context.Context, dead []string) (int64, error) {
 	return count, nil
 }
 
-func (w *Watch) judge(running []run) []run {
+func (w *Watch) findLost(running []run) []run {
 	self := w.Self.String()
 	own, known := w.beats[self]
-	if !known || own.looks > deafLooks {
-		w.interrupt()
+	if !known || own.polls > ownBeatPolls {
+		w.resetCounts()
 		w.beats = map[string]beat{self: own}
 		return nil
 	}
 	w.dead = make(map[string]bool)
 	for process, last := range w.beats {
-		w.dead[process] = last.looks >= deadLooks
+		w.dead[process] = last.polls >= deadPolls
 	}
 	var lost []run
 	runs := make(map[run]int, len(running))
 	for _, one := range running {
 		if theirs, known := w.beats[one.Process]; known && one.Process != self {
-			if theirs.looks >= deadLooks {
+			if theirs.polls >= deadPolls {
 				lost = append(lost, one)
 			}
 			continue
 		}
 		one.AttemptedAt = one.AttemptedAt.UTC() // so that equal times are equal map keys
 		first, found := w.runs[one]
-		most := w.most(one)
+		most := w.maxPolls(one)
 		if !found || most == unbounded {
-			first = w.looks
+			first = w.polls
 		}
 		runs[one] = first
-		if w.looks-first >= most {
+		if w.polls-first >= most {
 			lost = append(lost, one)
 		}
 	}
@@ -275,29 +275,29 @@ func (w *Watch) judge(running []run) []run {
 	return lost
 }
 
-// interrupt restarts the counts, except those that take many minutes: a database that is briefly
+// resetCounts restarts the counts, except those that take many minutes: a database that is briefly
 // away now and then would keep these from ever completing.
-func (w *Watch) interrupt() {
+func (w *Watch) resetCounts() {
 	w.beats = nil
-	maps.DeleteFunc(w.runs, func(one run, _ int) bool { return w.most(one) < endedLooks })
+	maps.DeleteFunc(w.runs, func(one run, _ int) bool { return w.maxPolls(one) < endedPolls })
 }
 
-// most returns for how many polls a run of this process, or of no known one, may be found.
-func (w *Watch) most(one run) int {
+// maxPolls returns for how many polls a run of this process, or of no known one, may be found.
+func (w *Watch) maxPolls(one run) int {
 	here, ended := w.Working.state(one.ID, one.AttemptedAt)
 	switch own := one.Process == w.Self.String(); {
 	case own && here:
 		return unbounded
 	case own && ended:
-		return endedLooks
-	case own && w.Working.broke(one.Queue, one.AttemptedAt):
-		return brokenLooks
+		return endedPolls
+	case own && w.Working.inLostFetch(one.Queue, one.AttemptedAt):
+		return lostFetchPolls
 	case own:
-		return strayLooks
+		return undeliveredPolls
 	case one.Queue == w.Deliveries:
-		return int(w.DeliveryTime / LookEvery)
+		return int(w.DeliveryTime / PollEvery)
 	}
-	return strangerLooks
+	return unknownOwnerPolls
 }
 
 // rescue hands runs back, unless they have ended meanwhile. A delivery whose process records the

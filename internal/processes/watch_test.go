@@ -75,7 +75,7 @@ func (w *watched) look(t *testing.T, looks int) (rescued int64) {
 		if !w.sparing {
 			w.watch.next = time.Time{}
 		}
-		count, err := w.watch.Look(t.Context())
+		count, err := w.watch.Poll(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,10 +194,10 @@ func TestWatch(t *testing.T) {
 				w.Working.Work(id, at)()
 			case "lost":
 				w.Working.Work(id, at.Add(-time.Second))() // the run before this one
-				w.Working.Broke(test.queue, at, at)
+				w.Working.FetchLost(test.queue, at, at)
 			case "other":
-				w.Working.Broke("email", at, at)
-				w.Working.Broke(test.queue, at.Add(time.Minute), at.Add(2*time.Minute))
+				w.Working.FetchLost("email", at, at)
+				w.Working.FetchLost(test.queue, at.Add(time.Minute), at.Add(2*time.Minute))
 			}
 			if test.also != "" {
 				w.exec(t, test.also)
@@ -259,7 +259,7 @@ func TestWatchSparesWhatIsDear(t *testing.T) {
 	}
 	dead := w.another(t)
 	w.exec(t, `UPDATE river_job SET attempted_by = ARRAY[$2] WHERE id = $1`, stray, dead.UID.String())
-	if count := w.look(t, deadLooks+1); count != 1 {
+	if count := w.look(t, deadPolls+1); count != 1 {
 		t.Errorf("%d jobs of a process that died went back, want 1", count)
 	}
 	if count := w.look(t, 10); count != 0 || !w.watch.dead[dead.UID.String()] {
@@ -280,13 +280,13 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 		if w.look(t, looks) != 0 {
 			t.Error("what was counted before the database was away counts")
 		}
-		if _, err := w.watch.Look(away); err == nil {
+		if _, err := w.watch.Poll(away); err == nil {
 			t.Fatal("a look without a database sees something")
 		}
 	}
 	w.look(t, 4)
 	for range 100 { // nobody can write meanwhile
-		if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
+		if count, err := w.watch.Poll(t.Context()); err != nil || count > 0 {
 			t.Fatalf("a watcher that is not heard handed %d jobs back (%v)", count, err)
 		}
 	}
@@ -305,16 +305,16 @@ func TestWatchCountsOn(t *testing.T) {
 	w := newWatched(t)
 	id, at := w.claim(t, "webhook", w.self.UID.String())
 	end := w.Working.Work(id, at)
-	w.look(t, 2*endedLooks)
+	w.look(t, 2*endedPolls)
 	end()
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
-	early := w.look(t, endedLooks/2)
-	if _, err := w.watch.Look(away); err == nil {
+	early := w.look(t, endedPolls/2)
+	if _, err := w.watch.Poll(away); err == nil {
 		t.Fatal("a look without a database sees something")
 	}
 	w.sparing, w.watch.next = true, time.Now().Add(time.Hour)
-	early += w.look(t, endedLooks/2-2)
+	early += w.look(t, endedPolls/2-2)
 	w.sparing = false
 	if early += w.look(t, 1); early != 0 {
 		t.Error("the job went back too early")
@@ -455,7 +455,7 @@ func TestWatchBearsALostRow(t *testing.T) {
 	w.claim(t, "webhook", w.others[0].UID.String())
 	w.look(t, 40)
 	w.exec(t, `DELETE FROM processes WHERE process_uid = $1`, w.others[0].UID)
-	if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
+	if count, err := w.watch.Poll(t.Context()); err != nil || count > 0 {
 		t.Errorf("%d jobs of a living process were handed back (%v)", count, err)
 	}
 }

@@ -27,13 +27,13 @@ import (
 // of finished jobs are, which vacuum cannot remove while some transaction stays open. So after
 // twenty minutes under load each fetch reads a million of them, hundreds of times a second. This
 // one begins where the last fetch found the head of the queue. Jobs that become due behind that are
-// looked for concurrently with the fetches, which never wait for it: see LookBehind.
+// looked for concurrently with the fetches, which never wait for it: see ScanBehind.
 type Driver struct {
 	*riverpgxv5.Driver
 
-	// Broke, if set, is called for a fetch that failed, with the times, by the database's clock,
+	// FetchLost, if set, is called for a fetch that failed, with the times, by the database's clock,
 	// between which the queue may have handed out jobs that were not received.
-	Broke func(queue string, from, until time.Time)
+	FetchLost func(queue string, from, until time.Time)
 	// Works, if set, reports whether a run of a job is under way in this process.
 	Works func(id int64) bool
 	// MayFetch, if set, reports whether jobs may be taken over a connection. It is called for each new
@@ -63,8 +63,8 @@ const (
 	// headSlack is how much later than its time a job may become visible: as long as the transaction
 	// that inserts it takes. One that takes longer is found behind the head.
 	headSlack = 2 * time.Second
-	// lookTime bounds a scan behind the heads.
-	lookTime = time.Minute
+	// scanTimeout bounds a scan behind the heads.
+	scanTimeout = time.Minute
 	// nearBehind is how far behind the heads the quick scan goes, so that a job that took longer than
 	// usual to insert, or was handed back for a dead process, waits for a second.
 	nearBehind = 2 * time.Minute
@@ -113,12 +113,12 @@ func (e *executor) JobGetAvailable(
 			found, err = pgx.CollectRows(rows, scanJob)
 		}
 	}
-	if errors.Is(err, errMayNot) {
+	if errors.Is(err, errFetchForbidden) {
 		return nil, nil
 	}
 	if err != nil {
-		if e.driver.Broke != nil {
-			e.driver.Broke(params.Queue, began, e.driver.db.Now())
+		if e.driver.FetchLost != nil {
+			e.driver.FetchLost(params.Queue, began, e.driver.db.Now())
 		}
 		return nil, fmt.Errorf("fetching jobs of queue %s: %w", params.Queue, err)
 	}
@@ -305,18 +305,18 @@ func (d *Driver) end(
 	}
 }
 
-// LookBehind scans for jobs older than the heads, handed back or inserted by a long transaction,
+// ScanBehind scans for jobs older than the heads, handed back or inserted by a long transaction,
 // until ctx ends, and has the next fetches begin at them. It also calls hasten.
-func (d *Driver) LookBehind(ctx context.Context) {
+func (d *Driver) ScanBehind(ctx context.Context) {
 	var looking sync.WaitGroup
 	for _, far := range []time.Duration{nearBehind, math.MaxInt64} {
 		looking.Go(func() {
-			postgres.Sparingly(ctx, "older jobs", func(ctx context.Context) error {
-				return d.lookBehind(ctx, far)
+			postgres.PollThrottled(ctx, "older jobs", func(ctx context.Context) error {
+				return d.scanBehind(ctx, far)
 			})
 		})
 	}
-	looking.Go(func() { postgres.Sparingly(ctx, "jobs ahead of the clock", d.hasten) })
+	looking.Go(func() { postgres.PollThrottled(ctx, "jobs ahead of the clock", d.hasten) })
 	looking.Wait()
 }
 
@@ -352,8 +352,8 @@ type older struct {
 	At       time.Time
 }
 
-func (d *Driver) lookBehind(ctx context.Context, far time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (d *Driver) scanBehind(ctx context.Context, far time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	var queues []string
 	var levels []int

@@ -78,14 +78,14 @@ func tally(jobs []*rivertype.JobRow) string {
 	return fmt.Sprint(counts[1:])
 }
 
-// TestFetchTellsThatItBroke: when the result of a fetch is lost, Broke is called with the queue
-// that may have handed jobs out, and when.
-func TestFetchTellsThatItBroke(t *testing.T) {
+// TestFetchReportsALostResult: when the result of a fetch is lost, FetchLost is called with the
+// queue that may have handed jobs out, and when.
+func TestFetchReportsALostResult(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
 	var reported []string
 	began := f.db.Now()
-	f.driver.Broke = func(queue string, from, until time.Time) {
+	f.driver.FetchLost = func(queue string, from, until time.Time) {
 		if from.Before(began) || until.Before(from) || until.After(f.db.Now()) {
 			t.Errorf("told of a fetch from %s until %s, want after %s", from, until, began)
 		}
@@ -114,7 +114,7 @@ func TestANewConnectionIsAskedBeforeAFetch(t *testing.T) {
 		asked++
 		return may, made.Ping(ctx)
 	}
-	f.driver.Broke = func(string, time.Time, time.Time) { t.Error("a fetch broke") }
+	f.driver.FetchLost = func(string, time.Time, time.Time) { t.Error("a fetch broke") }
 	take := func(want string, asks int) {
 		t.Helper()
 		if got := tally(f.fetch(t.Context(), t, 1)); got != want || asked != asks {
@@ -223,7 +223,7 @@ func TestFetchTakesEveryJobOnce(t *testing.T) {
 	take("[0 0 0 0]")
 	ctx, stop := context.WithCancel(t.Context())
 	var looking sync.WaitGroup
-	looking.Go(func() { f.driver.LookBehind(ctx) })
+	looking.Go(func() { f.driver.ScanBehind(ctx) })
 	defer looking.Wait()
 	defer stop()
 	for deadline := time.Now().Add(time.Minute); len(taken) < 47; {

@@ -22,7 +22,7 @@ func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.ConnConfig.Tracer = heeding{db}
+	settings.ConnConfig.Tracer = errorTracer{db}
 	settings.BeforeConnect = func(ctx context.Context, _ *pgx.ConnConfig) error {
 		return db.Reachable(ctx)
 	}
@@ -47,8 +47,8 @@ func Connect(ctx context.Context, db *postgres.DB) (*pgxpool.Pool, error) {
 // fetcher is the context key for the driver of a fetch.
 type fetcher struct{}
 
-// errMayNot says that no jobs may be taken over a connection.
-var errMayNot = errors.New("no jobs may be taken")
+// errFetchForbidden says that no jobs may be taken over a connection.
+var errFetchForbidden = errors.New("no jobs may be taken")
 
 // trust checks each connection once for whether jobs may be taken over it, and reports whether to
 // keep it.
@@ -62,25 +62,25 @@ func (d *Driver) trust(ctx context.Context, kept *pgx.Conn) (keep bool, err erro
 		return false, err
 	}
 	if !may {
-		return true, errMayNot
+		return true, errFetchForbidden
 	}
 	kept.PgConn().CustomData()[trusted] = d
 	return true, nil
 }
 
-// heeding passes the errors of statements on to the database.
-type heeding struct{ db *postgres.DB }
+// errorTracer passes the errors of statements on to the database.
+type errorTracer struct{ db *postgres.DB }
 
 // TraceQueryStart implements pgx.QueryTracer.
-func (heeding) TraceQueryStart(
+func (errorTracer) TraceQueryStart(
 	ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData,
 ) context.Context {
 	return ctx
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
-func (h heeding) TraceQueryEnd(_ context.Context, _ *pgx.Conn, ended pgx.TraceQueryEndData) {
-	h.db.Heed(ended.Err)
+func (h errorTracer) TraceQueryEnd(_ context.Context, _ *pgx.Conn, ended pgx.TraceQueryEndData) {
+	h.db.Observe(ended.Err)
 }
 
 // GetListener returns the library's listener, which also reconnects when its server turns out to

@@ -195,7 +195,7 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 		if err := heir.Beat(t.Context(), process); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := watch.Look(t.Context()); err != nil {
+		if _, err := watch.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ const dueRest = 3 * time.Second
 type DueLooks struct {
 	Deliveries *Service
 
-	pace postgres.Pace
+	pace postgres.Throttle
 	rest time.Time
 }
 

@@ -14,5 +14,5 @@ type Service struct {
 	// Gate lets API requests go before a tally; nil lets nothing wait.
 	Gate *delivery.Gate
 
-	backlog postgres.Spare[struct{}, Backlog]
+	backlog postgres.ThrottledCache[struct{}, Backlog]
 }

@@ -32,7 +32,7 @@ type Feature struct {
 	// Snippets are programs that check a signature, shown beside a new secret.
 	Snippets []subscriptions.Snippet
 
-	oldest postgres.Spare[failing, time.Time]
+	oldest postgres.ThrottledCache[failing, time.Time]
 }
 
 // failing is a subscription and since when it fails.
