@@ -102,9 +102,9 @@ func (l *Limiter) Refused() uint64 {
 }
 
 // Enter waits for a slot for a request, which must leave it. The client is not verified yet: that
-// happens once the request is admitted. The wait counts against the request's limit of waiting for
-// the database, which is what delays the requests ahead of it. Error: UNAVAILABLE when too many
-// wait, or too much of the client's responses is unread.
+// happens once the request is admitted. The wait counts as one for the database, which is what
+// delays the requests ahead of it. Error: UNAVAILABLE when too many wait, or when the client has
+// left too much of its responses unread.
 func (l *Limiter) Enter(ctx context.Context, client string) (*Slot, error) {
 	return l.enter(ctx, client, urgent)
 }

@@ -67,7 +67,7 @@ type Services struct {
 	Emails *email.Service
 	// Feed reads the feed of events for partners.
 	Feed *feed.Service
-	// Outbox does what follows from events.
+	// Outbox publishes events: their positions in the feed, deliveries, jobs.
 	Outbox       *outbox.Publisher
 	Webhooks     *webhook.Services
 	Events       *event.Recorder

@@ -19,7 +19,7 @@
 //
 //	committed        Form.Keep removes the marker
 //	refused, failed  Form.Discard removes the content, then the marker
-//	died in between  Store.Sweep finds the marker and asks the database
+//	died in between  Store.Sweep finds the marker and checks the database
 //	storage silent   the content may come later: the marker stays for Store.Sweep
 //
 // Nothing is ever moved, so a committed row is right at the instant of its commit. The sweep lists

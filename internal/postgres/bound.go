@@ -239,7 +239,7 @@ func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 	return &boundStmt{stmt, c}, nil
 }
 
-// Ping asks the server for a sign of life.
+// Ping checks that the server responds.
 func (c *boundConn) Ping(ctx context.Context) error {
 	defer c.watch(ctx)()
 	return c.connError(c.pqConn.Ping(ctx))

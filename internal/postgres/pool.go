@@ -31,7 +31,7 @@ func (db *DB) GetContext(ctx context.Context, dest any, text string, args ...any
 	})
 }
 
-// PingContext asks the server for a sign of life.
+// PingContext checks that the server responds.
 func (db *DB) PingContext(ctx context.Context) error {
 	defer Waiting(ctx)()
 	return db.DB.PingContext(ctx)

@@ -150,9 +150,10 @@ func CheckReason(reason string) (string, error) {
 }
 
 // Quarantine begins a quarantine by hand: workers that start from now on wait, running ones take
-// nothing more within seconds, and every session is ended. It is for a database that was taken back
-// in time in place; on a copy that no process has noticed it replaces the quarantine that would
-// begin automatically. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one is in force.
+// nothing more within seconds, and every session is ended. It is for a database that was restored
+// to an earlier time in place; on a copy that no process has noticed it replaces the quarantine
+// that would begin automatically. Errors: VALIDATION_ERROR for the reason, INVALID_STATE when one
+// is in force.
 func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string) error {
 	reason, err := CheckReason(reason)
 	if err != nil {

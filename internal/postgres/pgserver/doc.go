@@ -3,10 +3,10 @@
 //
 // A start goes through these steps, each in a file of its own:
 //
-//	lock.go          one process per folder, others are told who has it
+//	lock.go          one process per folder; the refusal of others names it
 //	home.go          where the cluster lives, and as whom it runs (never root)
-//	evict.go         what a killed process left running there is stopped
-//	installation.go  server programs are found, 14 or later
+//	evict.go         stops what a killed process left running there
+//	installation.go  finds server programs, 14 or later
 //	cluster.go       initdb, once, into place by a rename
 //	process.go       the server runs and dies with us
 //	temporary.go     throw-away servers for tests
