@@ -14,8 +14,8 @@ const engineConnections = 8
 
 // planByIndex are the settings of sessions whose statements are few, fixed, and reach every row by
 // an index, however large the tables are: one generic plan serves all arguments, joins run in the
-// order in which they are written, and sequential scans are off, since a plan made while a table
-// was empty would use one.
+// order in which they are written, and no other kind of plan is allowed, such as one made while a
+// table was empty.
 var planByIndex = map[string]string{
 	"plan_cache_mode":     "force_generic_plan",
 	"join_collapse_limit": "1",

@@ -161,9 +161,9 @@ const fetchFrom = `
 	          j.finalized_at, j.kind, j.max_attempts, j.metadata, j.priority, j.queue,
 	          j.state::text, j.scheduled_at, j.tags, j.unique_key`
 
-// JobSetStateIfRunningMany ends the runs of jobs. A delivery's job is usually gone by then, removed
-// with the record of its attempt. Checking first avoids the library's statement, which takes as
-// long for a missing job, and longer than everything else in a delivery where many end at once.
+// JobSetStateIfRunningMany ends the runs of jobs. A delivery's job is gone by then, removed with
+// the record of its attempt. Checking first avoids the library's statement, which takes as long for
+// a missing job, and longer than everything else in a delivery where many end at once.
 //
 // A job that another process, or another run here, works now is left to that run: the library
 // retries until it gets a result, and a process that was frozen ends its runs late.
