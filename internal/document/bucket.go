@@ -52,8 +52,8 @@ type Object struct {
 // A folder is created if it is missing. For S3, endpoint defaults to Amazon's,
 // region to us-east-1 and prefix to none. Credentials come from the URL, else
 // from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; with
-// credentials=iam they come from the machine's role. OpenBucket does not reach
-// out to S3; Probe does.
+// credentials=iam they come from the machine's role. OpenBucket does not
+// connect to S3; Probe does.
 func OpenBucket(rawURL string) (Bucket, error) {
 	parsed, err := parseBucket(rawURL)
 	if err != nil {

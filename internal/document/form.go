@@ -89,11 +89,10 @@ type Form struct {
 	late   uuid.UUID   // one of open, whose content may still appear: left to the sweep
 }
 
-// Digests identify the content of the request: its parts by name, file name and
-// content, but neither the boundary nor any other part header. There is one for
-// each encoding that a release has used, the oldest first; two requests are the
-// same if they share one. By the newest, the order of parts with different names
-// does not count.
+// Digests identify the content of the request: its parts by name, file name and content, but
+// neither the boundary nor any other part header. There is one for each encoding that a release has
+// used, the oldest first; two requests are the same if they share one. The newest ignores the order
+// of parts with different names.
 func (f *Form) Digests() [][sha256.Size]byte { return f.digest.values() }
 
 // settleTimeout bounds the clean-up after a request, whose own context may have

@@ -116,7 +116,7 @@ func (s *session) open(ctx context.Context, server Server, hello string) error {
 		return &stageError{StageGreeting, err}
 	}
 	if !server.ImplicitTLS {
-		// A password never crosses the network in the clear: with credentials, STARTTLS must be.
+		// A password never crosses the network in the clear: with credentials, STARTTLS is required.
 		if offered, _ := s.client.Extension("STARTTLS"); offered {
 			if err := s.client.StartTLS(config); err != nil {
 				return &stageError{StageTLS, err}
@@ -232,7 +232,7 @@ func (s *session) settle(ctx context.Context, wait time.Duration) error {
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// Clearing the deadline may have undone that of a context which ended.
+	// Clearing the deadline may have undone the one that was set when the context ended.
 	return ctx.Err()
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Limits bound how long each part of an attempt may take.
 type Limits struct {
-	// Connect covers dialling, and again greeting, encryption and sign-in.
+	// Connect covers dialling, and once more greeting, encryption and sign-in.
 	Connect time.Duration
 	// Command covers one command and its answer.
 	Command time.Duration

@@ -213,7 +213,7 @@ func dataSource(rawURL string, chosen options) (string, error) {
 	return parsed.String(), nil
 }
 
-// Timeout is how long a request may take because of the database.
+// Timeout is how long a request may spend waiting for the database.
 func (db *DB) Timeout() time.Duration { return db.timeout }
 
 // Era counts how often the server turned out to refuse writes. Connections that were made in an

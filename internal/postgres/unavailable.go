@@ -20,7 +20,7 @@ func (e *ConnectionError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.cause }
 
-// connectionError marks an error of the driver that is the connection's.
+// connectionError marks an error of the driver that is about the connection, not a statement.
 func connectionError(err error) error {
 	if err == nil {
 		return nil
