@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// askTime is how long a new connection may take to send the head of its request once
-	// the process stops.
+	// askTime is how long a new connection may take to send the head of its request once the process
+	// stops.
 	askTime = 2 * time.Second
 	// MaxWaiting bounds the connections without a request: new ones and idle ones. Each costs
 	// about 22 KB without TLS, and a file descriptor.
 	MaxWaiting = 4096
 )
 
-// Connections follows the connections of a server. Those that wait for a request are
-// bounded: beyond it the one that has waited longest is closed, since anybody can open
-// connections without end.
+// Connections tracks the connections of a server. The number of those that wait for a request is
+// bounded: beyond it the one that has waited longest is closed, since anyone can open connections.
 //
-// It also knows the unserved connections, on which no request has been read yet: a server
-// that shuts down drops the request that it reads then.
+// It also tracks the unserved connections, on which no request has been read yet: a server that
+// shuts down drops a request that it is just reading.
 type Connections struct {
 	most int
 
@@ -35,7 +34,7 @@ type Connections struct {
 	served   chan struct{}
 }
 
-// NewConnections follows a server of which at most so many connections wait for a request.
+// NewConnections tracks those of a server of which at most so many connections wait for a request.
 func NewConnections(most int) *Connections {
 	return &Connections{
 		most: most, elements: make(map[net.Conn]*list.Element),
@@ -75,7 +74,7 @@ func (c *Connections) remove(element *list.Element) net.Conn {
 	return conn
 }
 
-// underlying is the TCP connection: a TLS connection says goodbye when it is closed, and
+// underlying returns the TCP connection: a TLS connection sends an alert when it is closed, and
 // waits until that is written.
 func underlying(conn net.Conn) net.Conn {
 	if encrypted, ok := conn.(*tls.Conn); ok {
@@ -102,5 +101,5 @@ func (c *Connections) WaitServed(ctx context.Context) {
 			return
 		}
 	}
-	<-time.After(quiet) // the server looks once more before it serves the last one
+	<-time.After(quiet) // the server checks once more before it serves the last one
 }
