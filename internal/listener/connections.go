@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// askTime is how long a new connection may take to send the head of its request once the process
-	// stops.
-	askTime = 2 * time.Second
+	// firstRequestTimeout is how long a new connection may take to send the head of its request once
+	// the process stops.
+	firstRequestTimeout = 2 * time.Second
 	// MaxWaiting bounds the connections without a request: new ones and idle ones. Each costs
 	// about 22 KB without TLS, and a file descriptor.
 	MaxWaiting = 4096
@@ -92,7 +92,7 @@ func (c *Connections) allServed() bool {
 
 // WaitServed gives the unserved connections some time to send their requests.
 func (c *Connections) WaitServed(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, firstRequestTimeout)
 	defer cancel()
 	for !c.allServed() {
 		select {
