@@ -8,12 +8,12 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// release enqueues up to room deliveries of a subscription that backpressure held back, the longest
-// overdue first.
+// release enqueues up to count deliveries of a subscription that backpressure held back,
+// the longest overdue first.
 func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, count int) error {
 	var jobs []Args
-	before := to.backpressured.Load() // whose rows the transaction sees
-	// The engine's connections plan the statement once, which takes longer than running it.
+	before := to.backpressured.Load() // the transaction sees all of their rows
+	// The engine's connections plan the statement only once; planning takes longer than running it.
 	err := inTx(ctx, s.DB.Engine(), func(tx *sqlx.Tx) error {
 		jobs = nil
 		err := tx.SelectContext(ctx, &jobs, `
@@ -47,9 +47,9 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, coun
 	return nil
 }
 
-// ReleaseIdle brings deliveries back that were held back, whose endpoint has nothing in flight
-// in this process any more. Attempts that end bring back the next ones by
-// themselves; this covers what was held after the last of them had ended.
+// ReleaseIdle enqueues deliveries that were held back and whose endpoint has no request
+// in flight in this process any more. An attempt that ends releases the next ones itself;
+// this covers deliveries that were held back after the last attempt had ended.
 func (s *Service) ReleaseIdle(ctx context.Context) error {
 	for uid, count := range s.limiter.idle() {
 		if err := s.release(ctx, uid, s.limiter.of(uid), count); err != nil {
@@ -59,9 +59,9 @@ func (s *Service) ReleaseIdle(ctx context.Context) error {
 	return nil
 }
 
-// AdoptBackpressured makes what any process has held, and may not have lived to release,
-// this one's to release too, as its slots allow, and returns of how many
-// subscriptions. Several processes may release of the same subscription: none
+// AdoptBackpressured makes this process release, too, what any process has held back and
+// may have died without releasing, as its slots allow, and returns for how many
+// subscriptions. Several processes may release deliveries of the same subscription: none
 // takes what another one is taking.
 func (s *Service) AdoptBackpressured(ctx context.Context) (int, error) {
 	var uids []uuid.UUID

@@ -13,51 +13,51 @@ import (
 )
 
 const (
-	// batchLimit bounds how many share a statement, and with it how long the
-	// statement takes and what is repeated when one of them fails it.
+	// batchLimit bounds how many callers share a statement, and so how long the statement
+	// takes and how much is repeated when one of them makes it fail.
 	batchLimit = 100
-	// batchPause is the least, and batchPatience the most, that a statement waits for
-	// other callers when the last one had several.
+	// batchPause is the shortest, and batchPatience the longest, time that a statement waits
+	// for more callers when the last one had several.
 	batchPause    = time.Millisecond
 	batchPatience = 10 * time.Millisecond
 	// batchTimeout bounds a statement.
 	batchTimeout = 10 * time.Second
-	// batchLoners bounds how many callers have a statement of their own at a time:
-	// those who wait for a lock, again and again, leave connections to everybody else.
+	// batchLoners bounds how many callers run a statement of their own at a time, so that
+	// callers that repeatedly wait for a lock leave connections to everybody else.
 	batchLoners = 12
 )
 
-// batchFlights bounds how many statements of a kind run at a time. The fewer, the
-// more callers gather for the next, and the less who else needs the processors
-// has to wait.
+// batchFlights bounds how many statements of a kind run at a time. The fewer there are,
+// the more callers gather for the next one, and the less other work waits for the
+// processors.
 var batchFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 
-// batcher lets many callers that want the same of the database share a statement.
+// batcher lets many callers that need the same database step share a statement.
 //
-// A caller that comes while few statements are under way gets one at once, and
-// those that come while they run, and for as long after, share the next. So a lone
-// caller is as quick as without a batcher, and the cost per caller falls as more
-// come: most of what a statement costs it costs for any number, and with a pause
-// as long as itself it takes half of the time at most. Each waits until its own
-// part is committed and gets its own result.
+// A caller that comes while fewer than batchFlights statements are running gets one at
+// once. Callers that come while they run, and for as long again afterwards, share the
+// next. So a lone caller is as quick as without a batcher, and the cost per caller falls
+// as more come: most of a statement's cost does not depend on the number of callers, and
+// with a pause as long as the statement itself, statements run half of the time at most.
+// Each caller waits until its own part is committed and gets its own result.
 //
-// When a shared statement fails, each of its callers gets one of its own, on the
-// common pool, while the batcher goes on: neither a value that the database refuses
-// nor a row that somebody holds locked is paid for by others. The statements
-// must therefore change nothing when they run a second time.
+// When a shared statement fails, each of its callers gets a statement of its own, on the
+// common pool, while the batcher goes on: neither a value that the database refuses nor a
+// row that somebody holds locked affects the other callers. Running the statements a
+// second time must therefore change nothing.
 type batcher[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*member[In, Out]
 	flights int
 	loners  chan struct{}
-	// pause is how long the next statement waits, in nanoseconds: as long as the
-	// last one took if several shared it, else not at all.
+	// pause is how long the next statement waits, in nanoseconds: as long as the last one
+	// took if several shared it, otherwise not at all.
 	pause atomic.Int64
 }
 
 type member[In, Out any] struct {
 	in In
-	// done is closed once out and err are what it gets.
+	// done is closed once out and err are set.
 	done chan struct{}
 	out  Out
 	err  error
@@ -65,16 +65,16 @@ type member[In, Out any] struct {
 
 type batch[In, Out any] struct {
 	db *postgres.DB
-	// gate lets API requests go before a statement that others wait to share.
+	// gate lets API requests go before a shared statement.
 	gate *Gate
-	// key names what a caller is about: no statement has the same key twice.
+	// key returns a caller's key: no statement has the same key twice.
 	key func(In) string
-	// run does what all callers want and returns a result for each.
+	// run runs the statement for all callers and returns a result for each.
 	run func(ctx context.Context, on *sqlx.DB, ins []In) ([]Out, error)
 }
 
-// do runs the statement for one caller, shared with those that wait too. When ctx ends
-// the caller goes; its part of a statement may still be done.
+// do runs the statement for one caller, shared with others that are waiting. When ctx
+// ends do returns; the caller's part of a statement may still be carried out.
 func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out, error) {
 	me := &member[In, Out]{in: in, done: make(chan struct{})}
 	g.mu.Lock()
@@ -99,7 +99,7 @@ func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out
 	}
 }
 
-// work runs statements until nobody waits.
+// work runs statements until no caller waits.
 func (g *batcher[In, Out]) work(e batch[In, Out]) {
 	for {
 		pause := g.pause.Load()
@@ -146,7 +146,7 @@ func (g *batcher[In, Out]) queued() int {
 	return len(g.waiting)
 }
 
-// next takes those who share the next statement; without any the flight ends.
+// next returns the callers that share the next statement; if there are none, the flight ends.
 func (g *batcher[In, Out]) next(key func(In) string, limit int) []*member[In, Out] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,7 +171,7 @@ func (g *batcher[In, Out]) next(key func(In) string, limit int) []*member[In, Ou
 	return callers
 }
 
-// alone runs a statement for one caller whose shared one has failed.
+// alone runs a statement for one caller whose shared statement failed.
 func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
 	defer close(one.done)
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
@@ -189,8 +189,8 @@ func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
 	}
 }
 
-// share runs a step of an attempt for one caller, in the statement of all that come
-// to that step at the time.
+// share runs a step of an attempt for one caller, in one statement with all others that
+// reach that step at the time.
 func share[In interface{ key() string }, Out any](
 	ctx context.Context, s *Service, with *batcher[In, Out],
 	run func(context.Context, *sqlx.DB, []In) ([]Out, error), in In,

@@ -14,11 +14,11 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Cancel ends deliveries that still wait for an attempt and returns those that
-// it ended; the others of uids had ended before. The slots of those of a subscription
-// with a rate go to its other deliveries. An attempt that is under way
-// goes on, and if it succeeds the delivery counts as delivered after all.
-// Error: VALIDATION_ERROR when uids are none or more than postgres.MaxPage.
+// Cancel ends deliveries that still wait for an attempt and returns those that it ended;
+// the others of uids had ended before. If their subscription has a rate, their slots go
+// to its other deliveries. An attempt that is under way goes on, and if it succeeds the
+// delivery counts as delivered after all. Error: VALIDATION_ERROR when uids is empty or
+// has more than postgres.MaxPage.
 func (s *Service) Cancel(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) ([]uuid.UUID, error) {
@@ -35,7 +35,7 @@ func (s *Service) Cancel(
 	var rows []struct {
 		UID          uuid.UUID `db:"delivery_uid"`
 		Subscription uuid.UUID `db:"subscription_uid"`
-		// Booked tells that it had a slot that is yet to come.
+		// Booked means that it had a slot in the future.
 		Booked bool `db:"booked"`
 	}
 	err = tx.SelectContext(ctx, &rows, `
@@ -66,9 +66,9 @@ func (s *Service) Cancel(
 	return ended, rebookAll(ctx, tx, paced)
 }
 
-// lockSlots locks subscriptions, which the condition names, before their slots, and these before
-// their deliveries, as what changes them and booking do, and returns those that have slots: without
-// a rate there are none.
+// lockSlots locks the subscriptions selected by a condition. Slots are locked after
+// subscriptions, and deliveries after slots; booking and changes of subscriptions use the
+// same order. It returns the subscriptions that have slots; one without a rate has none.
 func lockSlots(
 	ctx context.Context, tx *postgres.Tx, which string, args ...any,
 ) ([]uuid.UUID, error) {
@@ -85,8 +85,8 @@ func lockSlots(
 	return paced, nil
 }
 
-// rebookAll gives the slots of what was cancelled to what is left. A long line keeps its slots
-// until it is short: somebody may cancel of it one by one.
+// rebookAll gives the slots of cancelled deliveries to the remaining ones. A long line
+// keeps its slots until it is short: deliveries may be cancelled from it one by one.
 func rebookAll(ctx context.Context, tx *postgres.Tx, subscriptions []uuid.UUID) error {
 	for _, uid := range subscriptions {
 		isLong, err := subscription.IsLineLong(ctx, tx, uid)
@@ -100,9 +100,9 @@ func rebookAll(ctx context.Context, tx *postgres.Tx, subscriptions []uuid.UUID) 
 	return nil
 }
 
-// ByUIDs returns the deliveries that have one of the ids, newest first;
-// ids that nothing has are left out. Error: VALIDATION_ERROR when uids are none
-// or more than postgres.MaxPage.
+// ByUIDs returns the deliveries that have one of the ids, newest first; ids without a
+// delivery are left out. Error: VALIDATION_ERROR when uids is empty or has more than
+// postgres.MaxPage.
 func (l *Log) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) {
 	if err := postgres.CheckLimit(len(uids)); err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (l *Log) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) 
 	return rows, nil
 }
 
-// CountOpen counts the deliveries of until a time that are not final, those among them that
-// the outbox has yet to make.
+// CountOpen counts the deliveries created up to a time that are not final, including
+// those that the outbox has yet to create.
 func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 	var count int
 	err := l.DB.GetContext(ctx, &count, `
@@ -134,10 +134,10 @@ func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 	return count, nil
 }
 
-// CancelOpen ends every delivery of until a time that is not final, made or not, and pauses
-// the bulk re-sends that would make more. It returns how many deliveries those
-// were. It is for a database that was restored, while no worker runs: they may
-// have been sent after the backup. Each can be sent again by hand.
+// CancelOpen ends every delivery created up to a time that is not final, including those that
+// the outbox has yet to create, and pauses the running bulk re-sends, which would add more. It
+// returns how many deliveries it ended. It is for a restored database, while no worker runs:
+// the deliveries may have been sent after the backup. Each can be re-sent by hand.
 func (s *Service) CancelOpen(ctx context.Context, tx *postgres.Tx, until time.Time) (int, error) {
 	paced, err := lockSlots(ctx, tx, "")
 	if err != nil {

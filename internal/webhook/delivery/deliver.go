@@ -20,15 +20,15 @@ import (
 
 // The path of an attempt, from its job to its recorded outcome, from the top down:
 // Deliver takes the delivery, builds the request, waits for its slot in the rate and at
-// the endpoint, notes that it begins, sends, and records. Each step that asks the
-// database shares its statement with other attempts at the same step; those statements
-// are in statements.go.
+// the endpoint, notes that the attempt begins, sends, and records. Each step that queries
+// the database shares its statement with other attempts at the same step; those
+// statements are in statements.go.
 
-// ErrNotSent marks an error that came before the request: nothing was sent, and
-// the attempt does not count.
+// ErrNotSent marks an error that occurred before the request: nothing was sent, and the
+// attempt does not count.
 var ErrNotSent = errors.New("not sent")
 
-// Run is a run of a job by the queue. The zero value is that of no job.
+// Run is one run of a job by the queue. The zero value stands for no job.
 type Run struct {
 	// JobID is the job's key in the queue.
 	JobID int64
@@ -39,17 +39,16 @@ type Run struct {
 	ClaimedAt time.Time
 }
 
-// Deliver makes the attempt that a job asks for, and writes down how it ended
-// and what follows; the job ends with that, in the same transaction. Whether the
-// partner got the request of a run that died cannot be known, so it counts, as
-// unknown, and is not repeated under the same number.
+// Deliver makes the attempt that a job asks for, and records its outcome and what
+// follows; the job is deleted in the same transaction. If a run died, whether the partner
+// got its request cannot be known, so that attempt counts, with the class unknown, and is
+// not repeated under the same number.
 //
-// An error that is ErrNotSent means that the job should run again as if it had
-// not begun. After any other error the outcome of a request could not be
-// written, and the next run must say that this one died. A partner's refusal is
-// an outcome, not an error.
+// An error that is ErrNotSent means that the job should run again as if it had not begun.
+// After any other error the outcome of a request could not be written, and the next run
+// must record that this one died. A partner's refusal is an outcome, not an error.
 //
-// When ctx ends during the request, what is known by then is still written.
+// When ctx ends during the request, whatever is known by then is still written.
 func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	task, due, err := s.take(ctx, job, run)
 	if err != nil || !due {
@@ -100,16 +99,16 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	return err
 }
 
-// prepare builds the request of an attempt and tells whether it may start now. If not, its
-// delivery has been put off.
+// prepare builds the request of an attempt and reports whether it may start now. If not,
+// the delivery has been postponed.
 //
-// A subscription with a rate gives its requests slots, 1/rate seconds apart. They
-// are booked in one row of the database per subscription, so the rate holds over
-// all processes together. An attempt whose slot has come is sent; for another,
-// the slot becomes the time of its next attempt, in its row and without a job, and
-// EnqueueDue takes it then like any other that falls due. So nothing waits
-// in a process and nothing polls, the order of the slots is that of booking, and
-// being put off is no attempt.
+// A subscription with a rate gives its requests slots, 1/rate seconds apart. They are
+// booked in one database row per subscription, so the rate holds over all processes
+// together. An attempt whose slot has come is sent. For any other attempt, the slot
+// becomes its next attempt time, stored in its row without a job, and EnqueueDue picks it
+// up like any other that falls due. So nothing waits in a process, nothing polls, slots
+// are used in the order in which they were booked, and a postponement does not count as
+// an attempt.
 func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Request, bool, error) {
 	request, err := s.request(made.task, made.number)
 	if err != nil {
@@ -138,12 +137,12 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 }
 
 const (
-	// slotGrace is how far from its slot an attempt may start: longer than who looks for what
-	// is due may rest, or our own rest would send what waited in line to its end. A slot that
-	// was missed by more is booked again, so that what fell due while no process ran does not
-	// go out all at once, but only as much as the rate gives in that time.
+	// slotGrace is how far from its slot an attempt may start. It must exceed dueRest:
+	// otherwise our own rest between scans would send postponed deliveries to the end of the
+	// line. A slot that was missed by more is booked again, so that deliveries that fell due
+	// while no process ran do not all go out at once, but only at the rate.
 	slotGrace = dueRest + pickUp
-	// pickUp is how long an attempt that is due may take until it starts, beside that rest.
+	// pickUp is how long, on top of that rest, a due attempt may take to start.
 	pickUp = 2 * time.Second
 )
 
@@ -155,29 +154,29 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
-// take loads what the attempt needs. It is not due when it was made already, or
-// another run is at it, when the delivery has ended, or when the subscription is
-// paused, stopped or deleted; then the delivery is parked or cancelled.
+// take loads what the attempt needs. The attempt is not due when it was made already,
+// when another run is making it, when the delivery has ended, or when the subscription is
+// paused, stopped or deleted; in these last cases the delivery is parked or cancelled.
 func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool, error) {
 	for {
 		found, err := share(ctx, s, &s.loads, loadMany, job)
 		if err != nil {
 			return assignment{}, false, fmt.Errorf("loading delivery %s: %w", job.DeliveryUID, err)
 		}
-		if found == nil { // gone with an old partition
+		if found == nil { // removed with an old partition
 			return assignment{}, false, nil
 		}
 		switch task := *found; {
 		case task.AttemptCount != job.Number-1, task.InHand:
 			return assignment{}, false, nil
 		case task.State.IsFinal():
-			// What was cancelled after its process began the attempt, and before that died, counts.
+			// Cancelled after a process began the attempt and before it died: the attempt counts.
 			return task, task.State == StateCancelled && task.BegunAt != nil, nil
 		case task.died(run):
 			return task, true, nil
 		case task.SubscriptionState == subscription.StateDeleted, len(task.Body) == 0:
-			// Retention keeps the body of an event that is still to be sent; should it
-			// ever be gone, nothing else is sent.
+			// Retention keeps the body of an event that is still to be sent; if the body is
+			// missing all the same, nothing is sent in its place.
 			return assignment{}, false, cancelTask(ctx, s.DB, task)
 		case task.SubscriptionState != subscription.StatePaused && !task.Stopped:
 			return task, true, nil
@@ -186,17 +185,17 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 		if err != nil || parked {
 			return assignment{}, false, err
 		}
-		// The subscription was resumed or deleted meanwhile: look again.
+		// The subscription was resumed or deleted meanwhile: load again.
 	}
 }
 
-// died tells that another run began the attempt and does not live to record it: the queue
-// counts a run before it starts it, and one that died before it began the attempt is taken
-// off again.
+// died reports whether another run began the attempt and died before recording it. The
+// queue counts a run before it starts it; for a run that died before it began the
+// attempt, that count is taken back.
 func (a assignment) died(run Run) bool { return run.Number > 1 || a.BegunAt != nil }
 
-// request builds the attempt from the subscription as it is now. Its errors are all
-// of *unopenedError.
+// request builds the request from the subscription as it is now. All its errors are of
+// type *unopenedError.
 func (s *Service) request(task assignment, number int) (sender.Request, error) {
 	event := sender.Identity{
 		Kind: string(task.Event), UID: task.EventUID.String(), Merchant: task.Merchant.UUID.String(),
@@ -232,10 +231,10 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 	return request, err
 }
 
-// stop keeps a subscription from being sent to because its secret or its headers do
-// not open, says so once, and sets the delivery aside. What falls due waits until
-// they are given again or the key is back, see [Service.Reopen]. The configuration may
-// have changed since the task was loaded: then nothing is stopped, and why returned.
+// stop stops sending to a subscription whose secret or headers cannot be decrypted, logs
+// that once, and parks the delivery. Deliveries that fall due wait until the values are
+// set again or the key is back, see [Service.Reopen]. If the configuration has changed
+// since the task was loaded, nothing is stopped and why is returned.
 func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
 	count, err := postgres.Affected(db.ExecContext(ctx, `
 		UPDATE subscriptions
@@ -256,9 +255,9 @@ func stop(ctx context.Context, db *postgres.DB, task assignment, why error) erro
 	return why
 }
 
-// park sets a delivery of a paused or stopped subscription aside until that goes on.
-// The share lock on the subscription makes a simultaneous resumption either come
-// first, and then nothing is parked, or wait and find the delivery parked.
+// park sets a delivery of a paused or stopped subscription aside until that is resumed. The
+// share lock on the subscription orders it against a simultaneous resumption: either the
+// resumption comes first and nothing is parked, or it waits and finds the delivery parked.
 func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
 	count, err := postgres.Affected(db.ExecContext(ctx, `
 		WITH paused AS (
@@ -295,8 +294,8 @@ func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
 	return nil
 }
 
-// applyBackpressure sets a delivery aside whose endpoint has no slot for it now. Its job ends with
-// that.
+// applyBackpressure holds a delivery back whose endpoint has no slot for it now. Its job
+// is deleted in the same statement.
 func (s *Service) applyBackpressure(ctx context.Context, row *madeAttempt, to *endpoint) error {
 	_, err := share(ctx, s, &s.backpressure, backpressureMany, row)
 	if err != nil {
@@ -306,14 +305,14 @@ func (s *Service) applyBackpressure(ctx context.Context, row *madeAttempt, to *e
 	return nil
 }
 
-// An attempt is noted as begun right before its request may leave, and the note goes
-// with the record of its outcome. So what a dead process leaves behind tells which
-// numbers may be used up: a job without a note is handed back as if it had not
-// run (see internal/processes), and an attempt with one is unknown since it began.
+// An attempt is noted as begun right before its request may leave, and the note is
+// deleted when its outcome is recorded. So the notes of a dead process show which attempt
+// numbers may be used up: a job without a note is handed back as if it had not run (see
+// internal/processes), and an attempt with one has been unknown since it began.
 
-// begin notes that the request of an attempt may leave from now on, in a statement
-// shared with others, and tells whether it may: not when another run has the job.
-// The end of ctx does not stop it, so that nothing is noted after it returned.
+// begin notes that the request of an attempt may leave from now on, in a statement shared
+// with others, and reports whether it may: not when another run has the job. The end of
+// ctx does not interrupt it, so that no note is written after begin has returned.
 func (s *Service) begin(ctx context.Context, taken *slot, row *madeAttempt) (bool, error) {
 	row.started, row.asked = s.DB.Now(), time.Now()
 	may, err := share(context.WithoutCancel(ctx), s, &s.begins, beginMany, row)
@@ -328,8 +327,8 @@ func (s *Service) begin(ctx context.Context, taken *slot, row *madeAttempt) (boo
 		row.number, row.task.UID, err), unbegin(ctx, s.DB, row))
 }
 
-// unbegin takes the note of an attempt back, if there is one, whose request has not
-// left and will not.
+// unbegin deletes the note of an attempt, if there is one, whose request has not left and
+// will not.
 func unbegin(ctx context.Context, db *postgres.DB, row *madeAttempt) error {
 	return postgres.Persist(ctx, "an attempt that was not begun", func(ctx context.Context) error {
 		_, err := db.ExecContext(ctx, `
@@ -346,16 +345,16 @@ func unbegin(ctx context.Context, db *postgres.DB, row *madeAttempt) error {
 	})
 }
 
-// beginLife is how long after it was asked an attempt may begin: well before a process
-// that is frozen meanwhile is taken for dead (see internal/processes), and another one
-// takes its attempts for unknown.
+// beginLife is how long after asking to begin an attempt may still send. It is well below
+// the time after which a process that is frozen is taken for dead (see
+// internal/processes) and another one records its attempts as unknown.
 const beginLife = 30 * time.Second
 
-// errLate ends an attempt that a process comes to too late.
+// errLate ends an attempt that its process resumed too late.
 var errLate = errors.New("the process was not running for a while")
 
-// send makes the request in the slot that was taken, unless it is too late
-// for it, and gives back both its slots, whatever happens.
+// send makes the request in the slot that was taken, unless it is too late for it, and
+// always gives back both the endpoint slot and the send slot.
 func (s *Service) send(
 	ctx context.Context, taken *slot, made *madeAttempt, request sender.Request, endSend func(),
 ) (attempt sender.Attempt) {
@@ -371,13 +370,13 @@ func (s *Service) send(
 	}
 	attempt = s.Sender.Send(ctx, request)
 	if made.fault == FaultDuplicate {
-		s.Sender.Send(ctx, request) // what comes of it is nobody's matter
+		s.Sender.Send(ctx, request) // its outcome is not recorded
 	}
 	return attempt
 }
 
-// refill releases deliveries that were held back while this attempt is written. What fails here
-// is made good by ReleaseIdle.
+// refill releases deliveries that were held back, while this attempt is recorded. What it
+// fails to release, ReleaseIdle releases later.
 func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, count int) {
 	if !to.refilling.CompareAndSwap(false, true) {
 		return
@@ -389,8 +388,8 @@ func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, count
 }
 
 // record writes an attempt and what follows from it, in a statement shared with others,
-// and also when ctx has ended. It returns when that is committed, which may take as
-// long as the database is away: the worker keeps its slot, and with it the job.
+// even when ctx has ended. It returns once that has committed, which may take as long as
+// the database is unreachable: until then the worker stays occupied and keeps the job.
 func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	ctx = context.WithoutCancel(ctx)
 	task, attempt := row.task, row.attempt
@@ -444,17 +443,17 @@ func (s Schedule) outcome(number int, attempt sender.Attempt, now time.Time) out
 		return outcome{state: StateFailed, finished: &now}
 	}
 	if attempt.Class == sender.ClassUnknown {
-		// The time that the attempt was lost for has been delay enough.
+		// The time lost until the attempt was found dead has been delay enough.
 		due = now
 	}
 	return outcome{state: StateRetrying, next: &due}
 }
 
-// outcome is what an attempt means for its delivery.
+// outcome is the effect of an attempt on its delivery.
 type outcome struct {
 	state State
 	// next is when the next attempt is due, nil without one.
 	next *time.Time
-	// finished is when the delivery ended, nil while it goes on.
+	// finished is when the delivery ended, nil while it is open.
 	finished *time.Time
 }

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// State says how far a delivery has come.
+// State is how far a delivery has come.
 type State string
 
 // The states of a delivery; the last three are final.
@@ -28,7 +28,7 @@ func States() []State {
 	return []State{StatePending, StateRetrying, StateDelivered, StateFailed, StateCancelled}
 }
 
-// IsFinal tells whether no attempt follows.
+// IsFinal reports whether no attempt follows.
 func (s State) IsFinal() bool {
 	return s == StateDelivered || s == StateFailed || s == StateCancelled
 }
@@ -51,9 +51,9 @@ type Delivery struct {
 	State          State      `db:"state"`
 	AttemptCount   int        `db:"attempt_count"`
 	NextAttemptAt  *time.Time `db:"next_attempt_at"`
-	// Parked tells that the delivery fell due and waits for its subscription to resume.
+	// Parked means that the delivery fell due and waits for its subscription to resume.
 	Parked bool `db:"parked"`
-	// Paused tells that its subscription is paused.
+	// Paused means that its subscription is paused.
 	Paused         bool       `db:"paused"`
 	LastHTTPStatus *int       `db:"last_http_status"`
 	LastErrorClass *string    `db:"last_error_class"`
@@ -63,19 +63,19 @@ type Delivery struct {
 	ResentBy       *string    `db:"resent_by"`
 	ResendReason   *string    `db:"resend_reason"`
 	// MadeGoodBy is the first other delivery of the event to the subscription that
-	// arrived, before or after this one failed; nil unless it failed.
+	// succeeded, before or after this one failed; nil unless it failed.
 	MadeGoodBy *uuid.UUID `db:"made_good_by"`
-	// Subject names the object whose state the event tells, such as disbursement/1425, and LastURL
-	// is where the last attempt went; empty where they are not known or not asked for
-	// (ListNamed, Get).
+	// Subject names the object whose state the event reports, such as disbursement/1425, and
+	// LastURL is where the last attempt went. They are empty where not known or not loaded;
+	// only ListNamed and Get load them.
 	Subject string `db:"-"`
 	LastURL string `db:"-"`
 }
 
-// Moved tells whether the subscription's URL is another one than that of the last attempt.
+// Moved reports whether the subscription's URL differs from that of the last attempt.
 func (d Delivery) Moved() bool { return d.LastURL != "" && d.LastURL != d.URL }
 
-// SentTo is where the last attempt went, before the first where it will go.
+// SentTo is where the last attempt went or, before the first attempt, where it will go.
 func (d Delivery) SentTo() subscription.Endpoint {
 	if d.Moved() {
 		d.URL = d.LastURL
@@ -83,7 +83,7 @@ func (d Delivery) SentTo() subscription.Endpoint {
 	return d.Endpoint
 }
 
-// Detail is a delivery with what was sent and what came back.
+// Detail is a delivery with what was sent and what was received.
 type Detail struct {
 	Delivery
 	// Body is empty once BodyRemovedAt is set.
@@ -95,10 +95,10 @@ type Detail struct {
 	Resends []uuid.UUID
 }
 
-// Attempt is one attempt as the log keeps it.
+// Attempt is one attempt as stored in the log.
 type Attempt struct {
 	Number int `db:"number"`
-	// Fault is what went wrong on purpose, in a sandbox; empty for nothing.
+	// Fault is the fault injected on purpose, in a sandbox; empty for none.
 	Fault               Fault             `db:"fault"`
 	StartedAt           time.Time         `db:"started_at"`
 	Duration            time.Duration     `db:"duration"`
@@ -110,34 +110,34 @@ type Attempt struct {
 	URL                 string            `db:"url"`
 	HTTPStatus          int               `db:"http_status"`
 	ErrorClass          sender.ErrorClass `db:"error_class"`
-	// Cause is derived from Error where a former release stored none.
+	// Cause is derived from Error where an earlier release stored none.
 	Cause   sender.Cause `db:"cause"`
 	Error   string       `db:"error"`
 	Note    string       `db:"note"`
 	Address string       `db:"address"`
 	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
 	Protocol string `db:"protocol"`
-	// Reused tells whether the connection had carried an earlier request; nil
-	// when no request left or it is not known.
+	// Reused is whether the connection had carried an earlier request; nil when no request
+	// left or it is not known.
 	Reused *bool `db:"reused"`
 	// TLSVersion is empty without TLS.
 	TLSVersion string `db:"tls_version"`
-	// CertificateExpires is when the endpoint's certificate ends, nil without TLS.
+	// CertificateExpires is when the endpoint's certificate expires, nil without TLS.
 	CertificateExpires *time.Time `db:"certificate_expires"`
 	// ContentRemovedAt is when retention removed headers and body, nil before.
 	ContentRemovedAt *time.Time `db:"content_removed_at"`
-	// RequestHeaders hold no secret: values that are were masked.
+	// RequestHeaders hold no secrets: secret values were masked.
 	RequestHeaders  []sender.Header `db:"-"`
 	ResponseHeaders []sender.Header `db:"-"`
 	// ResponseBody holds the first 16 KiB.
 	ResponseBody []byte `db:"response_body"`
 }
 
-// Place is the delivery's place among the others.
+// Place is the delivery's position in the list of deliveries.
 func (d Delivery) Place() postgres.Cursor { return postgres.Cursor{At: d.CreatedAt, UID: d.UID} }
 
-// Due is when the next attempt is due; zero for none, or while it waits for its
-// subscription.
+// Due is when the next attempt is due; zero if there is none, or while the delivery waits
+// for its subscription.
 func (d Delivery) Due() time.Time {
 	if d.Parked || d.Paused {
 		return time.Time{}
@@ -145,10 +145,10 @@ func (d Delivery) Due() time.Time {
 	return postgres.OrZero(d.NextAttemptAt)
 }
 
-// LastStatus is the status of the last attempt's answer, 0 without one.
+// LastStatus is the HTTP status of the last attempt, 0 if no answer came.
 func (d Delivery) LastStatus() int { return postgres.OrZero(d.LastHTTPStatus) }
 
-// LastError is the class of the last attempt's error, empty without one.
+// LastError is the error class of the last attempt, empty if it had none.
 func (d Delivery) LastError() sender.ErrorClass {
 	return sender.ErrorClass(postgres.OrZero(d.LastErrorClass))
 }

@@ -8,15 +8,15 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DueBatch bounds one round of EnqueueDue, so that a large backlog (a subscription
-// resumed after days, a bulk re-send) trickles in beside new events.
+// DueBatch bounds one batch of EnqueueDue, so that a large backlog (a subscription
+// resumed after days, a bulk re-send) trickles in alongside new events.
 const DueBatch = 1000
 
-// dueRest is the longest rest between two looks for what is due.
+// dueRest is the longest rest between two scans for due deliveries.
 const dueRest = 3 * time.Second
 
-// DueLooks are the looks for what is due of a process that looks again and again, for one caller
-// at a time.
+// DueLooks scans for due deliveries repeatedly in one process. It is for one caller at a
+// time.
 type DueLooks struct {
 	Deliveries *Service
 
@@ -24,9 +24,9 @@ type DueLooks struct {
 	rest time.Time
 }
 
-// Enqueue is EnqueueDue, except that where looks are dear it takes a fiftieth of the time at most,
-// unless the next look would come too late then: each passes by all that fell due since the
-// oldest open transaction began.
+// Enqueue is EnqueueDue, except that where scans are expensive they take a fiftieth of the
+// time at most, unless that would put the next one off beyond dueRest. Scans get expensive
+// because each passes over all that fell due since the oldest open transaction began.
 func (l *DueLooks) Enqueue(ctx context.Context) error {
 	began := time.Now()
 	if began.Before(l.rest) {
@@ -41,17 +41,17 @@ func (l *DueLooks) Enqueue(ctx context.Context) error {
 
 // EnqueueDue enqueues the attempts that have fallen due and returns how many.
 //
-// The delivery's own row says when its next attempt is due; the queue only
-// ever holds attempts that may start now. So a retry neither waits for the
-// queue's scheduler, which looks every five seconds, nor is lost with a job.
-// Any number of processes may enqueue at once: each takes other rows.
+// The delivery's own row says when its next attempt is due; the queue only ever holds
+// attempts that may start now. So a retry neither waits for the queue's scheduler, which
+// polls every five seconds, nor is lost with a job. Any number of processes may enqueue
+// at once: each takes different rows.
 func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 	count, _, err := s.enqueueDue(ctx)
 	return count, err
 }
 
-// enqueueDue also returns how long it took to find them, without the time for which it yielded to
-// calls and enqueued.
+// enqueueDue also returns how long it took to find them, excluding the time spent
+// yielding to API requests and enqueuing.
 func (s *Service) enqueueDue(ctx context.Context) (count int, looked time.Duration, err error) {
 	s.Gate.Yield(ctx)
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -93,16 +93,16 @@ func (s *Service) enqueueDue(ctx context.Context) (count int, looked time.Durati
 const (
 	// orphanLock is the advisory lock of MarkOrphans. Its value has no meaning.
 	orphanLock = 7_305_140_441
-	// orphanBatch bounds one look for orphans. The queue works the oldest jobs
-	// first, so those that lost theirs come to the head of the list.
+	// orphanBatch bounds one scan for orphans. The queue works the oldest jobs first, so
+	// deliveries that lost theirs come to the head of the list.
 	orphanBatch = 10_000
 )
 
-// MarkOrphans hands deliveries that claim to be queued, have been due for longer
-// than patience and have no job back to EnqueueDue, and returns how many: the
-// queue gave their job up, somebody deleted it, or a backup was restored without
-// it. Only one process looks at a time: two could both find a delivery whose
-// new job neither sees yet.
+// MarkOrphans hands back to EnqueueDue the deliveries that are marked as queued, have
+// been due for longer than patience and have no job, and returns how many: the queue gave
+// their job up, somebody deleted it, or a backup was restored without it. Only one
+// process scans at a time: two could both find a delivery whose new job is visible to
+// neither yet.
 func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int, error) {
 	var count int
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -111,11 +111,10 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int,
 		if err != nil || !alone {
 			return err
 		}
-		// Both lists go into groups, of which those without a job are wanted: the planner takes the
-		// queue for empty, whose statistics are of another moment, and would join the lists by a loop
-		// over each for each of the other.
-		// Asking for queued in a CASE, as the record of an attempt does for the state,
-		// takes a quarter of the time to plan.
+		// Both lists are grouped, and the groups without a job are kept, because the planner
+		// takes the queue for empty, its statistics being of another moment, and would join the
+		// lists by a nested loop. Testing queued in a CASE, as the record of an attempt does
+		// for the state, takes a quarter of the time to plan.
 		count, err = postgres.Affected(tx.ExecContext(ctx, `
 			WITH overdue AS MATERIALIZED (
 				SELECT delivery_uid::text AS uid, created_at
@@ -160,9 +159,9 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int,
 	return count, nil
 }
 
-// ForgetBegun removes the notes of attempts that nothing will ask about any more:
-// whose number was recorded by a process of an earlier release, whose delivery was removed, or
-// whose delivery ended meanwhile and whose job is gone. It returns how many.
+// ForgetBegun removes the notes of attempts that are no longer needed: those whose number
+// was recorded by a process of an earlier release, whose delivery was removed, or whose
+// delivery has ended and whose job is gone. It returns how many.
 func (s *Service) ForgetBegun(ctx context.Context) (int64, error) {
 	result, err := s.DB.ExecContext(ctx, `
 		DELETE FROM begun_attempts b

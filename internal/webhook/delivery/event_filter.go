@@ -12,30 +12,30 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// EventFilter narrows a list of events; a zero field does not.
+// EventFilter narrows a list of events; zero fields do not.
 type EventFilter struct {
 	Kind           lending.EventKind
 	PartnerUID     uuid.UUID
 	MerchantUID    uuid.UUID
 	ApplicationUID uuid.UUID
-	// Since is inclusive, Until exclusive; both compare when it occurred.
+	// Since is inclusive, Until exclusive; both apply to the event's time.
 	Since, Until time.Time
 }
 
-// latestEvents is the order of the list, which every index of it shares.
+// latestEvents is the order of the list; every index for the list has this order.
 const latestEvents = ` ORDER BY e.occurred_at DESC, e.event_uid DESC`
 
-// eventScope is a filter of which it is known how much its merchant has.
+// eventScope is a filter together with how many applications its merchant has.
 type eventScope struct {
 	EventFilter
-	// none tells that the merchant is not the partner's: nothing matches.
+	// none means that the merchant is not the partner's: nothing matches.
 	none bool
-	// few tells that the merchant has few applications.
+	// few means that the merchant has few applications.
 	few bool
 }
 
-// eventScopeOf finds out whose the filter's merchant is: its events are all among
-// its partner's, for whom there is an index.
+// eventScopeOf looks up which partner the filter's merchant belongs to: all its events
+// are among that partner's, for which there is an index.
 func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventScope, error) {
 	if f.MerchantUID == uuid.Nil {
 		return eventScope{EventFilter: f}, nil
@@ -52,7 +52,7 @@ func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventSco
 // a page: application by application where the merchant has few of them.
 func (f eventScope) newest(columns string, page postgres.Paging) (string, []any) {
 	var c postgres.Conditions
-	// The first condition alone lets later months be left out.
+	// Redundant, but it lets the planner leave out later months.
 	c.When(!page.From.IsZero(), `e.occurred_at <= ?`, page.From.At)
 	c.OlderThan(page.From, `e.occurred_at`, `e.event_uid`)
 	if !f.few || f.ApplicationUID != uuid.Nil {
@@ -71,14 +71,14 @@ func (f eventScope) newest(columns string, page postgres.Paging) (string, []any)
 		 WHERE o.merchant_uid = ` + merchant + latestEvents + ` LIMIT ` + most, c.Args
 }
 
-// withoutOwner is the filter for events whose applications are the merchant's.
+// withoutOwner is the filter for events of applications known to be the merchant's.
 func (f eventScope) withoutOwner() EventFilter {
 	f.MerchantUID, f.PartnerUID = uuid.Nil, uuid.Nil
 	return f.EventFilter
 }
 
-// countQuery renders the statement that counts at most limit events that match,
-// in any order where a merchant's applications lead to them.
+// countQuery renders the statement that counts at most limit events that match, in any
+// order when they are read through a merchant's applications.
 func (f eventScope) countQuery(limit int) (string, []any) {
 	if f.MerchantUID == uuid.Nil || f.ApplicationUID != uuid.Nil {
 		newest, args := f.newest(`1`, postgres.Paging{Limit: limit})
@@ -91,8 +91,8 @@ func (f eventScope) countQuery(limit int) (string, []any) {
 	return countOfMerchant(`events e`+c.Where(), merchant, most), c.Args
 }
 
-// narrow adds the conditions of the filter. The kind is in the text, where the
-// planner sees it: partial indexes and its frequency decide how a list is read.
+// narrow adds the conditions of the filter. The kind is a literal, so that the planner
+// sees it: partial indexes and the kind's frequency decide how a list is read.
 func (f EventFilter) narrow(c *postgres.Conditions) {
 	c.When(f.Kind != "", `e.kind = `+pq.QuoteLiteral(string(f.Kind)))
 	c.When(f.PartnerUID != uuid.Nil, `e.partner_uid = ?`, f.PartnerUID)

@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// FanOut counts what became of an event: the first deliveries by state, those that failed
-// and were made good apart, the subscriptions that were passed over, and the re-sends.
+// FanOut counts the outcomes of an event: first deliveries by state, with those that failed and
+// were made good counted separately, the subscriptions that were passed over, and the re-sends.
 type FanOut struct {
 	Delivered  int `json:"delivered"`
 	MadeGood   int `json:"made_good"`
@@ -24,7 +24,7 @@ type FanOut struct {
 	PassedOver int `json:"passed_over"`
 }
 
-// EventRecord is an event as the log keeps it.
+// EventRecord is an event as stored in the log.
 type EventRecord struct {
 	UID          uuid.UUID         `db:"event_uid"`
 	OccurredAt   time.Time         `db:"occurred_at"`
@@ -36,7 +36,7 @@ type EventRecord struct {
 	// ApplicationUID is the sample application on test events.
 	ApplicationUID uuid.UUID `db:"application_uid"`
 	Status         string    `db:"status"`
-	// Subject names the object whose state it tells, empty where that was not recorded.
+	// Subject names the object whose state the event reports, empty where that was not recorded.
 	Subject string `db:"subject"`
 	Test    bool   `db:"test"`
 	// BodyRemovedAt is when retention removed the body, nil before.
@@ -45,14 +45,14 @@ type EventRecord struct {
 	FanOut        FanOut     `db:"-"`
 }
 
-// EventDetail is an event with its body and what became of it.
+// EventDetail is an event with its body and its outcomes.
 type EventDetail struct {
 	EventRecord
 	// Body is empty once BodyRemovedAt is set.
 	Body []byte `db:"body"`
 	// Ledger has a line for each subscription of the partner.
 	Ledger []LedgerLine `db:"-"`
-	// Deliveries are all of the event, oldest first, at most postgres.MaxPage.
+	// Deliveries are those of the event, oldest first, at most postgres.MaxPage.
 	Deliveries []Delivery `db:"-"`
 }
 
@@ -67,8 +67,8 @@ const eventOwners = `
 	 JOIN partners p USING (partner_uid)
 	 LEFT JOIN merchants m ON m.merchant_uid = e.merchant_uid`
 
-// Events returns one page of the events that match, newest first, with what
-// became of each, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
+// Events returns one page of the events that match, newest first, with the outcomes of
+// each, and the cursor of the next page. Error: VALIDATION_ERROR for the limit.
 func (l *Log) Events(
 	ctx context.Context, filter EventFilter, page postgres.Paging,
 ) ([]EventRecord, postgres.Cursor, error) {
@@ -109,7 +109,7 @@ func (l *Log) CountEvents(ctx context.Context, filter EventFilter, limit int) (i
 	return count, nil
 }
 
-// countFanOut fills in what became of the events, which are newest first.
+// countFanOut fills in the outcomes of events, which must be newest first.
 func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) error {
 	if len(events) == 0 {
 		return nil
@@ -125,8 +125,8 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 		MadeGood bool      `db:"made_good"`
 		Count    int       `db:"count"`
 	}
-	// A delivery is made with its event or later, give or take the microseconds
-	// by which an event's time may run ahead: older months need not be searched.
+	// A delivery is created with its event or later, give or take the microseconds by which
+	// an event's time may run ahead: older months need not be searched.
 	err := db.SelectContext(ctx, &counts, `
 		SELECT event_uid, state, resend_of IS NOT NULL AS again,
 		       made_good_by IS NOT NULL AS made_good, count(*) AS count
@@ -170,8 +170,8 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 	return nil
 }
 
-// owedBy counts the deliveries of events that the outbox has yet to make; events without any
-// are left out.
+// owedBy counts the deliveries of events that the outbox has yet to create; events
+// without any are left out.
 func owedBy(ctx context.Context, db *postgres.DB, events []uuid.UUID) (map[uuid.UUID]int, error) {
 	var rows []struct {
 		EventUID uuid.UUID `db:"event_uid"`
@@ -236,8 +236,8 @@ func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error)
 // MaxOutcomeDeliveries is how many deliveries of one event EventOutcomes returns.
 const MaxOutcomeDeliveries = 10
 
-// EventOutcome is what became of one event: counts of all its deliveries, and the first
-// few with their attempts, those that somebody has to look at before the others.
+// EventOutcome is the outcome of one event: counts of all its deliveries, and the first
+// few with their attempts, starting with those that failed and were not made good.
 type EventOutcome struct {
 	Delivered  int     `db:"delivered"`
 	MadeGood   int     `db:"made_good"`
@@ -252,22 +252,22 @@ func (o EventOutcome) Total() int {
 	return o.Delivered + o.MadeGood + o.Failed + o.Open + o.Cancelled
 }
 
-// Tried is a delivery with what its attempts ended with, which is all that is read of
-// them, oldest first.
+// Tried is a delivery with the outcomes of its attempts, oldest first; no other columns
+// of the attempts are loaded.
 type Tried struct {
 	Delivery
 	Attempts []Attempt
 }
 
-// EventOutcomes returns what became of events that occurred at or after a time, by their
-// uids; those without a delivery are left out.
+// EventOutcomes returns the outcomes of events that occurred at or after a time, by event
+// uid; events without a delivery are left out.
 func (l *Log) EventOutcomes(
 	ctx context.Context, events []uuid.UUID, since time.Time,
 ) (map[uuid.UUID]EventOutcome, error) {
 	if len(events) == 0 {
 		return nil, nil //nolint:nilnil // nothing is asked for
 	}
-	// As in countFanOut: a delivery is made with its event or later.
+	// As in countFanOut: a delivery is created with its event or later.
 	since = since.Add(-time.Hour)
 	var rows []struct {
 		Delivery

@@ -15,11 +15,11 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// SlowAfter is how long an attempt takes at least to be called slow. An index
-// holds the deliveries whose last attempt was; it names the same figure.
+// SlowAfter is the shortest duration of an attempt that is called slow. An index holds
+// the deliveries whose last attempt was slow; it repeats this figure.
 const SlowAfter = 5 * time.Second
 
-// Filter narrows a list of deliveries; a zero field does not.
+// Filter narrows a list of deliveries; zero fields do not.
 type Filter struct {
 	SubscriptionUID uuid.UUID
 	PartnerUID      uuid.UUID
@@ -27,28 +27,28 @@ type Filter struct {
 	ApplicationUID  uuid.UUID
 	EventUID        uuid.UUID
 	State           State
-	// Waiting keeps, without a State, those that an attempt is to come of: pending and
+	// Waiting, without a State, keeps deliveries that will be attempted: pending and
 	// retrying ones.
 	Waiting bool
 	Event   lending.EventKind
-	// HTTPStatus is the last answer's status, HTTPClass its first digit, 1 to 9.
+	// HTTPStatus is the last answer's status, HTTPClass the first digit of it, 1 to 9.
 	HTTPStatus, HTTPClass int
-	// ErrorClass is the last attempt's.
+	// ErrorClass is the last attempt's error class.
 	ErrorClass sender.ErrorClass
-	// Test and Resend tell apart test events and re-sends, nil for both kinds.
+	// Test and Resend select test events and re-sends, or leave them out; nil keeps both.
 	Test, Resend *bool
-	// Open leaves out those that were made good.
+	// Open leaves out deliveries that were made good.
 	Open bool
 	// Slow keeps those whose last attempt took SlowAfter or longer.
 	Slow bool
-	// Since is inclusive, Until exclusive; both compare the creation time.
+	// Since is inclusive, Until exclusive; both apply to the creation time.
 	Since, Until time.Time
-	// Reader keeps what a partner's client may see; nil keeps everything.
+	// Reader keeps the deliveries that a partner's client may see; nil keeps all.
 	Reader *Reader `json:"-"`
 }
 
-// ParseAnswer reads which answers a filter is about: a status such as 503, or a class of them
-// such as 5xx. Both are 0 without a text, and ok is false for any other one.
+// ParseAnswer parses which answers a filter selects: a status such as 503, or a class
+// such as 5xx. Both results are 0 for an empty text; ok is false for any other text.
 func ParseAnswer(text string) (status, class int, ok bool) {
 	digits, isClass := strings.CutSuffix(strings.ToLower(text), "xx")
 	number, err := strconv.Atoi(digits)
@@ -71,13 +71,13 @@ func (f Filter) conditions() postgres.Conditions {
 	return c
 }
 
-// Narrow adds every condition but that of the partner. Values of closed lists
-// are in the text, where the planner sees them: partial indexes and the
-// frequency of a value decide how a list is read.
+// Narrow adds every condition but that on the partner. Values of closed lists are
+// literals, so that the planner sees them: partial indexes and the frequency of a value
+// decide how a list is read.
 func (f Filter) Narrow(c *postgres.Conditions) {
 	c.When(f.SubscriptionUID != uuid.Nil, `d.subscription_uid = ?`, f.SubscriptionUID)
-	// As a join, it would be taken for rarer than it is among the partner's own,
-	// and all of them be read and sorted.
+	// As a join, the planner would take it for rarer than it is among the partner's own
+	// deliveries, and would read and sort all of them.
 	c.When(f.MerchantUID != uuid.Nil, `(d.application_uid IN (
 			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
 	if f.Reader != nil {
@@ -85,7 +85,7 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	}
 	narrowApplication(c, `d`, f.ApplicationUID)
 	c.When(f.EventUID != uuid.Nil, `d.event_uid = ?`, f.EventUID)
-	// What was not answered by 2xx has an error class, which the index of trouble is about.
+	// Every answer but 2xx has an error class; the partial index on errors needs the condition.
 	c.When(f.State != "", `d.state = `+pq.QuoteLiteral(string(f.State)))
 	c.When(f.Waiting, `d.state IN ('pending', 'retrying')`)
 	c.When(f.HTTPStatus != 0, fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
@@ -102,14 +102,14 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	c.When(!f.Until.IsZero(), `d.created_at < ?`, f.Until)
 }
 
-// olderThan keeps the deliveries d after a place in the list. The first condition says nothing
-// new, except to the planner, which leaves out the months after the place.
+// olderThan keeps the deliveries d that come after a cursor in the list. The first
+// condition is redundant, but lets the planner leave out the months after the cursor.
 func olderThan(c *postgres.Conditions, place postgres.Cursor) {
 	c.When(!place.IsZero(), `d.created_at <= ?`, place.At)
 	c.OlderThan(place, `d.created_at`, `d.delivery_uid`)
 }
 
-// narrowApplication adds the condition on the application, the sample one for tests.
+// narrowApplication adds the condition on the application; test events have the sample one.
 func narrowApplication(c *postgres.Conditions, table string, uid uuid.UUID) {
 	c.When(uid == sampleApplication, table+`.application_uid IS NULL`)
 	c.When(uid != uuid.Nil && uid != sampleApplication, table+`.application_uid = ?`, uid)
@@ -122,12 +122,12 @@ func sqlNot(not bool) string {
 	return ``
 }
 
-// refused tells whether only answers other than 2xx are asked for.
+// refused reports whether the filter selects only answers other than 2xx.
 func (f Filter) refused() bool {
 	return f.HTTPStatus != 0 && f.HTTPStatus/100 != 2 || f.HTTPClass != 0 && f.HTTPClass != 2
 }
 
-// newestFirst is the order of the list, which every index of it shares.
+// newestFirst is the order of the list; every index for the list has this order.
 const newestFirst = ` ORDER BY d.created_at DESC, d.delivery_uid DESC`
 
 // Newest renders the statement that selects columns of the limit newest
@@ -136,8 +136,8 @@ func (f Filter) Newest(columns string, limit int) (string, []any) {
 	return f.newestFrom(f.spread(false), columns, postgres.Paging{Limit: limit})
 }
 
-// newestFrom renders the statement that selects columns of the newest deliveries that match,
-// up to a page, taken from where the spread says.
+// newestFrom renders the statement that selects columns of the newest deliveries that
+// match, up to a page, read as the spread says.
 func (f Filter) newestFrom(from spread, columns string, page postgres.Paging) (string, []any) {
 	if from.table == "" {
 		c := f.conditions()
@@ -153,7 +153,7 @@ func (f Filter) newestFrom(from spread, columns string, page postgres.Paging) (s
 	var c postgres.Conditions
 	c.Add(`d.` + from.key + ` = o.` + from.key)
 	if from.owner == "merchant_uid" {
-		f.MerchantUID = uuid.Nil // the spread says it
+		f.MerchantUID = uuid.Nil // the spread selects it
 	}
 	f.Narrow(&c)
 	olderThan(&c, page.From)
@@ -166,18 +166,18 @@ func (f Filter) newestFrom(from spread, columns string, page postgres.Paging) (s
 		 WHERE o.` + from.owner + ` = ` + owner + newestFirst + ` LIMIT ` + most, c.Args
 }
 
-// ofState renders those of one state instead: the index of states has each of them in order.
+// ofState renders the select for one state: the index on states has each state in this order.
 func (f Filter) ofState(state State, after postgres.Cursor, most string) string {
 	f.State, f.Waiting = state, false
-	c := f.conditions() // with the same arguments, for a state has none
+	c := f.conditions() // the same arguments: a state adds none
 	olderThan(&c, after)
 	//nolint:unqueryvet // as in newestFrom
 	return `(SELECT d.* FROM deliveries d` + c.Where() + newestFirst + ` LIMIT ` + most + `)`
 }
 
-// source is what the deliveries of one owner are taken from. Those of an
-// application are few: they are read before it is asked which of them are rare,
-// or the planner might go through all that are, once for each application.
+// source is the table expression for the deliveries of one owner. An application has few
+// deliveries: they are read before the rare condition is applied, or the planner might
+// scan all rare deliveries once for each application.
 func (f Filter) source(key string) string {
 	if key != "application_uid" || !f.isRare() {
 		return `deliveries d`
@@ -185,20 +185,20 @@ func (f Filter) source(key string) string {
 	return `(SELECT * FROM deliveries WHERE application_uid = o.application_uid OFFSET 0) d`
 }
 
-// isRare tells whether an index holds just the few deliveries that the filter is
-// about, whomever they belong to.
+// isRare reports whether an index holds just the few deliveries that the filter selects,
+// whoever owns them.
 func (f Filter) isRare() bool {
 	return f.refused() || f.ErrorClass != "" || f.Slow || f.EventUID != uuid.Nil ||
 		f.State != "" && f.State != StateDelivered || f.Waiting ||
 		f.Test != nil && *f.Test || f.Resend != nil && *f.Resend
 }
 
-// scope is a filter whose owners are known, which decides how it is read.
+// scope is a filter whose owners have been looked up, which decides how it is read.
 type scope struct {
 	Filter
-	// none tells that the filter's owners exclude each other: nothing matches.
+	// none means that the filter's owners exclude each other: nothing matches.
 	none bool
-	// few tells that the merchant has few applications.
+	// few means that the merchant has few applications.
 	few bool
 }
 
@@ -211,11 +211,11 @@ func (s scope) query(page postgres.Paging) (string, []any) {
 		  JOIN partners p USING (partner_uid)` + newestFirst, args
 }
 
-// countQuery renders the statement that counts at most limit deliveries. It
-// reads them in the list's order, so that it stops as early as the list; those
-// of a merchant by its applications in any order, unless they are rare. The inner
-// limit keeps the planner from reading all deliveries and looking which of them are
-// the merchant's.
+// countQuery renders the statement that counts at most limit deliveries. It reads them in
+// the list's order, so that it stops as early as the list does. A merchant's deliveries,
+// unless they are rare, it reads through the applications in any order; the inner limit
+// keeps the planner from reading all deliveries and checking which of them are the
+// merchant's.
 func (s scope) countQuery(limit int) (string, []any) {
 	if s.MerchantUID == uuid.Nil || s.ApplicationUID != uuid.Nil || !s.few && s.isRare() {
 		rows, args := s.newestFrom(s.spread(false), `1`, postgres.Paging{Limit: limit})
@@ -239,13 +239,13 @@ func countOfMerchant(rows, merchant, most string) string {
 		         LIMIT ` + most + `) matching`
 }
 
-// fewApplications is up to how many applications a merchant's rows are listed
-// application by application. Each costs a look into every month; beyond it is
-// cheaper to go through what is newest of the partner until a page is full.
+// fewApplications is the largest number of applications for which a merchant's rows are
+// listed application by application. Each application costs an index lookup in every month;
+// beyond this number it is cheaper to read the partner's newest rows until a page is full.
 const fewApplications = 120
 
-// scopeOf finds out who owns what the filter names: a merchant's deliveries are
-// all among its partner's.
+// scopeOf looks up the owners of what the filter names: a merchant's deliveries are all
+// among its partner's.
 func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 	if f.excludesAll() {
 		return scope{none: true}, nil
@@ -263,13 +263,13 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 	}
 	if f.SubscriptionUID != uuid.Nil {
 		found.none = narrowTo(&found.PartnerUID, owners.Subscription) || found.none
-		found.PartnerUID = uuid.Nil // the subscription says it
+		found.PartnerUID = uuid.Nil // the subscription implies it
 	}
 	return found, nil
 }
 
-// excludesAll tells whether its answers and its state exclude each other: delivered is what was
-// answered by 2xx, and nothing else is.
+// excludesAll reports whether the filter's answers and state exclude each other: a
+// delivery is delivered exactly when it was answered with 2xx.
 func (f Filter) excludesAll() bool {
 	success := f.HTTPStatus/100 == 2 || f.HTTPClass == 2
 	failure := f.refused() || f.ErrorClass != ""
@@ -280,7 +280,7 @@ func (f Filter) excludesAll() bool {
 type owners struct {
 	Merchant     uuid.NullUUID `db:"merchant"`
 	Subscription uuid.NullUUID `db:"subscription"`
-	// Applications are how many the merchant has, up to one more than a few.
+	// Applications counts the merchant's applications, up to fewApplications + 1.
 	Applications int `db:"applications"`
 }
 
@@ -296,25 +296,25 @@ func ownersOf(
 	return found, err
 }
 
-// narrowTo has a filter keep what belongs to one more partner, and tells whether nothing can.
+// narrowTo narrows a filter to one more partner, and reports whether nothing can match then.
 func narrowTo(filter *uuid.UUID, partner uuid.NullUUID) (none bool) {
 	none = !partner.Valid || *filter != uuid.Nil && *filter != partner.UUID
 	*filter = partner.UUID
 	return none
 }
 
-// spread says what the deliveries of a list are taken from, in order, and then
-// merged, where the newest of all would have to be searched for the few that
-// match.
+// spread names a table whose rows are joined to their deliveries. Each row's deliveries
+// are read in order and then merged, where otherwise the newest of all deliveries would
+// have to be searched for the few that match.
 type spread struct {
-	// table has the column key in common with deliveries, owner picks its rows.
+	// table shares the column key with deliveries; owner is the column that selects its rows.
 	table, key, owner string
 	uid               uuid.UUID
 }
 
-// spread is over the subscriptions of a partner, or the applications of a
-// merchant; the zero spread for neither. What is rare is in one index for all
-// partners, which would be gone through once for each subscription.
+// spread returns the spread over the subscriptions of a partner or the applications of a
+// merchant, and the zero spread otherwise. Rare deliveries are in one index for all
+// partners, which would be scanned once for each subscription.
 func (f Filter) spread(byApplication bool) spread {
 	switch {
 	case f.SubscriptionUID != uuid.Nil || f.ApplicationUID != uuid.Nil:

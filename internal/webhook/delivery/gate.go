@@ -7,50 +7,49 @@ import (
 )
 
 const (
-	// yieldPatience is the longest that the engine yields at a time. It bounds what
-	// callers who never pause, or one who sends a file drop by drop, can cost.
+	// yieldPatience is the longest that the engine yields at a time. It bounds the delay
+	// caused by callers who never pause, or by one who sends a file drop by drop.
 	yieldPatience = 25 * time.Millisecond
-	// requestMemory is how long after an API request the next one is expected, and
-	// shared statements are small, one at a time, so that it finds the processors free.
+	// requestMemory is how long after an API request the next one is expected. During that time
+	// shared statements are small and run one at a time, so that it finds the processors free.
 	requestMemory = 250 * time.Millisecond
-	// smallStatement is how many attempts share a statement then. One that yielded
-	// for longer than an API request takes, usualRequest, was kept waiting by several,
-	// and has growth more for each further millisecond: beside a request now and then
-	// statements are short, and callers who hardly pause leave room for few and large.
+	// smallStatement is how many attempts share a statement then. A statement that yielded
+	// for longer than an API request takes, usualRequest, was delayed by several requests,
+	// and may have growth more for each further millisecond: with an occasional request
+	// statements are short; between callers who hardly pause they are few and large.
 	smallStatement = 8
 	usualRequest   = 5 * time.Millisecond
 	growth         = 5
-	// quickSends is how many requests to quick endpoints a process makes at a time,
-	// and how many to unknown ones: enough to keep the processors busy, and few
-	// enough that who else needs them, the API first of all, does not queue behind
-	// hundreds.
+	// quickSends is how many requests to quick endpoints a process makes at a time, and how
+	// many to unknown ones: enough to keep the processors busy, and few enough that other
+	// work, above all the API, does not queue behind hundreds.
 	quickSends = 4
-	// quickPatience is how long a request waits for a slot among those: a busy
-	// process may delay it by no more.
+	// quickPatience is the longest that a request waits for one of those slots, and so the
+	// most that a busy process delays it.
 	quickPatience = 20 * time.Millisecond
-	// sendLength is how long such a slot is kept at most: a request without an answer by
-	// then waits for its endpoint and uses no processor.
+	// sendLength is the longest that such a slot is kept: a request without an answer by
+	// then is waiting for its endpoint and uses no processor.
 	sendLength = 10 * time.Millisecond
 )
 
 // Gate counts the API requests that this process is answering, and lets them go before
-// deliveries (see the package doc). Somebody waits for each of them, while nobody waits
-// for the next of a thousand webhooks: under load the engine begins nothing new until
-// they are answered. What it has begun goes on, and where it is not loaded, it does not
-// look.
+// deliveries (see the package doc). Somebody waits for each API request, while nobody
+// waits for the next of a thousand webhooks: under load the engine begins nothing new
+// until the requests are answered. What it has begun goes on, and while it is not loaded,
+// it does not check.
 //
-// The zero value is ready for use, and a nil one lets nothing wait.
+// The zero value is ready for use. With a nil Gate nothing yields.
 type Gate struct {
 	mu   sync.Mutex
 	open int
 	// answered is closed when the last open request is, at endedAt.
 	answered chan struct{}
 	endedAt  time.Time
-	// small is held by who runs a small statement.
+	// small is held while a small statement runs.
 	small sync.Mutex
-	// quick and fresh bound the requests to endpoints that are quick, and to those that
-	// have not shown yet how fast they are: should they hang, they hold up none of the
-	// quick. making makes them.
+	// quick and fresh bound the requests to quick endpoints, and to those that have not
+	// answered yet: if the latter hang, they hold up none of the quick ones. making guards
+	// their creation.
 	quick, fresh chan struct{}
 	making       sync.Once
 }
@@ -69,7 +68,7 @@ func (c *Gate) Begin() (end func()) {
 	return c.end
 }
 
-// InFlight is how many API requests are open.
+// InFlight returns how many API requests are open.
 func (c *Gate) InFlight() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,9 +85,8 @@ func (c *Gate) end() {
 	}
 }
 
-// beforeStatement yields, returns how many attempts may share the statement that
-// follows, and wants done to be called after it, before anybody goes on with what it
-// brought.
+// beforeStatement yields and returns how many attempts may share the statement that
+// follows. The caller must call done after the statement, before anyone uses its results.
 func (c *Gate) beforeStatement() (limit int, done func()) {
 	if !c.Lately() {
 		return batchLimit, func() {}
@@ -102,7 +100,7 @@ func (c *Gate) beforeStatement() (limit int, done func()) {
 	}
 }
 
-// Lately tells whether an API request is open or was a moment ago.
+// Lately reports whether an API request is open or was within requestMemory.
 func (c *Gate) Lately() bool {
 	if c == nil {
 		return false
@@ -112,8 +110,8 @@ func (c *Gate) Lately() bool {
 	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < requestMemory
 }
 
-// Yield waits until no API request is open, as long as ctx lasts and yieldPatience at
-// most, and tells how long that was.
+// Yield waits until no API request is open, while ctx lasts and for yieldPatience at
+// most, and returns how long it waited.
 func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 	if c == nil {
 		return 0
@@ -134,9 +132,9 @@ func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 }
 
 // beforeSend waits until a request to an endpoint with that mean duration, 0 before its
-// first answer, may use the processors, and returns what ends that, which happens by
-// itself after sendLength. Slow endpoints hardly need them and do not wait. A request
-// that had to wait yields to API requests, too.
+// first answer, may use the processors. It returns a function that frees the send slot,
+// which also happens by itself after sendLength. Requests to slow endpoints hardly use
+// the processors and do not wait. A request that had to wait yields to API requests, too.
 func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) {
 	if c == nil || mean > quickMean {
 		return func() {}

@@ -11,14 +11,14 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Verdict is why a subscription got an event, or why not. The list is closed.
+// Verdict is why a subscription got an event, or why it did not. No other values exist.
 type Verdict string
 
-// The verdicts. What was passed over when the event was recorded was written
-// down then; the others follow from the deliveries and from when the
-// subscription was in force.
+// The verdicts. If a subscription was passed over when the event was recorded, that was
+// written then; the other verdicts follow from the deliveries and from when the
+// subscription existed.
 const (
-	// VerdictSent: a delivery was made for it, however that ended.
+	// VerdictSent: a delivery was created for it, however that ended.
 	VerdictSent Verdict = "sent"
 	// VerdictWaiting: its delivery waits because the subscription is paused.
 	VerdictWaiting Verdict = "paused"
@@ -30,7 +30,7 @@ const (
 	VerdictDeleted Verdict = "deleted_earlier"
 	// VerdictLater: it was created after the event.
 	VerdictLater Verdict = "created_later"
-	// VerdictUnrecorded: the release that recorded the event kept no ledger.
+	// VerdictUnrecorded: the release that recorded the event did not record who was passed over.
 	VerdictUnrecorded Verdict = "not_recorded"
 )
 
@@ -38,11 +38,11 @@ const (
 type LedgerLine struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
 	subscription.Endpoint
-	// State is the subscription's at present.
+	// State is the subscription's current state.
 	State   subscription.State `db:"state"`
 	Verdict Verdict            `db:"-"`
-	// Version of the subscription decided when it passed the event over; 0 for
-	// the other verdicts. Attempts name the version that they used.
+	// Version is the subscription's version when it was passed over; 0 for the other
+	// verdicts. Attempts name the version that they used.
 	Version int `db:"passed_version"`
 	// DeliveryUID is the first delivery to the subscription, nil without one. A
 	// subscription that was passed over has one only if the event was replayed
@@ -50,13 +50,13 @@ type LedgerLine struct {
 	DeliveryUID *uuid.UUID `db:"delivery_uid"`
 	// DeliveryState is "made_good" for one that failed and was made good.
 	DeliveryState State `db:"delivery_state"`
-	// Since is when the subscription was created, Until when it was deleted, nil
-	// while it is not.
+	// Since is when the subscription was created, Until when it was deleted, nil if it was
+	// not.
 	Since time.Time  `db:"created_at"`
 	Until *time.Time `db:"deleted_at"`
 }
 
-// ledgerRow is a line with what its verdict follows from.
+// ledgerRow is a line with the values that its verdict follows from.
 type ledgerRow struct {
 	LedgerLine
 	OccurredAt time.Time `db:"occurred_at"`
@@ -64,15 +64,15 @@ type ledgerRow struct {
 	PassedOver string    `db:"passed_over"`
 }
 
-// EventVerdicts is the whole ledger of an event: one line for each subscription that
-// its partner has or had, oldest first. Of a test event it names only the
-// subscription that was tested. Error: NOT_FOUND.
+// EventVerdicts returns the whole ledger of an event: one line for each subscription that
+// its partner has or had, oldest first. For a test event it has only the subscription
+// that was tested. Error: NOT_FOUND.
 func (l *Log) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
 	return l.ledger(ctx, eventUID, postgres.Cursor{}, nil)
 }
 
-// Ledger is a page of the ledger of an event, in the order of EventVerdicts. Errors: NOT_FOUND,
-// VALIDATION_ERROR for the limit.
+// Ledger returns a page of the ledger of an event, in the order of EventVerdicts. Errors:
+// NOT_FOUND, VALIDATION_ERROR for the limit.
 func (l *Log) Ledger(
 	ctx context.Context, eventUID uuid.UUID, page postgres.Paging,
 ) ([]LedgerLine, postgres.Cursor, error) {
@@ -89,7 +89,7 @@ func (l *Log) Ledger(
 	return lines, next, nil
 }
 
-// ledger loads the lines after a place, all of them without a limit.
+// ledger loads the lines after a cursor, all of them if limit is nil.
 func (l *Log) ledger(
 	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit *int,
 ) ([]LedgerLine, error) {

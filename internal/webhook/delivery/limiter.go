@@ -9,68 +9,67 @@ import (
 	"github.com/google/uuid"
 )
 
-// Workers is how many deliveries a process works at a time. One mostly waits for
-// its endpoint, so there are many.
+// Workers is how many deliveries a process works at a time. A worker mostly waits for its
+// endpoint, so there are many.
 const Workers = 400
 
 const (
-	// perEndpoint is how many requests to one subscription a process has in
-	// flight at most, a tenth of what it works at once. The bound is each
-	// process's own: over several it is their number times this. Each attempt
-	// that times out halves it for the endpoint, down to five, and each that is
-	// answered takes one such step back.
+	// perEndpoint is the most requests to one subscription that a process has in flight, a
+	// tenth of what it works at once. The bound is per process: over several it is their
+	// number times this. Each attempt that times out halves it for the endpoint, down to
+	// five, and each that is answered undoes one halving.
 	perEndpoint = 40
 	maxHalvings = 3
-	// freeShare is which part of the workers that are free one endpoint may have:
-	// the fewer are free, the fewer more an endpoint gets, so that many that begin
-	// to hang at the same moment leave some to the others.
+	// freeShare bounds the requests of one endpoint to this fraction of the free workers:
+	// the fewer are free, the fewer an endpoint gets, so that many endpoints that begin to
+	// hang at the same moment leave some workers to the others.
 	freeShare = 8
-	// reserve is how many free workers are for endpoints that answered within
+	// reserve is how many free workers are kept for endpoints that answered within
 	// slowAfter.
 	reserve = Workers / 8
-	// unknownSlots is how many workers endpoints have together that are slow, hang or
-	// have not answered yet, slowSlots how many of those when one that is slow
-	// wants another, and hangingSlots when one that hangs does.
+	// unknownSlots is how many workers the endpoints that are slow, hang or have not
+	// answered yet may have together; slowSlots is the limit when a slow one wants another
+	// worker, and hangingSlots when a hanging one does.
 	unknownSlots = Workers * 3 / 4
 	slowSlots    = Workers / 2
 	hangingSlots = Workers * 3 / 8
-	// slowAfter is when a request counts among the slow while it is under way.
+	// slowAfter is how long a request is under way before it counts as slow.
 	slowAfter = time.Second
-	// unknownWaiters is how many attempts may wait for slots at endpoints that
-	// have not answered yet; the rest of a burst is held.
+	// unknownWaiters is how many attempts may wait for slots at endpoints that have not
+	// answered yet; the rest of a burst is held back.
 	unknownWaiters = 80
 	// slotPatience is how long an attempt waits for a slot while it keeps a worker.
 	slotPatience = 200 * time.Millisecond
-	// quickMean is the mean duration up to which waiting for a slot is short.
+	// quickMean is the longest mean duration for which waiting for a slot is short.
 	quickMean = 100 * time.Millisecond
 )
 
-// endpoint is what a process knows of one subscription while it sends to it.
+// endpoint is the state that a process keeps for one subscription while it sends to it.
 type endpoint struct {
 	all *limiter
-	// inFlight counts its requests and halvings the bound on them; all.mu guards both.
+	// inFlight counts its requests and halvings how often their bound was halved; all.mu guards both.
 	inFlight, halvings int
-	// answered is when its endpoint last answered; all.mu guards it, too.
+	// answered is when the endpoint last answered; all.mu guards it, too.
 	answered time.Time
 	// freed wakes one attempt that waits for a slot.
 	freed chan struct{}
 	// mean is a moving average of the durations of attempts, 0 before the first.
 	mean atomic.Int64
 	// backpressured counts the deliveries that were held back, each once its row says so,
-	// and cleared how many of them are known to have come back. A count, since a
-	// flag would be taken down for what is held at that very moment.
+	// and cleared how many of them are known to be released. They are counts because a flag
+	// could be cleared just as another delivery is being held back.
 	backpressured, cleared atomic.Int64
-	// refilling lets one attempt's end at a time bring deliveries back.
+	// refilling makes sure that only one attempt's end at a time releases deliveries.
 	refilling atomic.Bool
 }
 
-// limiter keep slow and hanging endpoints from taking every worker: attempts beyond
-// the bounds are held back in their rows, without a job, and come back as earlier
-// ones end. Nothing polls for them.
+// limiter keeps slow and hanging endpoints from taking every worker: attempts beyond the
+// bounds are held back in their rows, without a job, and are released as earlier ones
+// end. Nothing polls for them.
 type limiter struct {
 	mu    sync.Mutex
 	byUID map[uuid.UUID]*endpoint
-	// inFlight counts all requests, slow those that count among the slow.
+	// inFlight counts all requests, slow those that count as slow.
 	inFlight, slow int
 	// unknownWaiting counts attempts that wait for an endpoint without an answer yet.
 	unknownWaiting atomic.Int32
@@ -90,8 +89,8 @@ func (l *limiter) of(uid uuid.UUID) *endpoint {
 	return found
 }
 
-// idle tells for each subscription under backpressure and with nothing in flight here
-// how many of them may come back now.
+// idle returns, for each subscription under backpressure that has nothing in flight here,
+// how many of its deliveries may be released now.
 func (l *limiter) idle() map[uuid.UUID]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,15 +109,14 @@ func (l *limiter) idle() map[uuid.UUID]int {
 	return counts
 }
 
-// isQuick tells that the endpoint answers fast. One that has not answered yet
-// does not.
+// isQuick reports whether the endpoint answers fast; false until it has answered once.
 func (l *endpoint) isQuick() bool {
 	mean := time.Duration(l.mean.Load())
 	return mean > 0 && mean <= quickMean
 }
 
-// bound is how many requests of the endpoint may be in flight while slow of all endpoints
-// are among the slow. The caller holds the lock.
+// bound is how many requests of the endpoint may be in flight while slow requests, over
+// all endpoints, count as slow. The caller holds the lock.
 func (l *endpoint) bound(slow int) int {
 	free := Workers - l.all.inFlight
 	if free <= reserve && time.Since(l.answered) > slowAfter {
@@ -133,8 +131,8 @@ func (l *endpoint) bound(slow int) int {
 	case l.halvings > 0:
 		share = hangingSlots - slow
 	case l.mean.Load() == 0:
-		// Until it has answered once, an endpoint is sent one request at a time, or
-		// two while many slots are free.
+		// Until its first answer, an endpoint is sent one request at a time, or two while many
+		// slots are free.
 		bound, share = 1, unknownSlots-slow
 		if share > slowSlots {
 			bound = 2
@@ -146,7 +144,7 @@ func (l *endpoint) bound(slow int) int {
 // slot lets an attempt send to an endpoint.
 type slot struct {
 	target *endpoint
-	// slow tells that it counts among the slow; all.mu guards it.
+	// slow means that it counts as slow; all.mu guards it.
 	slow bool
 	late *time.Timer
 }
@@ -170,7 +168,7 @@ func (l *endpoint) take() *slot {
 	return p
 }
 
-// wakeNext lets another waiting attempt look if there may be a slot for it too.
+// wakeNext wakes another waiting attempt if there may be a slot for it too.
 func (l *endpoint) wakeNext() {
 	if l.inFlight < l.bound(l.all.slow) {
 		select {
@@ -180,8 +178,8 @@ func (l *endpoint) wakeNext() {
 	}
 }
 
-// turnSlow counts a request to a quick endpoint among the slow once it has had no
-// answer for a while, and its endpoint too.
+// turnSlow counts a request to a quick endpoint as slow once it has had no answer for a
+// while, and its endpoint too.
 func (p *slot) turnSlow() {
 	p.target.all.mu.Lock()
 	defer p.target.all.mu.Unlock()
@@ -195,7 +193,7 @@ func (p *slot) turnSlow() {
 	}
 }
 
-// leave gives the slot back after an attempt that took a while.
+// leave gives the slot back after an attempt that took the given time.
 func (p *slot) leave(took time.Duration, timedOut bool) {
 	l := p.target
 	l.all.mu.Lock()
@@ -214,7 +212,7 @@ func (p *slot) leave(took time.Duration, timedOut bool) {
 	p.free()
 }
 
-// cede gives a slot back from which nothing was sent.
+// cede gives back a slot in which nothing was sent.
 func (p *slot) cede() {
 	p.target.all.mu.Lock()
 	defer p.target.all.mu.Unlock()
@@ -235,9 +233,9 @@ func (p *slot) free() {
 	p.target.wakeNext()
 }
 
-// enter takes a slot and returns nil if it got none. It waits for one only where
-// that is short: for an endpoint that answers fast, or, for a few, one that is not
-// known yet.
+// enter takes a slot and returns nil if it got none. It waits for a slot only where the
+// wait is short: for an endpoint that answers fast, or, up to unknownWaiters attempts,
+// for one that has not answered yet.
 func (l *endpoint) enter(ctx context.Context) *slot {
 	if p := l.take(); p != nil {
 		return p
@@ -265,11 +263,11 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 	}
 }
 
-// isBackpressured tells that deliveries of the subscription may be held back.
+// isBackpressured reports whether deliveries of the subscription may be held back.
 func (l *endpoint) isBackpressured() bool { return l.backpressured.Load() != l.cleared.Load() }
 
-// free is how many deliveries should come back from backpressure now: none while the endpoint is
-// more than three quarters full, so that they come back in batches.
+// free is how many deliveries should be released from backpressure now: none while the
+// endpoint is more than three quarters full, so that they are released in batches.
 func (l *endpoint) free() int {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

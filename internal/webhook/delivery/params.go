@@ -17,7 +17,7 @@ import (
 // text form of PostgreSQL. It is for types whose text needs no other encoding.
 type arrayLiteral struct{ text strings.Builder }
 
-// arrayEscapes are the characters that mean something within quotes.
+// arrayEscapes escapes the characters that are special within quotes.
 var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // String returns the array.
@@ -41,7 +41,7 @@ func (c *arrayLiteral) null() {
 	c.text.WriteString("NULL")
 }
 
-// raw adds what needs no quotes.
+// raw adds a value that needs no quotes.
 func (c *arrayLiteral) raw(value string) {
 	c.next()
 	c.text.WriteString(value)
@@ -50,7 +50,7 @@ func (c *arrayLiteral) raw(value string) {
 func (c *arrayLiteral) add(value string) {
 	c.next()
 	c.text.WriteByte('"')
-	_, _ = arrayEscapes.WriteString(&c.text, value) // a Builder takes everything
+	_, _ = arrayEscapes.WriteString(&c.text, value) // a Builder never fails
 	c.text.WriteByte('"')
 }
 
@@ -58,7 +58,7 @@ func (c *arrayLiteral) addUID(value uuid.UUID) { c.raw(value.String()) }
 
 func (c *arrayLiteral) addInt(value int64) { c.raw(strconv.FormatInt(value, 10)) }
 
-// addTime keeps microseconds, which is what the database does.
+// addTime keeps microseconds, the precision of the database.
 func (c *arrayLiteral) addTime(value time.Time) {
 	c.next()
 	c.text.WriteString(value.UTC().Format(`"2006-01-02 15:04:05.999999Z07:00"`))
@@ -101,7 +101,7 @@ func (c *arrayLiteral) addIntOrNull(value int64) {
 	}
 }
 
-// literals are the arrays as arguments of a statement.
+// literals returns the arrays as arguments of a statement.
 func literals(columns []arrayLiteral) []any {
 	args := make([]any, len(columns))
 	for i := range columns {
@@ -110,8 +110,8 @@ func literals(columns []arrayLiteral) []any {
 	return args
 }
 
-// headersJSON is a JSON array of the headers as their struct tags have them. It is
-// written by hand for the sake of nearly all headers, which need no escapes.
+// headersJSON renders headers as a JSON array, as their struct tags define it. It is
+// hand-written because nearly all headers need no escapes.
 func headersJSON(headers []sender.Header) string {
 	const typical = 64
 	text := append(make([]byte, 0, typical*len(headers)+2), '[')
@@ -135,8 +135,8 @@ func appendJSON(text []byte, value string) []byte {
 	return append(append(append(text, '"'), value...), '"')
 }
 
-// runColumns are the parameters of the statements about attempts that are not made yet: their
-// deliveries' keys and their runs, and then what is noted of them.
+// runColumns returns the parameters of the statements about attempts that are not made yet:
+// their deliveries' keys and their runs, then the fields of the note that they have begun.
 func runColumns(rows []*madeAttempt) []any {
 	var c [7]arrayLiteral
 	for _, row := range inOrder(rows) {
@@ -151,9 +151,9 @@ func runColumns(rows []*madeAttempt) []any {
 	return literals(c[:])
 }
 
-// attemptColumns are the parameters of the statement that writes attempts.
+// attemptColumns returns the parameters of the statement that writes attempts.
 func attemptColumns(rows []*madeAttempt) []any {
-	// A number or a time and the comma behind it; long texts are counted.
+	// A number or a time and the comma after it; long texts are measured below.
 	const typical = 40
 	var c [30]arrayLiteral
 	for i := range c {

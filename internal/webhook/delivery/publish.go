@@ -17,15 +17,15 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Queue is the name of the queue that deliveries are worked in.
+// Queue is the name of the queue of delivery jobs.
 const Queue = "webhook"
 
-// Args asks for one attempt of one delivery.
+// Args are the arguments of a job for one attempt of one delivery.
 type Args struct {
 	DeliveryUID uuid.UUID `db:"delivery_uid" json:"delivery_uid"`
-	// CreatedAt is the delivery's, and leads to its partition.
+	// CreatedAt is the delivery's creation time, which determines its partition.
 	CreatedAt time.Time `db:"created_at" json:"created_at"`
-	// Number is the attempt's, from 1.
+	// Number is the attempt's number, from 1.
 	Number int `db:"number" json:"number"`
 }
 
@@ -40,37 +40,36 @@ func (Args) InsertOpts() river.InsertOpts {
 // MaxRuns is how often the queue runs a job that ends with an error of our own.
 const MaxRuns = river.MaxAttemptsDefault
 
-// FirstPriority is that of the jobs of first attempts, which go before those that have
+// FirstPriority is the priority of first attempts' jobs, which go before those that have
 // waited already.
 const FirstPriority = river.PriorityDefault
 
 var _ rivertype.JobArgs = Args{}
 
-// Event is a fact about an application to tell its partner.
+// Event is a fact about an application that its partner is notified of.
 type Event struct {
 	UID            uuid.UUID
 	Kind           lending.EventKind
 	ApplicationUID uuid.UUID
 	Status         string
-	// Subject names the object whose state it tells, such as task/UID.
+	// Subject names the object whose state the event reports, such as task/UID.
 	Subject string
-	// Head and Tail are the body before and after its timestamp, which Publish
-	// decides.
+	// Head and Tail are the body before and after its timestamp, which Publish sets.
 	Head, Tail []byte
 }
 
-// publishEvents records events of different applications, and in the outbox which
-// subscriptions each is owed to. It is one statement, because this is the hot path of
-// every change, and most of what a statement costs it costs whatever it does.
+// publishEvents records events of different applications, and in the outbox the
+// subscriptions that each must be delivered to. It is one statement, because this is the
+// hot path of every change, and most of a statement's cost is fixed.
 //
-// The applications' rows are locked, and the last event's time of each moved on by at least
-// a microsecond, so that application, status and timestamp together never name
-// two events (specification section 6.1), even when a clock steps back. Under the same
-// lock each takes the application's next number, after those of events that are older than
-// numbers are, and its place in the outbox. The event is its last change, so anyone who records
-// one need not note that. Partner and merchant are the application's,
-// and the subscriptions are read as they are in force when this statement begins, not when it
-// commits: what follows from the event is decided here, and only done later.
+// The applications' rows are locked, and the time of each one's last event is moved on by at
+// least a microsecond, so that application, status and timestamp together never name two
+// events (specification section 6.1), even when a clock steps back. Under the same lock each
+// event takes the application's next number, after those of events that are older than the
+// numbering, and its place in the outbox. The statement also sets the application's
+// updated_at, so callers that record an event need not. Partner and merchant are the
+// application's. The subscriptions are read as they are when this statement begins, not when
+// it commits: what follows from the event is decided here, and only carried out later.
 var publishEvents = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications a
@@ -132,31 +131,31 @@ var publishEvents = `
 	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries,
 	       (SELECT coalesce(max(updated_at), $2) FROM subject) AS updated_at`
 
-// publishEvent is publishEvents of one. The server plans it for a single row, which spares the
-// usual case a look at every application.
+// publishEvent is publishEvents for a single event. The server plans it for a single row,
+// which in the usual case avoids a scan of all applications.
 var publishEvent = strings.Replace(publishEvents, "json_to_recordset", "json_to_record", 1)
 
-// Published is what came of events.
+// Published is the result of publishing events.
 type Published struct {
-	// Deliveries are how many there will be.
+	// Deliveries is how many deliveries there will be.
 	Deliveries int
-	// ChangedAt is the newest time of change that an application got.
+	// ChangedAt is the latest updated_at that an application got.
 	ChangedAt time.Time
 }
 
-// Publish writes events with their bodies and what each owes to the subscriptions of its
-// partner, all in the caller's transaction.
-// An event is of tx.Now, or of just after the application's last one. Once the transaction
-// has committed, the outbox makes the deliveries and their jobs.
+// Publish writes events with their bodies, and the subscriptions of their partner that
+// each must be delivered to, all in the caller's transaction. An event's time is tx.Now,
+// or just after the application's last event. Once the transaction has committed, the
+// outbox creates the deliveries and their jobs.
 //
-// It also writes down which subscriptions it passed over and why, so that Verdicts
-// need not guess. A paused subscription gets its delivery and job too; the job
-// parks the delivery under a lock, which a simultaneous resumption cannot miss.
+// It also records which subscriptions it passed over and why, so that the ledger need not
+// guess. A paused subscription gets its delivery and job too; the job parks the delivery
+// under a lock, which a simultaneous resumption cannot miss.
 func (s *Service) Publish(
 	ctx context.Context, tx *postgres.Tx, events ...Event,
 ) (all Published, err error) {
 	for len(events) > 0 {
-		// The first event of each application now, the others after it.
+		// The first event of each application now, its other events in later iterations.
 		var now, later []Event
 		seen := make(map[uuid.UUID]bool, len(events))
 		for _, event := range events {

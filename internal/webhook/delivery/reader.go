@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Reader is a client of a partner, who sees the deliveries of its merchants' events, and
-// the tests of the subscriptions that cover one of them.
+// Reader is a client of a partner. It sees the deliveries of its merchants' events, and
+// the tests of the subscriptions that cover one of those merchants.
 type Reader struct {
 	PartnerUID uuid.UUID
 	Merchants  []uuid.UUID
@@ -30,9 +30,9 @@ const coveredSubscriptions = `
 	           SELECT FROM subscription_merchants m
 	            WHERE m.subscription_uid = c.subscription_uid AND m.merchant_uid = ANY (?)))`
 
-// narrow keeps what the reader sees. A partner's subscriptions are about its own merchants alone,
-// so who has all of these need not be asked for their applications, of which there may be
-// too many to remember.
+// narrow keeps what the reader sees. A partner's subscriptions are only about its own
+// merchants, so if the reader has all of these, its applications need not be looked up;
+// there may be too many of them for memory.
 func (r Reader) narrow(c *postgres.Conditions) {
 	c.Add(`CASE WHEN d.test THEN d.subscription_uid IN (`+coveredSubscriptions+`)
 		ELSE (d.subscription_uid IN (SELECT subscription_uid FROM subscriptions WHERE partner_uid = ?)
@@ -46,22 +46,22 @@ func (r Reader) narrow(c *postgres.Conditions) {
 		END`, r.PartnerUID, r.merchants(), r.PartnerUID, r.merchants(), r.PartnerUID, r.merchants())
 }
 
-// Read is a delivery as its partner sees it.
+// Read is a delivery as a partner sees it.
 type Read struct {
 	Delivery
-	// Sequence and MerchantUID are the event's, nil for a test.
+	// Sequence and MerchantUID are those of the event, nil for a test.
 	Sequence    *int64     `db:"sequence"`
 	MerchantUID *uuid.UUID `db:"merchant_uid"`
 }
 
-// readColumns follow those of the delivery; the alias d names it.
+// readColumns follow deliveryColumns.
 const readColumns = `, e.sequence, e.merchant_uid`
 
 const readTables = deliveryTables + `
 	 LEFT JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at`
 
-// ListFor returns one page of what the reader sees of the deliveries that match, newest
-// first, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
+// ListFor returns one page of the deliveries that match and that the reader sees, newest
+// first, and the cursor of the next page. Error: VALIDATION_ERROR for the limit.
 func (l *Log) ListFor(
 	ctx context.Context, reader Reader, filter Filter, page postgres.Paging,
 ) ([]Read, postgres.Cursor, error) {
@@ -83,7 +83,7 @@ func (l *Log) ListFor(
 	return rows, next, nil
 }
 
-// readFor loads what the reader sees of a delivery, or answers NOT_FOUND.
+// readFor loads a delivery that the reader sees, or returns NOT_FOUND.
 func readFor(
 	ctx context.Context, from postgres.Querier, reader Reader, uid uuid.UUID,
 ) (Read, error) {
@@ -99,8 +99,8 @@ func readFor(
 		"loading delivery %s", uid)
 }
 
-// GetFor returns what the reader sees of a delivery, with its attempts. Error: NOT_FOUND,
-// for those of others too.
+// GetFor returns a delivery that the reader sees, with its attempts. Error: NOT_FOUND,
+// also for a delivery that the reader does not see.
 func (l *Log) GetFor(ctx context.Context, reader Reader, uid uuid.UUID) (Read, []Attempt, error) {
 	found, err := readFor(ctx, l.DB, reader, uid)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Log) GetFor(ctx context.Context, reader Reader, uid uuid.UUID) (Read, [
 	return found, attempts, err
 }
 
-// ResendFor is Resend for a client of a partner, of one delivery that is no test and has
+// ResendFor is Resend for a client of a partner. It re-sends one delivery that is no test and has
 // ended, to a subscription that still covers its merchant. Errors: NOT_FOUND, INVALID_STATE.
 func (s *Service) ResendFor(
 	ctx context.Context, tx *postgres.Tx, reader Reader, uid uuid.UUID, by string,
@@ -144,8 +144,8 @@ func (s *Service) ResendFor(
 }
 
 // SubscriptionsFor lists the partner's subscriptions that cover a merchant of the reader,
-// newest first, at most postgres.MaxPage; of the merchants that each covers, the reader's own.
-// Deleted ones are left out.
+// newest first, at most postgres.MaxPage. Each lists only those of its merchants that are
+// the reader's. Deleted subscriptions are left out.
 func (s *Service) SubscriptionsFor(
 	ctx context.Context, reader Reader,
 ) ([]subscription.Subscription, error) {
@@ -160,15 +160,15 @@ func (s *Service) SubscriptionsFor(
 	return found, err
 }
 
-// Coverage is what a subscription is to a reader.
+// Coverage is the state of a subscription and which merchants of a reader it covers.
 type Coverage struct {
 	State subscription.State
-	// Merchants are those of the reader that it covers now.
+	// Merchants are the reader's merchants that it covers now.
 	Merchants []uuid.UUID
 }
 
-// CoverageFor tells of a subscription that covers a merchant of the reader, deleted ones included.
-// Error: NOT_FOUND.
+// CoverageFor returns the coverage of a subscription that covers a merchant of the
+// reader; it may be a deleted one. Error: NOT_FOUND.
 func CoverageFor(
 	ctx context.Context, from postgres.Querier, reader Reader, uid uuid.UUID,
 ) (found Coverage, err error) {

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Count counts the deliveries that match, at most limit of them: an
-// exact count of a long log is not worth its time.
+// Count counts the deliveries that match, at most limit of them: an exact count of a long
+// log is not worth its cost.
 func (l *Log) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	scope, err := scopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
@@ -26,11 +26,11 @@ func (l *Log) Count(ctx context.Context, filter Filter, limit int) (int, error) 
 	return count, nil
 }
 
-// CountNewer counts the deliveries that match and come before a page of the list, at most
-// as many as its limit: what came in since that page.
+// CountNewer counts the deliveries that match and come before a page of the list, that
+// is, that arrived since that page was read; it counts at most the page's limit.
 func (l *Log) CountNewer(ctx context.Context, filter Filter, page postgres.Paging) (int, error) {
 	c := filter.conditions()
-	c.Add(`d.created_at >= ?`, page.From.At) // again for the planner alone
+	c.Add(`d.created_at >= ?`, page.From.At) // redundant, for the planner only
 	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, page.From.At, page.From.UID)
 	text := `SELECT count(*) FROM (SELECT 1 FROM deliveries d` + c.Where() + newestFirst +
 		` LIMIT ` + c.Bind(page.Limit) + `) AS newer`
@@ -42,10 +42,10 @@ func (l *Log) CountNewer(ctx context.Context, filter Filter, page postgres.Pagin
 	return count, nil
 }
 
-// FailureGroup is one way in which deliveries ended, and how many of them.
+// FailureGroup counts the deliveries that ended in the same way.
 type FailureGroup struct {
 	Class sender.ErrorClass `db:"last_error_class"`
-	// Status is 0 when no answer came.
+	// Status is 0 if no answer came.
 	Status int `db:"last_http_status"`
 	Count  int `db:"count"`
 	// First and Last are when the first and the last of them failed.
@@ -53,8 +53,8 @@ type FailureGroup struct {
 	Last  time.Time `db:"last"`
 }
 
-// FailureGroups splits the deliveries that match, at most limit of the newest, by how
-// their last attempts ended, the most frequent first.
+// FailureGroups groups the deliveries that match, at most limit of the newest, by the
+// outcome of their last attempts, the most frequent first.
 func (l *Log) FailureGroups(ctx context.Context, filter Filter, limit int) ([]FailureGroup, error) {
 	rows, args := filter.Newest(
 		`d.last_error_class, d.last_http_status, coalesce(d.finished_at, d.created_at) AS ended_at`,
@@ -73,10 +73,10 @@ func (l *Log) FailureGroups(ctx context.Context, filter Filter, limit int) ([]Fa
 	return groups, nil
 }
 
-// OldestFailed returns when the oldest delivery of a subscription was created that failed at a time
-// or later and was not made good, of the newest limit that failed; zero for none. It may be far
-// older than the time: a delivery waits while its subscription is paused, and between its
-// attempts.
+// OldestFailed considers the newest limit failed deliveries of a subscription that were
+// not made good, and of these the ones that failed at since or later. It returns when the
+// oldest was created, zero for none. That may be long before since: a delivery waits
+// while its subscription is paused, and between its attempts.
 func (l *Log) OldestFailed(
 	ctx context.Context, subscription uuid.UUID, since time.Time, limit int,
 ) (time.Time, error) {
@@ -108,8 +108,8 @@ func (l *Log) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, error) 
 	return rows, nil
 }
 
-// NewerDelivered tells whether the subscription already received a later event
-// of the same application, which a re-send would now overtake.
+// NewerDelivered reports whether the subscription already received a later event of the
+// same application, which a re-send would now overtake.
 func (l *Log) NewerDelivered(ctx context.Context, delivery Delivery) (bool, error) {
 	var found bool
 	err := l.DB.GetContext(ctx, &found, `
@@ -127,8 +127,8 @@ func (l *Log) NewerDelivered(ctx context.Context, delivery Delivery) (bool, erro
 	return found, nil
 }
 
-// Neighbours returns the deliveries beside one in the list of a filter: the
-// next newer and the next older one, the zero UUID at an end.
+// Neighbours returns the deliveries adjacent to one in the list of a filter: the next
+// newer and the next older one, the zero UUID at either end.
 func (l *Log) Neighbours(
 	ctx context.Context, filter Filter, of Delivery,
 ) (newer, older uuid.UUID, err error) {

@@ -17,11 +17,10 @@ import (
 // maxResend bounds one re-send, so that it stays one transaction.
 const maxResend = 10_000
 
-// Resend adds, for each of the deliveries, a new delivery of the same event to
-// the same subscription: the same bytes, signed with the current secret, three
-// attempts of its own. Who asked and why, which may be empty, stays with it. One
-// named twice is re-sent once. It returns the new identifiers in the order of
-// uids.
+// Resend adds, for each of the deliveries, a new delivery of the same event to the same
+// subscription: the same bytes, signed with the current secret, three attempts of its
+// own. It stores who asked and why; the reason may be empty. A delivery named twice is
+// re-sent once. It returns the new identifiers in the order of uids.
 //
 // Errors: NOT_FOUND naming a delivery that does not exist, INVALID_STATE when
 // its subscription was deleted or its event's body removed, VALIDATION_ERROR
@@ -40,7 +39,7 @@ func (s *Service) Resend(
 		resent = append(resent, uid)
 		jobs = append(jobs, Args{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
 	}
-	// Many at once are left to EnqueueDue, so that they do not delay new events.
+	// A large re-send is left to EnqueueDue, so that it does not delay new events.
 	queued := len(jobs) <= DueBatch
 	made, err := postgres.Affected(tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
@@ -55,7 +54,7 @@ func (s *Service) Resend(
 	if err != nil {
 		return nil, fmt.Errorf("inserting %d re-sends: %w", len(uids), err)
 	}
-	if made < len(uids) { // retention, for which the check waited
+	if made < len(uids) { // removed by retention, which the check waited for
 		return nil, lending.NewError(lending.CodeNotFound,
 			"a delivery to be re-sent was removed meanwhile, as the retention settings say")
 	}
@@ -75,10 +74,10 @@ func Distinct(uids []uuid.UUID) []uuid.UUID {
 	})
 }
 
-// ResendMatching re-sends every delivery that matches the filter, oldest first.
-// Unless the filter names a subscription, those of deleted ones are left out; of
-// those that failed, what was made good is, and of all what [sentAgain] tells, so that a
-// repetition sends nothing twice.
+// ResendMatching re-sends every delivery that matches the filter, oldest first. It leaves
+// out deliveries of deleted subscriptions, unless the filter names a subscription; failed
+// ones that were made good; and all that [sentAgain] excludes, so that a repetition sends
+// nothing twice.
 //
 // Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
@@ -102,7 +101,7 @@ func (s *Service) ResendMatching(
 	c := filter.conditions()
 	c.Add(sentAgain, postgres.OrNull(filter.State), postgres.OrNull(filter.Until))
 	c.Add(`s.state <> 'deleted'`)
-	// Two at once take turns, so that the second sees what the first sends again.
+	// Concurrent calls take turns, so that the second sees what the first re-sends.
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('drawbridge_resend'))`)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for others who re-send: %w", err)
@@ -117,9 +116,9 @@ func (s *Service) ResendMatching(
 	return s.Resend(ctx, tx, uids, by, reason)
 }
 
-// sentAgain leaves out a delivery d of whose event one to its subscription is still to be sent, d
-// itself included, or another one is chosen instead: the newest is. The index is that of the event,
-// which is a day later than its deliveries at most.
+// sentAgain excludes a delivery d if a delivery of its event to its subscription, d
+// included, is still open, or if another one is chosen instead: the newest is. The bound
+// on created_at is safe: an event's time is at most a day later than its deliveries.
 const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
 		                  OR o.state = coalesce(?, o.state)
 		                     AND (o.created_at, o.delivery_uid) > (d.created_at, d.delivery_uid)
@@ -129,8 +128,8 @@ const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
 		 WHERE o.event_uid = d.event_uid
 		   AND o.created_at >= d.event_at - interval '1 day') IS NOT TRUE`
 
-// checkResend locks the subscriptions against deletion, each once and in the order in which others
-// lock several, and the events against the removal of their bodies, while re-sends are added.
+// checkResend locks the subscriptions against deletion, each once and in the order in which other
+// code locks several, and the events against removal of their bodies, while re-sends are added.
 func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason string) error {
 	if len(uids) > maxResend {
 		return lending.NewError(lending.CodeValidation,

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// MaxAttempts is how often an event is tried (specification section 6.1).
+	// MaxAttempts is how many attempts a delivery gets (specification section 6.1).
 	MaxAttempts = 3
-	// jitterShare is the largest part of a delay that is added to it, so that
-	// deliveries that failed together do not come back together.
+	// jitterShare is the largest share of a delay that is added to it as jitter, so that
+	// deliveries that failed together are not retried together.
 	jitterShare = 0.1
 )
 

@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Log is what is read of events, their deliveries and attempts.
+// Log reads events, their deliveries and attempts.
 type Log struct{ DB *postgres.DB }
 
 // Service publishes events and owns their deliveries and attempts.
@@ -16,21 +16,21 @@ type Service struct {
 	Log
 
 	Jobs subscription.Inserter
-	// Subscriptions open the secrets and headers of attempts.
+	// Subscriptions decrypts the secrets and headers of attempts.
 	Subscriptions *subscription.Service
 	// Sender makes the requests; only a process that works deliveries needs it.
 	Sender *sender.Sender
-	// Retries says when the attempts after the first are due.
+	// Retries says when the second and third attempts are due.
 	Retries Schedule
-	// SendTraceparent tells the endpoint the trace of each attempt.
+	// SendTraceparent sends the endpoint the trace of each attempt in a traceparent header.
 	SendTraceparent bool
-	// Observe gets every attempt that was recorded, unless nil.
+	// Observe, unless nil, is called with every attempt that was recorded.
 	Observe func(Observation)
 	// Faults make first attempts go wrong on purpose; nil outside of sandboxes.
 	Faults Faults
-	// Recorded is called when events have been committed, for the outbox; nil tells nobody.
+	// Recorded, unless nil, is called when events have been committed, to wake the outbox.
 	Recorded func()
-	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
+	// Gate lets API requests go first while deliveries pile up; with nil, nothing yields.
 	Gate *Gate
 
 	limiter      limiter
@@ -41,16 +41,16 @@ type Service struct {
 	slots        batcher[assignment, bool]
 }
 
-// Observation is one attempt for what counts them.
+// Observation describes one attempt for metrics.
 type Observation struct {
-	// Class is why the attempt failed, empty when it succeeded.
+	// Class is the error class, empty when the attempt succeeded.
 	Class sender.ErrorClass
-	// State is what the delivery became.
+	// State is the delivery's state after the attempt.
 	State State
 	// Took is the attempt's duration, from the name lookup to the last byte.
 	Took time.Duration
-	// Lag is how long after it was due the attempt started.
+	// Lag is how long after its due time the attempt started.
 	Lag time.Duration
-	// Test events are not counted with the others.
+	// Test marks a test event; those are not counted with the others.
 	Test bool
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// bookSlots books a slot for each delivery and puts those off whose slot is yet
-// to come. It returns the others.
+// bookSlots books a slot for each delivery and postpones those whose slot has not come
+// yet. It returns the others.
 const bookSlots = `
 	WITH wanted AS MATERIALIZED (
 		SELECT *,
@@ -49,7 +49,7 @@ const bookSlots = `
 	)
 	SELECT delivery_uid FROM placed WHERE slot_at <= $5`
 
-// bookMany books a slot for each and tells which have come.
+// bookMany books a slot for each delivery and reports which slots have come.
 func (s *Service) bookMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]bool, error) {
 	var subscriptions, rates, uids, times arrayLiteral
 	for _, task := range tasks {

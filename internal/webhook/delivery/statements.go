@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// assignment is what one attempt needs to know.
+// assignment is what one attempt needs.
 type assignment struct {
 	UID               uuid.UUID           `db:"delivery_uid"`
 	CreatedAt         time.Time           `db:"created_at"`
@@ -45,23 +45,23 @@ type assignment struct {
 	Retry             subscription.Delays `db:"retry"`
 	Standard          bool                `db:"standard"`
 	SlotAt            *time.Time          `db:"slot_at"`
-	// BegunAt is when another run began the attempt, nil if none is known to have, and
-	// InHand whether that still has its job.
+	// BegunAt is when another run began the attempt, nil if none is known to have begun it,
+	// and InHand whether that run still has its job.
 	BegunAt *time.Time `db:"begun_at"`
 	InHand  bool       `db:"in_hand"`
-	// Faulty tells that something may be to go wrong on purpose with deliveries of the
-	// subscription, see [Faults].
+	// Faulty means that a fault may have to be injected into deliveries of the subscription,
+	// see [Faults].
 	Faulty bool `db:"faulty"`
 }
 
-// Statements for many name a limit for what they are given, of all rows: so the planner expects
-// one, and looks each up by its key. Of more it would rather read a whole table or partition that
-// it believes to be small, and look among the given ones for each row of it.
+// Statements for many rows limit the unnested input to its own length. With that limit the
+// planner expects one row and looks each up by its key. Expecting more, it would rather scan
+// a whole table or partition that it believes to be small and search the input for each row.
 
-// loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
-// of one leaves the planner no other way, whatever it believes of the tables. The state of
-// the other job is asked for in a CASE, or the planner would rather look among all that run,
-// and among all that ever ran since the oldest open transaction began.
+// loadAssignments loads the deliveries of jobs. Each is looked up by its key: a limit of
+// one leaves the planner no other way, whatever it believes about the tables. The state
+// of the other job is tested in a CASE, or the planner would rather search all running
+// jobs, including all that ever ran since the oldest open transaction began.
 const loadAssignments = `
 	SELECT d.delivery_uid, d.created_at, d.state, d.attempt_count, d.next_attempt_at, d.event,
 	       d.test, d.event_uid, e.merchant_uid, e.sequence, e.subject, e.reference, e.body,
@@ -106,7 +106,7 @@ const loadAssignments = `
 	              AND CASE WHEN state = 'running' THEN attempted_at = b.claimed_at ELSE false END
 	            LIMIT 1) AS other ON true`
 
-// loadMany returns an assignment for each job, nil where there is none.
+// loadMany returns an assignment for each job, nil where the delivery is gone.
 func loadMany(ctx context.Context, on *sqlx.DB, jobs []Args) ([]*assignment, error) {
 	var uids, times arrayLiteral
 	for _, job := range jobs {
@@ -129,7 +129,7 @@ func loadMany(ctx context.Context, on *sqlx.DB, jobs []Args) ([]*assignment, err
 	return found, nil
 }
 
-// madeAttempt is an attempt and what follows from it, ready to be written.
+// madeAttempt is an attempt and what follows from it, ready to be recorded.
 type madeAttempt struct {
 	task    assignment
 	run     Run
@@ -137,18 +137,18 @@ type madeAttempt struct {
 	started time.Time
 	attempt sender.Attempt
 	outcome outcome
-	// fault is what goes wrong on purpose, empty for nothing.
+	// fault is the injected fault, empty for none.
 	fault Fault
-	// requestHeaders and responseHeaders are those of the attempt in JSON.
+	// requestHeaders and responseHeaders are the attempt's headers as JSON.
 	requestHeaders, responseHeaders string
-	// asked is when it was asked whether it may begin, by this process's own clock.
+	// asked is when the attempt asked to begin, by this process's own clock.
 	asked time.Time
 }
 
-// noteBegun notes attempts and returns those that may go ahead. Of the others, another
-// run has the job, because this one was thought not to live; or the run of another
-// job, where a delivery has two by a mischance, has noted the attempt first, or has
-// made it meanwhile: the lock shows the delivery as it is now.
+// noteBegun notes attempts and returns those that may go ahead. An attempt may not if
+// another run has its job, because this run was taken for dead. Nor may it if its
+// delivery has two jobs by mistake and the run of the other one has noted the attempt
+// first, or has made it meanwhile: the lock shows the delivery as it is now.
 //
 //nolint:unqueryvet // what is unnested has the columns that are named with it
 const noteBegun = `
@@ -194,16 +194,16 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 	return among(uids, rows), nil
 }
 
-// isOpen tells whether delivery d, which is found by its key, is open. In a CASE, since the
-// planner would look among the open ones, which it knows to be few: their indexes have all that
-// were open since the oldest open transaction began.
+// isOpen tests whether delivery d, which is looked up by its key, is open. Without the
+// CASE the planner would scan the open deliveries, which it believes to be few, but their
+// indexes still contain all that were open since the oldest open transaction began.
 const isOpen = `CASE WHEN d.state IN ('pending', 'retrying') THEN true ELSE false END`
 
-// endJobs deletes the jobs of attempts, unless another run has one: of the same number but taken
-// later, where a job was handed back for a process that was frozen, or even another job, where a
-// server that was promoted without the last commits gave its key again. They are looked up first
-// and deleted where they are: the queue is empty most of the time, and the planner, which knows it
-// so, would rather read all of it and look for each among the attempts.
+// endJobs deletes the jobs of attempts, unless another run has the job: one of the same
+// number but claimed later, where a job was handed back for a process that was frozen, or
+// one of a different job, where a server that was promoted without the last commits assigned
+// its key again. Jobs are looked up first and deleted by ctid: the queue is empty most of
+// the time, so the planner would rather read all of it and search the attempts for each job.
 const endJobs = `
 		DELETE FROM river_job j
 		 USING (SELECT m.job_id, m.run, m.claimed_at, at.place
@@ -218,8 +218,8 @@ const endJobs = `
 		   AND j.attempt = found.run
 		   AND j.attempted_at = found.claimed_at`
 
-// backpressureDeliveries sets deliveries aside, whose jobs go with that. One whose job another run
-// has stays in hand.
+// backpressureDeliveries holds deliveries back and deletes their jobs. A delivery whose
+// job another run has stays queued.
 const backpressureDeliveries = `
 	WITH made AS MATERIALIZED (
 		SELECT delivery_uid, created_at, job_id, run, claimed_at
@@ -246,31 +246,30 @@ func backpressureMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]
 
 // Attempts and the new states of their deliveries are written by one statement.
 //
-// A delivery moves only if this is its next attempt, so that a worker that
-// was frozen, taken for dead and woken again can neither undo nor repeat what
-// another one decided; only its late success still counts, since the partner
-// has the event. The same holds for a success after the subscription was
-// deleted. Every attempt that was made is counted. No delivery may be in it
-// twice.
+// A delivery moves only if this is its next attempt, so that a worker that was frozen,
+// taken for dead and woken again can neither undo nor repeat what another one decided;
+// only its late success still counts, since the partner has the event. The same holds for
+// a success after the subscription was deleted. Every attempt that was made is counted.
+// No delivery may appear twice in one statement.
 //
-// The job of the run goes: all that it was for is in the attempt, and to change
-// its state would cost half of what the attempt costs.
+// The job of the run is deleted: the attempt holds everything the job was for, and
+// changing the job's state would cost half of what the attempt costs.
 //
-// Rows come in the order of their keys, so that two processes which meet in the
-// same rows wait for each other and do not lock each other out. The state
-// is asked for in a CASE, which the planner does not hold against every partial
-// index of every partition: that took most of the planning. No bounds on the times of all
-// deliveries spare partitions: the planner would rather read what lies between them from a
-// small partition, and look among the attempts for each.
+// Rows come in the order of their keys, so that two processes that update the same rows
+// wait for each other and do not deadlock. The state is tested in a CASE, which the
+// planner does not check against every partial index of every partition: that took most
+// of the planning time. Partitions are not pruned by bounds on the creation times of all
+// deliveries: the planner would rather read everything between the bounds from a small
+// partition and search the attempts for each row.
 //
 //nolint:unqueryvet // what is unnested has the columns that are named with it
 const (
-	// recordNew is for attempts that nobody has written: it fails on others.
+	// recordNew is for attempts that are not in the log yet: it fails on others.
 	recordNew = insertAttempts + moveDeliveries
-	// recordAny is for any. A late outcome replaces the unknown one in the log only
-	// if the endpoint answered: whatever else a woken worker believes, that its time
-	// ran out or its connection broke, came of its sleep and tells nothing of the
-	// endpoint.
+	// recordAny is for any attempt. A late outcome replaces the unknown one in the log only
+	// if the endpoint answered: any other outcome of a worker that was frozen, such as a
+	// timeout or a broken connection, was caused by its being frozen and shows nothing about
+	// the endpoint.
 	recordAny = insertAttempts + replaceUnknown + moveDeliveries
 
 	insertAttempts = `
@@ -351,7 +350,7 @@ const (
 	SELECT delivery_uid FROM moved`
 )
 
-// countAttempts counts attempts that moved nothing. It is a statement of its own,
+// countAttempts counts attempts that moved no delivery. It is a separate statement
 // because it hardly ever has anything to do.
 const countAttempts = `
 	UPDATE deliveries d
@@ -362,9 +361,9 @@ const countAttempts = `
 	   AND d.created_at = m.created_at
 	   AND d.attempt_count < m.number`
 
-// recordMany writes attempts of different deliveries and tells of each whether its
-// delivery moved. Several must be new ones, which nearly all are; where one is not,
-// each has to come alone.
+// recordMany writes attempts of different deliveries and reports for each whether its
+// delivery moved. If there are several, all must be new, as nearly all are; an attempt
+// that is not new must be written alone.
 func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
 	statement := recordNew
 	if len(rows) == 1 {
@@ -387,7 +386,7 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 	return among(uids, rows), nil
 }
 
-// among tells of each attempt whether its delivery is one of uids.
+// among reports for each attempt whether its delivery is one of uids.
 func among(uids []uuid.UUID, rows []*madeAttempt) []bool {
 	found := make(map[uuid.UUID]bool, len(uids))
 	for _, uid := range uids {
@@ -400,7 +399,7 @@ func among(uids []uuid.UUID, rows []*madeAttempt) []bool {
 	return are
 }
 
-// inOrder sorts attempts by their deliveries, the order in which these are locked.
+// inOrder sorts attempts by delivery, the order in which the deliveries are locked.
 func inOrder(rows []*madeAttempt) []*madeAttempt {
 	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
 		return bytes.Compare(a.task.UID[:], b.task.UID[:])
@@ -412,14 +411,14 @@ func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := use(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// Attempts at the same step that have the same key do not share a statement.
+// Attempts at the same step with the same key never share a statement.
 func (a Args) key() string         { return string(a.DeliveryUID[:]) }
 func (a assignment) key() string   { return string(a.UID[:]) }
 func (m *madeAttempt) key() string { return string(m.task.UID[:]) }

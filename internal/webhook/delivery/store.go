@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// sampleApplication is what test events name; no application has it.
+// sampleApplication is the application named in test events; no application has this id.
 var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
 
 const deliveryColumns = `
@@ -54,8 +54,8 @@ func (l *Log) List(
 	return rows, next, nil
 }
 
-// ListNamed is List with what people look for in a row: what the event is about, and where the
-// last attempt went.
+// ListNamed is List with Subject and LastURL filled in: what the event is about, and
+// where the last attempt went.
 func (l *Log) ListNamed(
 	ctx context.Context, filter Filter, page postgres.Paging,
 ) ([]Delivery, postgres.Cursor, error) {
@@ -73,7 +73,7 @@ func (l *Log) ListNamed(
 		Subject string `db:"subject"`
 		URL     string `db:"url"`
 	}
-	// Each by its key, which names the partition too.
+	// Each row is looked up by its key, which also determines the partition.
 	err = l.DB.SelectContext(ctx, &names, `
 		SELECT coalesce((SELECT subject
 		                   FROM events

@@ -11,41 +11,41 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Fault is what goes wrong on purpose with a first attempt, in a sandbox (decisions section
-// 11); empty for nothing.
+// Fault is what goes wrong on purpose with a first attempt, in a sandbox (decisions
+// section 11); empty for none.
 type Fault string
 
 // The faults.
 const (
 	// FaultDuplicate sends the request twice.
 	FaultDuplicate Fault = "duplicate"
-	// FaultReorder lets the next delivery of the subscription go first.
+	// FaultReorder lets the next delivery of the subscription overtake this one.
 	FaultReorder Fault = "reorder"
-	// FaultDelay sends later.
+	// FaultDelay sends the request later.
 	FaultDelay Fault = "delay"
-	// FaultBadSignature signs with a wrong secret, or sends a wrong token.
+	// FaultBadSignature signs with a wrong secret or sends a wrong token.
 	FaultBadSignature Fault = "bad_signature"
 	// FaultTruncate cuts the connection before the body's end.
 	FaultTruncate Fault = "truncate"
 )
 
-// Suffered is what a delivery's first attempt suffers.
+// Suffered is the fault of a delivery's first attempt.
 type Suffered struct {
 	Fault Fault
 	// Until is when the attempt may begin, zero for at once.
 	Until time.Time
 }
 
-// Faults make first attempts go wrong.
+// Faults injects faults into first attempts.
 type Faults interface {
-	// Take returns what the first attempt of a delivery suffers, always the same.
+	// Take returns the fault of a delivery's first attempt; repeated calls return the same.
 	Take(ctx context.Context, delivery, subscription uuid.UUID, createdAt time.Time) (Suffered, error)
-	// Passed is told of each delivery that has been attempted.
+	// Passed is called after each delivery that has been attempted.
 	Passed(ctx context.Context, delivery, subscription uuid.UUID, createdAt time.Time) error
 }
 
-// suffer tells what goes wrong with an attempt, and whether it may begin. One that may not
-// has been put off, which is no attempt.
+// suffer returns the fault of an attempt and whether the attempt may begin. If not, it
+// has been postponed, which does not count as an attempt.
 func (s *Service) suffer(ctx context.Context, task assignment, number int) (Fault, bool, error) {
 	if s.Faults == nil || !task.Faulty || number != 1 || task.Test {
 		return "", true, nil
@@ -54,8 +54,8 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	if err != nil || !suffered.Until.After(s.DB.Now()) {
 		return suffered.Fault, err == nil, err
 	}
-	// The lock makes the one that ends the wait come before, and then nothing is put off, or
-	// after, and then it finds the delivery put off.
+	// The lock orders this against the delivery that ends the wait: either that comes first
+	// and nothing is postponed, or it comes after and finds this delivery postponed.
 	count, err := postgres.Affected(s.DB.ExecContext(ctx, `
 		UPDATE deliveries d
 		   SET next_attempt_at = waiting.until,
@@ -75,8 +75,8 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	return suffered.Fault, count == 0, nil
 }
 
-// passed lets deliveries go that wait to be overtaken. What fails here comes when their time
-// has run out.
+// passed releases deliveries that wait to be overtaken. If that fails, they are sent when
+// their wait has run out.
 func (s *Service) passed(ctx context.Context, task assignment) {
 	if s.Faults == nil || !task.Faulty || task.Test {
 		return

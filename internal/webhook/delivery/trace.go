@@ -32,8 +32,8 @@ func inTraceOf(ctx context.Context, task assignment) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// startSpan begins the span of one attempt. Nothing is recorded unless the
-// process was told where to.
+// startSpan begins the span of one attempt. Nothing is recorded unless an exporter is
+// configured.
 func startSpan(ctx context.Context, task assignment, number int) (context.Context, trace.Span) {
 	ctx, span := otel.Tracer("drawbridge/webhook").Start(ctx, "webhook attempt",
 		trace.WithSpanKind(trace.SpanKindClient))
