@@ -1,6 +1,6 @@
-// Package webhook puts the services of webhooks together: who wants what
-// (subscription), what is sent to them (delivery, over sender), how that goes (health),
-// many re-sends at once (bulk), and an attempt in plain words (diagnose).
+// Package webhook assembles the webhook services: which partner wants which events
+// (subscription), sending events to them (delivery, using sender), the health of that
+// (health), bulk re-sends (bulk), and explanations of attempts in plain words (diagnose).
 package webhook
 
 import (
@@ -14,26 +14,26 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Config is what the services are made of.
+// Config is what the services are built from.
 type Config struct {
 	DB   *postgres.DB
 	Jobs subscription.Inserter
-	// Keys open the secrets of subscriptions.
+	// Keys decrypt the secrets of subscriptions.
 	Keys   *secret.Keyring
 	Policy sender.Policy
 	Sender *sender.Sender
-	// Retries say when a failed attempt is repeated.
+	// Retries says when a failed attempt is repeated.
 	Retries         delivery.Schedule
 	SendTraceparent bool
-	// Observe is told of each attempt; nil for nobody.
+	// Observe, unless nil, is called with each attempt.
 	Observe func(delivery.Observation)
-	// Gate lets deliveries yield to API requests; nil for one of its own.
+	// Gate lets deliveries yield to API requests; nil for a new one.
 	Gate *delivery.Gate
-	// Faults make deliveries go wrong on purpose; nil outside of sandboxes.
+	// Faults injects faults into deliveries; nil outside of sandboxes.
 	Faults delivery.Faults
 }
 
-// Services are the services of webhooks over one database.
+// Services are the webhook services over one database.
 type Services struct {
 	Subscriptions *subscription.Service
 	Deliveries    *delivery.Service
@@ -67,7 +67,7 @@ func New(c Config) *Services {
 	}
 }
 
-// UseSender sends by another sender from now on.
+// UseSender makes the services send with another sender from now on.
 func (s *Services) UseSender(other *sender.Sender) {
 	s.Subscriptions.Sender, s.Deliveries.Sender, s.Health.Sender = other, other, other
 }

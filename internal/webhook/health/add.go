@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// tally sums outcomes up, for one row of a summary.
+// tally sums outcomes for one row of a summary.
 type tally struct {
 	attempts, succeeded, delivered, failed int64
 	latency                                Histogram
@@ -49,7 +49,7 @@ func sumBy[K comparable](rows []outcomeRow, key func(outcomeRow) K) sums[K] {
 
 func hourOf(at time.Time) time.Time { return at.UTC().Truncate(time.Hour) }
 
-// stamp writes a time for an array of them.
+// stamp formats a time for an array parameter.
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // hourKey is one hour of one subscription.
@@ -70,7 +70,7 @@ func addHours(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	return addCounts(ctx, tx, grouped, to, [2]pq.StringArray{uids, hours})
 }
 
-// addTraffic adds to the minutes and the hours of all subscriptions together.
+// addTraffic adds to the per-minute and per-hour traffic of all subscriptions together.
 func addTraffic(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	for unit, length := range map[string]time.Duration{"minute": time.Minute, "hour": time.Hour} {
 		grouped := sumBy(rows, func(row outcomeRow) time.Time {
@@ -88,10 +88,10 @@ func addTraffic(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	return nil
 }
 
-// summary is a table of sums, the two columns of its key, and the type of the first.
+// summary names a summary table, the two columns of its key, and the type of the first.
 type summary struct{ table, of, start, kind string }
 
-// addCounts adds sums to the rows of a summary whose keys the two arrays are.
+// addCounts adds sums to the rows of a summary; keys has the two key columns as arrays.
 func addCounts[K comparable](
 	ctx context.Context, tx *postgres.Tx, grouped sums[K], to summary, keys [2]pq.StringArray,
 ) error {

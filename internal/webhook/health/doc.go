@@ -1,14 +1,14 @@
-// Package health sums up how the sending to subscriptions goes, judges which of them
-// fail, probes their endpoints between events, and reads what alerts are made of.
+// Package health sums up the outcomes of sending to subscriptions, judges which subscriptions
+// are failing, probes their endpoints between events, and reads the data behind alerts.
 //
-// A trigger notes each attempt's outcome in a small table. [Service.Tally] takes the
-// notes out and adds them to hourly summaries and to each subscription's run of
-// failures, in one transaction, so that each counts once however late it comes.
-// [Service.Judge] moves a subscription by that run:
+// A trigger notes each attempt's outcome in a small table. [Service.Tally] moves the
+// notes into hourly summaries and into each subscription's run of failures, in one
+// transaction, so that each counts once however late it comes. [Service.Judge] changes a
+// subscription's state according to that run:
 //
 //	          every attempt failed for the window,
-//	          and of enough events
-//	active ------------------------------------> failing (or paused, if it says so)
+//	          and enough events had a failed attempt
+//	active ------------------------------------> failing (or paused, if it is set to pause)
 //	   ^                                            |
 //	   +---------------- first success -------------+
 package health

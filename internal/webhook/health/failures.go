@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Split is by what failed attempts are told apart.
+// Split is the property by which failed attempts are grouped.
 type Split string
 
 // The splits.
@@ -23,27 +23,27 @@ const (
 	ByError    Split = "error"
 )
 
-// keys are what the attempts of one part of a split have in common.
+// keys are the SQL expressions that the attempts of one part have in common.
 var keys = map[Split]string{
 	ByEndpoint: `subscription_uid::text`,
 	ByError:    `error_class || ' ' || http_status`,
 }
 
-// FailurePart is a part of the failed attempts: those to one endpoint, those of one
-// error, or all others, which have neither.
+// FailurePart is a part of the failed attempts: those to one endpoint, those with one
+// error, or all others, which have neither set.
 type FailurePart struct {
 	Endpoint subscription.Endpoint
 	Class    sender.ErrorClass
 	Status   int
-	// Steps are the attempts of each step of time, oldest first.
+	// Steps counts the attempts in each time step, oldest first.
 	Steps []int
 }
 
-// partsShown is how many parts are shown; the rest is one more.
+// partsShown is how many parts are shown; the rest form one more part.
 const partsShown = 4
 
-// Failures returns the attempts that failed from since until before until, in steps of
-// whole hours, split; the most frequent part comes first, all others last.
+// Failures returns the attempts that failed from since to just before until, in steps of
+// whole hours, split by by; the most frequent part comes first, all others last.
 func (s *Service) Failures(
 	ctx context.Context, since, until time.Time, step time.Duration, by Split,
 ) ([]FailurePart, error) {
@@ -88,7 +88,7 @@ func (s *Service) Failures(
 	return parts, s.nameParts(ctx, by, named, parts)
 }
 
-// nameParts says of each part what it is, by its key.
+// nameParts fills in the endpoint or error of each part from its key.
 func (s *Service) nameParts(
 	ctx context.Context, by Split, named []string, parts []FailurePart,
 ) error {
@@ -96,7 +96,7 @@ func (s *Service) nameParts(
 		for i, key := range named {
 			class, status, _ := strings.Cut(key, " ")
 			parts[i].Class = sender.ErrorClass(class)
-			parts[i].Status, _ = strconv.Atoi(status) // of our own statement
+			parts[i].Status, _ = strconv.Atoi(status) // written by our own statement
 		}
 		return nil
 	}

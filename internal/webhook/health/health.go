@@ -14,17 +14,17 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Counts sum up attempts and deliveries by when they ended. Test events are
-// left out; re-sends count like any delivery.
+// Counts are sums over attempts and deliveries by when they ended. Test events are left
+// out; re-sends count like any delivery.
 type Counts struct {
-	// Attempts is how many were made, Succeeded how many of them the endpoint
+	// Attempts is how many attempts were made, Succeeded how many of them the endpoint
 	// confirmed.
 	Attempts  int `db:"attempts"`
 	Succeeded int `db:"succeeded"`
 	// Delivered and Failed are deliveries that ended, by outcome.
 	Delivered int `db:"delivered"`
 	Failed    int `db:"failed"`
-	// Latency holds how long the successful attempts took.
+	// Latency is the histogram of the durations of successful attempts.
 	Latency Histogram `db:"latency"`
 }
 
@@ -46,7 +46,7 @@ func (c Counts) SuccessRate() (rate float64, known bool) {
 	return float64(c.Succeeded) / float64(c.Attempts), true
 }
 
-// Hour is one hour of a subscription.
+// Hour holds the counts of one hour of a subscription.
 type Hour struct {
 	// Start is the beginning of the hour, in UTC.
 	Start time.Time
@@ -56,27 +56,27 @@ type Hour struct {
 // ErrorGroup is one kind of failure of a subscription.
 type ErrorGroup struct {
 	Class sender.ErrorClass `db:"error_class"`
-	// Status is 0 when no answer came.
+	// Status is 0 if no answer came.
 	Status int `db:"http_status"`
 	Count  int `db:"attempts"`
-	// First and Last are when attempts ended so, within the time asked for.
+	// First and Last are when attempts failed in this way, within the period queried.
 	First time.Time `db:"first_seen"`
 	Last  time.Time `db:"last_seen"`
 }
 
-// Health is how the sending to a subscription went. It is at most some seconds
+// Health describes how the sending to a subscription went. It is at most some seconds
 // behind the log, see [Service.Tally].
 type Health struct {
-	// Hours has an entry for every hour of the time asked for, oldest first.
+	// Hours has an entry for every hour of the period queried, oldest first.
 	Hours []Hour
-	// Counts sum the hours up.
+	// Counts are the totals over the hours.
 	Counts
 	// Errors are the kinds of failure, the most recent first.
 	Errors []ErrorGroup
-	// LastSuccess and LastFailure are nil when there was none yet, ever.
+	// LastSuccess and LastFailure are nil if there has never been one.
 	LastSuccess, LastFailure *time.Time
-	// FailingSince is when the first failure after the last success ended; nil
-	// while the last attempt succeeded.
+	// FailingSince is when the first failure after the last success ended; nil if the last
+	// attempt succeeded.
 	FailingSince *time.Time
 	// ConsecutiveFailures counts the attempts that failed since the last success.
 	ConsecutiveFailures int
@@ -86,16 +86,16 @@ type Health struct {
 	LastError  string
 }
 
-// P50 is the median duration of the successful attempts, zero without any.
+// P50 is the median duration of the successful attempts, zero if there are none.
 func (h Health) P50() time.Duration { return h.Latency.Percentile(0.50) }
 
-// P95 is the duration that 95 of 100 successful attempts stayed below, zero
-// without any.
+// P95 is the duration below which 95 of 100 successful attempts stayed, zero if there are
+// none.
 func (h Health) P95() time.Duration { return h.Latency.Percentile(0.95) }
 
-// Read returns how each of the subscriptions did from the hour of since until
-// that of until, both included. Those that were never sent to are there too,
-// with empty hours.
+// Read returns the health of each of the subscriptions from the hour of since to that of
+// until, both included. Subscriptions that were never sent to are included, with empty
+// hours.
 func (s *Service) Read(
 	ctx context.Context, uids []uuid.UUID, since, until time.Time,
 ) (map[uuid.UUID]Health, error) {

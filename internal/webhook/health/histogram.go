@@ -6,9 +6,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// bounds are the upper bounds of a histogram's buckets, in milliseconds; one
-// more bucket is open above. They grow by less than a half from one to the next,
-// so that a percentile is right to within that.
+// bounds are the upper bounds of a histogram's buckets, in milliseconds; one more bucket
+// has no upper bound. Each is less than half as large again as the one before, so that a
+// percentile is accurate to within that.
 var bounds = []int{
 	1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 40, 56, 80, 110, 150, 210, 300, 420, 600, 850, 1200, 1700,
 	2400, 3400, 4800, 6800, 9600, 13500, 19000, 27000, 38000, 60000,
@@ -17,7 +17,7 @@ var bounds = []int{
 // Histogram counts durations by bucket. The zero Histogram is empty.
 type Histogram struct{ counts []int64 }
 
-// Bounds are the upper bounds of the buckets but the last, which is open.
+// Bounds are the upper bounds of the buckets except the last, which has none.
 func Bounds() []time.Duration {
 	lengths := make([]time.Duration, len(bounds))
 	for i, bound := range bounds {
@@ -26,10 +26,10 @@ func Bounds() []time.Duration {
 	return lengths
 }
 
-// Scan reads a column of the summaries.
+// Scan reads a latency column of the summaries.
 func (h *Histogram) Scan(value any) error { return (*pq.Int64Array)(&h.counts).Scan(value) }
 
-// Observe adds count durations of the same length; a negative count takes back.
+// Observe adds count durations of the same length; a negative count removes them.
 func (h *Histogram) Observe(took time.Duration, count int) {
 	h.grow()
 	h.counts[bucket(took)] += int64(count)
@@ -49,7 +49,7 @@ func (h *Histogram) grow() {
 	}
 }
 
-// bucket finds the place of a duration; one on a bound belongs below it.
+// bucket returns the index of a duration's bucket; one equal to a bound falls below it.
 func bucket(took time.Duration) int {
 	for i, bound := range bounds {
 		if took <= time.Duration(bound)*time.Millisecond {
@@ -59,7 +59,7 @@ func bucket(took time.Duration) int {
 	return len(bounds)
 }
 
-// Count returns how many durations it holds.
+// Count returns how many durations the histogram holds.
 func (h Histogram) Count() int64 {
 	var total int64
 	for _, count := range h.counts {
@@ -68,9 +68,9 @@ func (h Histogram) Count() int64 {
 	return total
 }
 
-// Percentile returns the duration that a share of all stays below, from above 0
-// to 1, interpolated within its bucket; zero when the histogram is empty. What
-// lies above the last bound is taken for that bound.
+// Percentile returns the duration below which a share of all durations stays, from above
+// 0 to 1, interpolated within its bucket; zero when the histogram is empty. Durations
+// above the last bound count as that bound.
 func (h Histogram) Percentile(share float64) time.Duration {
 	rank := share * float64(h.Count())
 	if rank <= 0 {
@@ -99,13 +99,13 @@ func edges(at int) (low, high time.Duration) {
 	return low, time.Duration(bounds[min(at, len(bounds)-1)]) * time.Millisecond
 }
 
-// text writes the histogram as a Postgres array.
+// text renders the histogram as a Postgres array.
 func (h Histogram) text() string {
 	h.grow()
 	value, err := pq.Int64Array(h.counts).Value()
 	text, ok := value.(string)
 	if err != nil || !ok {
-		// Whole numbers can always be written.
+		// Integers can always be rendered.
 		panic("webhook: a histogram cannot be written")
 	}
 	return text

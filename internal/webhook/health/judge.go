@@ -11,37 +11,37 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// System is who the records name for what Drawbridge does by itself.
+// System is the name recorded for what Drawbridge does by itself.
 const System = "system"
 
-// StateChange is a change of a subscription's state by its health.
+// StateChange is a change of a subscription's state that its health caused.
 type StateChange struct {
 	Subscription uuid.UUID
 	PartnerName  string
 	subscription.Endpoint
 	From, To subscription.State
-	// Since and Failures are the run of failures that the change is about: the
-	// present one, or the one that has ended.
+	// Since and Failures describe the run of failures behind the change: the current one, or
+	// the one that has ended.
 	Since    time.Time
 	Failures int
 	// LastError is the text of the last failure.
 	LastError string
-	// AlertEmail is who else wants to hear of it, empty for nobody.
+	// AlertEmail is an additional address to notify, empty for none.
 	AlertEmail string
 }
 
-// rule is what counts as failing for one subscription.
+// rule defines what counts as failing for one subscription.
 type rule struct {
 	window time.Duration
 	events int
 	pause  bool
 }
 
-// verdict decides what state the health of a subscription calls for. since is
-// when its run of failures began, nil without one, and events how many events
-// failed in it. An active one turns failing, or pauses, once the run has lasted
-// for the whole window and holds enough events; a failing one is active again
-// with its first success. Paused and deleted ones stay as they are.
+// verdict returns the state that the health of a subscription calls for. since is when
+// its run of failures began, nil without one, and events how many events failed in it. An
+// active subscription becomes failing, or paused, once the run has lasted for the whole
+// window and includes enough events; a failing one becomes active again with its first
+// success. Paused and deleted ones stay as they are.
 func (r rule) verdict(
 	state subscription.State, since *time.Time, events int, now time.Time,
 ) subscription.State {
@@ -58,9 +58,9 @@ func (r rule) verdict(
 	return subscription.StateFailing
 }
 
-// Candidates lists the subscriptions whose state their health may call to
-// change, and forgets the runs of failures of paused ones: nothing is sent to
-// them, so that what they do later begins again.
+// Candidates lists the subscriptions whose health may call for a change of state. It also
+// clears the runs of failures of paused subscriptions: nothing is sent to them, so after
+// they resume a new run begins.
 func (s *Service) Candidates(ctx context.Context) ([]uuid.UUID, error) {
 	_, err := s.DB.ExecContext(ctx, `
 		UPDATE subscription_health h
@@ -94,10 +94,10 @@ func (s *Service) Candidates(ctx context.Context) ([]uuid.UUID, error) {
 	return uids, nil
 }
 
-// Judge changes a subscription's state if its health calls for it, as a new
-// version by the system, and tells what it did; changed is false when there was
-// nothing to do. Of several processes that judge at the same time one makes the
-// change and the others find it made. Error: NOT_FOUND.
+// Judge changes a subscription's state if its health calls for it, as a new version by
+// the system, and returns the change; changed is false when there was nothing to do. If
+// several processes judge at the same time, one makes the change and the others find it
+// made. Error: NOT_FOUND.
 func (s *Service) Judge(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (change StateChange, changed bool, err error) {
@@ -110,7 +110,7 @@ func (s *Service) Judge(
 		return StateChange{}, false, err
 	}
 	since := file.since()
-	events := 0 // of which an attempt failed since then, as far as they matter
+	events := 0 // with an attempt that failed since then, up to file.Events
 	if since != nil {
 		events, err = s.failedEvents(ctx, tx, uid, *since, file)
 		if err != nil {
@@ -128,10 +128,11 @@ func (s *Service) Judge(
 	return change, true, subscription.Save(ctx, tx, row, edit)
 }
 
-// failedEvents counts the events of which an attempt failed since a time, as far as they matter:
-// those of deliveries of the last week before it first. Older ones had to wait for long, as behind
-// a pause: it looks for them, in every month, only where there were failures enough, and beside tx,
-// which goes on without it. What a sandbox does on purpose is no failure of the endpoint.
+// failedEvents counts the events with an attempt that failed since a time, up to
+// file.Events: first those of deliveries created since a week before it. Older ones must
+// have waited long, as during a pause: it searches for them, in every month, only if
+// there were enough failures, outside tx, which goes on without the answer. Injected
+// sandbox faults are no endpoint failures.
 func (s *Service) failedEvents(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, since time.Time, file caseFile,
 ) (int, error) {
@@ -159,11 +160,11 @@ func (s *Service) failedEvents(
 		within, cancel := context.WithTimeout(ctx, oldLook)
 		defer cancel()
 		var all int
-		// The clock that an attempt is measured by and that of its record may differ a little.
+		// The clocks that measure an attempt and its record may differ a little.
 		all, err = look(within, s.DB, `(d.state IN ('pending', 'retrying')
 			OR d.finished_at >= $2::timestamptz - interval '5 seconds')`)
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
-			return count, nil // what cannot be told in time is no reason to change anything
+			return count, nil // without an answer in time nothing is changed
 		}
 		count = max(count, all)
 	}
@@ -173,13 +174,13 @@ func (s *Service) failedEvents(
 	return count, nil
 }
 
-// changeNames are how versions name changes by health.
+// changeNames are the version descriptions of state changes caused by health.
 var changeNames = map[subscription.State]string{
 	subscription.StateFailing: "failing", subscription.StateActive: subscription.ChangeRecovered,
 	subscription.StatePaused: subscription.ChangePausedAfterFailing,
 }
 
-// caseFile is what the state of a subscription is judged by.
+// caseFile holds the data by which the state of a subscription is judged.
 type caseFile struct {
 	streak
 	Minutes     int        `db:"minutes"`
@@ -188,7 +189,7 @@ type caseFile struct {
 	AlertEmail  string     `db:"alert_email"`
 	PartnerName string     `db:"partner_name"`
 	ResumedAt   *time.Time `db:"resumed_at"`
-	// MovedAt is when it got its URL, zero where it never had another one.
+	// MovedAt is when it got its current URL, zero if it never had another.
 	MovedAt time.Time `db:"-"`
 }
 
@@ -219,8 +220,7 @@ func loadCaseFile(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (caseFile
 	return file, err
 }
 
-// since is when the run of failures began, or when the subscription was last resumed or got
-// another URL if that came later.
+// since is when the run of failures began, or the last resumption or change of URL if later.
 func (f caseFile) since() *time.Time {
 	since := f.Since
 	for _, again := range []time.Time{postgres.OrZero(f.ResumedAt), f.MovedAt} {

@@ -18,16 +18,16 @@ import (
 const (
 	// probeTimeout bounds a probe.
 	probeTimeout = 10 * time.Second
-	// probeEvery is the time between two probes of an endpoint, probeAgain that
-	// after one that failed; each with up to a fifth of jitter.
+	// probeEvery is the time between two probes of an endpoint, probeAgain the time after
+	// one that failed; up to a fifth of jitter is added to each.
 	probeEvery = time.Hour
 	probeAgain = 5 * time.Minute
-	// probeLease is for how long a process that took a probe keeps it from others.
+	// probeLease is how long a probe stays claimed by the process that took it.
 	probeLease = 5 * time.Minute
-	// probeBatch bounds one round of probes, probesAtOnce those in flight.
+	// probeBatch bounds one batch of probes, probesAtOnce those in flight.
 	probeBatch   = 100
 	probesAtOnce = 8
-	// probeHistory is how many changes the page of a subscription shows.
+	// probeHistory is how many changes a subscription's page shows.
 	probeHistory = 20
 )
 
@@ -42,15 +42,15 @@ type ProbeRecord struct {
 	Failures int
 }
 
-// ProbeChange is when the probes of an endpoint began to find something else.
+// ProbeChange is a change in what the probes of an endpoint find.
 type ProbeChange struct {
 	At      time.Time `db:"at"`
 	Finding string    `db:"finding"`
 }
 
-// ProbeDue probes the endpoints that are due: those of active and failing
-// subscriptions once an hour, sooner after a failure or a change of the URL. It
-// returns what it found. Processes that call it at the same time probe others.
+// ProbeDue probes the endpoints that are due: those of active and failing subscriptions
+// once an hour, sooner after a failure or a change of the URL. It returns the results.
+// Processes that call it at the same time probe different endpoints.
 func (s *Service) ProbeDue(ctx context.Context) ([]ProbeRecord, error) {
 	targets, err := s.takeProbes(ctx)
 	if err != nil {
@@ -92,10 +92,10 @@ type probeTarget struct {
 	URL          string    `db:"url"`
 }
 
-// takeProbes claims the endpoints that are due. A new subscription is left alone for
-// an hour, in which its first events and tests tell more, and an endpoint that is
-// being tried out gets nothing that it did not ask for; the first probe falls
-// somewhere into the minutes after that, so that many made at once are spread.
+// takeProbes claims the endpoints that are due. A new subscription is not probed for an
+// hour: its first events and tests show more, and an endpoint being tried out gets no
+// requests it did not ask for. Its first probe falls at a random time in the five minutes
+// after that, which spreads the probes of subscriptions created together.
 func (s *Service) takeProbes(ctx context.Context) ([]probeTarget, error) {
 	now := s.DB.Now().UTC()
 	_, err := s.DB.ExecContext(ctx, `
@@ -151,7 +151,7 @@ func (s *Service) probe(ctx context.Context, target probeTarget) (ProbeRecord, e
 	return record, err
 }
 
-// saveProbe keeps the probe as the last one, and the change if it is one.
+// saveProbe stores the probe as the last one, and its finding if that has changed.
 func saveProbe(ctx context.Context, tx *postgres.Tx, r *ProbeRecord) error {
 	address := ""
 	if r.Address.IsValid() {

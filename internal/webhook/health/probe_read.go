@@ -11,9 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// LastProbe returns the last probe of a subscription's endpoint and the latest
-// changes of what was found, newest first. Before the first probe the record's
-// At is zero.
+// LastProbe returns the last probe of a subscription's endpoint and the latest changes in
+// what the probes found, newest first. Before the first probe the record's At is zero.
 func (s *Service) LastProbe(
 	ctx context.Context, uid uuid.UUID,
 ) (ProbeRecord, []ProbeChange, error) {
@@ -41,7 +40,7 @@ func (s *Service) LastProbe(
 		return ProbeRecord{}, nil, fmt.Errorf("loading the probe of subscription %s: %w", uid, err)
 	}
 	row.At, row.Expires = postgres.OrZero(row.Found), postgres.OrZero(row.Ends)
-	row.Address, _ = netip.ParseAddrPort(row.Dialled) // the zero value without one
+	row.Address, _ = netip.ParseAddrPort(row.Dialled) // the zero value if there is none
 	var changes []ProbeChange
 	err = s.DB.SelectContext(ctx, &changes, `
 		SELECT at, finding

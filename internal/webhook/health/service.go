@@ -6,12 +6,12 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Service reads and judges how the sending to subscriptions goes.
+// Service reads and judges the outcomes of sending to subscriptions.
 type Service struct {
 	DB *postgres.DB
-	// Sender probes endpoints; nothing else needs it.
+	// Sender makes the probes; nothing else needs it.
 	Sender *sender.Sender
-	// Gate lets API requests go before a tally; nil lets nothing wait.
+	// Gate lets API requests go before a tally; with nil, nothing yields.
 	Gate *delivery.Gate
 
 	backlog postgres.ThrottledCache[struct{}, Backlog]

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// streak is the run of failed attempts since a subscription's last success, and
-// the one before it.
+// streak is the run of failed attempts since a subscription's last success, and the run
+// before it.
 type streak struct {
 	Subscription uuid.UUID          `db:"subscription_uid"`
 	LastSuccess  *time.Time         `db:"last_success_at"`
@@ -23,7 +23,7 @@ type streak struct {
 	LastStatus   *int               `db:"last_http_status"`
 	LastClass    *sender.ErrorClass `db:"last_error_class"`
 	LastError    string             `db:"last_error"`
-	// Since is when the first failure of the run ended, nil without one.
+	// Since is when the first failure of the run ended, nil if there is no run.
 	Since *time.Time `db:"failing_since"`
 	// Failures counts the failed attempts of the run.
 	Failures       int        `db:"failures"`
@@ -31,9 +31,9 @@ type streak struct {
 	FormerFailures int        `db:"former_failures"`
 }
 
-// apply adds an outcome. Outcomes come in the order in which they were written,
-// which is not always that in which the attempts ended: a success ends the run
-// only as far as it came after it, and where that cannot be told the run begins
+// apply adds an outcome. Outcomes come in the order in which they were written, which is
+// not always the order in which the attempts ended: a success ends only the part of a run
+// that came before it, and where that cannot be determined the run is taken to begin
 // later rather than earlier.
 func (s *streak) apply(row outcomeRow) {
 	switch {
@@ -42,7 +42,7 @@ func (s *streak) apply(row outcomeRow) {
 	case row.Attempts > 0:
 		s.fail(row)
 	case row.Attempts < 0 && s.Since != nil && !row.EndedAt.Before(*s.Since):
-		// The outcome that replaces it follows.
+		// The outcome that replaces this one follows.
 		if s.Failures--; s.Failures == 0 {
 			s.Since = nil
 		}
@@ -82,8 +82,8 @@ const streakColumns = `
 	subscription_uid, last_success_at, last_failure_at, last_http_status, last_error_class,
 	last_error, failing_since, failures, former_since, former_failures`
 
-// addStreaks brings the streaks up to date with the outcomes, in their order.
-// What changes a streak holds the lock of the summaries or that of its row.
+// addStreaks updates the streaks with the outcomes, in their order. Code that changes a
+// streak must hold the lock of the summaries or that of the streak's row.
 func addStreaks(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	streaks := make(map[uuid.UUID]*streak)
 	for _, row := range rows {

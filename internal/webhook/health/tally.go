@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// tallyBatch bounds one transaction of a tally, and smallTally one soon after an API
-	// request: the large one takes a processor for 50 ms, and the next request waits.
+	// tallyBatch bounds one transaction of a tally; smallTally is the bound soon after an
+	// API request: a large one occupies a processor for 50 ms, while the next request waits.
 	tallyBatch, smallTally = 5000, 500
 	// tallyLock is the advisory lock of the summaries. Its value has no meaning.
 	tallyLock = 7_305_140_442
 )
 
-// outcomeRow is the outcome of an attempt on its way into the summaries. The
-// counts are 1 or 0, or -1 to take back what a late outcome replaced.
+// outcomeRow is the outcome of an attempt on its way into the summaries. The counts are 1
+// or 0, or -1 to undo what a late outcome replaced.
 type outcomeRow struct {
 	ID           int64             `db:"outcome_id"`
 	Subscription uuid.UUID         `db:"subscription_uid"`
@@ -36,36 +36,36 @@ type outcomeRow struct {
 	Attempts     int               `db:"attempts"`
 	Delivered    int               `db:"delivered"`
 	Failed       int               `db:"failed"`
-	// MadeGood tells that the delivery failed although its event had arrived.
+	// MadeGood means that the delivery failed although its event had arrived.
 	MadeGood bool `db:"made_good"`
 }
 
-// Trouble is what a tally found in the log that a human should know of.
+// Trouble is what a tally found that an operator should know about.
 type Trouble struct {
 	Subscription uuid.UUID
-	// UsedUp counts the deliveries that failed for good, Unknown the attempts
-	// whose outcome nobody knows, without those whose event arrived by another delivery.
+	// UsedUp counts the deliveries that failed for good, Unknown the attempts with an
+	// unknown outcome, in both cases without those whose event arrived by another delivery.
 	UsedUp, Unknown int
-	// Delivery is the latest of those that failed for good, else the zero UUID.
+	// Delivery is the latest delivery that failed for good, the zero UUID if none did.
 	Delivery uuid.UUID
 	// FirstSeen and LastSeen are when the first and the last of them ended.
 	FirstSeen, LastSeen time.Time
 }
 
-// Tallied is what one tally did.
+// Tallied is the result of one tally.
 type Tallied struct {
-	// Outcomes is how many were added to the summaries.
+	// Outcomes is how many outcomes were added to the summaries.
 	Outcomes int
-	// More tells that another tally would probably find something.
+	// More means that another tally would probably find something.
 	More    bool
 	Trouble []Trouble
 }
 
-// Tally moves outcomes of attempts into the hourly summaries and the streaks of
-// failures, oldest first. Test events never count; the attempts of a re-send do,
-// as those of any delivery. What is moved leaves its table in the same
-// transaction, so nothing counts twice, however late it comes; of several
-// processes one moves at a time and the others find nothing to do.
+// Tally moves outcomes of attempts into the hourly summaries and the streaks of failures,
+// oldest first. Test events never count; the attempts of a re-send count like those of
+// any delivery. Outcomes are deleted from their table in the same transaction, so none
+// counts twice, however late it comes. Only one process tallies at a time; the others
+// find nothing to do.
 func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	var alone bool
 	err := tx.GetContext(ctx, &alone, `SELECT pg_try_advisory_xact_lock($1)`, tallyLock)
@@ -112,7 +112,7 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	return Tallied{Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows)}, nil
 }
 
-// troubleIn sums up what went wrong for each subscription, in a fixed order.
+// troubleIn sums up the failures of each subscription, in a fixed order.
 func troubleIn(rows []outcomeRow) []Trouble {
 	found := make(map[uuid.UUID]Trouble)
 	for _, row := range rows {

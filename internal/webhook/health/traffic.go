@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// TrafficKept is for how long the minutes of the traffic are kept; hours are
-// kept for HoursKept.
+// TrafficKept is how long traffic by the minute is kept; hourly data is kept for
+// HoursKept.
 const (
 	TrafficKept = 3 * 24 * time.Hour
 	HoursKept   = 400 * 24 * time.Hour
 )
 
-// TrafficStep is one step of time of all subscriptions together.
+// TrafficStep holds the counts of one time step over all subscriptions.
 type TrafficStep struct {
 	// Start is the beginning of the step, in UTC.
 	Start time.Time
 	Counts
 }
 
-// Traffic returns what ended from since until before until, summed up in steps
-// of one length, oldest first, empty ones included. The length is a whole number
-// of minutes; minutes are there for the last three days, whole hours for more
-// than a year.
+// Traffic returns the counts of attempts and deliveries that ended from since to just
+// before until, in steps of one length, oldest first, empty ones included. The length is
+// a whole number of minutes; minutes are available for the last three days, whole hours
+// for more than a year.
 func (s *Service) Traffic(
 	ctx context.Context, since, until time.Time, step time.Duration,
 ) ([]TrafficStep, error) {
@@ -55,17 +55,17 @@ func (s *Service) Traffic(
 	return steps, nil
 }
 
-// Backlog is what waits to be sent.
+// Backlog describes the deliveries that wait to be sent.
 type Backlog struct {
 	// Waiting counts the open deliveries, at most 10,000 of them.
 	Waiting int `db:"waiting"`
-	// OldestDue is when the one that is due longest was due, nil when nothing is.
+	// OldestDue is when the longest overdue delivery fell due, nil if none is due.
 	OldestDue *time.Time `db:"oldest_due"`
-	// Failing counts the subscriptions in that state.
+	// Failing counts the failing subscriptions.
 	Failing int `db:"failing"`
 }
 
-// Backlog reads what waits now, or did a few seconds ago where that is dear to read.
+// Backlog returns the current backlog, or one of a few seconds ago if it is expensive to read.
 func (s *Service) Backlog(ctx context.Context) (Backlog, error) {
 	return s.backlog.Get(struct{}{}, func() (Backlog, error) {
 		var backlog Backlog
@@ -98,7 +98,7 @@ func (s *Service) Backlog(ctx context.Context) (Backlog, error) {
 	})
 }
 
-// PruneHealth removes summaries that are kept no longer.
+// PruneHealth removes summaries past their retention.
 func (s *Service) PruneHealth(ctx context.Context) error {
 	now := s.DB.Now().UTC()
 	for _, old := range []struct {

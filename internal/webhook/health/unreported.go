@@ -11,12 +11,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// betweenMails is how long at least a partner's contact hears nothing more of a
-// subscription.
+// betweenMails is the shortest time between mails to a partner's contact about a subscription.
 const betweenMails = time.Hour
 
-// addUnreported counts what failed for good for the mail to the partner's contact, where the
-// partner has one.
+// addUnreported counts deliveries that failed for good, for the mail to the partner's
+// contact, if the partner has one.
 func addUnreported(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	var deliveries pq.StringArray
 	var failures pq.Int64Array
@@ -45,16 +44,16 @@ func addUnreported(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) erro
 	if err != nil {
 		return fmt.Errorf("counting failures for the partners' contacts: %w", err)
 	}
-	// What arrived late after all may have been told of already: a count below nothing would make
-	// up for failures to come.
+	// A delivery that succeeded late may have been reported as failed already: a negative
+	// count would cancel out failures to come.
 	if _, err := tx.ExecContext(ctx, `DELETE FROM untold_failures WHERE failures <= 0`); err != nil {
 		return fmt.Errorf("forgetting failures that were none: %w", err)
 	}
 	return nil
 }
 
-// Unreported is what failed for good at a subscription since its partner's contact was last
-// mailed.
+// Unreported counts the deliveries to a subscription that failed for good since its
+// partner's contact was last mailed.
 type Unreported struct {
 	Subscription uuid.UUID `db:"subscription_uid"`
 	Name         string    `db:"name"`
@@ -65,12 +64,13 @@ type Unreported struct {
 	Failures     int64     `db:"failures"`
 	// Since is the time of the first of the events.
 	Since time.Time `db:"since"`
-	// Deleted tells that nothing can be sent to the subscription again.
+	// Deleted means that nothing can be sent to the subscription again.
 	Deleted bool `db:"deleted"`
 }
 
-// TakeUnreported takes what the partners' contacts are to be mailed now, by subscription and kind
-// of event: of each subscription at most once an hour. Anyone who takes it must mail it in tx.
+// TakeUnreported removes and returns the failures to mail to partners' contacts, by
+// subscription and kind of event: each subscription at most once an hour. The caller must
+// mail them in tx.
 func (s *Service) TakeUnreported(ctx context.Context, tx *postgres.Tx) ([]Unreported, error) {
 	_, err := tx.ExecContext(ctx, `
 		DELETE FROM untold_failures f

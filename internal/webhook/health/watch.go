@@ -12,12 +12,11 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Settings say what counts as failing where a subscription does not say
-// so itself.
+// Settings define what counts as failing for subscriptions without rules of their own.
 type Settings struct {
-	// FailingMinutes is for how long every attempt must have failed, 5 to 43,200.
+	// FailingMinutes is how long every attempt must have failed, 5 to 43,200.
 	FailingMinutes int `db:"failing_minutes" json:"failing_minutes"`
-	// FailingEvents is of how many events at least, 1 to 10,000.
+	// FailingEvents is how many events must have failed at least, 1 to 10,000.
 	FailingEvents int `db:"failing_events" json:"failing_events"`
 }
 
@@ -36,8 +35,8 @@ func loadSettings(ctx context.Context, db postgres.Querier, lock string) (Settin
 	return settings, nil
 }
 
-// SaveSettings replaces the settings and returns those before. by names
-// who asked. Error: VALIDATION_ERROR naming every wrong one.
+// SaveSettings replaces the settings and returns the previous ones. by names who asked.
+// Error: VALIDATION_ERROR naming every invalid one.
 func (s *Service) SaveSettings(
 	ctx context.Context, tx *postgres.Tx, settings Settings, by string,
 ) (Settings, error) {
@@ -60,22 +59,22 @@ func (s *Service) SaveSettings(
 	return before, nil
 }
 
-// Overdue is what should have been sent and was not.
+// Overdue describes the deliveries that should have been sent and were not.
 type Overdue struct {
 	Count int `db:"count"`
-	// Oldest is when the one that waits longest was due, nil without any.
+	// Oldest is when the longest overdue one was due, nil without any.
 	Oldest *time.Time `db:"oldest"`
 }
 
-// maxOverdue bounds what Overdue counts to.
+// maxOverdue bounds the count in Overdue.
 const maxOverdue = 10_000
 
-// Overdue counts the deliveries that fell due more than a minute ago and had no
-// attempt since, at most 10,000 of them. Those that wait on purpose are left
-// out: of a paused subscription, or for a slot at their endpoint. A
-// queued one may be under way, so it counts only after the longest that an
-// attempt can take, and not while it is known to be sent. An event whose deliveries nobody
-// has made counts as one.
+// Overdue counts the deliveries that fell due more than a minute ago and have had no
+// attempt since, at most 10,000 of them. It leaves out deliveries that wait on purpose:
+// those of a paused subscription, and those that wait for a slot at their endpoint. A
+// queued delivery may be under way, so it counts only after the longest time that an
+// attempt can take, and not while its attempt is noted as begun. An event whose
+// deliveries the outbox has not created counts as one.
 func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, error) {
 	before := s.DB.Now().UTC().Add(-time.Minute)
 	var found Overdue
@@ -114,18 +113,18 @@ func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, 
 	return found, nil
 }
 
-// NeverSucceeded is a subscription to which nothing arrived for a long time.
+// NeverSucceeded is a subscription to which nothing was delivered for a long time.
 type NeverSucceeded struct {
 	Subscription uuid.UUID `db:"subscription_uid"`
 	Since        time.Time `db:"since"`
 	Failures     int       `db:"failures"`
 }
 
-// absence is for how long nothing must have succeeded.
+// absence is how long there must have been no success.
 const absence = 7 * 24 * time.Hour
 
-// NeverSucceeded lists the subscriptions that were sent to for seven days and
-// longer without one success.
+// NeverSucceeded lists the subscriptions that have been sent to for seven days or longer
+// without a success.
 func (s *Service) NeverSucceeded(ctx context.Context) ([]NeverSucceeded, error) {
 	var found []NeverSucceeded
 	err := s.DB.SelectContext(ctx, &found, `
@@ -141,8 +140,8 @@ func (s *Service) NeverSucceeded(ctx context.Context) ([]NeverSucceeded, error) 
 	return found, nil
 }
 
-// HasSucceeded tells whether an attempt for a subscription of a partner ever succeeded, as far as
-// outcomes are summed up.
+// HasSucceeded reports whether an attempt for a subscription of a partner ever succeeded,
+// according to the summaries.
 func (s *Service) HasSucceeded(ctx context.Context, partnerUID uuid.UUID) (found bool, err error) {
 	err = s.DB.GetContext(ctx, &found, `
 		SELECT EXISTS (SELECT FROM subscriptions
@@ -155,13 +154,13 @@ func (s *Service) HasSucceeded(ctx context.Context, partnerUID uuid.UUID) (found
 	return found, nil
 }
 
-// StillUsedUp tells whether a delivery of the subscription that failed for good
-// since a time is still not made good by another delivery of the same event.
+// StillUsedUp reports whether a delivery of the subscription that failed for good since a
+// time has still not been made good by another delivery of the same event.
 func (s *Service) StillUsedUp(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
 	return s.stillOpen(ctx, uid, since, `d.state = 'failed' AND d.made_good_by IS NULL`)
 }
 
-// StillUnknown tells whether the last that is known of a delivery since a time is
+// StillUnknown reports whether the latest known outcome of some delivery since a time is
 // an attempt of unknown outcome.
 func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
 	return s.stillOpen(ctx, uid, since, `d.state IN ('failed', 'retrying')
@@ -169,10 +168,10 @@ func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Ti
 		AND d.made_good_by IS NULL`)
 }
 
-// stillOpen looks for deliveries that ended since a time, among those of the last weeks before it
-// first. Older ones had to wait for long, as behind a pause: it looks for them, in every month,
-// only where nothing else keeps an item open. The clock that an attempt is measured by and that of
-// its record may differ a little.
+// stillOpen looks for deliveries that ended since a time, first among those created no
+// more than 40 days before it. Older ones must have waited long, as during a pause: it
+// searches for them, in every month, only if nothing else keeps an alert open. The clocks
+// that measure an attempt and its record may differ a little.
 func (s *Service) stillOpen(
 	ctx context.Context, uid uuid.UUID, since time.Time, condition string,
 ) (bool, error) {
@@ -194,7 +193,7 @@ func (s *Service) stillOpen(
 		defer cancel()
 		open, err = look(within, "<")
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
-			return true, nil // what cannot be told in time stays open
+			return true, nil // without an answer in time it stays open
 		}
 	}
 	if err != nil {
@@ -203,10 +202,10 @@ func (s *Service) stillOpen(
 	return open, nil
 }
 
-// oldLook bounds the look at what is older, which no index helps.
+// oldLook bounds the search for older deliveries, which no index supports.
 const oldLook = time.Second
 
-// Failure is what a mail about a delivery that failed for good tells.
+// Failure holds what a mail reports about a delivery that failed for good.
 type Failure struct {
 	Subscription uuid.UUID          `db:"subscription_uid"`
 	State        subscription.State `db:"state"`
@@ -219,7 +218,7 @@ type Failure struct {
 	Error string `db:"error"`
 }
 
-// DescribeFailure returns what a mail tells about a delivery. Error: NOT_FOUND.
+// DescribeFailure returns the contents of a mail about a delivery. Error: NOT_FOUND.
 func (s *Service) DescribeFailure(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (Failure, error) {
