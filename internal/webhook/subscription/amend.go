@@ -14,23 +14,23 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// DefaultOverlap is for how long a rotated signing secret still signs beside
-// the new one.
+// DefaultOverlap is how long the previous signing secret still signs alongside the new
+// one.
 const DefaultOverlap = 24 * time.Hour
 
 // MaxReason is the longest reason for a change or a re-send, in characters.
 const MaxReason = 500
 
-// Amend changes settings of a subscription and makes a new version of it; what
-// changes nothing makes none. A changed secret is returned, else the zero one.
+// Amend changes settings of a subscription and makes a new version of it, unless nothing
+// changes. It returns the new secret if that changed, else the zero value.
 //
-// A new signing secret leaves the former one in force beside it for the
-// overlap; a bearer token has none, because a request carries only one.
+// A new signing secret leaves the previous one in force alongside it for the overlap; a
+// bearer token has no overlap, because a request carries only one.
 //
 // Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting, *StaleError
-// (INVALID_STATE) when the configuration changed since the patch's base, and
-// INVALID_STATE naming the fields where the address moves to another scheme, host
-// or port and stored credentials would move along.
+// (INVALID_STATE) if the configuration changed since the patch's base, and INVALID_STATE
+// naming the fields if the address changes to another scheme, host or port and stored
+// credentials would be sent there.
 func (s *Service) Amend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
 ) (Subscription, secret.String, error) {
@@ -41,10 +41,10 @@ func (s *Service) Amend(
 	return s.amendLocked(ctx, tx, row, patch, Edit{By: by, reason: patch.Reason})
 }
 
-// Edit is who makes a version and why.
+// Edit describes who makes a version and why.
 type Edit struct {
 	By, reason string
-	// What opens the description of the version, such as "version 3 restored".
+	// What begins the description of the version, such as "version 3 restored".
 	What string
 }
 
@@ -66,7 +66,7 @@ func (s *Service) amendLocked(
 	if len(changes) > 0 {
 		row.Version++
 		row.UpdatedAt = tx.Now
-		// In words that rotated understands.
+		// In a form that rotated parses.
 		by.What = strings.TrimPrefix(by.What+": "+strings.Join(changes, ", ")+" changed", ": ")
 		if err := Save(ctx, tx, row, by); err != nil {
 			return Subscription{}, secret.String{}, err
@@ -84,7 +84,7 @@ func (s *Service) amendLocked(
 	return subscription, value, err
 }
 
-// CheckReason answers VALIDATION_ERROR for a reason that is too long or not text.
+// CheckReason returns VALIDATION_ERROR for a reason that is too long or not text.
 func CheckReason(reason string) error {
 	if reason == "" {
 		return nil
@@ -94,7 +94,7 @@ func CheckReason(reason string) error {
 	return errs.Err()
 }
 
-// amend applies the patch to the row and names the settings that changed.
+// amend applies the patch to the row and returns the names of the settings that changed.
 func (s *Service) amend(
 	now time.Time, row *Row, patch Patch,
 ) (value secret.String, changes []string, err error) {
@@ -108,7 +108,7 @@ func (s *Service) amend(
 		value, rotate = secret.String{}, false
 	}
 	for i := range settings.Headers {
-		settings.Headers[i].Kept = false // they are given now
+		settings.Headers[i].Kept = false // their values are filled in now
 	}
 	changes = settings.changes(current, rotate)
 	if err := s.configure(row, settings); err != nil {
@@ -123,13 +123,13 @@ func (s *Service) amend(
 	return value, changes, nil
 }
 
-// CheckAmend answers what Amend refuses about the settings of a patch to a configuration.
+// CheckAmend returns the errors of Amend about the settings of a patch to a configuration.
 func (s *Service) CheckAmend(current Subscription, patch Patch) error {
 	_, _, err := s.after(current, patch)
 	return err
 }
 
-// after returns the settings that a patch leads to, with the secret if another is put in force.
+// after returns the settings that result from a patch, and the secret if it changes.
 func (s *Service) after(
 	current Subscription, patch Patch,
 ) (settings Settings, value secret.String, err error) {
@@ -153,8 +153,8 @@ func (s *Service) after(
 	return settings, value, settings.checkMove(current, rotate)
 }
 
-// rotates tells whether the patch puts another secret in force. A secret that signed
-// never becomes a token, which is sent.
+// rotates reports whether the patch puts another secret in force. A signing secret never
+// becomes a token, because a token is sent.
 func (p Patch) rotates(wanted, now sender.Auth) bool {
 	if p.keepSecret && wanted != sender.AuthNone && now != sender.AuthNone &&
 		(wanted == now || wanted != sender.AuthBearer) {
@@ -163,8 +163,8 @@ func (p Patch) rotates(wanted, now sender.Auth) bool {
 	return p.Secret != nil || wanted != now
 }
 
-// changes names the settings that differ from those in force. Both are in the
-// normal form of check.
+// changes names the settings that differ from the current ones. Both must have been
+// normalised by check.
 func (s Settings) changes(current Subscription, rotate bool) []string {
 	var names []string
 	add := func(name string, changed bool) {
@@ -186,8 +186,8 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	return names
 }
 
-// inForce tells that a secret is the one in force, given again as after a lost answer. Without an
-// overlap it is given to end that of the one before.
+// inForce reports whether a secret is the current one, given again, as after a lost
+// response. Without an overlap, giving it again ends the overlap of the previous secret.
 func (s *Service) inForce(
 	now time.Time, row Row, auth sender.Auth, value secret.String, overlap time.Duration,
 ) bool {
@@ -196,7 +196,7 @@ func (s *Service) inForce(
 	return err == nil && auth == row.Auth && former.Equal(value) && !ends
 }
 
-// rotate puts a new secret in force. One that does not open cannot sign beside it.
+// rotate puts a new secret in force. An old one that cannot be decrypted gets no overlap.
 func (s *Service) rotate(
 	now time.Time, row *Row, auth sender.Auth, value secret.String, overlap time.Duration,
 ) {
@@ -210,7 +210,7 @@ func (s *Service) rotate(
 	row.SecretSealed = s.sealSecret(row.UID, value)
 }
 
-// over lays the patch over the current configuration.
+// over applies the patch to the current configuration.
 func (p Patch) over(current Subscription) Settings {
 	settings := Settings{
 		URL:       current.URL,
@@ -240,7 +240,7 @@ func (p Patch) over(current Subscription) Settings {
 	return settings
 }
 
-// lay replaces a setting, unless with nil.
+// lay replaces a setting unless value is nil.
 func lay[T any](setting, value *T) {
 	if value != nil {
 		*setting = *value

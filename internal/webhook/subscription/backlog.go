@@ -19,23 +19,23 @@ const (
 	// backlogBatch bounds how many deliveries a transaction changes, so that nobody waits
 	// long for it or for its locks.
 	backlogBatch = 1000
-	// backlogRound bounds how many are read at once. Reading them passes by all that are open.
+	// backlogRound bounds how many are read at once. Each read passes over all open deliveries.
 	backlogRound = 50_000
 )
 
-// Inserter is the part of the queue's client that adds jobs to the caller's
-// transaction; it is the one seam to the queue on this side.
+// Inserter is the part of the queue's client that adds jobs to the caller's transaction;
+// this package depends on the queue only through it.
 type Inserter interface {
 	InsertManyFastTx(
 		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
 	) (int, error)
 }
 
-// BacklogQueue is the queue of backlogs that follow their subscription.
+// BacklogQueue is the queue of jobs that adjust backlogs to their subscription.
 const BacklogQueue = "backlog"
 
-// BacklogArgs asks to let the rest of a subscription's backlog follow its state or, with Rebook,
-// its rate.
+// BacklogArgs are the arguments of a job that adjusts the rest of a subscription's
+// backlog to its state or, with Rebook, to its rate.
 type BacklogArgs struct {
 	SubscriptionUID uuid.UUID `json:"subscription_uid"`
 	Rebook          bool      `json:"rebook,omitempty"`
@@ -44,8 +44,8 @@ type BacklogArgs struct {
 // Kind names the job in the queue.
 func (BacklogArgs) Kind() string { return "webhook_backlog" }
 
-// InsertOpts puts the job in its queue, a changed rate before backlogs that follow a state: until
-// then the old rate goes on.
+// InsertOpts puts the job in its queue. Jobs for a changed rate go before those for a
+// state, because the old rate applies until they have run.
 func (a BacklogArgs) InsertOpts() river.InsertOpts {
 	options := river.InsertOpts{Queue: BacklogQueue, Priority: 2}
 	if a.Rebook {
@@ -56,15 +56,15 @@ func (a BacklogArgs) InsertOpts() river.InsertOpts {
 
 var _ rivertype.JobArgs = BacklogArgs{}
 
-// Backlogs are what waits for subscriptions, and follows their states.
+// Backlogs adjusts the open deliveries of subscriptions to their states.
 type Backlogs struct {
 	DB *postgres.DB
-	// Jobs takes the rest of what a change means for a large one.
+	// Jobs takes the rest of a change that is too large for one transaction.
 	Jobs Inserter
 }
 
-// follow lets the backlog of a subscription, which the caller has locked, follow its state:
-// what was set aside falls due where it goes on, and what is open is cancelled where it was
+// follow adjusts the backlog of a subscription, which the caller has locked, to its
+// state: parked deliveries fall due if it goes on, and open ones are cancelled if it was
 // deleted. What is too much for one transaction is left to a job.
 func (b *Backlogs) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
 	keys, err := backlogOf(ctx, tx, row, backlogBatch+1)
@@ -80,7 +80,7 @@ func (b *Backlogs) follow(ctx context.Context, tx *postgres.Tx, row Row) error {
 	return changeBacklog(ctx, tx, changeOf(row), keys)
 }
 
-// leave leaves what is too much for one transaction to jobs.
+// leave adds jobs for the work that is too much for one transaction.
 func (b *Backlogs) leave(ctx context.Context, tx *postgres.Tx, all ...BacklogArgs) error {
 	jobs := make([]river.InsertManyParams, len(all))
 	for i, args := range all {
@@ -92,7 +92,7 @@ func (b *Backlogs) leave(ctx context.Context, tx *postgres.Tx, all ...BacklogArg
 	return nil
 }
 
-// Follow lets all of a subscription's backlog follow its state, as it is by then.
+// Follow adjusts all of a subscription's backlog to the state that it has by then.
 func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 	for {
 		var keys []backlogKey
@@ -121,8 +121,8 @@ func (b *Backlogs) Follow(ctx context.Context, uid uuid.UUID) error {
 	}
 }
 
-// Revive gives backlogs that do not follow their subscription, because their job was
-// deleted or given up, another one, and returns how many.
+// Revive adds jobs for backlogs that do not follow their subscription because their job
+// was deleted or given up, and returns how many.
 func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 	var revived []BacklogArgs
 	err := b.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -157,18 +157,18 @@ func (b *Backlogs) Revive(ctx context.Context) (int, error) {
 type backlogKey struct {
 	UID       uuid.UUID `db:"delivery_uid"`
 	CreatedAt time.Time `db:"created_at"`
-	// DueAt is when it is to fall due, for changes that move that.
+	// DueAt is when it is to fall due, for changes that set that time.
 	DueAt time.Time `db:"due_at"`
 }
 
-// backlogChange is what becomes of a backlog; the zero value for nothing.
+// backlogChange is the change to make to a backlog; the zero value makes none.
 type backlogChange struct {
-	// of selects the deliveries, set are the assignments, in which $2 is the time and
-	// found.due_at that of the key.
+	// of selects the deliveries; set are the assignments, in which $2 is the time and
+	// found.due_at the DueAt of the key.
 	of, set string
 }
 
-// changeOf is what becomes of the backlog in a subscription's state.
+// changeOf returns the change that a subscription's state requires of its backlog.
 func changeOf(row Row) backlogChange {
 	switch {
 	case row.State == StateDeleted:
@@ -181,8 +181,8 @@ func changeOf(row Row) backlogChange {
 
 const openDeliveries = `state IN ('pending', 'retrying')`
 
-// backlogOf reads at most limit of the deliveries that something is to become of, the longest
-// overdue first.
+// backlogOf reads at most limit of the deliveries that must change, the longest overdue
+// first.
 func backlogOf(
 	ctx context.Context, tx *postgres.Tx, row Row, limit int,
 ) (keys []backlogKey, err error) {
@@ -203,7 +203,7 @@ func backlogOf(
 	return keys, nil
 }
 
-// changeBacklog changes deliveries to which the change still applies.
+// changeBacklog changes the deliveries to which the change still applies.
 func changeBacklog(
 	ctx context.Context, tx *postgres.Tx, change backlogChange, keys []backlogKey,
 ) error {
@@ -215,8 +215,8 @@ func changeBacklog(
 	for i, key := range keys {
 		uids[i], created[i], due[i] = key.UID.String(), key.CreatedAt, key.DueAt
 	}
-	// The limit, and the CASE around what indexes know, let the planner look each up by its key.
-	// They are locked in the order in which others lock deliveries.
+	// The limit, and the CASE around indexed conditions, make the planner look each row up
+	// by its key. The rows are locked in the order in which other code locks deliveries.
 	_, err := tx.ExecContext(ctx, `
 		WITH key AS (
 			SELECT uid, at, due_at

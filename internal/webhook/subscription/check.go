@@ -13,14 +13,14 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// checkTimeout bounds a look at an endpoint that a person waits for.
+// checkTimeout bounds a check of an endpoint that a person waits for.
 const checkTimeout = 5 * time.Second
 
-// CheckDestination asks DNS about an endpoint before it is saved. A name that
-// does not resolve yet is a warning; one that leads to an address that is not
-// allowed is a VALIDATION_ERROR of "url". What is wrong with the URL itself is
-// left to Subscribe and Amend, which name it with every other error. It waits
-// for DNS, so it belongs outside any transaction.
+// CheckDestination resolves the name of an endpoint before it is saved. A name that does
+// not resolve yet is a warning; one that resolves to an address that is not allowed is a
+// VALIDATION_ERROR of "url". Errors in the URL itself are left to Subscribe and Amend,
+// which report them with all others. It waits for DNS, so it belongs outside any
+// transaction.
 func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning string, err error) {
 	parsed, err := s.Policy.CheckURL(rawURL)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning 
 	return s.Policy.CheckResolved(ctx, nil, parsed)
 }
 
-// CheckVersion is CheckDestination for the endpoint of a version that is to be restored. Error:
-// NOT_FOUND, too.
+// CheckVersion is CheckDestination for the endpoint of a version that is to be restored.
+// Additional error: NOT_FOUND.
 func (s *Service) CheckVersion(
 	ctx context.Context, uid uuid.UUID, number int,
 ) (warning string, err error) {
@@ -50,8 +50,8 @@ func (s *Service) CheckVersion(
 // CheckVerdict is how one step of a check ended.
 type CheckVerdict string
 
-// The verdicts of a check. A refused URL cannot be saved; with a warning it can
-// be, but deliveries would fail or soon will.
+// The verdicts of a check. A refused URL cannot be saved; one with a warning can be, but
+// deliveries would fail, or soon will.
 const (
 	CheckGood    CheckVerdict = "good"
 	CheckWarning CheckVerdict = "warning"
@@ -60,22 +60,22 @@ const (
 	CheckSkipped CheckVerdict = "skipped"
 )
 
-// CheckStep is one thing that was looked at.
+// CheckStep is the result of one step of a check.
 type CheckStep struct {
 	// Name is "url", "name", "address", "connection" or "certificate".
 	Name    string
 	Verdict CheckVerdict
-	// Text says what was found, in plain words.
+	// Text describes the finding in plain words.
 	Text string
 }
 
-// URLCheck is what CheckURL found, step by step in the order in which a delivery
-// would come to them. All five steps are always there.
+// URLCheck is the result of CheckURL, step by step in the order in which a delivery would
+// take them. All five steps are always present.
 type URLCheck struct {
 	Steps []CheckStep
 	// Verdict is the worst of the steps.
 	Verdict CheckVerdict
-	// Expires is when the endpoint's certificate ends, zero without one.
+	// Expires is when the endpoint's certificate expires, zero without one.
 	Expires time.Time
 }
 
@@ -88,10 +88,10 @@ const (
 	stepCertificate = "certificate"
 )
 
-// CheckURL looks at an endpoint while its subscription is being written: the
-// form of the URL, whether the name resolves, whether the address is a public
-// one, whether it can be connected to, and the certificate and its end. It makes
-// no HTTP request, takes 5 s at most, and belongs outside any transaction.
+// CheckURL checks an endpoint while its subscription is being edited: the form of the
+// URL, whether the name resolves, whether the address is a public one, whether it accepts
+// connections, and the certificate and its expiry. It makes no HTTP request, takes 5 s at
+// most, and belongs outside any transaction.
 func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
 	var check URLCheck
 	parsed, err := s.Policy.CheckURL(rawURL)
@@ -132,7 +132,7 @@ func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
 	return check
 }
 
-// failedStep names the step at which a probe failed, "" when it did not.
+// failedStep returns the step at which a probe failed, "" if it did not.
 func failedStep(probe sender.Probe) string {
 	switch probe.Class {
 	case "":
@@ -163,7 +163,7 @@ func (c *URLCheck) add(name string, verdict CheckVerdict, text string) {
 	}
 }
 
-// passBefore adds the steps between the form of the URL and the named one.
+// passBefore adds, as good, the steps between the form of the URL and the named one.
 func (c *URLCheck) passBefore(step string, probe sender.Probe) {
 	for _, passed := range []CheckStep{
 		{Name: stepName, Text: "The name resolves."},
@@ -191,7 +191,7 @@ func (c *URLCheck) stop(step string, verdict CheckVerdict, text string) URLCheck
 	return *c
 }
 
-// sentenceOf makes a sentence of an error's text.
+// sentenceOf turns an error's text into a sentence.
 func sentenceOf(text string) string {
 	if text == "" {
 		return ""

@@ -15,17 +15,16 @@ import (
 // SecretMatch says which secret of a subscription a pasted value is.
 type SecretMatch struct {
 	Match secret.Match
-	// PreviousUntil is when the previous secret stops signing beside the current
-	// one, nil unless the value is the previous one.
+	// PreviousUntil is when the previous secret stops signing alongside the current one, nil
+	// unless the value is the previous one.
 	PreviousUntil *time.Time
-	// PreviousEnded tells that this has passed: the value signs nothing any more.
+	// PreviousEnded means that this time has passed: the value no longer signs anything.
 	PreviousEnded bool
 }
 
-// CompareSecret tells whether a pasted value is the secret in force or the one
-// before it, without showing either. Who asks belongs into the audit log, and
-// how often, within bounds: a short secret of the partner's own could otherwise
-// be guessed.
+// CompareSecret reports whether a pasted value is the current secret or the previous one,
+// without showing either. The caller must record who asked in the audit log, and limit
+// how often: a short secret of the partner's own could otherwise be guessed.
 //
 // Errors: NOT_FOUND, VALIDATION_ERROR without a value, INVALID_STATE when the
 // subscription has no secret.
@@ -60,8 +59,8 @@ func (s *Service) CompareSecret(
 }
 
 // SigningSecrets returns the secrets that sign the deliveries of a subscription, which
-// may have been deleted; previous is zero without one. Errors: NOT_FOUND, INVALID_STATE
-// when the subscription does not sign.
+// may be deleted; previous is zero if there is none. Errors: NOT_FOUND, INVALID_STATE if
+// the subscription does not sign.
 func (s *Service) SigningSecrets(
 	ctx context.Context, uid uuid.UUID,
 ) (current, previous secret.String, err error) {

@@ -10,16 +10,16 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Interest is how many subscriptions would get an event.
+// Interest counts the subscriptions that would get an event.
 type Interest struct {
-	// Subscriptions counts all of them, Paused those among them that wait until
-	// they are resumed.
+	// Subscriptions counts all of them, Paused those among them that are paused and would
+	// send it once resumed.
 	Subscriptions int `db:"subscriptions"`
 	Paused        int `db:"paused"`
 }
 
-// Interests tells for each kind of event how many subscriptions would get it if
-// it happened to a merchant now. A kind that nobody wants is missing.
+// Interests counts, for each kind of event, the subscriptions that would get it if it
+// happened to a merchant now. Kinds that no subscription wants are missing.
 func (s *Service) Interests(
 	ctx context.Context, partnerUID, merchantUID uuid.UUID,
 ) (map[lending.EventKind]Interest, error) {
@@ -33,7 +33,7 @@ func (s *Service) Interests(
 		Kind lending.EventKind `db:"kind"`
 		Interest
 	}
-	// As Publish chooses them.
+	// The same conditions as in Publish.
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT kind,
 		       count(DISTINCT s.subscription_uid) AS subscriptions,

@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Pause holds back what falls due from now on. Requests in flight go on.
+// Pause makes deliveries that fall due from now on wait. Requests in flight go on.
 // Pausing a paused subscription changes nothing. Error: NOT_FOUND.
 func (s *Service) Pause(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
@@ -16,16 +16,16 @@ func (s *Service) Pause(
 	return s.enter(ctx, tx, uid, StatePaused, by)
 }
 
-// Resume lets a paused subscription go on; what waited falls due at once.
-// Resuming one that is not paused changes nothing. Error: NOT_FOUND.
+// Resume resumes a paused subscription; deliveries that waited fall due at once. Resuming
+// one that is not paused changes nothing. Error: NOT_FOUND.
 func (s *Service) Resume(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (Subscription, error) {
 	return s.enter(ctx, tx, uid, StateActive, by)
 }
 
-// Delete ends a subscription for good and cancels what has not gone out.
-// Its log stays. Error: NOT_FOUND.
+// Delete ends a subscription for good and cancels its open deliveries. Its log stays.
+// Error: NOT_FOUND.
 func (s *Service) Delete(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (Subscription, error) {
@@ -39,7 +39,7 @@ func (s *Service) enter(
 	if err != nil {
 		return Subscription{}, err
 	}
-	// A failing subscription is active to anyone who pauses or resumes it.
+	// To pause and resume, a failing subscription counts as active.
 	if row.State != to && (row.State != StateFailing || to != StateActive) {
 		row.State = to
 		row.Version++

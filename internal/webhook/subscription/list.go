@@ -18,11 +18,11 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Subscription, error) 
 	return s.subscription(row), nil
 }
 
-// Filter narrows a list of subscriptions; a zero field does not.
+// Filter narrows a list of subscriptions; zero fields do not.
 type Filter struct {
 	PartnerUID uuid.UUID
 	State      State
-	// Merchants leaves those that cover one of them; of none, those for all merchants.
+	// Merchants keeps those that cover one of them; if empty, those that cover all merchants.
 	Merchants []uuid.UUID
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/lib/pq"
 )
 
-// Move is that a subscription got another URL.
+// Move is a change of a subscription's URL.
 type Move struct {
 	UID uuid.UUID `db:"subscription_uid"`
-	// At is when it got the URL that it has.
+	// At is when it got its current URL.
 	At time.Time `db:"moved_at"`
-	// Untried tells that it failed until then and that no attempt has ended since: what is known of
-	// its health is of the former URL.
+	// Untried means that it was failing until then and that no attempt has ended since: its
+	// health is still that of the former URL.
 	Untried bool `db:"untried"`
 }
 
-// Moves returns the last move of each of the subscriptions that moved at all.
+// Moves returns the last move of each of the subscriptions that ever moved.
 func Moves(
 	ctx context.Context, from sqlx.QueryerContext, uids ...uuid.UUID,
 ) (map[uuid.UUID]Move, error) {

@@ -18,9 +18,9 @@ const (
 	leastDelay, mostDelay = time.Second, 72 * time.Hour
 )
 
-// Options are what a subscription may have and need not.
+// Options are the optional settings of a subscription.
 type Options struct {
-	// Name is what people call it, empty for nothing.
+	// Name is its display name, empty for none.
 	Name string `db:"name"`
 	// Retry replaces the delays between attempts.
 	Retry Delays `db:"retry"`
@@ -29,8 +29,7 @@ type Options struct {
 	Standard bool `db:"standard"`
 }
 
-// Label names a subscription to people: what they call it, if they do, and its host and
-// path.
+// Label names a subscription for display: its name, if it has one, and its host and path.
 func (o Options) Label(address string) string {
 	where := address
 	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
@@ -42,11 +41,11 @@ func (o Options) Label(address string) string {
 	return o.Name + " (" + where + ")"
 }
 
-// Delays are those before the second and the third attempt; the zero value stands for
-// those of all subscriptions.
+// Delays are the delays before the second and the third attempt; the zero value means the
+// delays common to all subscriptions.
 type Delays [2]time.Duration
 
-// ParseDelays reads two delays such as "5m,2h". Error: VALIDATION_ERROR naming "retry".
+// ParseDelays parses two delays such as "5m,2h". Error: VALIDATION_ERROR naming "retry".
 func ParseDelays(text string) (Delays, error) {
 	var delays Delays
 	texts := strings.Split(text, ",")
@@ -64,10 +63,10 @@ func ParseDelays(text string) (Delays, error) {
 	return delays, nil
 }
 
-// IsSet tells whether they are the subscription's own.
+// IsSet reports whether the subscription has delays of its own.
 func (d Delays) IsSet() bool { return d != Delays{} }
 
-// Texts writes each in its shortest usual form, such as 5m; nil where none are set.
+// Texts formats each in its shortest usual form, such as 5m; nil if none are set.
 func (d Delays) Texts() []string {
 	if !d.IsSet() {
 		return nil
@@ -86,10 +85,10 @@ func (d Delays) Texts() []string {
 	return texts
 }
 
-// String is what ParseDelays reads, empty where none are set.
+// String returns the form that ParseDelays parses, empty if none are set.
 func (d Delays) String() string { return strings.Join(d.Texts(), ",") }
 
-// Value is what the column holds.
+// Value returns the form stored in the column.
 func (d Delays) Value() (driver.Value, error) { return d.String(), nil }
 
 // Scan reads the column.

@@ -10,14 +10,14 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// SameOrigin tells whether two addresses have scheme, host and port in common,
-// whatever the case of the host and whether a default port is written out.
+// SameOrigin reports whether two addresses have the same scheme, host and port, ignoring
+// the case of the host and whether a default port is written out.
 func SameOrigin(one, other string) bool {
 	a, b := originOf(one), originOf(other)
 	return a == b && a != ""
 }
 
-// originOf is an address without its path; empty for what is no URL.
+// originOf returns an address without its path; empty if it is not a URL.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,10 +30,9 @@ func originOf(address string) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// checkMove refuses to take stored credentials along to another scheme, host or
-// port, where anyone who asks might read them. settings are those wanted, in the
-// normal form of check; rotate tells that they come with another secret. A
-// signing secret may stay: it is never sent.
+// checkMove refuses to send stored credentials to another scheme, host or port, where
+// they might be read. settings are the wanted ones, normalised by check; rotate means
+// that they include another secret. A signing secret may stay: it is never sent.
 func (s Settings) checkMove(current Subscription, rotate bool) error {
 	if SameOrigin(current.URL, s.URL) {
 		return nil
@@ -52,13 +51,13 @@ func (s Settings) checkMove(current Subscription, rotate bool) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	// What was asked is not wrong in itself.
+	// The request is not invalid in itself.
 	return &lending.Error{Code: lending.CodeInvalidState, Message: errs[0].Message, Details: errs}
 }
 
-// keepHeaders puts the stored values into the headers that ask for them. It
-// answers VALIDATION_ERROR for one that is not stored, and for one that would
-// show a secret value.
+// keepHeaders fills in the stored values of headers marked Kept. It returns
+// VALIDATION_ERROR for one that is not stored, and for one that would reveal a secret
+// value.
 func keepHeaders(wanted, stored []sender.Header) ([]sender.Header, error) {
 	kept := make([]sender.Header, len(wanted))
 	var errs lending.FieldErrors
@@ -81,7 +80,7 @@ func keepHeaders(wanted, stored []sender.Header) ([]sender.Header, error) {
 	return kept, errs.Err()
 }
 
-// allKept marks headers as stored ones.
+// allKept marks all headers as Kept.
 func allKept(headers []sender.Header) []sender.Header {
 	kept := make([]sender.Header, len(headers))
 	for i, header := range headers {

@@ -12,18 +12,18 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// rebookRound bounds how many are read at once. What books again meanwhile is rarely taken for
-// a part of the rest.
+// rebookRound bounds how many deliveries are read at once. It is large so that a delivery
+// that books again in the meantime is rarely mistaken for one still to be read.
 const rebookRound = 250_000
 
-// rebooking lets deliveries give up their slots and fall due.
+// rebooking makes deliveries give up their slots and fall due.
 var rebooking = backlogChange{
 	of:  openDeliveries + ` AND d.slot_at IS NOT NULL AND NOT d.queued`,
 	set: `slot_at = NULL, next_attempt_at = found.due_at`,
 }
 
-// rebook lets what has booked a slot fall due at once, in its order, to book again under another
-// rate. A line that is too long for one transaction is left to a job.
+// rebook makes deliveries that have booked a slot fall due at once, in their order, to book
+// again at another rate. A line that is too long for one transaction is left to a job.
 func (b *Backlogs) rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	isLong, err := IsLineLong(ctx, tx, uid)
 	if err != nil {
@@ -35,8 +35,8 @@ func (b *Backlogs) rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) e
 	return b.leave(ctx, tx, BacklogArgs{SubscriptionUID: uid, Rebook: true})
 }
 
-// IsLineLong tells whether more deliveries of a subscription have booked a slot than one
-// transaction rewrites.
+// IsLineLong reports whether more deliveries of a subscription have booked a slot than
+// one transaction rewrites.
 func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong bool, err error) {
 	err = tx.GetContext(ctx, &isLong, `
 		SELECT count(*) > $2
@@ -52,14 +52,14 @@ func IsLineLong(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (isLong boo
 	return isLong, nil
 }
 
-// Rebook lets what has booked a slot fall due at once, in its order, to book again: under another
-// rate, or in the place of what was cancelled. The line must not be long.
+// Rebook makes deliveries that have booked a slot fall due at once, in their order, to book
+// again: at another rate, or in the place of cancelled ones. The line must not be long.
 func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	line, err := beginRebooking(ctx, tx, uid)
 	if err != nil {
 		return err
 	}
-	for { // once more where others booked until their slots were locked
+	for { // again for deliveries that booked before the slots were locked
 		keys, err := line.next(ctx, tx, backlogBatch)
 		if err != nil || len(keys) == 0 {
 			return err
@@ -70,8 +70,8 @@ func Rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	}
 }
 
-// RebookAll rebooks a line of any length. It begins again where it was interrupted, and ends where
-// the rate changes meanwhile: that rebooks everything itself.
+// RebookAll rebooks a line of any length. After an interruption it begins anew. It ends
+// if the rate changes meanwhile, since that change rebooks everything itself.
 func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
 	var line *line
 	var rate int
@@ -103,11 +103,11 @@ func (b *Backlogs) RebookAll(ctx context.Context, uid uuid.UUID) error {
 	return err
 }
 
-// errRateChanged ends the rebooking under a rate that is no more.
+// errRateChanged ends the rebooking at a rate that is no longer in force.
 var errRateChanged = errors.New("the rate has changed")
 
-// withRate runs in a transaction in which the rate of a subscription, in requests per second, does
-// not change.
+// withRate runs do in a transaction in which the rate of a subscription, in requests per
+// second, does not change.
 func (b *Backlogs) withRate(
 	ctx context.Context, uid uuid.UUID, do func(tx *postgres.Tx, rate int) error,
 ) error {
@@ -120,14 +120,14 @@ func (b *Backlogs) withRate(
 	})
 }
 
-// line is what had booked slots of a subscription at some time, in their order.
+// line is the queue of deliveries that had booked slots of a subscription at some time.
 type line struct {
 	uid uuid.UUID
 	// begunAt is that time; the slots from after on, up to last, are still to be read.
 	begunAt, after, last time.Time
 }
 
-// beginRebooking frees the slots of a subscription.
+// beginRebooking frees all slots of a subscription.
 func beginRebooking(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (*line, error) {
 	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
 	if err != nil {
@@ -145,8 +145,8 @@ func beginRebooking(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (*line,
 	return begun, nil
 }
 
-// next reads at most limit more of the line. A thousandth of the distances between their slots
-// keeps their order without moving the times far.
+// next reads at most limit more deliveries of the line. Their due times are spread by a thousandth
+// of the distances between their slots: that keeps the order and moves the times little.
 func (l *line) next(ctx context.Context, db postgres.Querier, limit int) ([]backlogKey, error) {
 	var rows []struct {
 		backlogKey

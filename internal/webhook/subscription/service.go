@@ -10,10 +10,10 @@ import (
 type Service struct {
 	DB   *postgres.DB
 	Keys *secret.Keyring
-	// Policy says where webhooks may go.
+	// Policy decides where webhooks may go.
 	Policy sender.Policy
-	// Backlogs follow what is changed.
+	// Backlogs applies changes of a subscription to its backlog.
 	Backlogs *Backlogs
-	// Sender looks at endpoints and tries settings; only those need it.
+	// Sender checks endpoints and tries settings; only these need it.
 	Sender *sender.Sender
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Stopped lists the subscriptions that are not sent to because their secret or their
-// headers did not open.
+// headers could not be decrypted.
 func (s *Service) Stopped(ctx context.Context) ([]uuid.UUID, error) {
 	var uids []uuid.UUID
 	err := s.DB.SelectContext(ctx, &uids, `
@@ -26,8 +26,8 @@ func (s *Service) Stopped(ctx context.Context) ([]uuid.UUID, error) {
 	return uids, nil
 }
 
-// Reopen lets a stopped subscription go on if its secret and its headers open by now,
-// and returns it as it is. Error: NOT_FOUND.
+// Reopen starts a stopped subscription again if its secret and headers can be decrypted
+// by now, and returns it. Error: NOT_FOUND.
 func (s *Service) Reopen(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (Subscription, error) {
@@ -44,7 +44,7 @@ func (s *Service) Reopen(
 	return subscription, s.Backlogs.reopen(ctx, tx, row)
 }
 
-// reopen lets a subscription that the caller has locked go on.
+// reopen starts a subscription, locked by the caller, again.
 func (b *Backlogs) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE subscriptions
@@ -54,5 +54,5 @@ func (b *Backlogs) reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
 		return fmt.Errorf("letting subscription %s go on: %w", row.UID, err)
 	}
 	row.StoppedAt = nil
-	return b.follow(ctx, tx, row) // what waits in a paused one goes out when it is resumed
+	return b.follow(ctx, tx, row) // a paused one's deliveries wait until it is resumed
 }

@@ -15,15 +15,15 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// The table and columns that a sealed value is bound to: a ciphertext moved to
-// another row or column does not open.
+// The table and columns that a sealed value is bound to: a ciphertext moved to another
+// row or column cannot be decrypted.
 const (
 	sealTable   = "subscriptions"
 	sealSecret  = "secret_sealed"
 	sealHeaders = "headers_sealed"
 )
 
-// Row is a subscription as the tables hold it: its secrets and headers are sealed.
+// Row is a subscription as stored: its secrets and headers are sealed.
 type Row struct {
 	Subscription
 	SecretSealed   *string `db:"secret_sealed"`
@@ -43,8 +43,8 @@ const columns = `
 	s.on_failing = 'pause' AS "watch.pause", s.alert_email AS "watch.alert_email",
 	s.name, s.retry, s.standard, s.state, s.stopped_at, s.version, s.created_at, s.updated_at`
 
-// subscription opens the sealed headers of a row, if they open, and looks whether
-// the secrets would. Secrets stay sealed.
+// subscription decrypts the sealed headers of a row, if possible, and checks whether the
+// secrets could be decrypted. Secrets stay sealed.
 func (s *Service) subscription(row Row) Subscription {
 	made := row.Subscription
 	var err error
@@ -62,8 +62,8 @@ func (s *Service) subscription(row Row) Subscription {
 	return made
 }
 
-// unopenedError tells that a stored value does not open: its key is not here, or it
-// is damaged. It is an INVALID_STATE.
+// unopenedError means that a stored value cannot be decrypted: its key is missing here,
+// or it is damaged. It is an INVALID_STATE.
 type unopenedError struct {
 	what  string
 	key   string // the id of the missing key, empty for a damaged value
@@ -81,13 +81,13 @@ func (e *unopenedError) Error() string {
 		e.what, e.what)
 }
 
-// Unwrap returns the refusal and the cause.
+// Unwrap returns the INVALID_STATE error and the cause.
 func (e *unopenedError) Unwrap() []error {
 	return []error{lending.NewError(lending.CodeInvalidState, "%s", e.Error()), e.cause}
 }
 
-// open opens what was sealed for a column of a subscription. Its errors are all of
-// *unopenedError.
+// open decrypts a value that was sealed for a column of a subscription. All its errors
+// are of type *unopenedError.
 func (s *Service) open(uid uuid.UUID, sealed, column, what string) ([]byte, error) {
 	plain, err := s.Keys.Open(sealed, sealTable, column, uid.String())
 	if err == nil {
@@ -117,7 +117,7 @@ func (s *Service) OpenHeaders(uid uuid.UUID, sealed *string) ([]sender.Header, e
 	return headers, nil
 }
 
-// configure takes settings over into the row, all but the scheme and its secret.
+// configure copies the settings into the row, except the scheme and its secret.
 func (s *Service) configure(row *Row, settings Settings) error {
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, settings.Merchants
 	row.Rate, row.Watch, row.Options = settings.Rate, settings.Watch, settings.Options
@@ -133,7 +133,7 @@ func (s *Service) configure(row *Row, settings Settings) error {
 	return nil
 }
 
-// sealSecret returns nil for no secret.
+// sealSecret returns nil if there is no secret.
 func (s *Service) sealSecret(uid uuid.UUID, value secret.String) *string {
 	if value.IsZero() {
 		return nil
@@ -141,7 +141,7 @@ func (s *Service) sealSecret(uid uuid.UUID, value secret.String) *string {
 	return new(s.Keys.Seal([]byte(value.Reveal()), sealTable, sealSecret, uid.String()))
 }
 
-// OpenSecret returns the secret, the zero value for none, or an *unopenedError.
+// OpenSecret returns the secret, the zero value if there is none, or an *unopenedError.
 func (s *Service) OpenSecret(uid uuid.UUID, sealed *string) (secret.String, error) {
 	if sealed == nil {
 		return secret.String{}, nil
@@ -153,8 +153,8 @@ func (s *Service) OpenSecret(uid uuid.UUID, sealed *string) (secret.String, erro
 	return secret.New(string(plain)), nil
 }
 
-// What follows the identifier in load: whether a deleted subscription is found, and
-// whether others may change it meanwhile.
+// The conditions that load appends after the identifier: whether a deleted subscription
+// is found, and whether the row is locked against changes by others.
 const (
 	anyState  = ``
 	notGone   = ` AND s.state <> 'deleted'`
@@ -169,18 +169,17 @@ func load(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, which stri
 	return row, postgres.RowError(err, NotFound(uid), "loading subscription %s", uid)
 }
 
-// Lock loads a subscription for a change, or answers NOT_FOUND. A deleted one is not
-// found either.
+// Lock loads a subscription for a change, or returns NOT_FOUND, also for a deleted one.
 func Lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Row, error) {
 	return load(ctx, tx, uid, forChange)
 }
 
-// NotFound says that no subscription has the id.
+// NotFound is the error that no subscription has the id.
 func NotFound(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "no subscription has the id %s", uid)
 }
 
-// Save writes a subscription's configuration and its version.
+// Save writes a subscription's configuration and the version for it.
 func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
@@ -229,7 +228,7 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 	return nil
 }
 
-// saveMerchants answers VALIDATION_ERROR for a merchant that is not the partner's.
+// saveMerchants returns VALIDATION_ERROR for a merchant that is not the partner's.
 func saveMerchants(ctx context.Context, tx *postgres.Tx, row Row) error {
 	var strange []string
 	err := tx.SelectContext(ctx, &strange, `

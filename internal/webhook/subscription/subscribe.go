@@ -16,14 +16,14 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// The bounds of a secret that is brought along instead of generated, in bytes. Older
-// ones may be shorter or longer.
+// The bounds of a secret that is given rather than generated, in bytes. Older ones may be
+// shorter or longer.
 const (
 	minSecret = 16
 	maxSecret = 256
 )
 
-// prefixOf marks generated secrets by what they are, so that one that leaks is recognised.
+// prefixOf returns the prefix of generated secrets, so that a leaked one is recognised.
 func prefixOf(auth sender.Auth) string {
 	if auth == sender.AuthBearer {
 		return "whtok_"
@@ -31,9 +31,9 @@ func prefixOf(auth sender.Auth) string {
 	return "whsec_"
 }
 
-// Subscribe creates a subscription of the partner and returns it with its
-// secret, which is generated unless the settings bring one, and which is shown
-// nowhere else. by names who asked.
+// Subscribe creates a subscription of the partner and returns it with its secret, which
+// is generated unless the settings contain one, and which is shown nowhere else. by names
+// who asked.
 //
 // Errors: VALIDATION_ERROR naming every wrong setting, NOT_FOUND for an
 // unknown partner.
@@ -63,8 +63,8 @@ func (s *Service) Subscribe(
 	return s.subscription(row), value, nil
 }
 
-// CheckNew answers what Subscribe refuses about settings: VALIDATION_ERROR naming every
-// wrong one.
+// CheckNew returns the errors that Subscribe would return about settings:
+// VALIDATION_ERROR naming every wrong one.
 func (s *Service) CheckNew(settings Settings) error {
 	_, err := s.checkNew(&settings)
 	return err
@@ -79,8 +79,8 @@ func (s *Service) checkNew(settings *Settings) (secret.String, error) {
 	return s.check(settings, true)
 }
 
-// check validates and normalises settings and returns the secret to put in
-// force; without rotate that in force stays and none is returned.
+// check validates and normalises settings and returns the secret to put in force; without
+// rotate the current one stays and none is returned.
 func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) {
 	var errs lending.FieldErrors
 	parsed, err := s.Policy.CheckURL(settings.URL)
@@ -106,7 +106,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	if settings.Standard && settings.Auth != sender.AuthHMAC {
 		errs.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
 	}
-	// Those of all are an empty list, in JSON too.
+	// All merchants are an empty list rather than nil, in JSON too.
 	settings.Merchants = slices.AppendSeq([]uuid.UUID{}, slices.Values(settings.Merchants))
 	slices.SortFunc(settings.Merchants, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	settings.Merchants = slices.Compact(settings.Merchants)
@@ -120,9 +120,9 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	return value, errs.Err()
 }
 
-// checkSecret returns the secret to use under the scheme: none, the one that
-// was brought along, or a new one. A token travels in a header; what signs is
-// any text, of which forms and comparisons leave spaces around it out.
+// checkSecret returns the secret to use under the scheme: none, the one that was given,
+// or a new one. A token must fit into a header. A signing secret may be any text, but
+// without surrounding spaces, which forms and comparisons trim.
 func checkSecret(errs *lending.FieldErrors, auth sender.Auth, brought secret.String) secret.String {
 	switch auth {
 	case sender.AuthNone:

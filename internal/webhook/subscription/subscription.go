@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// AllEvents is what a subscription's events hold when it wants every kind of the
+// AllEvents in a subscription's events means that it wants every kind of the
 // specification.
 const AllEvents = lending.AllEvents
 
@@ -28,41 +28,41 @@ const (
 	StateDeleted State = "deleted"
 )
 
-// How versions name changes of the state that health makes and that are named after none.
+// The descriptions, in versions, of state changes that health makes and no state name describes.
 const (
 	ChangeRecovered          = "recovered"
 	ChangePausedAfterFailing = "paused after failing"
 )
 
-// Subscription is an endpoint of a partner and what is sent to it.
+// Subscription is an endpoint of a partner and the settings for sending to it.
 type Subscription struct {
 	UID        uuid.UUID   `db:"subscription_uid"`
 	PartnerUID uuid.UUID   `db:"partner_uid"`
 	URL        string      `db:"url"`
 	Auth       sender.Auth `db:"auth"`
-	// Events holds kinds, or AllEvents and kinds that only a name chooses.
+	// Events holds kinds, or AllEvents and kinds that must be named to be chosen.
 	Events pq.StringArray `db:"events"`
 	// Merchants limits the subscription to some of the partner's merchants;
 	// empty means all.
 	Merchants postgres.UIDs   `db:"merchant_uids"`
 	Headers   []sender.Header `db:"-"`
 	// Unopened says why nothing can be sent, and what to do: the secret or the headers
-	// do not open. Empty as a rule.
+	// cannot be decrypted. Usually empty.
 	Unopened string `db:"-"`
-	// StoppedAt is since when nothing is sent because a process could not open the secret or the
-	// headers; nil as a rule. Where this one can, see OtherKeys.
+	// StoppedAt is since when nothing is sent because a process could not decrypt the secret
+	// or the headers; usually nil. If this process can decrypt them, see OtherKeys.
 	StoppedAt *time.Time `db:"stopped_at"`
-	// MissingKey is the id of the key that this server lacks, where that is the reason.
+	// MissingKey is the id of the key that this server lacks, if that is the reason.
 	MissingKey string `db:"-"`
-	// HeadersUnknown tells that it is the headers that do not open: Headers is empty then.
+	// HeadersUnknown means that the headers cannot be decrypted: Headers is empty then.
 	HeadersUnknown bool `db:"-"`
-	// Rate is how many requests per second it gets at most; 0 is no limit.
+	// Rate is the most requests per second it gets; 0 is no limit.
 	Rate int `db:"rate"`
-	// Watch is what it says about its health.
+	// Watch holds its health rules.
 	Watch Watch `db:"watch"`
 	Options
 	State State `db:"state"`
-	// Version counts the changes of the configuration, from 1.
+	// Version counts the versions of the configuration, from 1.
 	Version int `db:"version"`
 	// PreviousUntil is when the overlap of a rotated signing secret ends.
 	PreviousUntil *time.Time `db:"previous_until"`
@@ -70,8 +70,8 @@ type Subscription struct {
 	UpdatedAt     time.Time  `db:"updated_at"`
 }
 
-// OtherKeys says that nothing is sent although everything opens here, and what to do; empty as a
-// rule. It is so, too, for a minute after a key came back.
+// OtherKeys says that nothing is sent although this process can decrypt everything, and
+// what to do; usually empty. It is also set for up to a minute after a key came back.
 func (s Subscription) OtherKeys() string {
 	if s.StoppedAt == nil || s.Unopened != "" || s.State == StateDeleted {
 		return ""
@@ -81,8 +81,8 @@ func (s Subscription) OtherKeys() string {
 		"the same keys and restart it; then it goes on within a minute."
 }
 
-// CheckHeaders answers INVALID_STATE where the headers are unknown, so that nobody
-// takes them for none and loses them.
+// CheckHeaders returns INVALID_STATE if the headers are unknown, so that nobody mistakes
+// them for none and loses them.
 func (s Subscription) CheckHeaders() error {
 	if !s.HeadersUnknown {
 		return nil
@@ -101,48 +101,47 @@ type Settings struct {
 	Headers   []sender.Header
 	// Rate is in requests per second, from 1 to MaxRate; 0 is no limit.
 	Rate int
-	// Watch is what it says about its health. The address must have been checked to be
-	// one of e-mail.
+	// Watch holds its health rules. The caller must have checked that its address is an
+	// e-mail address.
 	Watch Watch
 	Options
 }
 
-// Patch changes some settings; a nil field stays as it is.
+// Patch changes some settings; nil fields stay as they are.
 type Patch struct {
 	URL       *string
 	Auth      *sender.Auth
 	Secret    *secret.String
 	Events    []string
 	Merchants []uuid.UUID
-	// Headers replaces the whole set; a pointer to an empty slice empties it. One that
-	// is Kept has the value that is stored under its name.
+	// Headers replaces the whole set; a pointer to an empty slice empties it. A header
+	// marked Kept gets the value that is stored under its name.
 	Headers *[]sender.Header
-	// Rate is in requests per second; 0 takes the limit away.
+	// Rate is in requests per second; 0 removes the limit.
 	Rate *int
-	// Watch replaces what it says about its health.
+	// Watch replaces its health rules.
 	Watch *Watch
 	// Name, Retry and Standard replace options.
 	Name     *string
 	Retry    *Delays
 	Standard *bool
-	// Overlap is for how long the former signing secret is still sent beside
-	// the new one.
+	// Overlap is how long the previous signing secret still signs alongside the new one.
 	Overlap time.Duration
-	// Base is the version that the change was made from; a configuration that
-	// somebody else changed since is not overwritten. 0 changes whatever there is.
+	// Base is the version that the change was based on; a configuration that somebody else
+	// changed since is not overwritten. 0 skips this check.
 	Base int
-	// Reason is kept with the version; it may be empty.
+	// Reason is stored with the version; it may be empty.
 	Reason string
 
-	// keepSecret leaves the secret in force under another scheme.
+	// keepSecret keeps the current secret under another scheme.
 	keepSecret bool
-	// stored are the headers that Kept ones are taken from; nil takes those in force.
+	// stored are the headers that Kept ones are taken from; nil means the current ones.
 	stored []sender.Header
 }
 
-// Endpoint is what tells a subscription apart for people, wherever a row mentions one.
+// Endpoint identifies a subscription to people, wherever a row mentions one.
 type Endpoint struct {
-	// SubscriptionName is what people call it; may be empty.
+	// SubscriptionName is the name that operators gave it; may be empty.
 	SubscriptionName string `db:"subscription_name"`
 	URL              string `db:"url"`
 }
@@ -153,16 +152,16 @@ const EndpointColumns = `s.name AS subscription_name, s.url`
 // Label names the subscription: "Ledger (hooks.example.com/ledger)".
 func (e Endpoint) Label() string { return Options{Name: e.SubscriptionName}.Label(e.URL) }
 
-// Where is its host and path.
+// Where returns its host and path.
 func (e Endpoint) Where() string { return Options{}.Label(e.URL) }
 
-// Endpoint is what a row shows of it.
+// Endpoint returns the fields that identify the subscription in a row.
 func (s Subscription) Endpoint() Endpoint { return Endpoint{s.Name, s.URL} }
 
-// Label names the subscription to people.
+// Label names the subscription for display.
 func (s Subscription) Label() string { return s.Options.Label(s.URL) }
 
-// Wants tells whether the subscription chose events of the kind.
+// Wants reports whether the subscription chose events of the kind.
 func (s Subscription) Wants(kind lending.EventKind) bool {
 	return slices.ContainsFunc(kind.Choices(), func(choice string) bool {
 		return slices.Contains(s.Events, choice)
@@ -190,7 +189,7 @@ func checkEvents(errs *lending.FieldErrors, events []string) {
 	}
 }
 
-// Audited is how the audit log writes a subscription: without secrets.
+// Audited returns the subscription as written to the audit log: without secrets.
 func (s Subscription) Audited() map[string]any {
 	headers := []string{}
 	for _, header := range s.Headers {

@@ -12,42 +12,42 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Summary is a subscription as a list shows it, without secrets.
+// Summary is a subscription as shown in a list, without secrets.
 type Summary struct {
 	UID         uuid.UUID `db:"subscription_uid"`
 	PartnerName string    `db:"partner_name"`
 	Endpoint
 	State State `db:"state"`
-	// Events holds kinds, or AllEvents and kinds that only a name chooses.
+	// Events holds kinds, or AllEvents and kinds that must be named to be chosen.
 	Events pq.StringArray `db:"events"`
-	// Merchants is how many are covered, 0 for all of the partner's.
+	// Merchants is how many merchants are covered, 0 for all of the partner's.
 	Merchants int       `db:"merchants"`
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// SummaryFilter narrows a list of subscriptions; a zero field does not. Deleted
-// ones are listed only when State asks for them.
+// SummaryFilter narrows a list of subscriptions; zero fields do not. Deleted ones are
+// listed only when State selects them.
 type SummaryFilter struct {
 	PartnerUID uuid.UUID
 	State      State
-	// Event selects the subscriptions that receive the kind, chosen or among all.
+	// Event selects the subscriptions that receive the kind, chosen by name or by AllEvents.
 	Event lending.EventKind
-	// Host is a part of the URL's host and port, in any case.
+	// Host is a part of the URL's host and port; case is ignored.
 	Host string
 }
 
-// urlHost is the host and port of a subscription's URL. What is saved has
-// neither user info nor a fragment, so the third part is the whole authority.
+// urlHost is the host and port of a subscription's URL. Saved URLs have neither user info
+// nor a fragment, so the third part is the whole authority.
 const urlHost = `split_part(split_part(s.url, '/', 3), '?', 1)`
 
-// conditions are those of the filter.
+// conditions returns the SQL conditions of the filter.
 func (f SummaryFilter) conditions() postgres.Conditions {
 	var c postgres.Conditions
 	c.When(f.State == "", `s.state <> 'deleted'`)
 	c.When(f.State != "", `s.state = ?`, string(f.State))
 	c.When(f.PartnerUID != uuid.Nil, `s.partner_uid = ?`, f.PartnerUID)
 	c.When(f.Event != "", `s.events && ?::text[]`, pq.StringArray(f.Event.Choices()))
-	if f.Host != "" { // bound first, because the text has a ? of its own
+	if f.Host != "" { // bound first, because the SQL text contains a ? itself
 		host := c.Bind(strings.ToLower(f.Host))
 		c.Add(`strpos(` + urlHost + `, ` + host + `) > 0`)
 	}

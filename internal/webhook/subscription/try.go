@@ -14,36 +14,34 @@ import (
 // Trial is a test of settings that are not saved.
 type Trial struct {
 	Settings Settings
-	// UID is the subscription whose settings are being changed, the nil UUID for
-	// a new one. Its secret is used while the scheme stays and none is brought, its
-	// header values where a header is Kept. Nothing that is stored goes to another
-	// scheme, host or port.
+	// UID is the subscription whose settings are being changed, the nil UUID for a new one.
+	// Its secret is used if the scheme stays and no secret is given, its stored header
+	// values where a header is Kept. Nothing stored is sent to another scheme, host or port.
 	UID uuid.UUID
-	// NewSecret tells that saving would generate a secret.
+	// NewSecret means that saving would generate a secret.
 	NewSecret bool
 	// Kind is the event kind of the sample.
 	Kind lending.EventKind
-	// Claim is asked right before the request is sent, unless nil; its error ends the
+	// Claim, unless nil, is called right before the request is sent; its error ends the
 	// trial.
 	Claim func() error
 }
 
-// TrialResult is what was sent and what came back.
+// TrialResult holds what was sent and what was received.
 type TrialResult struct {
 	sender.Attempt
-	// Body is what was sent.
+	// Body is the request body.
 	Body []byte
-	// Generated tells that a signing secret or token was made up for the trial,
-	// so that the endpoint cannot have known it.
+	// Generated means that a signing secret or token was generated for the trial, so that
+	// the endpoint cannot have known it.
 	Generated bool
-	// Secret is the one that was made up where saving would make one up, so that it can be
-	// saved as it was tested; zero otherwise.
+	// Secret is the generated one if saving would generate one, so that it can be saved as
+	// it was tested; zero otherwise.
 	Secret secret.String
 }
 
-// Try sends one marked sample event with settings that are not saved, and
-// nothing is recorded but what the caller keeps. It makes a request, so it
-// belongs outside any transaction.
+// Try sends one marked sample event with settings that are not saved. Nothing is recorded
+// except by the caller. It makes a request, so it belongs outside any transaction.
 //
 // Errors: VALIDATION_ERROR naming every wrong setting, NOT_FOUND, INVALID_STATE as
 // for Amend.
@@ -83,12 +81,12 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 // trialSecret is the secret of a trial.
 type trialSecret struct {
 	secret secret.String
-	// generated tells that it was made up, new that it could be saved.
+	// generated means that it was generated, new that it could be saved.
 	generated, new bool
 }
 
-// prepare checks the settings of a trial, puts the stored header values in that they
-// keep, and returns the secret to use.
+// prepare checks the settings of a trial, fills in the stored values of Kept headers, and
+// returns the secret to use.
 func (s *Service) prepare(
 	ctx context.Context, trial Trial, settings *Settings,
 ) (trialSecret, error) {

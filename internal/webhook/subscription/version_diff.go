@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Setting names what can differ between versions. The list is closed.
+// Setting names a setting that can differ between versions. No others exist.
 type Setting string
 
 // The settings, in the order in which differences are listed.
@@ -29,27 +29,26 @@ const (
 	SettingState     Setting = "state"
 )
 
-// SettingChange is one difference. For events, merchants and headers there is
-// one for each entry, with Before empty when it was added and After empty when
-// it was removed.
+// SettingChange is one difference. For events, merchants and headers there is one for
+// each entry, with Before empty if it was added and After empty if it was removed.
 type SettingChange struct {
 	Setting Setting
-	// Name is the header's, else empty.
+	// Name is the header's name, else empty.
 	Name string
 	// Before and After are empty for a secret. Secret header values are masked: a
 	// changed one may look the same on both sides.
 	Before, After string
-	// Masked tells that the values are hidden.
+	// Masked means that the values are hidden.
 	Masked bool
 }
 
-// VersionDiff is what differs between two versions of a subscription.
+// VersionDiff holds the differences between two versions of a subscription.
 type VersionDiff struct {
 	From, To int
 	Changes  []SettingChange
 }
 
-// Settings names what differs, each once.
+// Settings names the settings that differ, each once.
 func (d VersionDiff) Settings() []string {
 	var names []string
 	for _, change := range d.Changes {
@@ -60,7 +59,7 @@ func (d VersionDiff) Settings() []string {
 	return names
 }
 
-// compareVersions compares two of the versions, which are newest first.
+// compareVersions compares two of the versions, which must be newest first.
 func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	before, err := pick(versions, from)
 	if err != nil {
@@ -102,7 +101,7 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	return diff, nil
 }
 
-// merchantTexts says "all" for no merchants, which is what that means.
+// merchantTexts returns "all" for an empty list, which means all merchants.
 func merchantTexts(uids []uuid.UUID) []string {
 	if len(uids) == 0 {
 		return []string{"all"}
@@ -114,7 +113,7 @@ func merchantTexts(uids []uuid.UUID) []string {
 	return texts
 }
 
-// rateText is empty for no limit.
+// rateText is empty if there is no limit.
 func rateText(rate int) string {
 	if rate == 0 {
 		return ""
@@ -128,7 +127,7 @@ func (d *VersionDiff) value(setting Setting, before, after string) {
 	}
 }
 
-// entries tells which entries of a set were removed and which were added.
+// entries adds a difference for each entry of a set that was removed or added.
 func (d *VersionDiff) entries(setting Setting, before, after []string) {
 	for _, entry := range before {
 		if !slices.Contains(after, entry) {
@@ -159,7 +158,7 @@ func (d *VersionDiff) headers(before, after []sender.Header) {
 	}
 }
 
-// sealed tells whether headers that do not open were stored again.
+// sealed adds a difference if headers that cannot be decrypted were stored anew.
 func (d *VersionDiff) sealed(before, after Version) {
 	if before.sealed == after.sealed {
 		return
@@ -185,8 +184,8 @@ func (d *VersionDiff) header(before, after sender.Header) {
 	d.Changes = append(d.Changes, change)
 }
 
-// shown is a header's value as it may be seen; one without a value is told apart
-// from none.
+// shown is a header's value as it may be displayed; an empty value is distinguished from
+// a missing header.
 func shown(header sender.Header) string {
 	switch {
 	case header.Name == "":

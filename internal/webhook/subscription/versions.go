@@ -16,14 +16,13 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Version is a configuration that was in force, and who made it. Secrets are
-// not part of it: an older version has no secret of its own.
+// Version is a configuration that was in force, and who made it. Secrets are not part of
+// it: older versions have no secret of their own.
 type Version struct {
 	Number    int       `db:"version"`
 	ChangedBy string    `db:"changed_by"`
 	ChangedAt time.Time `db:"changed_at"`
-	// Change says what was done, such as "created", "url, secret changed" or
-	// "paused".
+	// Change describes what was done, such as "created", "url, secret changed" or "paused".
 	Change string         `db:"change"`
 	Reason string         `db:"reason"`
 	URL    string         `db:"url"`
@@ -31,26 +30,26 @@ type Version struct {
 	Events pq.StringArray `db:"events"`
 	// Merchants is empty for all.
 	Merchants postgres.UIDs `db:"merchant_uids"`
-	// Headers hold the values as they were sent; Mask them before showing.
+	// Headers hold the values in clear; Mask them before display.
 	Headers []sender.Header `db:"-"`
-	// HeadersUnknown tells that they do not open: Headers is empty then.
+	// HeadersUnknown means that they cannot be decrypted: Headers is empty then.
 	HeadersUnknown bool `db:"-"`
-	// Rate is in requests per second, 0 without a limit.
+	// Rate is in requests per second, 0 for no limit.
 	Rate int `db:"rate"`
-	// Watch is what it said about its health; nil where the release that made the
-	// version did not keep it.
+	// Watch holds its health rules; nil if the release that made the version did not store
+	// them.
 	Watch *Watch `db:"-"`
-	// Options are nil where it did not keep them.
+	// Options are nil if that release did not store them.
 	Options *Options `db:"-"`
-	// State is empty where the release that made the version did not keep it.
+	// State is empty if the release that made the version did not store it.
 	State State `db:"state"`
 
 	// sealed are the headers as they are stored.
 	sealed string
 }
 
-// Versions returns every version of a subscription, newest first, those of
-// deleted subscriptions too. Error: NOT_FOUND.
+// Versions returns every version of a subscription, newest first, also of deleted ones.
+// Error: NOT_FOUND.
 func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error) {
 	versions, err := s.versions(ctx, s.DB, uid)
 	if err == nil && len(versions) == 0 {
@@ -110,7 +109,7 @@ func pick(versions []Version, number int) (Version, error) {
 	return versions[at], nil
 }
 
-// rotated tells whether the version put another secret in force.
+// rotated reports whether the version put another secret in force.
 func (v Version) rotated() bool {
 	_, list, found := strings.Cut(v.Change, ": ")
 	if !found {
@@ -120,9 +119,9 @@ func (v Version) rotated() bool {
 	return changed && slices.Contains(strings.Split(list, ", "), "secret")
 }
 
-// CompareVersions tells what differs from one version to another, in either
-// order. Header values that may be credentials are masked in it, and secrets
-// are only said to have changed. Error: NOT_FOUND.
+// CompareVersions returns the differences from one version to another, in either order.
+// Header values that may be credentials are masked, and for secrets it only says that
+// they changed. Error: NOT_FOUND.
 func (s *Service) CompareVersions(
 	ctx context.Context, uid uuid.UUID, from, to int,
 ) (VersionDiff, error) {
@@ -133,19 +132,19 @@ func (s *Service) CompareVersions(
 	return compareVersions(versions, from, to)
 }
 
-// StaleError refuses a change that was made from a version which is not in
-// force any more, and tells what somebody else changed since.
+// StaleError refuses a change that was based on a version which is no longer in force,
+// and lists what somebody else changed since.
 type StaleError struct {
-	// Since compares the base with what is in force.
+	// Since compares the base with the current version.
 	Since VersionDiff
-	// By is who made the version in force.
+	// By is who made the current version.
 	By string
 }
 
 // Error says what to do.
 func (e *StaleError) Error() string { return e.Unwrap().Error() }
 
-// Unwrap is the refusal, with the code INVALID_STATE.
+// Unwrap returns the refusal with the code INVALID_STATE.
 func (e *StaleError) Unwrap() error {
 	return lending.NewError(lending.CodeInvalidState,
 		"%s changed the %s of this subscription meanwhile (version %d to %d); "+
@@ -153,9 +152,9 @@ func (e *StaleError) Unwrap() error {
 		e.By, strings.Join(e.Since.Settings(), ", "), e.Since.From, e.Since.To)
 }
 
-// LockFrom is Lock for a change that was decided on at a version, 0 for any. Errors: NOT_FOUND,
-// *StaleError where somebody changed the configuration since; a pause or a resumption in between
-// does not matter.
+// LockFrom is Lock for a change based on a version, 0 for any. Errors: NOT_FOUND,
+// *StaleError if somebody changed the configuration since; a pause or a resumption in
+// between does not matter.
 func (s *Service) LockFrom(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, base int,
 ) (Row, error) {
@@ -190,36 +189,35 @@ func (s *Service) LockFrom(
 // Choice names the version to restore.
 type Choice struct {
 	Version int
-	// Base is the version that the choice was made from, and Reason why, as with
-	// a Patch; both may be left out.
+	// Base is the version that the choice was based on, and Reason why it was made, as in a
+	// Patch; both may be omitted.
 	Base   int
 	Reason string
-	// Secret is put in force; the zero value keeps the one that is.
+	// Secret is put in force; the zero value keeps the current one.
 	Secret secret.String
-	// Headers give values of the version's headers again; NoHeaders leaves all of its
-	// headers out.
+	// Headers replace values of the version's headers; NoHeaders leaves all of its headers
+	// out.
 	Headers   []sender.Header
 	NoHeaders bool
 }
 
-// Restoration is what became of a subscription that was put back.
+// Restoration is the result of restoring a version.
 type Restoration struct {
 	Subscription Subscription
-	// SecretKept tells that the secret is still the one from before: versions
-	// have none of their own.
+	// SecretKept means that the secret is unchanged: versions have none of their own.
 	SecretKept bool
-	// Secret is a new one where there was none to keep, else the zero value.
+	// Secret is a new one if there was none to keep, else the zero value.
 	Secret secret.String
 }
 
-// Restore makes a new version with the URL, the scheme, the headers, the events,
-// the merchants, the rate and the health rules of an older one, checked by the rules
-// of today. The secret in force stays unless the choice brings one; where there is
-// none, or only one that signed and the older version needs a token, a new one is
-// made. Restoring what is in force makes no version.
+// Restore makes a new version with the URL, the scheme, the headers, the events, the
+// merchants, the rate and the health rules of an older one, checked by today's rules. The
+// current secret stays unless the choice contains one; if there is none, or only a
+// signing secret while the older version needs a token, a new one is generated. Restoring
+// the current configuration makes no version.
 //
-// Errors: those of Amend, NOT_FOUND for the version, INVALID_STATE where its headers
-// do not open.
+// Errors: those of Amend, NOT_FOUND for the version, INVALID_STATE if its headers cannot
+// be decrypted.
 func (s *Service) Restore(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, choice Choice, by string,
 ) (Restoration, error) {
@@ -248,7 +246,7 @@ func (s *Service) Restore(
 	}, err
 }
 
-// patch makes a configuration that of the version, as the choice says.
+// patch returns a patch that restores the version, as the choice says.
 func (v Version) patch(choice Choice) (Patch, error) {
 	merchants := v.Merchants
 	if merchants == nil {

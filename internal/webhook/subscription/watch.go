@@ -7,10 +7,10 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// OnFailingPause is what the column on_failing holds for a subscription that pauses.
+// OnFailingPause is the value of the column on_failing for a subscription that pauses.
 const OnFailingPause = "pause"
 
-// The bounds of what counts as failing.
+// The bounds of the rules for failing.
 const (
 	minFailingMinutes = 5
 	maxFailingMinutes = 30 * 24 * 60
@@ -18,18 +18,18 @@ const (
 	maxAlertEmail     = 254
 )
 
-// Watch is what one subscription says about its health.
+// Watch holds the health rules of one subscription.
 type Watch struct {
-	// FailingMinutes and FailingEvents replace those of the settings; 0 does not.
+	// FailingMinutes and FailingEvents replace those of the settings, unless 0.
 	FailingMinutes int `db:"failing_minutes" json:"failing_minutes"`
 	FailingEvents  int `db:"failing_events" json:"failing_events"`
-	// Pause makes the subscription pause when it fails; else it goes on trying.
+	// Pause pauses the subscription when it fails; otherwise sending continues.
 	Pause bool `db:"pause" json:"pause"`
-	// AlertEmail hears of a change too, beside the operators; empty for nobody.
+	// AlertEmail is notified of a change in addition to the operators; empty for none.
 	AlertEmail string `db:"alert_email" json:"alert_email"`
 }
 
-// CheckFailing adds an error for each wrong bound of what counts as failing.
+// CheckFailing adds an error for each of the rules for failing that is out of bounds.
 func CheckFailing(errs *lending.FieldErrors, minutes, events int) {
 	if minutes < minFailingMinutes || minutes > maxFailingMinutes {
 		errs.Add("failing_minutes", `"failing_minutes" must be from %d to %d`,
@@ -40,8 +40,8 @@ func CheckFailing(errs *lending.FieldErrors, minutes, events int) {
 	}
 }
 
-// The words that versions keep of a watch, in this order and joined by commas.
-// Releases read each other's.
+// The phrases that versions store for a watch, in this order and joined by commas.
+// Different releases must be able to read each other's.
 const (
 	watchPauses  = "pauses when it fails"
 	watchMinutes = "fails after %d minutes"
@@ -49,7 +49,7 @@ const (
 	watchAlerts  = "alerts "
 )
 
-// words say what differs from the rules of all subscriptions.
+// words describes how the rules differ from those common to all subscriptions.
 func (w Watch) words() string {
 	var words []string
 	if w.Pause {
@@ -67,12 +67,12 @@ func (w Watch) words() string {
 	return strings.Join(words, ", ")
 }
 
-// readWatch reads what words wrote.
+// readWatch parses the result of words.
 func readWatch(words string) (Watch, error) {
 	var w Watch
 	for left := words; left != ""; {
 		if address, found := strings.CutPrefix(left, watchAlerts); found {
-			w.AlertEmail = address // which may hold a comma: it is the last
+			w.AlertEmail = address // the last phrase: the address may contain a comma
 			break
 		}
 		var word string
@@ -89,7 +89,7 @@ func readWatch(words string) (Watch, error) {
 	return w, nil
 }
 
-// scanned reads a number out of a text of the form.
+// scanned parses a number from a text of the given form.
 func scanned(text, form string, number *int) bool {
 	var found int
 	if _, err := fmt.Sscanf(text, form, &found); err != nil || fmt.Sprintf(form, found) != text {
