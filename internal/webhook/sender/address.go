@@ -10,7 +10,7 @@ import (
 type BlockedError struct {
 	// Addr is the refused address.
 	Addr netip.AddrPort
-	// Why says which rule refuses it, for example "it is a loopback address".
+	// Why is the rule that refuses it, for example "it is a loopback address".
 	Why string
 }
 
@@ -19,15 +19,15 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%s may not be called: %s", e.Addr, e.Why)
 }
 
-// network is a range of addresses and what to call one of them.
+// network is a range of addresses and the description of one of them.
 type network struct {
 	prefix netip.Prefix
 	what   string
 }
 
-// metadataAddresses answer with the machine's own credentials at the cloud
-// providers. They lie inside ranges that an operator may have good reason to
-// allow, so only an allowance of that single address opens one.
+// metadataAddresses serve the machine's own credentials at the cloud providers. They lie
+// inside ranges that an operator may have good reason to allow, so one is reachable only
+// if that single address is allowed.
 var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("169.254.169.254"): true, // AWS, Google, Azure, Oracle and others
 	netip.MustParseAddr("169.254.169.253"): true, // AWS name server
@@ -42,9 +42,9 @@ var metadataAddresses = map[netip.Addr]bool{
 	netip.MustParseAddr("fd20:ce::254"):    true, // Google
 }
 
-// refusedNetworks are the special-purpose ranges of the IANA registries, the
-// narrower before the wider, so that the words fit. IPv4-mapped addresses are
-// unwrapped before they are looked up.
+// refusedNetworks are the special-purpose ranges of the IANA registries, the narrower
+// before the wider, so that the description fits. IPv4-mapped addresses are unmapped
+// before they are looked up.
 var refusedNetworks = []network{
 	{netip.MustParsePrefix("0.0.0.0/32"), "the unspecified address"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "a reserved address"},
@@ -90,17 +90,17 @@ var refusedNetworks = []network{
 }
 
 var (
-	// globalUnicast is the only IPv6 space that is handed out; all else is
-	// reserved, whatever it may be used for later.
+	// globalUnicast is the only IPv6 space that is allocated; all else is reserved, whatever
+	// it may be used for later.
 	globalUnicast = netip.MustParsePrefix("2000::/3")
-	// nat64 carries an IPv4 address in its last four bytes. Networks without
-	// IPv4 reach public IPv4 hosts through it, so it is judged by what it carries.
+	// nat64 embeds an IPv4 address in its last four bytes. Networks without IPv4 reach
+	// public IPv4 hosts through it, so the embedded address is judged.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// CheckAddr decides whether a connection may be made to an address, which is
-// the one really dialled. The port rule holds for allowed ranges too. A refusal
-// is a *BlockedError.
+// CheckAddr decides whether a connection may be made to an address, which must be the one
+// actually dialled. The port rule applies to allowed ranges too. A refusal is a
+// *BlockedError.
 func (p Policy) CheckAddr(addr netip.AddrPort) error {
 	if !allowedPort(addr.Port()) {
 		return &BlockedError{Addr: addr, Why: portRule}
@@ -111,7 +111,7 @@ func (p Policy) CheckAddr(addr netip.AddrPort) error {
 	return nil
 }
 
-// refusal says what an address is that may not be reached, else "".
+// refusal describes an address that may not be reached, else it returns "".
 func (p Policy) refusal(ip netip.Addr) string {
 	if !ip.IsValid() {
 		return "not an address"
@@ -132,8 +132,8 @@ func (p Policy) allows(ip netip.Addr) bool {
 	})
 }
 
-// special says why an address is not a public one, or "" if it is. The address
-// is unmapped and has no zone.
+// special describes why an address is not public, "" if it is public. The address must be
+// unmapped and have no zone.
 func special(ip netip.Addr) string {
 	if metadataAddresses[ip] {
 		return "a cloud metadata address"

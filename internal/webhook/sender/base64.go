@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// inBase64 returns what of a secret is the same in every base64 text that holds it,
-// for each of the three places at which it may begin in a group of three bytes, in
-// both alphabets. Characters at its ends that hold bits of its neighbours are left
-// out.
+// inBase64 returns the part of a secret's base64 form that is the same in every base64
+// text containing it, for each of the three offsets at which it may begin in a group of
+// three bytes, in both alphabets. Characters at its ends that also encode bits of its
+// neighbours are left out.
 func inBase64(known string) []string {
 	var forms []string
 	for before := range 3 {
@@ -27,23 +27,23 @@ func inBase64(known string) []string {
 	return forms
 }
 
-// cutEscape is an escape that broke off.
+// cutEscape matches an escape that was cut off.
 var cutEscape = regexp.MustCompile(`^(%[[:xdigit:]]?` +
 	`|\\(u[[:xdigit:]]{0,4}(\\(u[[:xdigit:]]{0,3})?)?)?` +
 	`|&(#[xX]?[[:xdigit:]]*|[A-Za-z]*))$`)
 
-// reading is a text as whoever decodes base64 in it reads it: its escapes undone, and without the
-// white space that breaks lines. There is one way to read it, since no escape begins with a
-// character of base64, so that a base64 text is looked for in it as it is.
+// reading is a text as a decoder of base64 in it sees it: with its escapes undone, and
+// without the white space that breaks lines. The result is unique, since no escape begins
+// with a character of base64, so a base64 text can be searched for in it literally.
 type reading struct {
 	source string
 	broken bool
 	text   string
-	// spans are where in the source each byte of text begins and ends.
+	// spans are the begin and end in the source of each byte of text.
 	spans [][2]int32
 }
 
-// read reads a text which, if it is broken, breaks off somewhere.
+// read makes a reading of a text which, if broken, may be cut off at its end.
 func read(source string, broken bool) reading {
 	text := make([]byte, 0, len(source))
 	spans := make([][2]int32, 0, len(source))
@@ -68,8 +68,8 @@ func read(source string, broken bool) reading {
 	return reading{source, broken, string(text), spans}
 }
 
-// mask is the source without a base64 text; of a broken one, also without what its end has of
-// the beginning of that.
+// mask returns the source with a base64 text masked; if broken, also a beginning of that
+// text at its end.
 func (r reading) mask(encoded string) string {
 	var out strings.Builder
 	kept, from := int32(0), 0

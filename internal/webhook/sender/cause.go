@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Cause is why an attempt failed, as a code that is stored with it. The list is closed.
+// Cause is a code for why an attempt failed, stored with it. No other values exist.
 type Cause string
 
 // The causes.
@@ -42,7 +42,7 @@ const (
 	CauseProcessDied Cause = "process_died"
 )
 
-// causeTexts begin the error text of an attempt that failed by the cause.
+// causeTexts begin the error text of an attempt that failed with the cause.
 var causeTexts = map[Cause]string{
 	CauseNoName:      "the host name does not exist",
 	CauseNoAddress:   "the host name has no address",
@@ -75,14 +75,14 @@ var causeTexts = map[Cause]string{
 		" arrived is not known",
 }
 
-// Text is how the error text of such an attempt begins.
+// Text is the beginning of the error text of an attempt that failed with the cause.
 func (c Cause) Text() string { return causeTexts[c] }
 
 // Causes returns every cause, in no order.
 func Causes() []Cause { return slices.Collect(maps.Keys(causeTexts)) }
 
-// CauseOf derives the cause from an error text, for attempts of releases that stored
-// no code and for what keeps only the text; empty when it says nothing known.
+// CauseOf derives the cause from an error text, for attempts of releases that stored no
+// code and for tables that only store the text; empty if the text is not known.
 func CauseOf(text string) Cause {
 	if strings.HasPrefix(text, CauseStatus.Text()) {
 		return CauseStatus

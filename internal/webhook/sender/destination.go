@@ -20,14 +20,14 @@ const (
 	// maxHost and maxLabel are the bounds of DNS (RFC 1035 section 2.3.4).
 	maxHost  = 253
 	maxLabel = 63
-	// firstFreePort is the lowest port, besides 443, that an endpoint may use:
-	// below it live mail, DNS, SSH and other services that must not be talked to.
+	// firstFreePort is the lowest port, besides 443, that an endpoint may use: mail, DNS,
+	// SSH and other services that must not be contacted use lower ports.
 	firstFreePort = 1024
 	portRule      = "an endpoint listens on port 443, or on 1024 and above"
 )
 
-// Policy says where webhooks may go. Its zero value is the strict one: https
-// to public addresses.
+// Policy decides where webhooks may go. Its zero value is the strict one: https to public
+// addresses.
 type Policy struct {
 	// Allow lists the ranges that may be reached although they are not public.
 	Allow []netip.Prefix
@@ -35,8 +35,8 @@ type Policy struct {
 	AllowHTTP bool
 }
 
-// metadataNames lead to cloud metadata services. They and all names under
-// them are refused without asking DNS.
+// metadataNames resolve to cloud metadata services. They and all names under them are
+// refused without a DNS query.
 var metadataNames = []string{
 	"metadata", "metadata.google.internal", "metadata.goog", "metadata.internal",
 	"metadata.azure.internal", "metadata.tencentyun.com", "metadata.platformequinix.com",
@@ -50,18 +50,18 @@ var localNames = []string{
 	"ip6-loopback", "broadcasthost",
 }
 
-// punycode checks one label that claims to be encoded (RFC 5891 section 5.4).
+// punycode checks one label that is marked as encoded (RFC 5891 section 5.4).
 var punycode = idna.New(
 	idna.ValidateLabels(true), idna.CheckHyphens(false), idna.CheckJoiners(true),
 	idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true),
 )
 
-// CheckURL decides whether a webhook may be addressed to raw, without asking
-// DNS. It returns the URL with the host in lower case. A refusal is a
-// VALIDATION_ERROR of the field "url" that names the rule and the fix.
+// CheckURL decides whether a webhook may be sent to raw, without a DNS query. It returns
+// the URL with the host in lower case. A refusal is a VALIDATION_ERROR of the field "url"
+// that names the rule and the fix.
 //
-// Go's URL parser is lenient where browsers and other clients read the same
-// text differently, so the text itself is checked first and the result after.
+// Go's URL parser is lenient where browsers and other clients parse the same text
+// differently, so the text itself is checked first and the result afterwards.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if err := checkText(raw); err != nil {
 		return nil, err
@@ -92,14 +92,14 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if err := checkPort(u); err != nil {
 		return nil, err
 	}
-	// What is returned is what gets saved and checked again, escapes included.
+	// The returned form, with escapes, is what is saved and checked again.
 	if length := len(u.String()); length > maxURL {
 		return nil, tooLong(length)
 	}
 	return u, nil
 }
 
-// refuse returns the error for the URL; the format continues its name.
+// refuse returns the error for the URL; the format continues the sentence after its name.
 func refuse(format string, args ...any) error {
 	return lending.Invalid("url", `"url" `+format, args...)
 }
@@ -108,7 +108,7 @@ func tooLong(length int) error {
 	return refuse("has %d characters; at most %d are allowed", length, maxURL)
 }
 
-// checkText refuses what no parser should have to interpret.
+// checkText refuses text that different parsers may interpret differently.
 func checkText(raw string) error {
 	switch {
 	case raw == "":
@@ -132,7 +132,7 @@ func checkText(raw string) error {
 	return nil
 }
 
-// checkPort applies the port rule to the port given, or to the scheme's own.
+// checkPort applies the port rule to the port given, or to the scheme's default.
 func checkPort(u *url.URL) error {
 	host, port := u.Host, u.Port()
 	if strings.HasSuffix(host, ":") {
@@ -153,14 +153,14 @@ func checkPort(u *url.URL) error {
 
 func allowedPort(port uint16) bool { return port == 443 || port >= firstFreePort }
 
-// checkHost judges the host, which is in lower case, and the scheme with it:
-// plain http is for literal addresses in an allowed range only.
+// checkHost checks the host, which is in lower case, together with the scheme: plain http
+// is only for literal addresses in an allowed range.
 func (p Policy) checkHost(u *url.URL) error {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	isAddress := err == nil
-	// Only the one plain notation of an address is read; forms that carry another address inside
-	// are refused even if that one is public, because nobody needs them to name an endpoint.
+	// Only the one plain notation of an address is accepted. Forms that embed another
+	// address are refused even if that one is public, because no endpoint needs them.
 	if isAddress && (ip.Is4In6() || nat64.Contains(ip)) {
 		return refuse("hides an IPv4 address in an IPv6 one; write the IPv4 address")
 	}
@@ -191,8 +191,8 @@ func checkName(host string) error {
 			return refuse("has a host name that %s", problem)
 		}
 	}
-	// Clients may take the last label for a number, and the whole host for an IPv4 address
-	// in an old notation: 127.1, 0x7f000001.
+	// Clients may parse the last label as a number, and the whole host as an IPv4 address in
+	// an old notation: 127.1, 0x7f000001.
 	last, isHex := strings.CutPrefix(labels[len(labels)-1], "0x")
 	digits := "0123456789"
 	if isHex {
@@ -210,7 +210,7 @@ func checkName(host string) error {
 	return nil
 }
 
-// labelProblem says what is wrong with one part of a host name, else "".
+// labelProblem describes what is wrong with one label of a host name, else "".
 func labelProblem(label string) string {
 	switch {
 	case label == "":
@@ -241,10 +241,10 @@ func isUnder(host string, names []string) bool {
 	})
 }
 
-// CheckResolved asks DNS once, when a subscription is saved. A name that leads
-// to a refused address is a VALIDATION_ERROR of the field "url"; one that does
-// not resolve yet is accepted with a warning for the operator, because
-// partners set up their endpoint in any order. u comes from CheckURL.
+// CheckResolved queries DNS once, when a subscription is saved. A name that resolves to a
+// refused address is a VALIDATION_ERROR of the field "url"; one that does not resolve yet
+// is accepted with a warning for the operator, because partners set up their endpoints in
+// any order. u comes from CheckURL.
 func (p Policy) CheckResolved(
 	ctx context.Context, resolver Resolver, u *url.URL,
 ) (warning string, err error) {

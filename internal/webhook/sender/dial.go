@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Resolver asks DNS. *net.Resolver is one.
+// Resolver queries DNS. *net.Resolver implements it.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// patience is how long an address may take to answer while others wait. The
-// last one gets all the time that is left.
+// patience is how long to wait for an address while others are left to try. The last one
+// gets all the remaining time.
 const patience = 3 * time.Second
 
 // system is the machine's resolver. It reads the system's configuration but leaves out
-// what only the C library does, so that a lookup always ends when its context does.
+// what only the C library implements, so that a lookup always ends when its context does.
 type system struct{ all, hosts *net.Resolver }
 
-// systemResolver asks no server by its hosts, which leaves the machine's list of hosts.
+// systemResolver's hosts queries no server, so it only reads the hosts file.
 var systemResolver Resolver = &system{
 	all: &net.Resolver{PreferGo: true},
 	hosts: &net.Resolver{
@@ -36,8 +36,8 @@ var systemResolver Resolver = &system{
 	},
 }
 
-// LookupNetIP looks an absolute name up, which ends in a dot. The list of hosts has a name
-// without another dot as it is; asked for in this form, DNS would add the domains of the machine.
+// LookupNetIP looks up an absolute name, which ends in a dot. The hosts file has a name without
+// another dot as it is; looked up in this form, DNS would add the machine's search domains.
 func (s *system) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if name := strings.TrimSuffix(host, "."); !strings.Contains(name, ".") {
 		if ips, err := s.hosts.LookupNetIP(ctx, network, name); err == nil {
@@ -47,11 +47,11 @@ func (s *system) LookupNetIP(ctx context.Context, network, host string) ([]netip
 	return s.all.LookupNetIP(ctx, network, host)
 }
 
-// errNoAddress is the answer of a name that exists and has no address.
+// errNoAddress means that the name exists but has no address.
 var errNoAddress = errors.New("the name has no address")
 
-// resolve returns the addresses of a URL that CheckURL accepted, in the order
-// of preference, IPv4-mapped ones unwrapped. There is at least one.
+// resolve returns the addresses of a URL that CheckURL accepted, in order of preference,
+// with IPv4-mapped ones unmapped. There is at least one.
 func resolve(ctx context.Context, resolver Resolver, u *url.URL) ([]netip.AddrPort, error) {
 	port, host := portOf(u), u.Hostname()
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -60,8 +60,8 @@ func resolve(ctx context.Context, resolver Resolver, u *url.URL) ([]netip.AddrPo
 	if resolver == nil {
 		resolver = systemResolver
 	}
-	// The dot at the end keeps the search list of the machine out: what an
-	// operator saved as "hooks.example" must not become "hooks.example.corp".
+	// The dot at the end disables the machine's search list: what an operator saved as
+	// "hooks.example" must not become "hooks.example.corp".
 	ips, err := resolver.LookupNetIP(ctx, "ip", host+".")
 	if err != nil {
 		return nil, err
@@ -84,26 +84,26 @@ func portOf(u *url.URL) uint16 {
 	return uint16(port)
 }
 
-// dialer opens TCP connections to addresses that the policy permits. It knows
-// no proxy: one would dial where it likes.
+// dialer opens TCP connections to addresses that the policy permits. It uses no proxy,
+// because a proxy would dial any address.
 type dialer struct {
 	policy   Policy
 	resolver Resolver
 }
 
-// link is an open TCP connection and what opening it took.
+// link is an open TCP connection and how long opening it took.
 type link struct {
 	conn         net.Conn
 	addr         netip.AddrPort
 	dns, connect time.Duration
 }
 
-// dial resolves the host of u, checks every address and connects to the first
-// that answers. The link's address and timings are filled in as far as it
-// came, also when it fails; a failure is a *sendError.
+// dial resolves the host of u, checks every address and connects to the first that
+// answers. The link's address and timings are filled in as far as dial got, also on
+// failure; a failure is a *sendError.
 //
-// One refused address among several blocks the attempt: a name that leads into
-// a private network at times is not one to trust the rest of the time.
+// One refused address among several blocks the attempt: a name that sometimes resolves
+// into a private network cannot be trusted the rest of the time.
 func (d *dialer) dial(ctx context.Context, u *url.URL) (link, error) {
 	var made link
 	start := time.Now()
@@ -139,8 +139,8 @@ func (d *dialer) connect(ctx context.Context, addr netip.AddrPort, last bool) (n
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	// The addresses were checked before; the rule holds even if a later change of the code
-	// above dials something else.
+	// The addresses were checked above; this enforces the rule even if a later change of
+	// that code dials something else.
 	tcp := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		addr, err := netip.ParseAddrPort(address)
 		if err != nil {

@@ -25,19 +25,19 @@ const (
 	headerAuthorization = "authorization"
 	HeaderSignature     = "x-hmac-signature"
 	headerPrevious      = "x-hmac-signature-previous"
-	// ownPrefix is Drawbridge's own, standardPrefix that of Standard Webhooks. Both
-	// are closed to custom headers.
+	// ownPrefix is Drawbridge's own, standardPrefix that of Standard Webhooks. Custom
+	// headers may use neither.
 	ownPrefix      = "x-drawbridge-"
 	standardPrefix = "webhook-"
 )
 
-// forbiddenHeaders cannot be set (specification section 5): they frame the
-// message or choose its receiver. Other names of the connection, such as
-// upgrade, mean nothing without these and are let through.
+// forbiddenHeaders cannot be set (specification section 5): they frame the message or
+// choose its receiver. Other connection headers, such as upgrade, have no effect without
+// these and are allowed.
 var forbiddenHeaders = []string{"host", "content-length", "connection", "transfer-encoding"}
 
-// http1Headers have no place in HTTP/2 (RFC 9113 section 8.2.2). Deliveries
-// that carry one go over HTTP/1.1, so that what was agreed is what is sent.
+// http1Headers are not allowed in HTTP/2 (RFC 9113 section 8.2.2). Deliveries that carry
+// one go over HTTP/1.1, so that exactly the configured headers are sent.
 var http1Headers = []string{"keep-alive", "proxy-connection", "te", "upgrade"}
 
 // Header is one header field. It prints with its value masked unless it is plain,
@@ -47,10 +47,10 @@ type Header struct {
 	Name string `json:"name"`
 	// Value may be empty.
 	Value string `json:"value"`
-	// Plain tells that the value may be read. Any other is write-only, those that an
-	// older release stored too.
+	// Plain means that the value may be shown. Any other value is write-only, including
+	// those that an older release stored.
 	Plain bool `json:"plain,omitempty"`
-	// Kept, in what is asked for, stands for the stored value of that name.
+	// Kept, in a request to change headers, stands for the stored value of that name.
 	Kept bool `json:"-"`
 }
 
@@ -63,10 +63,10 @@ func (h Header) GoString() string { return fmt.Sprintf("webhook.Header(%q)", h.S
 // LogValue masks as String does.
 func (h Header) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// ParseHeader reads a header as operators type it, "Name: value"; it is plain
-// unless its name sounds secret. What it returns still has to pass CheckHeaders. The
-// error is a VALIDATION_ERROR of the field "header" and does not quote the line, which
-// may hold a key.
+// ParseHeader parses a header as operators type it, "Name: value"; it is plain unless its
+// name suggests a secret. The result still has to pass CheckHeaders. The error is a
+// VALIDATION_ERROR of the field "header" and does not quote the line, which may contain a
+// key.
 func ParseHeader(line string) (Header, error) {
 	name, value, found := strings.Cut(line, ":")
 	if !found {
@@ -83,10 +83,10 @@ func ParseHeader(line string) (Header, error) {
 	return Header{Name: name, Value: trimValue(value), Plain: !isSecret}, nil
 }
 
-// CheckHeaders checks the custom headers of a subscription and returns them
-// in the order given, names in lower case and values without the white space
-// around them, which HTTP does not carry. The error is a VALIDATION_ERROR that
-// names each wrong one as headers[0].name or headers[0].value.
+// CheckHeaders checks the custom headers of a subscription and returns them in the order
+// given, names in lower case and values without surrounding white space, which HTTP does
+// not transmit. The error is a VALIDATION_ERROR that names each wrong one as
+// headers[0].name or headers[0].value.
 func CheckHeaders(headers []Header) ([]Header, error) {
 	var errs lending.FieldErrors
 	if len(headers) > maxHeaders {
@@ -102,7 +102,7 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 		if problem := nameProblem(header.Name, name, seen[name]); problem != "" {
 			errs.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
 		}
-		// What is wrong with a value does not quote it.
+		// Errors about a value do not quote it.
 		field, short := fmt.Sprintf("headers[%d].value", i), cut(header.Name, maxHeaderName)
 		at := strings.IndexFunc(valid[i].Value, func(c rune) bool {
 			return c != '\t' && (c < ' ' || c > '~')
@@ -122,11 +122,11 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 	return valid, nil
 }
 
-// trimValue takes off what HTTP calls optional white space.
+// trimValue trims what HTTP calls optional white space.
 func trimValue(value string) string { return strings.Trim(value, " \t") }
 
-// nameProblem says why a name cannot be sent or may not be set, else "". Whether it is valid
-// goes by the one given: some letters beyond ASCII become ordinary ones in lower case.
+// nameProblem says why a name cannot be sent or may not be set, else "". Validity is checked
+// on the name as given: some letters beyond ASCII become ordinary ones in lower case.
 func nameProblem(given, name string, repeated bool) string {
 	switch {
 	case given == "":
@@ -150,9 +150,9 @@ func nameProblem(given, name string, repeated bool) string {
 	return ""
 }
 
-// buildHeaders returns the header fields of a request in the order in which
-// they are sent, except those that frame it. Later ones replace earlier ones of
-// the same name: defaults, custom headers, our own, authentication.
+// buildHeaders returns the header fields of a request in the order in which they are
+// sent, except those that frame it. Later ones replace earlier ones of the same name:
+// defaults, custom headers, Drawbridge's own, authentication.
 func buildHeaders(r Request, userAgent, environment string) []Header {
 	set := make(headerSet, 0, len(r.Headers)+16)
 	set.plain("content-type", "application/json")
@@ -178,7 +178,7 @@ func buildHeaders(r Request, userAgent, environment string) []Header {
 	}
 	switch r.Auth {
 	case AuthHMAC:
-		// A signature helps to find a mistake and does not reveal its key.
+		// A signature helps to find a mistake and does not reveal its key, so it is plain.
 		set.plain(HeaderSignature, Sign(r.Secret, r.Body))
 		if !r.Previous.IsZero() {
 			set.plain(headerPrevious, Sign(r.Previous, r.Body))
@@ -201,8 +201,8 @@ func buildHeaders(r Request, userAgent, environment string) []Header {
 	return set
 }
 
-// Credentials returns the headers that a subscription sends with each request, masked as in the
-// log: enough to see by what an endpoint can tell who sends it.
+// Credentials returns the headers that a subscription sends with each request, masked as
+// in the log: they show how an endpoint can identify the sender.
 func Credentials(auth Auth, custom []Header) []Header {
 	return Mask(buildHeaders(Request{Auth: auth, Headers: custom}, "", ""))
 }
@@ -210,7 +210,7 @@ func Credentials(auth Auth, custom []Header) []Header {
 // headerSet holds each name once.
 type headerSet []Header
 
-// plain adds or replaces a header that the log shows.
+// plain adds or replaces a header whose value may be logged.
 func (s *headerSet) plain(name, value string) {
 	s.put(Header{Name: name, Value: value, Plain: true})
 }

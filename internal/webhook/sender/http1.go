@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// drainBytes and drainTime bound what is read of a body beyond the part
-	// that is kept, to be able to use the connection again.
+	// drainBytes and drainTime bound how much of a body beyond the part that is kept is read
+	// in order to reuse the connection.
 	drainBytes = 64 << 10
 	drainTime  = 250 * time.Millisecond
-	// lateAnswer is how long an endpoint that stopped reading may take to say why.
+	// lateAnswer is how long an endpoint that stopped reading may take to answer why.
 	lateAnswer = time.Second
 )
 
@@ -30,11 +30,11 @@ type outgoing struct {
 	// method is POST, or HEAD for a probe.
 	method string
 	url    *url.URL
-	// host is the host header, headers the rest of them but content-length.
+	// host is the host header; headers are the others except content-length.
 	host    string
 	headers []Header
 	body    []byte
-	// secrets are masked in what comes back.
+	// secrets are masked in the answer.
 	secrets secretTexts
 }
 
@@ -58,8 +58,8 @@ func (o outgoing) fields() []Header {
 	return append(all, Header{Name: "content-length", Value: length, Plain: true})
 }
 
-// bytes renders the request as HTTP/1.1 sends it, head and body in one piece:
-// one write, and usually one packet.
+// bytes renders the request in HTTP/1.1, head and body together: one write, and usually
+// one packet.
 func (o outgoing) bytes() []byte {
 	const typicalHead = 1 << 10
 	text := make([]byte, 0, len(o.body)+typicalHead)
@@ -71,11 +71,10 @@ func (o outgoing) bytes() []byte {
 	return append(text, o.body...)
 }
 
-// http1Conn is a connection that speaks HTTP/1.1, written and read here rather
-// than by net/http for two reasons. Header names must be in lower case on the
-// wire, and net/http writes Host, User-Agent and Content-Length in its own
-// form; and one attempt must be one request, where net/http may repeat one
-// whose connection died.
+// http1Conn is a connection that speaks HTTP/1.1, written and read here rather than by
+// net/http for two reasons. Header names must be in lower case on the wire, and net/http
+// writes Host, User-Agent and Content-Length in its own form; and one attempt must be one
+// request, while net/http may repeat one whose connection died.
 type http1Conn struct {
 	pool *pool
 	end  endpoint
@@ -86,11 +85,11 @@ type http1Conn struct {
 
 	meter  *meter
 	reader *bufio.Reader
-	// stop ends the watch over the context of the exchange that is under way.
+	// stop stops watching the context of the current exchange.
 	stop func() bool
-	// idle closes the connection when it is not used for a while.
+	// idle closes the connection when it has not been used for a while.
 	idle *time.Timer
-	// served tells that it carried an answer before, released when it last did.
+	// served means that it carried an answer before; released is when it last did.
 	served   bool
 	released time.Time
 }
@@ -111,7 +110,7 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		return answer{}, fmt.Errorf("setting the deadline: %w", err)
 	}
 	c.stop = context.AfterFunc(ctx, func() {
-		// A moment long past ends reads and writes that are under way.
+		// A time long past makes reads and writes under way return.
 		_ = c.conn.SetDeadline(time.Unix(1, 0))
 	})
 	got := answer{sent: true}
@@ -119,7 +118,7 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			return got, err
 		}
-		// An endpoint that stops reading may have answered before.
+		// An endpoint that stops reading may have answered already.
 		if late := time.Now().Add(lateAnswer); late.Before(deadline) {
 			deadline = late
 		}
@@ -143,8 +142,8 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	return got, nil
 }
 
-// readFinal reads answers up to the first that is not informational. How many may
-// precede it is bounded by the size of all heads together and by the deadline.
+// readFinal reads answers up to the first that is not informational. The number of
+// informational ones is bounded by the size of all heads together and by the deadline.
 func readFinal(reader *bufio.Reader) (*http.Response, error) {
 	status := 0
 	for {
@@ -169,8 +168,8 @@ func headTooLarge() error {
 	return newSendError(ClassProtocol, CauseHeadTooBig, fmt.Errorf("more than %d KiB", maxHead>>10))
 }
 
-// release ends the exchange: it keeps the connection if the body could be read
-// to its end, else closes it. resp is nil if there was no answer.
+// release ends the exchange: it keeps the connection if the body could be read to its
+// end, else closes it. resp is nil if there was no answer.
 func (c *http1Conn) release(resp *http.Response, intact bool) {
 	if resp != nil && intact && !resp.Close {
 		_ = c.conn.SetReadDeadline(time.Now().Add(drainTime))
@@ -184,19 +183,19 @@ func (c *http1Conn) release(resp *http.Response, intact bool) {
 	c.close()
 }
 
-// hasMore reports whether more came than the answer: TLS takes what it can off the socket, so
-// what lies behind the answer may be here already, and would be taken for the next one.
+// hasMore reports whether more arrived than the answer. TLS reads ahead from the socket, so
+// data behind the answer may be buffered already, and would be taken for the next answer.
 func (c *http1Conn) hasMore() bool {
 	if c.reader.Buffered() > 0 || c.conn.SetReadDeadline(time.Unix(1, 0)) != nil {
 		return true
 	}
-	// The socket is not read any more: only what is here can come.
+	// The deadline stops reads from the socket: only buffered data can be returned.
 	_, err := c.conn.Read(make([]byte, 1))
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// close may leave the answer unread: the body's own Close would first read it
-// to its end, which may never come.
+// close may leave the answer unread: the body's own Close would first read it to its end,
+// which may never come.
 func (c *http1Conn) close() {
 	if c.stop != nil {
 		c.stop()
@@ -204,9 +203,9 @@ func (c *http1Conn) close() {
 	_ = c.tcp.Close()
 }
 
-// isQuiet reports whether an idle connection may be used: the endpoint has
-// neither closed it nor sent anything that nobody asked for, nor does so for a time. It looks
-// at the socket and takes nothing out of it.
+// isQuiet reports whether an idle connection may be used: the endpoint has neither closed
+// it nor sent anything unrequested, and does neither during the trial. It peeks at the
+// socket and consumes nothing.
 func (c *http1Conn) isQuiet(trial time.Duration) bool {
 	socket, ok := c.tcp.(syscall.Conn)
 	if !ok {
@@ -226,14 +225,14 @@ func (c *http1Conn) isQuiet(trial time.Duration) bool {
 		errors.Is(readErr, syscall.EAGAIN)
 }
 
-// isLoss tells whether an exchange ended because the endpoint closed the connection.
+// isLoss reports whether an exchange ended because the endpoint closed the connection.
 func isLoss(ctx context.Context, err error) bool {
 	f := asSendError(answerError(ctx, err))
 	return f.cause == CauseClosed || f.cause == CauseReset
 }
 
-// keepAlive returns how long the endpoint says it keeps an idle connection,
-// less a second for the way, or the longest that we do.
+// keepAlive returns how long the endpoint says it keeps an idle connection, less a second
+// for transmission, at most idleTime.
 func keepAlive(header http.Header) time.Duration {
 	for _, value := range header["Keep-Alive"] {
 		for part := range strings.SplitSeq(value, ",") {
@@ -251,7 +250,7 @@ func keepAlive(header http.Header) time.Duration {
 type meter struct {
 	source io.Reader
 	left   int
-	// ended is the error that the last read gave.
+	// ended is the error that the last read returned.
 	ended error
 }
 
@@ -265,8 +264,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, m.ended
 }
 
-// explain returns the error of a parser, or the reason why it got no more to
-// parse: what was cut off looks malformed to it.
+// explain returns the error of a parser, or the reason why its input ended early: to the
+// parser, truncated input looks malformed.
 func (m *meter) explain(err error) error {
 	var ready *sendError
 	switch {

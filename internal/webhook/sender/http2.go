@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// dialedKey carries a connection that is already made through a context to
+// dialedKey is the context key under which a connection that is already made is passed to
 // the HTTP/2 transport.
 type dialedKey struct{}
 
-// newHTTP2Transport returns the transport that turns connections into HTTP/2
-// ones. It is only used for that: it has no pool, dials nothing by itself and
-// repeats nothing. Its receive windows are small, because what an endpoint
-// sends beyond the part that is kept would wait there, for every stream.
+// newHTTP2Transport returns the transport that turns connections into HTTP/2 ones. It is
+// only used for that: it has no pool, dials nothing by itself and repeats nothing. Its
+// receive windows are small, because whatever an endpoint sends beyond the part that is
+// kept would be buffered there, for every stream.
 func newHTTP2Transport() *http.Transport {
 	const window = 64 << 10
 	t := &http.Transport{
@@ -56,10 +56,10 @@ type http2Conn struct {
 	end    endpoint
 	client *http.ClientConn
 	peer   peer
-	// private marks a connection that found no room in the pool: it serves one
-	// request and is closed.
+	// private marks a connection that is not in the pool: it serves one request and is
+	// closed.
 	private bool
-	// served tells that it carried an answer before.
+	// served means that it carried an answer before.
 	served atomic.Bool
 }
 
@@ -82,9 +82,9 @@ func (s *Sender) newHTTP2(
 
 func (c *http2Conn) remote() peer { return c.peer }
 
-// exchange sends the request and reads the head of the answer. It gives
-// errNotSent when the connection was closing before the request was written,
-// or the endpoint declared that it will not look at it.
+// exchange sends the request and reads the head of the answer. It returns errNotSent if
+// the connection was closing before the request was written, or if the endpoint declared
+// that it will not process it.
 func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) {
 	var written, first atomic.Int64
 	start := time.Now()
@@ -98,8 +98,8 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		return answer{}, fmt.Errorf("building the request: %w", err)
 	}
 	request.Host = out.host
-	// The body is set by hand: NewRequest would add GetBody, by which the
-	// transport may send it a second time.
+	// The body is set by hand: NewRequest would set GetBody, with which the transport may
+	// send it a second time.
 	if out.method == http.MethodPost {
 		request.Body = io.NopCloser(bytes.NewReader(out.body))
 		request.ContentLength = int64(len(out.body))
@@ -110,10 +110,10 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	resp, err := c.client.RoundTrip(request)
 	got := answer{response: resp, sent: true}
 	if err != nil {
-		// By the means of HTTP/2 itself an endpoint says that the request did not get as far
-		// as the application: its stream came after the last one that a closing connection
-		// serves, or was refused (RFC 9113 section 8.7). Busy endpoints close connections in
-		// this way after every thousand requests or so; it must not cost an attempt.
+		// An endpoint can say in HTTP/2 itself that the request did not reach the application:
+		// its stream came after the last one that a closing connection serves, or was refused
+		// (RFC 9113 section 8.7). Busy endpoints close connections in this way after every
+		// thousand requests or so; it must not cost an attempt.
 		unprocessed := strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
 			strings.Contains(err.Error(), "REFUSED_STREAM")
 		// After a cancellation the transport may still be writing.
@@ -128,7 +128,7 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	}
 	c.served.Store(true)
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
-	// The transport takes any whole number, HTTP three digits.
+	// The transport accepts any integer, HTTP requires three digits.
 	status, _, _ := strings.Cut(resp.Status, " ")
 	if len(status) != 3 || strings.Trim(status, "0123456789") != "" {
 		_ = resp.Body.Close()
@@ -139,8 +139,8 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	return got, nil
 }
 
-// http2Error recognises some errors by the transport's words, because it keeps
-// their values to itself.
+// http2Error recognises some errors by the transport's texts, because it does not export
+// their values.
 func http2Error(err error) error {
 	text := err.Error()
 	switch {
@@ -154,9 +154,9 @@ func http2Error(err error) error {
 	return err
 }
 
-// release ends the exchange. What is left of the body is refused to the
-// endpoint, not read. After an exchange without an answer no further request
-// is given to the connection, which may be dead without knowing it.
+// release ends the exchange. It cancels the rest of the body instead of reading it. After
+// an exchange without an answer no further request is given to the connection, which may
+// be dead undetected.
 func (c *http2Conn) release(resp *http.Response, _ bool) {
 	if resp != nil {
 		_ = resp.Body.Close()
@@ -168,7 +168,7 @@ func (c *http2Conn) release(resp *http.Response, _ bool) {
 	}
 }
 
-// limitedBody bounds a body on the wire and closes the whole of it.
+// limitedBody bounds what is read of a body on the wire and closes the whole body.
 type limitedBody struct {
 	meter
 	io.Closer

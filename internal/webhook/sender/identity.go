@@ -8,28 +8,27 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Identity is what tells an event apart beyond its body, which has the fields of the
+// Identity is what identifies an event besides its body, which has the fields of the
 // specification's section 2.7 and no others. It is the same on every attempt and every
 // re-send.
 type Identity struct {
-	// Kind is the kind of event, UID the event's own.
+	// Kind is the kind of event, UID the event's id.
 	Kind, UID string
-	// Sequence is its number within the application; 0 is left out.
+	// Sequence is its number within the application; 0 is omitted.
 	Sequence int64
-	// Merchant is whose it is, Subject the object whose state it tells, such as
-	// task/UID, and Reference the application's external reference. Empty ones are left
-	// out.
+	// Merchant is the event's merchant, Subject the object whose state it reports, such as
+	// task/UID, and Reference the application's external reference. Empty ones are omitted.
 	Merchant, Subject, Reference string
 }
 
-// TestIdentity is that of a test event, which is no event of any application.
+// TestIdentity is the identity of a test event, which belongs to no application.
 func TestIdentity(kind lending.EventKind, uid string) Identity {
 	return Identity{
 		Kind: string(kind), UID: uid, Subject: "application/" + lending.SampleApplicationUID,
 	}
 }
 
-// Headers are the header fields of the event, in the order in which they are sent.
+// Headers returns the header fields of the event, in the order in which they are sent.
 func (i Identity) Headers() []Header {
 	set := make(headerSet, 0, 6)
 	set.plain("x-drawbridge-event", i.Kind)
@@ -44,7 +43,7 @@ func (i Identity) Headers() []Header {
 		set.plain("x-drawbridge-subject", i.Subject)
 	}
 	if i.Reference != "" {
-		// Every byte but RFC 3986's unreserved characters as %XX: any text fits into a header.
+		// Percent-encode all but RFC 3986's unreserved characters: any text then fits into a header.
 		encoded := strings.ReplaceAll(url.QueryEscape(i.Reference), "+", "%20")
 		set.plain("x-drawbridge-reference", encoded)
 	}

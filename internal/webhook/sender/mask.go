@@ -14,7 +14,7 @@ var secretWords = []string{
 	"session", "signature", "credential",
 }
 
-// MaskValue returns what is shown as the value of a request header.
+// MaskValue returns the value of a request header as it may be shown.
 func MaskValue(h Header) string {
 	if h.Value == "" || h.Plain {
 		return h.Value
@@ -37,5 +37,5 @@ func Mask(headers []Header) []Header {
 	return safe
 }
 
-// IsMasked tells whether a logged header value replaces a secret.
+// IsMasked reports whether a logged header value hides a secret.
 func IsMasked(value string) bool { return strings.Contains(value, Masked) }

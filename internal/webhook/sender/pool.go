@@ -11,39 +11,40 @@ import (
 )
 
 const (
-	// idleTime is how long an unused connection is kept. Short on purpose:
-	// reuse pays in bursts, while an endpoint that closes a connection just as
-	// a request is written to it costs an attempt.
+	// idleTime is how long an unused connection is kept. It is short on purpose: reuse pays
+	// off in bursts, while an endpoint that closes a connection just as a request is written
+	// to it costs an attempt.
 	idleTime = 10 * time.Second
-	// trialTime is how long a connection must have stayed open after an answer before it is used
-	// again, while no other to the endpoint was: some endpoints close each without having said so,
-	// and that takes a moment to arrive. It costs an endpoint that keeps them a wait, once.
+	// trialTime is how long a connection must have stayed open after an answer before it is reused,
+	// until one to the endpoint has been reused successfully. Some endpoints close every connection
+	// without announcing it, and the close takes a moment to arrive. An endpoint that keeps
+	// connections costs this wait once.
 	trialTime = 50 * time.Millisecond
-	// distrustTime is for how long none is kept for an endpoint that closed one on a request.
+	// distrustTime is how long no connection is kept for an endpoint that closed one on a request.
 	distrustTime = 5 * time.Minute
-	// maxTrusts bounds the endpoints of which is known how they treat connections.
+	// maxTrusts bounds how many endpoints' treatment of connections is remembered.
 	maxTrusts = 4096
 	// maxIdle and maxIdlePerEndpoint bound unused connections.
 	maxIdle            = 1024
 	maxIdlePerEndpoint = 32
 )
 
-// errNotSent says that the endpoint did not get a request and will not, so that
-// it may go over another connection and still be one request.
+// errNotSent means that the endpoint did not get a request and will not, so that it may
+// go over another connection and still be only one request.
 var errNotSent = errors.New("the request was not sent")
 
-// endpoint is what connections are kept for: requests to one may share them.
+// endpoint is the key of pooled connections: requests to one endpoint may share them.
 type endpoint struct {
 	scheme, host string
-	// http1 keeps requests that cannot travel over HTTP/2 apart.
+	// http1 separates requests that cannot be sent over HTTP/2.
 	http1 bool
 }
 
 type peer struct {
 	addr netip.AddrPort
-	// tls names the version of TLS, empty without it.
+	// tls is the TLS version, empty without TLS.
 	tls string
-	// expires is when its certificate ends, zero without TLS.
+	// expires is when its certificate expires, zero without TLS.
 	expires time.Time
 }
 
@@ -51,15 +52,15 @@ type peer struct {
 type answer struct {
 	response  *http.Response
 	firstByte time.Duration
-	// sent tells that the endpoint may have received the request.
+	// sent means that the endpoint may have received the request.
 	sent bool
 }
 
 // trust is what an endpoint's treatment of earlier connections says about later ones.
 type trust struct {
-	// lives tells that the endpoint answered over a connection that was used again.
+	// lives means that the endpoint answered over a reused connection.
 	lives bool
-	// lost is when it last closed such a one instead.
+	// lost is when it last closed a reused connection instead of answering.
 	lost time.Time
 }
 
@@ -71,9 +72,8 @@ type connection interface {
 	release(resp *http.Response, intact bool)
 }
 
-// pool keeps connections for reuse: HTTP/1.1 ones while nobody uses them,
-// HTTP/2 ones as long as they live. How many are in use at a time is bounded
-// by the callers of Send.
+// pool keeps connections for reuse: HTTP/1.1 ones while they are idle, HTTP/2 ones as
+// long as they live. The callers of Send bound how many are in use at a time.
 type pool struct {
 	// max is maxIdle, perEndpoint maxIdlePerEndpoint, trial trialTime.
 	max, perEndpoint int
@@ -102,8 +102,8 @@ func (p *pool) take(end endpoint) connection {
 	}
 }
 
-// pick takes a connection for its next request, if there is one, and tells for how long it must
-// stay quiet before. The one used last comes first: it is the least likely to have been closed.
+// pick returns a connection for the next request, if there is one, and how long it must stay
+// quiet first. The one used last comes first: it is the least likely to have been closed.
 func (p *pool) pick(end endpoint) (shared *http2Conn, idle *http1Conn, trial time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +124,8 @@ func (p *pool) pick(end endpoint) (shared *http2Conn, idle *http1Conn, trial tim
 	return nil, idle, trial
 }
 
-// lose remembers that an endpoint closed a connection on a request instead of answering. Whether
-// it saw the request nobody knows, so that is not sent again; and none is kept for a time.
+// lose records that an endpoint closed a connection on a request instead of answering. Whether it
+// saw the request is unknown, so that is not sent again; and no connection is kept for a time.
 func (p *pool) lose(end endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +137,8 @@ func (p *pool) lose(end endpoint) {
 	delete(p.shared, end) // requests under way on them go on
 }
 
-// learn notes how an endpoint treats connections, and forgets that of any other when there is no
-// room. The caller holds the lock.
+// learn records how an endpoint treats connections; if the map is full, it drops an
+// arbitrary other endpoint. The caller holds the lock.
 func (p *pool) learn(end endpoint, known trust) {
 	if _, found := p.trusts[end]; !found && len(p.trusts) >= maxTrusts {
 		for other := range p.trusts {
@@ -149,13 +149,13 @@ func (p *pool) learn(end endpoint, known trust) {
 	p.trusts[end] = known
 }
 
-// distrusts tells whether no connections are kept for an endpoint. The caller holds the lock.
+// distrusts reports whether no connections are kept for an endpoint. The caller holds the lock.
 func (p *pool) distrusts(end endpoint) bool {
 	lost := p.trusts[end].lost
 	return !lost.IsZero() && time.Since(lost) < distrustTime
 }
 
-// put keeps an idle connection for a time, or closes it when there is no room.
+// put keeps an idle connection for a time, or closes it if there is no room.
 func (p *pool) put(c *http1Conn, keep time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

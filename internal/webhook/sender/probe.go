@@ -13,39 +13,39 @@ import (
 	"time"
 )
 
-// maxLocation bounds what is kept of where an endpoint redirects to, in bytes.
+// maxLocation bounds the redirect target that is kept, in bytes.
 const maxLocation = 300
 
-// Probe is what a look at an endpoint found. Texts that the endpoint chose are
-// bounded and printable.
+// Probe is the result of probing an endpoint. Texts that the endpoint chose are bounded
+// and printable.
 type Probe struct {
 	URL string
-	// Class is empty when nothing would keep a delivery from arriving, else that
-	// of the failure, and Error explains it.
+	// Class is empty if nothing would keep a delivery from arriving, else the class of the
+	// failure, which Error explains.
 	Class ErrorClass
 	Cause Cause
 	Error string
-	// Address is the one dialled or refused, the zero value without one.
+	// Address is the address dialled or refused, the zero value if none.
 	Address netip.AddrPort
-	// Status is that of the answer, 0 without one. Any status but a redirect
-	// will do: an endpoint for webhooks need not answer a HEAD request well.
+	// Status is that of the answer, 0 without one. Any status but a redirect is fine: an
+	// endpoint for webhooks need not answer a HEAD request well.
 	Status int
 	// Location is where the endpoint redirects to, if it does.
 	Location string
 	// Protocol is "HTTP/1.1" or "HTTP/2.0", TLSVersion such as "TLS 1.3".
 	Protocol, TLSVersion string
-	// Issuer names who issued the certificate; Expires is when the first
-	// certificate of its chain ends. Both are set for a refused one too.
+	// Issuer is the issuer of the certificate; Expires is when the first certificate of its
+	// chain expires. Both are set for a refused one too.
 	Issuer  string
 	Expires time.Time
 	Timings Timings
 }
 
-// Probe looks at an endpoint as a delivery would reach it: the same destination
-// rules, name lookup and dialler, and a connection of its own. It never sends an
-// event: with ask it makes one HEAD request without a body, custom headers or
-// authentication, marked by "x-drawbridge-probe: true", which shows redirects
-// and the time to answer; without, it ends after the TLS handshake.
+// Probe probes an endpoint the way a delivery would reach it: with the same destination
+// rules, name lookup and dialler, over a separate connection. It never sends an event:
+// with ask it makes one HEAD request without a body, custom headers or authentication,
+// marked by "x-drawbridge-probe: true", which shows redirects and the time to answer;
+// otherwise it ends after the TLS handshake.
 func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, ask bool) Probe {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -60,7 +60,7 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 	return probe
 }
 
-// probe goes as far as a delivery would, and notes the certificate, refused or not.
+// probe goes as far as a delivery would, and records the certificate, refused or not.
 func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 	u, err := s.policy.CheckURL(p.URL)
 	if err != nil {
@@ -93,13 +93,13 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 		return err
 	}
 	if own, ok := c.(*http2Conn); ok {
-		own.private = true // deliveries have connections of their own
+		own.private = true // deliveries do not share it
 	}
 	return s.ask(ctx, p, c, u)
 }
 
-// noteChains keeps when the chain that lasts longest ends: with the first of
-// its certificates.
+// noteChains records when the longest-lasting chain expires, which is when the first of
+// its certificates does.
 func (p *Probe) noteChains(chains [][]*x509.Certificate) {
 	for _, chain := range chains {
 		if len(chain) == 0 {
@@ -115,7 +115,7 @@ func (p *Probe) noteChains(chains [][]*x509.Certificate) {
 	}
 }
 
-// ask makes the HEAD request. Only a redirect and no answer at all are errors.
+// ask makes the HEAD request. It fails only for a redirect or without an answer.
 func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) error {
 	out := newOutgoing(u, []Header{
 		{Name: "user-agent", Value: s.userAgent},
@@ -142,9 +142,9 @@ func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) er
 		p.Status, cmp.Or(p.Location, "nowhere"))
 }
 
-// CertificateWarning returns for how many days at most a certificate is still
-// valid, as far as that is worth a warning: 21, 7 or 1; -1 once it has expired,
-// and 0 while there is no need for one.
+// CertificateWarning returns the number of days within which a certificate expires, if
+// that is worth a warning: 21, 7 or 1; -1 once it has expired, and 0 if no warning is
+// needed.
 func CertificateWarning(expires, now time.Time) int {
 	if !expires.After(now) {
 		return -1
@@ -157,7 +157,7 @@ func CertificateWarning(expires, now time.Time) int {
 	return 0
 }
 
-// Finding sums a probe up in one line that stays the same while nothing changes.
+// Finding summarises a probe in one line that stays the same while nothing changes.
 func (p Probe) Finding() string {
 	text := "reachable"
 	if p.Class != "" {

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// minRedacted is the shortest secret that is searched for in an answer: a
-	// shorter one would turn up in ordinary text by chance.
+	// minRedacted is the shortest secret that is searched for in an answer: a shorter one
+	// would occur in ordinary text by chance.
 	minRedacted = 4
-	// widestByte is how many bytes a byte takes at most in an answer, as &#x0041;.
+	// widestByte is the most bytes that a byte can take in an answer, as &#x0041;.
 	widestByte = 8
-	// widestEscape is how many bytes an escape takes, but for long names of characters.
+	// widestEscape is the most bytes that an escape can take, except long character names.
 	widestEscape = len(`\ud83d\ude00`)
-	// maxEcho bounds the echo of a secret in an answer.
+	// maxEcho bounds the length of an echoed secret in an answer.
 	maxEcho = widestByte * maxHeaderValue
 )
 
 // secretTexts are the secrets of a request.
 type secretTexts struct {
 	known []secretText // the longest first
-	// steps is what is left of the search in all texts of the answer.
+	// steps is the remaining search budget for all texts of the answer.
 	steps *int
 }
 
-// secretText is a secret, and what of it is the same in every base64 text that holds it.
+// secretText is a secret, and the part of it that is the same in every base64 text containing it.
 type secretText struct {
 	plain  string
 	base64 []string
-	// sent tells that the request holds it, which an answer may echo, and not only what was
-	// signed with it.
+	// sent means that the request contains it, so that an answer may echo it; false if it
+	// was only used to sign.
 	sent bool
 }
 
-// secretsOf collects what is secret of a request, since some endpoints echo what
-// they received: the signing secrets or the token, and the values of its own
-// headers but for those whose names say that they hold none.
+// secretsOf collects the secrets of a request, since some endpoints echo what they
+// received: the signing secrets or the token, and the values of custom headers except
+// plain ones.
 func secretsOf(r Request) secretTexts {
 	steps := maxSteps
 	texts := secretTexts{steps: &steps}
@@ -58,8 +58,8 @@ func secretsOf(r Request) secretTexts {
 			continue
 		}
 		add(header.Value, true)
-		// "Bearer abc" and "Basic abc" hold the credential behind the scheme, and the
-		// latter is a name and a password in base64.
+		// "Bearer abc" and "Basic abc" contain the credential after the scheme; for Basic it is
+		// a name and a password in base64.
 		scheme, credential, _ := strings.Cut(header.Value, " ")
 		add(credential, true)
 		if strings.EqualFold(scheme, "basic") {
@@ -78,17 +78,17 @@ func secretsOf(r Request) secretTexts {
 	return texts
 }
 
-// hide masks the secrets in text that an endpoint sent: as they are and in base64, also
-// percent-encoded or escaped as in JSON and HTML, in any mixture, base64 also in lines.
+// hide masks the secrets in text that an endpoint sent: literally and in base64, also
+// percent-encoded or escaped as in JSON and HTML, in any mixture, base64 also over several lines.
 func (s secretTexts) hide(text string) string { return s.mask(text, false) }
 
-// maxSteps bounds the search in all texts of an answer; what it does not get through is masked
-// whole. An endpoint could else keep a processor busy for minutes with what is like a secret almost
-// everywhere. Ordinary answers to the most headers there may be take half as many.
+// maxSteps bounds the search in all texts of an answer; a text that it does not finish is masked
+// whole. Otherwise an endpoint could occupy a processor for minutes with text that resembles a
+// secret almost everywhere. Ordinary answers to requests with the most headers take half as many.
 const maxSteps = 8_000_000
 
-// mask is hide for a text which, if it is broken, breaks off somewhere: what may be the
-// beginning of a secret at its end is masked as well.
+// mask is hide for a text which, if broken, is cut off: then what may be the beginning of
+// a secret at its end is masked as well.
 func (s secretTexts) mask(text string, broken bool) string {
 	if len(text) < minRedacted {
 		return text
@@ -120,22 +120,22 @@ func (s secretTexts) mask(text string, broken bool) string {
 	return text
 }
 
-// maxGuesses bounds how often a character that is both one of the secret and the
-// start of an escape is tried as each, at one place of a text.
+// maxGuesses bounds how often, at one position of a text, a character that both belongs
+// to the secret and starts an escape is tried both ways.
 const maxGuesses = 64
 
 // search looks for a secret at the start of a text.
 type search struct {
 	text string
-	// broken tells that the text breaks off.
+	// broken means that the text is cut off.
 	broken  bool
 	guesses int
-	// steps is what is left of the search in all texts.
+	// steps is the remaining search budget for all texts.
 	steps *int
 }
 
-// lengthFrom is where in the text the secret ends that goes on at a place of it, 0 if
-// it does not.
+// lengthFrom returns the position in the text at which the secret ends whose rest, known,
+// is searched for from position at; 0 if it does not match.
 func (s *search) lengthFrom(known string, at int) int {
 	for known != "" {
 		if *s.steps--; *s.steps < 0 {
@@ -160,7 +160,7 @@ func (s *search) lengthFrom(known string, at int) int {
 		case escape:
 			at, known = at+width, known[len(meant):]
 		case s.broken && at >= minRedacted && len(rest) < widestEscape:
-			// An escape may have broken off, too.
+			// An escape may be cut off, too.
 			return len(s.text)
 		default:
 			return 0
@@ -169,8 +169,8 @@ func (s *search) lengthFrom(known string, at int) int {
 	return at
 }
 
-// unescape returns what an escape at the start of text means and how many bytes
-// of text it takes, 0 if there is none.
+// unescape decodes an escape at the start of text and returns how many bytes of text it
+// takes, 0 if there is none.
 func unescape(text string) (meant string, width int) {
 	switch text[0] {
 	case '+':
@@ -203,7 +203,7 @@ func unescape(text string) (meant string, width int) {
 	return "", 0
 }
 
-// unescapePair is unescape for a character that JSON writes as two, such as \ud83d\ude00.
+// unescapePair is unescape for a character that JSON writes as two escapes, such as \ud83d\ude00.
 func unescapePair(text string) (meant string, width int) {
 	if len(text) < widestEscape || text[1] != 'u' || text[6:8] != `\u` {
 		return "", 0

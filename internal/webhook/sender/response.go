@@ -21,8 +21,8 @@ const (
 	// maxHead bounds status line and headers on the wire, informational
 	// answers included.
 	maxHead = 64 << 10
-	// maxWire bounds what is read of a body as it comes over the wire: a
-	// compressed one may be endless and still decompress to nothing.
+	// maxWire bounds what is read of a body on the wire: a compressed one may be endless and
+	// still decompress to nothing.
 	maxWire = 1 << 20
 	// maxBody is how much of a body is kept, decompressed.
 	maxBody = 16 << 10
@@ -33,18 +33,18 @@ const (
 
 var errTooMuch = errors.New("more was sent than is read")
 
-// gzipReaders are kept because each holds 40 KiB.
+// gzipReaders are pooled because each takes 40 KiB.
 var gzipReaders sync.Pool
 
-// readBody reads as much of the body as is kept, and masks the secrets in it. Whatever goes
-// wrong with a body is a note: the status came before it and holds. If nothing did, the
-// connection is worth reading to the end of the body.
+// readBody reads as much of the body as is kept, and masks the secrets in it. Anything that
+// goes wrong with a body becomes a note: the status came before it and holds. It returns
+// whether nothing did, so that reading on to the end of the body makes the connection reusable.
 func (a *Attempt) readBody(
 	ctx context.Context, resp *http.Response, secrets secretTexts,
 ) (intact bool) {
 	decoded, note, done := decode(resp, secrets)
 	defer done()
-	// Somewhat more than is kept, so that a secret across the edge is masked too.
+	// Read somewhat more than is kept, so that a secret across the boundary is masked too.
 	read, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
 	kept := read
 	if len(secrets.known) > 0 {
@@ -75,9 +75,9 @@ func (a *Attempt) readBody(
 	return err == nil
 }
 
-// decode undoes the compression that was asked for, and that of a body which is compressed and
-// does not say so. Of another encoding nothing is kept if the request held secrets, which could
-// not be found in it.
+// decode undoes the compression that was asked for, also if the body is compressed
+// without saying so. A body in another encoding is not kept if the request held secrets,
+// which could not be found in it.
 func decode(
 	resp *http.Response, secrets secretTexts,
 ) (decoded io.Reader, note string, done func()) {
@@ -107,11 +107,11 @@ func decode(
 	if !ok {
 		unzip = new(gzip.Reader)
 	}
-	_ = unzip.Reset(buffered) // whoever reads gets its error
+	_ = unzip.Reset(buffered) // reading returns its error
 	return unzip, "", func() { gzipReaders.Put(unzip) }
 }
 
-// join puts two notes, either of which may be empty, into one.
+// join joins two notes, either of which may be empty.
 func join(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
@@ -121,9 +121,9 @@ func join(first, second string) string {
 
 const tooManyHeaders = "not all headers of the answer are kept"
 
-// logHeaders makes the headers of an answer fit for the log: sorted, lower
-// case, printable and bounded, without the secrets. Cookies are masked: they are credentials
-// of the endpoint's own infrastructure.
+// logHeaders makes the headers of an answer safe to log: sorted, lower case, printable
+// and bounded, without the secrets. Cookies are masked: they are credentials of the
+// endpoint's own infrastructure.
 func logHeaders(header http.Header, secrets secretTexts) (fields []Header, note string) {
 	for name, values := range header {
 		for _, value := range values {
@@ -148,13 +148,13 @@ func logHeaders(header http.Header, secrets secretTexts) (fields []Header, note 
 	return fields, note
 }
 
-// take records a final answer without the secrets. It returns whether the body is worth
-// reading on.
+// take records a final answer without the secrets. It returns whether reading on to the
+// end of the body makes the connection reusable.
 func (a *Attempt) take(
 	ctx context.Context, resp *http.Response, secrets secretTexts, now time.Time,
 ) (intact bool) {
 	if a.Status, a.Protocol = resp.StatusCode, resp.Proto; resp.ProtoMajor == 2 {
-		a.Protocol = "HTTP/2" // as people write it
+		a.Protocol = "HTTP/2" // its usual name
 	}
 	a.ResponseHeaders, a.Note = logHeaders(resp.Header, secrets)
 	a.Class = statusClass(a.Status)
@@ -162,12 +162,12 @@ func (a *Attempt) take(
 		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header, now))
 	}
 	if a.Class == ClassProtocol {
-		// 101 hands the connection to another protocol: there is no body.
+		// 101 switches the connection to another protocol: there is no body.
 		a.Cause, a.Error = CauseBadStatus, fmt.Sprintf("%s: %d", CauseBadStatus.Text(), a.Status)
 		return false
 	}
 	if a.Class != "" {
-		// The endpoint's own reason phrase could say anything.
+		// The endpoint's own reason phrase could contain anything.
 		a.Cause = CauseStatus
 		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", CauseStatus.Text(), a.Status,
 			http.StatusText(a.Status)))

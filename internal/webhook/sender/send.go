@@ -28,10 +28,10 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Timeout bounds a whole attempt; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Now is the clock that certificates and the dates of answers are held against; it defaults to
+	// Now is the clock for checking certificates and the dates in answers; it defaults to
 	// the machine's.
 	Now func() time.Time
-	// Version is named in the user agent; empty means "dev".
+	// Version is sent in the user agent; empty means "dev".
 	Version string
 	// Environment is named on every request; empty in production.
 	Environment string
@@ -80,21 +80,21 @@ func New(config Config) *Sender {
 	}
 }
 
-// Timeout bounds a whole attempt.
+// Timeout returns the bound on a whole attempt.
 func (s *Sender) Timeout() time.Duration { return s.timeout }
 
-// Close closes the connections that are kept.
+// Close closes the pooled connections.
 func (s *Sender) Close() { s.pool.close() }
 
 // Send makes one attempt: at most one HTTP request, no redirect followed,
 // nothing repeated. The endpoint's failure is an outcome, not an error.
 //
-// Cancelling ctx gives the attempt up. Its class is then unknown unless a
-// status had come; Sent tells whether the endpoint may have got the request.
+// Cancelling ctx abandons the attempt. Its class is then unknown unless a status had
+// come; Sent reports whether the endpoint may have got the request.
 func (s *Sender) Send(ctx context.Context, r Request) Attempt { return s.make(ctx, r, s.attempt) }
 
-// make makes an attempt by a way of sending. The errors of that are send errors: attempts
-// without a final answer.
+// make makes an attempt with the given way of sending. The errors of send are send
+// errors: attempts without a final answer.
 func (s *Sender) make(
 	ctx context.Context, r Request,
 	send func(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error,
@@ -178,7 +178,7 @@ func (s *Sender) open(
 	}
 	c, err := s.speak(ctx, end, made, secured)
 	if shared, ok := c.(*http2Conn); ok && !s.pool.share(shared) {
-		shared.private = true // nobody else has it; one that is shared is others' already
+		shared.private = true // not in the pool, so no other attempt uses it
 	}
 	return c, err
 }
@@ -198,7 +198,7 @@ func (s *Sender) handshake(
 	return secured, time.Since(start), err
 }
 
-// speak begins to speak HTTP over a new connection, secured unless nil.
+// speak starts HTTP over a new connection, over TLS unless secured is nil.
 func (s *Sender) speak(
 	ctx context.Context, end endpoint, made link, secured *tls.Conn,
 ) (connection, error) {

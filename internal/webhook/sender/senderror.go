@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// ErrorClass is the kind of a failed attempt; the empty class is a delivered one.
+// ErrorClass is the kind of failure of an attempt; empty for a delivered one.
 type ErrorClass string
 
 // The error classes.
@@ -30,8 +30,8 @@ const (
 	ClassHTTP4xx  ErrorClass = "http_4xx"
 	ClassHTTP5xx  ErrorClass = "http_5xx"
 	ClassProtocol ErrorClass = "protocol"
-	// ClassUnknown: the process died during the attempt or gave it up, so
-	// nobody knows what the endpoint received.
+	// ClassUnknown: the process died during the attempt or abandoned it, so it is not known
+	// what the endpoint received.
 	ClassUnknown ErrorClass = "unknown"
 )
 
@@ -50,9 +50,9 @@ const maxErrorText = 500
 type sendError struct {
 	class ErrorClass
 	cause Cause
-	// detail is what came with the cause.
+	// detail is what follows the cause in the error text.
 	detail string
-	// status is that of an answer that was not a final one, else 0.
+	// status is that of an answer that was not final, else 0.
 	status int
 	err    error
 }
@@ -66,8 +66,8 @@ func (e *sendError) Error() string {
 
 func (e *sendError) Unwrap() error { return e.err }
 
-// newSendError makes an error; a detail that an endpoint may have chosen is made
-// printable. It is cut once no secret is in it any more: a part of one would not be known.
+// newSendError makes an error and makes its detail printable, as an endpoint may have chosen it.
+// The text is shortened only after secrets are masked: a part of a secret would not be found.
 func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	made := &sendError{class: class, cause: cause, err: err}
 	if err != nil {
@@ -76,13 +76,13 @@ func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	return made
 }
 
-// saying gives the error another detail.
+// saying replaces the detail of the error.
 func (e *sendError) saying(format string, args ...any) *sendError {
 	e.detail = printable(fmt.Sprintf(format, args...), maxErrorText)
 	return e
 }
 
-// asSendError is the send error within err; what is none was no HTTP.
+// asSendError returns the send error within err; any other error counts as invalid HTTP.
 func asSendError(err error) *sendError {
 	if f, ok := errors.AsType[*sendError](err); ok {
 		return f
@@ -90,8 +90,8 @@ func asSendError(err error) *sendError {
 	return newSendError(ClassProtocol, CauseNotHTTP, err)
 }
 
-// interrupted returns the error of an attempt whose time ran out or that was
-// given up, else nil. It takes precedence over what the network says then.
+// interrupted returns the error of an attempt that timed out or was abandoned, else nil.
+// It takes precedence over the network error that results.
 func interrupted(ctx context.Context, err error, cause Cause) *sendError {
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled):
@@ -114,8 +114,8 @@ func dnsError(ctx context.Context, host string, err error) error {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		cause = CauseNoName
 	case dns != nil:
-		// The resolver's text may name its server, which is ours and nobody's
-		// business: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
+		// The resolver's text may name its server, which is internal to us: "read udp
+		// 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
 		text := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
 		return newSendError(ClassDNS, cause, err).saying("%s: %s", host, strings.TrimSpace(text))
 	}
@@ -141,7 +141,7 @@ func connectError(ctx context.Context, err error) error {
 	return newSendError(ClassConnect, CauseNoConnect, rootCause(err))
 }
 
-// rootCause drops the address that the net package puts before its errors.
+// rootCause drops the address that the net package prepends to its errors.
 func rootCause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -149,8 +149,8 @@ func rootCause(err error) error {
 	return err
 }
 
-// tlsError explains why a handshake failed, a certificate that was refused in the words that
-// its owner needs: dates and names instead of the verifier's.
+// tlsError explains why a handshake failed. For a refused certificate it gives the dates
+// and names that the owner needs, instead of the verifier's words.
 func tlsError(ctx context.Context, err error, now time.Time) error {
 	if f := interrupted(ctx, err, CauseTLSTime); f != nil {
 		return f
@@ -193,7 +193,7 @@ func tlsError(ctx context.Context, err error, now time.Time) error {
 	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
 }
 
-// Roughly writes a duration as people say it.
+// Roughly formats a duration in its largest whole unit, for people.
 func Roughly(d time.Duration) string {
 	units := []struct {
 		size time.Duration
@@ -224,8 +224,8 @@ func namesOf(cert *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// answerError classifies what went wrong between the first byte sent and the
-// end of the answer's headers.
+// answerError classifies errors between the first byte sent and the end of the answer's
+// headers.
 func answerError(ctx context.Context, err error) error {
 	if ready, ok := errors.AsType[*sendError](err); ok {
 		return ready
@@ -262,8 +262,8 @@ func statusClass(status int) ErrorClass {
 	return ClassProtocol
 }
 
-// printable makes text that an endpoint had a hand in fit for a log line and
-// a database column: valid UTF-8, no control characters, at most limit bytes.
+// printable makes text that an endpoint may have influenced safe for a log line and a
+// database column: valid UTF-8, no control characters, at most limit bytes.
 func printable(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -12,7 +12,7 @@ import (
 // under the signing secret, in lower-case hex (specification section 5).
 func Sign(key secret.String, body []byte) string { return hex.EncodeToString(Mac(key, body)) }
 
-// Mac is the HMAC-SHA256 of a body under a secret.
+// Mac returns the HMAC-SHA256 of a body under a secret.
 func Mac(key secret.String, body []byte) []byte {
 	hash := hmac.New(sha256.New, []byte(key.Reveal()))
 	hash.Write(body)
