@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// MaxItems bounds what one bulk re-send may hold, so that planning it and freezing its
-	// set take a part of what a request may take for the database, on a busy server too.
+	// MaxItems bounds the size of one bulk re-send, so that planning it and freezing its set
+	// take only part of a request's database time, on a busy server too.
 	MaxItems = 50_000
-	// MaxChoice bounds the deliveries, subscriptions or events that one
-	// bulk re-send may name one by one.
+	// MaxChoice bounds the deliveries or subscriptions that one bulk re-send may name
+	// individually.
 	MaxChoice = 1000
 	// TypedAbove is the count above which a confirmation must repeat the count.
 	TypedAbove = 1000
-	// DefaultPace is how many deliveries a second go to one subscription.
+	// DefaultPace is how many deliveries per second go to one subscription.
 	DefaultPace = 10
 	// MaxPace is the highest pace.
 	MaxPace = 500
 )
 
-// Kind says how the set of a bulk re-send is chosen.
+// Kind is how the set of a bulk re-send is selected.
 type Kind string
 
 // The kinds of bulk re-send.
@@ -36,20 +36,20 @@ const (
 	KindSelection Kind = "selection"
 	// KindFilter re-sends all deliveries that match a filter.
 	KindFilter Kind = "filter"
-	// KindRecover re-sends what failed and did not arrive later.
+	// KindRecover re-sends deliveries that failed and whose event did not arrive later.
 	KindRecover Kind = "recover"
 	// KindReplay sends events that a subscription wants and never got.
 	KindReplay Kind = "replay"
 )
 
-// State says how far a bulk re-send has come:
+// State is how far a bulk re-send has come:
 //
 //	draft ----> running <----> paused
 //	               |  \          |
 //	               v   +---------+--> cancelled
 //	           finished
 //
-// It is finished when every item has ended, not when the last one was sent.
+// It is finished when every item has ended, not when the last item was sent.
 type State string
 
 // The states of a bulk re-send.
@@ -61,11 +61,11 @@ const (
 	StateFinished  State = "finished"
 )
 
-// ItemState says what became of one item of a bulk re-send.
+// ItemState is the state of one item of a bulk re-send.
 type ItemState string
 
-// The states of an item. A sent one has a new delivery that goes on; a
-// cancelled one was withdrawn before it was sent, or its new delivery was.
+// The states of an item. A sent one has a new delivery that is still open; a cancelled
+// one was withdrawn before it was sent, or its new delivery was.
 const (
 	ItemWaiting   ItemState = "waiting"
 	ItemSent      ItemState = "sent"
@@ -75,35 +75,35 @@ const (
 	ItemSkipped   ItemState = "skipped"
 )
 
-// ItemStates lists every state, what asks for attention first.
+// ItemStates lists every state, those that need attention first.
 func ItemStates() []ItemState {
 	return []ItemState{ItemFailed, ItemSkipped, ItemCancelled, ItemWaiting, ItemSent, ItemDelivered}
 }
 
-// SkipReason says why an item is not sent.
+// SkipReason is why an item is not sent.
 type SkipReason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order in which they are checked.
 const (
 	// SkipDeleted is for a subscription that was deleted.
 	SkipDeleted SkipReason = "subscription_deleted"
 	// SkipBodyGone is for an event whose body retention has removed.
 	SkipBodyGone SkipReason = "body_removed"
-	// SkipDuplicate is for a delivery beside a later one of the same event to the
-	// same subscription in the same set.
+	// SkipDuplicate is for a delivery when the same set has a later one of the same event to
+	// the same subscription.
 	SkipDuplicate SkipReason = "duplicate"
-	// SkipUnderWay is for an event that is still on its way to the subscription, or
-	// waits for its turn in another bulk re-send.
+	// SkipUnderWay is for an event that is still on its way to the subscription, or is
+	// waiting in another bulk re-send.
 	SkipUnderWay SkipReason = "under_way"
-	// SkipDelivered is for an event that the subscription has received.
+	// SkipDelivered is for an event that the subscription has already received.
 	SkipDelivered SkipReason = "delivered_already"
 	// SkipNewer is for an event that a delivered later one of the same
 	// application has overtaken.
 	SkipNewer SkipReason = "newer_delivered"
 )
 
-// Scope says what a bulk re-send is made of. Everything in it is looked for
-// among the deliveries and events of one partner alone.
+// Scope defines the contents of a bulk re-send. Only deliveries and events of one partner
+// are searched for them.
 type Scope struct {
 	PartnerUID uuid.UUID `json:"partner_uid"`
 	Kind       Kind      `json:"kind"`
@@ -117,10 +117,10 @@ type Scope struct {
 	// deliveries of KindRecover, and the events of KindReplay.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Merchants narrow KindRecover to some of the partner's; none means all.
+	// Merchants narrow KindRecover to some of the partner's merchants; none means all.
 	Merchants []uuid.UUID `json:"merchants,omitempty"`
-	// ByEvent bounds the times of KindRecover's events in place of the creation of their
-	// deliveries.
+	// ByEvent makes Since and Until bound the times of KindRecover's events instead of the
+	// creation of their deliveries.
 	ByEvent bool `json:"by_event,omitempty"`
 	// EventUID limits KindReplay to one event; zero for a range.
 	EventUID uuid.UUID `json:"event_uid,omitzero"`
@@ -135,13 +135,13 @@ func (b *Scope) Scan(value any) error {
 	return nil
 }
 
-// Options are what is chosen besides the scope.
+// Options are the settings besides the scope.
 type Options struct {
-	// SkipNewer leaves out what a delivered later event has overtaken,
-	// SkipDelivered what the subscription has received already.
+	// SkipNewer leaves out events that a delivered later event has overtaken, SkipDelivered
+	// those that the subscription has already received.
 	SkipNewer     bool `db:"skip_newer"`
 	SkipDelivered bool `db:"skip_delivered"`
-	// Pace is deliveries a second to one subscription, from 1 to MaxPace.
+	// Pace is in deliveries per second to one subscription, from 1 to MaxPace.
 	Pace int `db:"pace"`
 }
 
@@ -159,13 +159,13 @@ type Resend struct {
 	// ConfirmedBy and ConfirmedAt are zero for a draft.
 	ConfirmedBy string    `db:"confirmed_by"`
 	ConfirmedAt time.Time `db:"-"`
-	// EndedAt is when it was finished or cancelled, else zero.
+	// EndedAt is when it was finished or cancelled, zero before.
 	EndedAt time.Time `db:"-"`
 	// Counts are zero for a draft.
 	Counts Counts `db:"counts"`
 }
 
-// Counts says how many items are in which state.
+// Counts holds the number of items in each state.
 type Counts struct {
 	Waiting   int `db:"waiting"   json:"waiting"`
 	Sent      int `db:"sent"      json:"sent"`
@@ -175,10 +175,10 @@ type Counts struct {
 	Skipped   int `db:"skipped"   json:"skipped"`
 }
 
-// Total is how many items were chosen and not skipped.
+// Total is how many items were selected and not skipped.
 func (c Counts) Total() int { return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled }
 
-// Gone is how many of those were sent, whatever became of them.
+// Gone is how many of those were sent, whatever their outcome.
 func (c Counts) Gone() int { return c.Sent + c.Delivered + c.Failed }
 
 // Ended is how many of those have ended.
@@ -195,22 +195,22 @@ func (c Counts) Of(state ItemState) int {
 	}[state]
 }
 
-// Target is a subscription that a bulk re-send goes to, with how far it has come.
+// Target is a subscription that a bulk re-send goes to, with its progress there.
 type Target struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
 	subscription.Endpoint
-	// State is the subscription's. While it is paused, what is for it waits.
+	// State is the subscription's. While it is paused, the items for it wait.
 	State subscription.State `db:"state"`
-	// Rate is the subscription's own bound, in deliveries a second; nil for none.
+	// Rate is the subscription's own limit, in deliveries per second; nil for none.
 	Rate *int `db:"rate"`
-	// PacedAt is up to when the pace is used up, MovedAt when something became of an item last.
+	// PacedAt is the time up to which the pace is used up, MovedAt when an item last changed.
 	PacedAt time.Time `db:"paced_at"`
 	MovedAt time.Time `db:"moved_at"`
 	Counts
 }
 
-// PaceOf is the pace to the target: that of the bulk re-send, and never more than
-// the subscription's own.
+// PaceOf is the pace to the target: that of the bulk re-send, but at most the
+// subscription's own rate.
 func (l Target) PaceOf(pace int) int {
 	if l.Rate != nil {
 		return min(pace, *l.Rate)
@@ -218,7 +218,7 @@ func (l Target) PaceOf(pace int) int {
 	return pace
 }
 
-// Item is one event on its way to one subscription once more.
+// Item is one event to be sent to one subscription again.
 type Item struct {
 	Position        int       `db:"position"`
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
@@ -229,12 +229,12 @@ type Item struct {
 	// ApplicationUID is nil for a test event.
 	ApplicationUID *uuid.UUID `db:"application_uid"`
 	Status         string     `db:"status"`
-	// DeliveryUID is what is sent again, nil for an event that was never sent.
+	// DeliveryUID is the delivery to re-send, nil for an event that was never sent.
 	DeliveryUID *uuid.UUID `db:"delivery_uid"`
 	State       ItemState  `db:"state"`
 	// SkipReason is nil unless the item is skipped.
 	SkipReason *SkipReason `db:"skip_reason"`
-	// NewUID is the delivery that was made, nil before.
+	// NewUID is the delivery that was created for it, nil before.
 	NewUID *uuid.UUID `db:"new_uid"`
 	// HTTPStatus and ErrorClass are those of the new delivery's last attempt.
 	HTTPStatus *int    `db:"last_http_status"`

@@ -13,13 +13,13 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Queue is the name of the queue that bulk re-sends are worked in.
+// Queue is the name of the queue of bulk re-send jobs.
 const Queue = "bulk"
 
-// Args asks to move a bulk re-send on.
+// Args are the arguments of a job that advances a bulk re-send.
 type Args struct {
 	BulkUID uuid.UUID `json:"bulk_uid"`
-	// Run is the start that the job belongs to.
+	// Run is the run of the bulk re-send that the job belongs to.
 	Run int `json:"run"`
 }
 
@@ -34,26 +34,26 @@ var _ rivertype.JobArgs = Args{}
 // Consent is somebody's decision to send what a draft planned.
 type Consent struct {
 	By string
-	// Reason is kept with every new delivery; it is required.
+	// Reason is stored with every new delivery; it is required.
 	Reason string
-	// Count is how many deliveries the person was told and agreed to. It is
-	// required above TypedAbove; zero agrees to any smaller number.
+	// Count is how many deliveries the person was shown and agreed to. It is required above
+	// TypedAbove; zero agrees to any smaller number.
 	Count int
-	// Any agrees to any number, none included: then it is finished at once.
+	// Any agrees to any number, including none: then the bulk re-send is finished at once.
 	Any bool
-	// Agree refuses options and targets, in the order of their subscriptions, that are not what
-	// the person was told; nil agrees to any.
+	// Agree, unless nil, returns an error if the options or targets, the latter ordered by
+	// subscription, differ from what the person was shown.
 	Agree func(options Options, targets []Target) error
 }
 
-// Confirm freezes the set of a draft and begins to send it: from then on
-// neither new deliveries nor changes of old ones add to it. It returns how
-// many deliveries that will be.
+// Confirm freezes the set of a draft and begins to send it: from then on neither new
+// deliveries nor changes of old ones add to it. It returns how many deliveries there will
+// be.
 //
-// Errors: NOT_FOUND, INVALID_STATE when it was confirmed already, when nothing
-// would be sent, or when the count has changed since the plan was looked at;
-// VALIDATION_ERROR for the reason, for a large set without its count, and for
-// more than MaxItems; those of the consent's Agree.
+// Errors: NOT_FOUND, INVALID_STATE if it was confirmed already, if nothing would be sent,
+// or if the count has changed since the plan was shown; VALIDATION_ERROR for the reason,
+// for a large set without its count, and for more than MaxItems; those of the consent's
+// Agree.
 func (s *Service) Confirm(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, consent Consent,
 ) (int, error) {
@@ -102,7 +102,7 @@ func (s *Service) Confirm(
 	return counts.Total(), s.enqueue(ctx, tx, Args{BulkUID: uid, Run: 1})
 }
 
-// check compares what was agreed to with what was frozen.
+// check compares the consent with the frozen set.
 func (c Consent) check(counts Counts) error {
 	switch total := counts.Total(); {
 	case counts.All() > MaxItems:
@@ -122,7 +122,7 @@ func (c Consent) check(counts Counts) error {
 	return nil
 }
 
-// freeze writes the set down, in one statement and so as of one moment.
+// freeze writes the set in one statement, and so as of one point in time.
 func freeze(ctx context.Context, tx *postgres.Tx, bulk Resend) (Counts, error) {
 	chosen, args := bulk.chosen(false)
 	c := postgres.Conditions{Args: args}
@@ -152,8 +152,8 @@ func freeze(ctx context.Context, tx *postgres.Tx, bulk Resend) (Counts, error) {
 	return row.Counts, err
 }
 
-// Pause stops sending; what was sent goes on. Pausing a paused one changes
-// nothing. Errors: NOT_FOUND, INVALID_STATE when there is nothing to hold back.
+// Pause stops sending; sent deliveries go on. Pausing a paused one changes nothing.
+// Errors: NOT_FOUND, INVALID_STATE if no item is waiting.
 func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	row, err := lock(ctx, tx, uid)
 	if err != nil || row.State == StatePaused {
@@ -168,8 +168,8 @@ func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) err
 	return setState(ctx, tx, uid, StatePaused)
 }
 
-// Resume goes on sending. Resuming a running one changes nothing. Errors:
-// NOT_FOUND, INVALID_STATE when it was never confirmed or has ended.
+// Resume goes on sending. Resuming a running one changes nothing. Errors: NOT_FOUND,
+// INVALID_STATE if it was never confirmed or has ended.
 func (s *Service) Resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	row, err := lock(ctx, tx, uid)
 	if err != nil || row.State == StateRunning {
@@ -184,8 +184,8 @@ func (s *Service) Resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) er
 	return s.restart(ctx, tx, uid)
 }
 
-// restart gives a bulk re-send a new job; one that still waits from before
-// finds its run over and ends.
+// restart gives a bulk re-send a new job; an older job that still waits finds that its
+// run is over and ends.
 func (s *Service) restart(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	var run int
 	err := tx.GetContext(ctx, &run, `
@@ -199,10 +199,10 @@ func (s *Service) restart(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) e
 	return s.enqueue(ctx, tx, Args{BulkUID: uid, Run: run})
 }
 
-// Cancel withdraws what was not sent yet and returns how many that were;
-// what was sent goes on. Cancelling a draft only closes it.
+// Cancel withdraws the items that were not sent yet and returns how many there were; sent
+// deliveries go on. Cancelling a draft only deletes it.
 //
-// Errors: NOT_FOUND, INVALID_STATE when it has ended or all was sent.
+// Errors: NOT_FOUND, INVALID_STATE if it has ended or all items were sent.
 func (s *Service) Cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (int, error) {
 	row, err := lock(ctx, tx, uid)
 	if err != nil {

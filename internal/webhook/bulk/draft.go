@@ -14,11 +14,11 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// Draft keeps a choice of what to send again, and sends nothing. A choice
-// of the past is closed: without an end, it ends now, so that what happens
-// after the draft is not swept along.
+// Draft stores a selection of what to re-send, and sends nothing. A selection by time is
+// closed: without an end, it ends now, so that deliveries created after the draft are not
+// included.
 //
-// Errors: VALIDATION_ERROR for what the scope or the options lack, NOT_FOUND for
+// Errors: VALIDATION_ERROR for what is wrong with the scope or the options, NOT_FOUND for
 // a delivery, subscription or event that the partner does not have.
 func (s *Service) Draft(
 	ctx context.Context, tx *postgres.Tx, scope Scope, options Options, by string,
@@ -122,7 +122,7 @@ func (b Scope) errs() lending.FieldErrors {
 	return errs
 }
 
-// checkOwner answers NOT_FOUND for the first thing that is named and is not the partner's.
+// checkOwner returns NOT_FOUND for the first named object that is not the partner's.
 func (b Scope) checkOwner(ctx context.Context, tx *postgres.Tx) error {
 	var events []uuid.UUID
 	if b.EventUID != uuid.Nil {

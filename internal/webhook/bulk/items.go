@@ -11,17 +11,17 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Targets returns the subscriptions of a confirmed bulk re-send with what
-// became of their items, the largest share first.
+// Targets returns the subscriptions of a confirmed bulk re-send with the outcomes of
+// their items, the largest share first.
 func (s *Service) Targets(ctx context.Context, uid uuid.UUID) ([]Target, error) {
 	return targetsOf(ctx, s.DB, uid, ` ORDER BY l.waiting + l.sent + l.delivered + l.failed +
 		l.cancelled + l.skipped DESC, l.subscription_uid`)
 }
 
-// inOrder sorts targets by their subscriptions.
+// inOrder sorts targets by subscription.
 const inOrder = ` ORDER BY l.subscription_uid`
 
-// targetsOf loads targets; rest goes on behind the condition.
+// targetsOf loads targets; rest is appended after the condition.
 func targetsOf(
 	ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID, rest string,
 ) ([]Target, error) {
@@ -38,19 +38,19 @@ func targetsOf(
 	return targets, nil
 }
 
-// ItemFilter chooses items of a bulk re-send.
+// ItemFilter selects items of a bulk re-send.
 type ItemFilter struct {
 	// State is one of ItemStates, empty for all.
 	State ItemState
-	// After is the position before the first item, 0 for the beginning.
+	// After is the position after which the page begins, 0 for the first page.
 	After int
 	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 
-// Items returns a page of the items of a bulk re-send in the order of
-// sending, and the position to go on after, 0 on the last page. Error:
-// VALIDATION_ERROR for the limit.
+// Items returns a page of the items of a bulk re-send in the order of sending, and the
+// position after which the next page begins, 0 on the last page. Error: VALIDATION_ERROR
+// for the limit.
 func (s *Service) Items(
 	ctx context.Context, uid uuid.UUID, filter ItemFilter,
 ) ([]Item, int, error) {
@@ -82,8 +82,7 @@ func (s *Service) Items(
 	return items, items[len(items)-1].Position, nil
 }
 
-// OfDelivery returns the bulk re-send that made a delivery, the nil id when
-// none did.
+// OfDelivery returns the bulk re-send that created a delivery, the nil UUID if none did.
 func (s *Service) OfDelivery(ctx context.Context, uid uuid.UUID) (uuid.UUID, error) {
 	var bulk uuid.UUID
 	err := s.DB.GetContext(ctx, &bulk,
@@ -94,8 +93,8 @@ func (s *Service) OfDelivery(ctx context.Context, uid uuid.UUID) (uuid.UUID, err
 	return bulk, nil
 }
 
-// ReplayTargets returns the subscriptions to which an event can be replayed: those
-// that ask for it as they are configured now, and have no delivery of it.
+// ReplayTargets returns the subscriptions to which an event can be replayed: those whose
+// current configuration selects it and that have no delivery of it.
 func (s *Service) ReplayTargets(ctx context.Context, eventUID uuid.UUID) ([]uuid.UUID, error) {
 	var targets []uuid.UUID
 	err := s.DB.SelectContext(ctx, &targets, `

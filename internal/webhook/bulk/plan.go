@@ -16,13 +16,13 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Plan is what confirming a draft now would mean.
+// Plan is the result that confirming a draft now would have.
 type Plan struct {
 	// Total is the exact count of new deliveries.
 	Total int
-	// Targets are the subscriptions that get them, the largest share first.
+	// Targets are the subscriptions that get new deliveries, the largest share first.
 	Targets []PlanTarget
-	// Skipped says what is left out and why.
+	// Skipped counts what is left out, by reason.
 	Skipped map[SkipReason]int
 	// Oldest and Newest are the times of the events.
 	Oldest, Newest time.Time
@@ -35,23 +35,23 @@ type PlanTarget struct {
 	subscription.Endpoint
 	State subscription.State
 	Total int
-	// Events counts by kind.
+	// Events counts deliveries by kind of event.
 	Events map[lending.EventKind]int
 }
 
-// Risks count the deliveries of a plan that somebody should think about.
+// Risks count the deliveries of a plan that deserve a second thought.
 type Risks struct {
-	// Delivered have arrived already, Newer were overtaken by a delivered later
-	// event of their application, Unknown may have arrived.
+	// Delivered have arrived already, Newer were overtaken by a delivered later event of
+	// their application, Unknown may have arrived.
 	Delivered, Newer, Unknown int
-	// Changed were tried last under an older version of the subscription.
+	// Changed were last attempted under an older version of the subscription.
 	Changed int
-	// Paused and Failing go to subscriptions in that state, Untried to failing ones that got another
-	// URL since, which nothing was sent to yet.
+	// Paused and Failing go to subscriptions in that state, Untried to failing ones whose
+	// URL has changed since and to which nothing has been sent yet.
 	Paused, Failing, Untried int
 }
 
-// Skips is how many are left out.
+// Skips is how many deliveries are left out.
 func (p Plan) Skips() int {
 	total := 0
 	for _, count := range p.Skipped {
@@ -60,7 +60,7 @@ func (p Plan) Skips() int {
 	return total
 }
 
-// Takes is how long sending at the pace takes, for the largest share.
+// Takes is how long sending to the target with the largest share takes at the pace.
 func (p Plan) Takes(pace int) time.Duration {
 	if len(p.Targets) == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (p Plan) Takes(pace int) time.Duration {
 	return time.Duration(p.Targets[0].Total) * time.Second / time.Duration(pace)
 }
 
-// planRow is a part of a plan whose members are alike.
+// planRow counts the members of a plan that have the same key fields.
 type planRow struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
 	subscription.Endpoint
@@ -84,9 +84,9 @@ type planRow struct {
 	Newest    time.Time          `db:"newest"`
 }
 
-// Plan says what confirming a draft now would mean; it changes nothing.
-// Errors: NOT_FOUND, INVALID_STATE once it was confirmed, VALIDATION_ERROR for
-// more than MaxItems.
+// Plan returns what confirming a draft now would do; it changes nothing. Errors:
+// NOT_FOUND, INVALID_STATE once it was confirmed, VALIDATION_ERROR for more than
+// MaxItems.
 func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	row, err := get(ctx, s.DB, uid)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	return plan, err
 }
 
-// findUntried takes from what fails the subscriptions of which only the former URL is known to.
+// findUntried moves from Failing to Untried the subscriptions of which only the former URL failed.
 func (p *Plan) findUntried(ctx context.Context, db sqlx.QueryerContext) error {
 	var failing []uuid.UUID
 	for _, target := range p.Targets {
@@ -143,7 +143,7 @@ func (p *Plan) findUntried(ctx context.Context, db sqlx.QueryerContext) error {
 	return err
 }
 
-// gather adds up the rows of a plan.
+// gather sums up the rows of a plan.
 func gather(rows []planRow) (Plan, error) {
 	plan := Plan{Skipped: map[SkipReason]int{}}
 	for _, row := range rows {
@@ -179,7 +179,7 @@ func gather(rows []planRow) (Plan, error) {
 	return plan, nil
 }
 
-// target adds a row to its subscription; those of one come together.
+// target adds a row to its subscription; the rows of one must be adjacent.
 func (p *Plan) target(row planRow) {
 	if last := len(p.Targets) - 1; last < 0 || p.Targets[last].SubscriptionUID != row.SubscriptionUID {
 		p.Targets = append(p.Targets, PlanTarget{
@@ -192,7 +192,7 @@ func (p *Plan) target(row planRow) {
 	target.Events[row.Event] += row.Count
 }
 
-// checkSize refuses what is too much before anything is looked up for each of so many.
+// checkSize refuses a set that is too large before anything is looked up for each member.
 func (b Resend) checkSize(ctx context.Context, db sqlx.QueryerContext) error {
 	matched, args := b.Scope.matched()
 	var count int
@@ -212,13 +212,13 @@ func errTooLarge() error {
 		"more than %d deliveries match; narrow the time range or the filter", MaxItems)
 }
 
-// placed puts beside each delivery that matched its place among those of its event to its
-// subscription, the newest first; whether another bulk re-send is about to send that event; and
-// its rank among those of its application, the oldest first.
+// placed adds to each delivery that matched its place among those of its event to its
+// subscription, newest first; whether another bulk re-send is about to send that event;
+// and its rank among those of its application, oldest first.
 //
-// What others are about to send comes in as rows of its own, of no application, and is told by a
-// window. The planner takes what matches for a handful of rows, so a join would compare each
-// with each.
+// What other bulk re-sends are about to send is added as separate rows, without an
+// application, and detected by a window function. The planner expects only a handful of
+// matching rows, so a join would compare each with each.
 const placed = `, placed AS (
 			SELECT ` + matchedColumns + `, promised,
 			       row_number() OVER (PARTITION BY event_uid, subscription_uid
@@ -238,10 +238,10 @@ const placed = `, placed AS (
 			           AND i.state = 'waiting') AS known
 		)`
 
-// flagged renders what may speak against each delivery that matched, looked up for each by
-// itself, and for all of an application at once. What is only a risk is looked up if the
-// condition risks holds, what was overtaken if newer does. A place behind the first is left out
-// whatever is found.
+// flagged renders the properties that speak against each matching delivery, looked up row
+// by row, or for all of an application at once. Mere risks are looked up only if the
+// condition risks holds, overtaken events only if newer does. A row whose place is not
+// the first is left out whatever is found.
 func flagged(risks, newer string) string {
 	return `, flagged AS (
 			SELECT ` + matchedColumns + `, place,
@@ -266,9 +266,9 @@ func flagged(risks, newer string) string {
 		)`
 }
 
-// gotEvent joins whether a target, a subscription, got the event of a relation's row, or is about
-// to. The index is that of the event, as it is that of the application in gotNewest: a condition
-// on the subscription could lead through everything that it got.
+// gotEvent joins whether a target, a subscription, got the event of a relation's row, or
+// is about to. It uses the index on the event, as gotNewest uses that on the application:
+// a condition on the subscription could make the planner scan everything that it got.
 func gotEvent(relation, target, where string) string {
 	return `CROSS JOIN LATERAL (
 			           SELECT bool_or(d.state = 'delivered')
@@ -281,7 +281,7 @@ func gotEvent(relation, target, where string) string {
 			              AND d.created_at >= ` + relation + `.event_at - ` + aheadInterval + `) b`
 }
 
-// gotNewest joins of when the newest event is that a target got of the application of a
+// gotNewest joins the time of the newest event that a target got for the application of a
 // relation's row.
 func gotNewest(relation, target, where string) string {
 	return `CROSS JOIN LATERAL (
@@ -294,9 +294,9 @@ func gotNewest(relation, target, where string) string {
 			              AND d.created_at >= ` + relation + `.event_at - ` + aheadInterval + `) l`
 }
 
-// chosen renders, as the beginning of a statement, everything that the scope means now, each
-// with what speaks against it (the relation judged). Planning and freezing share it, so that
-// they cannot disagree; only planning asks for the risks.
+// chosen renders, as the beginning of a statement, everything that the scope selects now,
+// each with what speaks against it (the relation judged). Planning and freezing share it,
+// so that they cannot disagree; only planning looks up the risks.
 func (b Resend) chosen(risks bool) (string, []any) {
 	matched, args := b.Scope.matched()
 	c := postgres.Conditions{Args: args}
@@ -320,19 +320,19 @@ func (b Resend) chosen(risks bool) (string, []any) {
 		)`, c.Args
 }
 
-// matchedColumns are what matched renders.
+// matchedColumns are the columns of matched.
 const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
 			       application_uid, status, test, subscription_state, version, body_gone`
 
-// eventAhead is by how much more an event is never later than its deliveries; aheadInterval
-// is the same for a statement.
+// eventAhead bounds how much later than its deliveries an event's time can be;
+// aheadInterval is the same in SQL.
 const (
 	eventAhead    = 24 * time.Hour
 	aheadInterval = `interval '24 hours'`
 )
 
-// matched renders what the scope means before anything is left out. Its first
-// argument is the partner, and every table that it looks at is held to it.
+// matched renders what the scope selects before anything is left out. Its first argument
+// is the partner, to which every table that it reads is restricted.
 func (b Scope) matched() (string, []any) {
 	if b.Kind == KindReplay {
 		return b.missed()
@@ -350,7 +350,7 @@ func (b Scope) matched() (string, []any) {
 		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 		if b.ByEvent {
 			// A delivery can be a little older than its event, whose time is moved on past that of
-			// the one before. Its own time only keeps the search to few partitions.
+			// the one before. Its creation time only limits the search to few partitions.
 			filter.Since, filter.Until = b.Since.Add(-eventAhead), time.Time{}
 			c.Add(`d.event_at >= ? AND d.event_at < ?`, b.Since, b.Until)
 		}
@@ -369,9 +369,9 @@ func (b Scope) matched() (string, []any) {
 			` + eventByKey("d", "e.partner_uid = s.partner_uid") + c.Where(), c.Args
 }
 
-// eventByKey joins the event e of each row of a relation, where the condition holds. It is looked
-// up by its key, and only then held to its partner: without statistics, all events of
-// the partner are the same to the planner, and it would read them for each row.
+// eventByKey joins the event e of each row of a relation, if the condition holds. It is looked
+// up by its key, and only then checked for its partner: without statistics, the planner takes
+// all events of the partner to be equally likely, and would read them for each row.
 func eventByKey(relation, condition string) string {
 	return `LEFT JOIN LATERAL (
 			           SELECT event_uid, partner_uid, merchant_uid, body_removed_at
@@ -399,8 +399,8 @@ func (b Scope) missed() (string, []any) {
 			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + missing, c.Args
 }
 
-// missing tells whether a subscription s neither got an event e nor is about to. It is looked
-// up for each event: joined, all deliveries there are would be read.
+// missing tests whether a subscription s neither got an event e nor is about to. It is
+// looked up for each event: as a join it would read all deliveries there are.
 const missing = `
 			   AND (SELECT bool_or(d.subscription_uid = s.subscription_uid)
 			          FROM deliveries d
@@ -411,7 +411,7 @@ const missing = `
 			                    WHERE o.event_uid = e.event_uid
 			                      AND s.subscription_uid = ANY (o.owed))`
 
-// wanted tells whether a subscription s gets an event e as it is configured now.
+// wanted tests whether a subscription s gets an event e with its current configuration.
 var wanted = `
 			   AND (e.kind = ANY (s.events) OR s.events && ARRAY['all'] AND e.kind = ANY ('{` +
 	lending.JoinNames(lending.SpecifiedEventKinds()) + `}'))
@@ -421,8 +421,8 @@ var wanted = `
 			            WHERE m.subscription_uid = s.subscription_uid
 			              AND m.merchant_uid = e.merchant_uid))`
 
-// PartnersOf counts, by partner, the deliveries that match a filter, up to
-// MaxItems in all: a bulk re-send must choose one.
+// PartnersOf counts, by partner, the deliveries that match a filter, up to MaxItems in
+// all: a bulk re-send is limited to one partner.
 func (s *Service) PartnersOf(ctx context.Context, filter delivery.Filter) ([]PartnerShare, error) {
 	rows, args := filter.Newest(`d.subscription_uid`, MaxItems)
 	var shares []PartnerShare
@@ -439,21 +439,21 @@ func (s *Service) PartnersOf(ctx context.Context, filter delivery.Filter) ([]Par
 	return shares, nil
 }
 
-// PartnerShare is how many deliveries of a choice are one partner's.
+// PartnerShare is how many of the selected deliveries belong to one partner.
 type PartnerShare struct {
 	UID   uuid.UUID `db:"partner_uid"`
 	Name  string    `db:"name"`
 	Count int       `db:"count"`
 }
 
-// PartnerChoice is what one partner has of named deliveries.
+// PartnerChoice holds the named deliveries of one partner.
 type PartnerChoice struct {
 	PartnerShare
 	Deliveries []uuid.UUID
 }
 
-// OwnersOf sorts deliveries by the partner that they belong to, the largest share
-// first; those that do not exist are left out.
+// OwnersOf groups deliveries by the partner that they belong to, the largest share first;
+// those that do not exist are left out.
 func (s *Service) OwnersOf(ctx context.Context, uids []uuid.UUID) ([]PartnerChoice, error) {
 	var rows []struct {
 		Delivery uuid.UUID `db:"delivery_uid"`

@@ -14,29 +14,29 @@ import (
 // MaxRecoveryAge is how far back a recovery may reach.
 const MaxRecoveryAge = 30 * 24 * time.Hour
 
-// Recovery is what a partner's client asks to have sent again: the events of a time, of
-// its merchants, that did not arrive at a subscription and were not made good later.
+// Recovery is a partner client's request to re-send the events of a period, of its
+// merchants, that did not arrive at a subscription and were not made good later.
 type Recovery struct {
 	PartnerUID      uuid.UUID
 	SubscriptionUID uuid.UUID
 	Merchants       []uuid.UUID
-	// Since is inclusive, Until exclusive; the zero time is now.
+	// Since is inclusive, Until exclusive; a zero Until means now.
 	Since, Until time.Time
-	// By is the client, as the records name it.
+	// By is the client's name in the records.
 	By string
 }
 
-// Recover begins a bulk re-send of what did not arrive, oldest first, and returns it. The
-// caller has seen that the client may see the subscription.
+// Recover begins a bulk re-send of the events that did not arrive, oldest first, and
+// returns it. The caller must have checked that the client may see the subscription.
 //
 // Errors: VALIDATION_ERROR naming since or until; INVALID_STATE naming the recovery that
-// the same client has under way for the subscription.
+// the same client has running for the subscription.
 func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery) (Resend, error) {
 	if wanted.Until.IsZero() {
 		wanted.Until = tx.Now
 	}
 	var errs lending.FieldErrors
-	// A moment more, in which a time of just then comes here.
+	// Allow a minute more for the time that the request takes to get here.
 	if wanted.Since.Before(tx.Now.Add(-MaxRecoveryAge - time.Minute)) {
 		errs.Add("since", `"since" must be at most 30 days back`)
 	}
@@ -63,7 +63,7 @@ func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery)
 	_, err = s.Confirm(ctx, tx, uid, Consent{
 		By: wanted.By, Reason: "recovery asked for over the API", Any: true,
 	})
-	if lending.ErrorCode(err) == lending.CodeValidation { // nothing but its size can be wrong
+	if lending.ErrorCode(err) == lending.CodeValidation { // only its size can be wrong
 		return Resend{}, lending.Invalid("since",
 			`more than %d deliveries failed since then; ask for them in parts, by "since" and "until"`,
 			MaxItems)
@@ -75,8 +75,8 @@ func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery)
 	return begun.Resend, err
 }
 
-// checkNoRecovery refuses a second recovery of a client for a subscription. Two that come
-// at once take turns.
+// checkNoRecovery refuses a second recovery by a client for a subscription. Two that
+// arrive at once take turns.
 func checkNoRecovery(ctx context.Context, tx *postgres.Tx, wanted Recovery) error {
 	subscription := wanted.SubscriptionUID.String()
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`,
@@ -103,7 +103,7 @@ func checkNoRecovery(ctx context.Context, tx *postgres.Tx, wanted Recovery) erro
 		"recovery %s of this subscription is under way; wait for its end", running)
 }
 
-// RecoveryOf returns a recovery that the client began. Error: NOT_FOUND, for others' too.
+// RecoveryOf returns a recovery that the client began. Error: NOT_FOUND, also for others'.
 func (s *Service) RecoveryOf(ctx context.Context, uid uuid.UUID, by string) (Resend, error) {
 	found, err := get(ctx, s.DB, uid)
 	if err == nil && (found.CreatedBy != by || !found.Scope.ByEvent) ||

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// beat is how often a bulk re-send that has something to send moves on.
+	// beat is how often a bulk re-send that has something to send advances.
 	beat = time.Second
-	// longestRest is the longest pause of one that only waits for outcomes.
+	// longestRest is the longest pause of a bulk re-send that only waits for outcomes.
 	longestRest = 30 * time.Second
-	// burst bounds what a bulk re-send catches up on after it stood still.
+	// burst bounds how much a bulk re-send catches up after a standstill, as time at the pace.
 	burst = 2 * time.Second
-	// window bounds, as time at the pace, what may be under way to one
-	// subscription: behind a slow or failing endpoint a bulk re-send slows down
-	// and does not pile up in front of new events.
+	// window bounds, as time at the pace, how much may be under way to one subscription:
+	// behind a slow or failing endpoint a bulk re-send slows down instead of queueing in
+	// front of new events.
 	window = 30 * time.Second
-	// minWindow is the least that may be under way.
+	// minWindow is the smallest such bound, in deliveries.
 	minWindow = 50
-	// settleCost is how long the outcomes of one delivery under way are left
-	// alone, so that asking for many of them is asked less often.
+	// settleCost is how long, for each delivery under way, to wait between two reads of
+	// their outcomes: the more there are to read, the less often they are read.
 	settleCost = time.Millisecond
 )
 
-// Advance moves a bulk re-send on: it sends what the pace allows now, writes
-// down how sent deliveries ended, and closes the re-send after the last one. It
-// returns when to call again; zero means never.
+// Advance advances a bulk re-send: it sends what the pace allows now, records the
+// outcomes of sent deliveries, and closes the re-send after the last one. It returns how
+// long to wait before calling it again; zero means never.
 //
-// All of it is one transaction that holds the row of the bulk re-send, so any
-// number of workers may call: one works, the others come back. An item and its
-// new delivery are written by one statement, so a worker that dies leaves an
-// item either waiting or sent, never both.
+// All of it is one transaction that holds the row of the bulk re-send, so any number of
+// workers may call: one works, the others return. An item and its new delivery are
+// written by one statement, so a worker that dies leaves an item either waiting or sent,
+// never both.
 func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) {
 	var next time.Duration
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -69,8 +69,8 @@ func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) 
 	return next, nil
 }
 
-// take locks the row of a bulk re-send. Without one, it says when to look
-// again: soon while somebody else has it, never when the job is out of date.
+// take locks the row of a bulk re-send. If it returns none, it says when to try again:
+// soon if another worker has it, never if the job is out of date.
 func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, error) {
 	row, err := get(ctx, tx, job.BulkUID)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
@@ -91,7 +91,7 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 	if err != nil {
 		return nil, 0, err
 	}
-	// As it is now that nobody else can change it.
+	// Read it again now that nobody else can change it.
 	row, err = get(ctx, tx, job.BulkUID)
 	if err != nil || row.Run != job.Run {
 		return nil, 0, err
@@ -103,11 +103,11 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 type portion struct {
 	target      *Target
 	pace, count int
-	// pacedAt is the time up to which the pace is used up with it.
+	// pacedAt is the time up to which the pace is used up once the portion is sent.
 	pacedAt time.Time
 }
 
-// sendAll sends to each target what may go to it now.
+// sendAll sends each target what may go to it now.
 func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []Target) error {
 	var portions []portion
 	for i := range targets {
@@ -134,11 +134,11 @@ func (r row) sendAll(ctx context.Context, tx *postgres.Tx, targets []Target) err
 	return nil
 }
 
-// portionOf is as much of what waits for a target as its pace and what is under way allow.
+// portionOf returns how many waiting items a target's pace and its open deliveries allow.
 func (r row) portionOf(target *Target, now time.Time) portion {
 	pace := target.PaceOf(r.Options.Pace)
 	pacedAt := target.PacedAt
-	// Far in the past it stood still, far in the future it is of a clock that ran ahead.
+	// A time far in the past means a standstill, one far in the future a clock that ran ahead.
 	if earliest := now.Add(-burst); pacedAt.Before(earliest) || pacedAt.After(now.Add(burst)) {
 		pacedAt = earliest
 	}
@@ -148,9 +148,9 @@ func (r row) portionOf(target *Target, now time.Time) portion {
 	return portion{target, pace, count, pacedAt.Add(time.Duration(count) * each)}
 }
 
-// lockEvents locks the events that go now against the removal of their bodies and against other
-// bulk re-sends of them, in the order in which retention and other re-sends lock events. The
-// statement after it sees which are gone, and which another one has sent meanwhile.
+// lockEvents locks the events that are sent now against the removal of their bodies and against
+// other bulk re-sends of them, in the order in which retention and other re-sends lock events.
+// The statement after it sees which are gone, and which another re-send has sent meanwhile.
 func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion) error {
 	if len(portions) == 0 {
 		return nil
@@ -179,8 +179,8 @@ func (r row) lockEvents(ctx context.Context, tx *postgres.Tx, portions []portion
 	return nil
 }
 
-// send makes new deliveries of what may go to one subscription now. They fall due one after the
-// other at the pace, beside new events.
+// send creates the new deliveries that may go to one subscription now. They fall due one
+// after the other at the pace, alongside new events.
 func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 	target := due.target
 	var states []ItemState
@@ -217,10 +217,10 @@ func (r row) send(ctx context.Context, tx *postgres.Tx, due portion) error {
 
 // sendItems turns waiting items into new deliveries, in one statement.
 //
-// The event is looked for among those of the bulk re-send's own partner alone.
-// What has become pointless since the set was frozen is skipped: an event that is on its way
-// by then; one that a recovery or a replay wants to arrive and that has; one that was
-// delivered or overtaken, where those are to be left out.
+// The event is searched for only among those of the bulk re-send's own partner. Items
+// that have become pointless since the set was frozen are skipped: an event that is on
+// its way by now; one of a recovery or a replay that has arrived; one that was delivered
+// or overtaken, if the options leave those out.
 var sendItems = `
 	WITH claimed AS MATERIALIZED (
 		SELECT position, event_uid, event_at, event, application_uid, status, test,
@@ -271,7 +271,7 @@ var sendItems = `
 	   AND i.position = j.position
 	RETURNING i.state`
 
-// skipTarget gives up what waits for a subscription that was deleted.
+// skipTarget skips the items that wait for a deleted subscription.
 func (r row) skipTarget(ctx context.Context, tx *postgres.Tx, target *Target) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH item AS (

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// settle writes down how sent deliveries ended that have.
+// settle records the outcomes of sent deliveries that have ended.
 func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH ended AS (
@@ -51,7 +51,7 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	return nil
 }
 
-// rest says when to go on, or closes a bulk re-send that has nothing left.
+// rest returns when to go on, or finishes a bulk re-send that has nothing left to do.
 func (r row) rest(ctx context.Context, tx *postgres.Tx, targets []Target) (time.Duration, error) {
 	waiting, sent, sending, moved := 0, 0, false, time.Time{}
 	for _, target := range targets {
@@ -70,11 +70,11 @@ func (r row) rest(ctx context.Context, tx *postgres.Tx, targets []Target) (time.
 	case sent == 0 && r.State != StateRunning:
 		return 0, nil // resuming brings a new job
 	}
-	// The longer nothing has happened, the longer it may take until something does.
+	// The longer nothing has changed, the longer the wait until the next check.
 	return min(max(tx.Now.Sub(moved)/10, beat), longestRest), nil
 }
 
-// finish closes a bulk re-send that goes on; a cancelled one has ended already.
+// finish closes a running or paused bulk re-send; a cancelled one has ended already.
 func finish(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	_, err := tx.ExecContext(ctx, `
 		UPDATE bulk_resends
@@ -88,14 +88,14 @@ func finish(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 }
 
 const (
-	// patience is how long a bulk re-send may stand without a job.
+	// patience is how long a bulk re-send may be without a job.
 	patience = time.Minute
-	// draftLife is how long a draft that nobody confirmed is kept.
+	// draftLife is how long an unconfirmed draft is kept.
 	draftLife = 7 * 24 * time.Hour
 )
 
-// Revive gives a new job to bulk re-sends that lost theirs, and forgets
-// drafts that nobody confirmed; it returns how many were revived.
+// Revive adds a new job for bulk re-sends that lost theirs, and deletes old unconfirmed
+// drafts; it returns how many were revived.
 func (s *Service) Revive(ctx context.Context) (int, error) {
 	count := 0
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -106,7 +106,7 @@ func (s *Service) Revive(ctx context.Context) (int, error) {
 		if err != nil {
 			return fmt.Errorf("forgetting old drafts: %w", err)
 		}
-		var lost []uuid.UUID // which need a job and have none
+		var lost []uuid.UUID // bulk re-sends that need a job and have none
 		err = tx.SelectContext(ctx, &lost, `
 			SELECT b.bulk_uid
 			  FROM bulk_resends b

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// row is a bulk re-send with what moving it on needs.
+// row is a bulk re-send with the columns needed to advance it.
 type row struct {
 	Resend
 	PartnerUID uuid.UUID  `db:"partner_uid"`
@@ -22,7 +22,7 @@ type row struct {
 	Ended      *time.Time `db:"ended_at"`
 }
 
-// selectRows adds up the targets of each bulk re-send.
+// selectRows sums the counts over the targets of each bulk re-send.
 const selectRows = `
 	SELECT b.bulk_uid, b.partner_uid, p.name AS partner_name, b.kind, b.scope, b.state, b.run,
 	       b.skip_newer AS "options.skip_newer", b.skip_delivered AS "options.skip_delivered",
@@ -42,14 +42,14 @@ const selectRows = `
 	         FROM bulk_resend_lanes l
 	        WHERE l.bulk_uid = b.bulk_uid) AS c ON true`
 
-// complete fills in what the columns hold in another form.
+// complete fills in the fields that the columns hold in another form.
 func (r *row) complete() {
 	r.ConfirmedAt, r.EndedAt = postgres.OrZero(r.Confirmed), postgres.OrZero(r.Ended)
-	// The columns are what the database checks; the text only repeats them.
+	// The columns are checked by the database; the JSON only repeats them.
 	r.Scope.PartnerUID, r.Scope.Kind = r.PartnerUID, r.Kind
 }
 
-// get loads one bulk re-send, or answers NOT_FOUND.
+// get loads one bulk re-send, or returns NOT_FOUND.
 func get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (row, error) {
 	var found row
 	err := sqlx.GetContext(ctx, db, &found, selectRows+` WHERE b.bulk_uid = $1`, uid)
@@ -60,7 +60,7 @@ func get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (row, error
 	return found, nil
 }
 
-// lock loads one bulk re-send and keeps everybody else from moving it on.
+// lock loads one bulk re-send and keeps others from advancing it.
 func lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (row, error) {
 	var found uuid.UUID
 	err := tx.GetContext(ctx, &found,
@@ -75,7 +75,7 @@ func errNone(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "no bulk re-send has the id %s", uid)
 }
 
-// errState says what a bulk re-send is, and so cannot be any more.
+// errState refuses an act that the state of a bulk re-send does not allow.
 func errState(row row, done, act string) error {
 	return lending.NewError(lending.CodeInvalidState,
 		"the bulk re-send is %s and cannot be %s; make a new one to %s", row.State, done, act)
@@ -87,13 +87,13 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Resend, error) {
 	return row.Resend, err
 }
 
-// Lock is Get of one that nobody else moves on before the transaction ends.
+// Lock is Get for one that nobody else may advance before the transaction ends.
 func (s *Service) Lock(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Resend, error) {
 	row, err := lock(ctx, tx, uid)
 	return row.Resend, err
 }
 
-// Filter narrows a list of bulk re-sends; a zero field does not.
+// Filter narrows a list of bulk re-sends; zero fields do not.
 type Filter struct {
 	PartnerUID uuid.UUID
 	State      State
