@@ -6,14 +6,14 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// checkEndpoint is the advice when nothing better is known.
+// checkEndpoint is the default advice.
 const checkEndpoint = "Ask the partner to look at the endpoint's log around that time."
 
-// adviceStopped is the advice when nobody knows what became of a request.
+// adviceStopped is the advice when the outcome of a request is unknown.
 const adviceStopped = "Our process was stopped. Nobody knows whether the endpoint received the " +
 	"event: re-sending may deliver it twice."
 
-// owners are those of causes that are not the partner's.
+// owners are the owners of causes that are not the partner's.
 var owners = map[sender.Cause]Owner{
 	sender.CauseNameServer: OwnerNetwork, sender.CauseDNSTime: OwnerNetwork,
 	sender.CauseUnreachable: OwnerNetwork,
@@ -21,7 +21,7 @@ var owners = map[sender.Cause]Owner{
 	sender.CauseStopped: OwnerUs, sender.CauseProcessDied: OwnerUs,
 }
 
-// adviceByCause has every cause but that of an answer, which has its status.
+// adviceByCause has every cause except CauseStatus, for which the status decides.
 var adviceByCause = map[sender.Cause]string{
 	sender.CauseNoName: "Check the host name in the subscription for a typing mistake. If it is " +
 		"right, the partner's DNS entry is missing.",
@@ -73,8 +73,8 @@ var adviceByCause = map[sender.Cause]string{
 	sender.CauseProcessDied: adviceStopped,
 }
 
-// adviceByToken is for statuses that say more of a request with a credential in a header and no
-// signature: the token, or a custom header whose value is not shown.
+// adviceByToken is for statuses with better advice for a request with a credential in a
+// header and no signature: the token, or a custom header whose value is not shown.
 var adviceByToken = map[int]string{
 	http.StatusUnauthorized: "Most often a wrong token, or a custom header with a wrong value. " +
 		"Compare them with the partner's.",
@@ -82,7 +82,7 @@ var adviceByToken = map[int]string{
 		"in. Ask the partner.",
 }
 
-// adviceByNothing is for statuses that say more of a request without any credential.
+// adviceByNothing is for statuses with better advice for a request without any credential.
 var adviceByNothing = map[int]string{
 	http.StatusUnauthorized: "The endpoint wants credentials, and none were sent. Ask the partner " +
 		"which, and set authentication or a header of the subscription.",
@@ -90,7 +90,7 @@ var adviceByNothing = map[int]string{
 		"are not let in. Ask the partner.",
 }
 
-// adviceByStatus is for statuses that say more than their class. Each is the partner's.
+// adviceByStatus is for statuses with better advice than their class. All are the partner's.
 var adviceByStatus = map[int]string{
 	http.StatusBadRequest: "The endpoint did not accept the content. Its answer may say why; " +
 		"compare with the webhook documentation.",

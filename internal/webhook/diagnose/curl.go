@@ -7,14 +7,14 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Curl returns a shell command that repeats a request by hand. headers are the
-// logged ones: masked values become placeholders such as <AUTHORIZATION>, to
-// be replaced by one who knows them.
+// Curl returns a shell command that repeats a request by hand. headers are the logged
+// ones: masked values become placeholders such as <AUTHORIZATION>, to be replaced by
+// somebody who knows them.
 func Curl(url string, headers []sender.Header, body []byte) string {
 	var command strings.Builder
 	command.WriteString("curl -i -g -X POST " + quoteShell(url))
 	for _, header := range headers {
-		// curl sets these itself, and rightly.
+		// curl sets these itself, and correctly.
 		if slices.Contains([]string{"host", "content-length", "accept-encoding"}, header.Name) {
 			continue
 		}
@@ -29,5 +29,5 @@ func Curl(url string, headers []sender.Header, body []byte) string {
 	return command.String()
 }
 
-// quoteShell makes one word of a text for a POSIX shell.
+// quoteShell quotes a text as one word for a POSIX shell.
 func quoteShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

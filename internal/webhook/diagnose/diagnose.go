@@ -22,17 +22,17 @@ const (
 	OwnerNetwork Owner = "network"
 )
 
-// Diagnosis explains a failed attempt to somebody who does not know HTTP by heart.
+// Diagnosis explains a failed attempt to somebody who does not know HTTP well.
 type Diagnosis struct {
-	// Summary says in a sentence what happened.
+	// Summary describes in a sentence what happened.
 	Summary string
 	Owner   Owner
 	// Next says what to do about it.
 	Next string
 }
 
-// Attempt explains an attempt from its log record. The zero Diagnosis is for
-// one that was delivered.
+// Attempt explains an attempt from its log record. The Diagnosis of a delivered attempt
+// is zero.
 func Attempt(a delivery.Attempt) Diagnosis {
 	switch a.ErrorClass {
 	case "":
@@ -63,7 +63,7 @@ func Attempt(a delivery.Attempt) Diagnosis {
 	return Diagnosis{sentence(text), owner, next}
 }
 
-// phases lists how long the phases took that an attempt went through.
+// phases lists the durations of the phases that an attempt went through.
 func phases(a delivery.Attempt) string {
 	var parts []string
 	rest := a.Duration
@@ -82,7 +82,7 @@ func phases(a delivery.Attempt) string {
 	return strings.Join(parts, ", ")
 }
 
-// seconds writes a duration as people compare them.
+// seconds formats a duration for comparison by people.
 func seconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
@@ -90,7 +90,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence capitalises text and ends it with a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return text
@@ -98,8 +98,8 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimRight(text[1:], ".") + "."
 }
 
-// adviceByCredential is the advice for a status that goes by what the request carried to tell who
-// sends it; none where that is a signature, or not known.
+// adviceByCredential is the advice for a status that depends on the credential in the
+// request; none if that is a signature, or not known.
 func adviceByCredential(a delivery.Attempt) string {
 	switch {
 	case len(a.RequestHeaders) == 0 || sender.FieldOf(a.RequestHeaders, sender.HeaderSignature) != "":

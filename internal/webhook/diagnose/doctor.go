@@ -21,16 +21,16 @@ type SignatureCase struct {
 	// Body and Signature are as the partner received or computed them.
 	Body      []byte
 	Signature string
-	// Sent is the body that was really sent, nil if the delivery is not known.
+	// Sent is the body that was actually sent, nil if the delivery is not known.
 	Sent []byte
-	// Stamps are what Standard Webhooks signs before the body, one of each attempt of the
+	// Stamps are what Standard Webhooks signs before the body, one for each attempt of the
 	// delivery: see Stamp.
 	Stamps []string
 	// Current and Previous are the subscription's signing secrets.
 	Current, Previous secret.String
 }
 
-// SignatureFinding is a closed list of what can be wrong.
+// SignatureFinding is what can be wrong. No other values exist.
 type SignatureFinding string
 
 // The findings, from the best to the worst.
@@ -47,12 +47,12 @@ const (
 	FoundReserialised SignatureFinding = "reserialised"
 	// FoundChangedBody: the body is not the one that was sent.
 	FoundChangedBody SignatureFinding = "changed_body"
-	// FoundDecodedSecret: the key was what base64 makes of the secret.
+	// FoundDecodedSecret: the key was the base64-decoded secret.
 	FoundDecodedSecret SignatureFinding = "decoded_secret"
-	// FoundUnstamped: it is one of Standard Webhooks, over the body alone.
+	// FoundUnstamped: it is a Standard Webhooks signature, over the body alone.
 	FoundUnstamped SignatureFinding = "unstamped"
-	// FoundNoStamp: it is one of Standard Webhooks, and what it covers beside the body is
-	// not known.
+	// FoundNoStamp: it is a Standard Webhooks signature, and what it covers besides the body
+	// is not known.
 	FoundNoStamp SignatureFinding = "no_stamp"
 	// FoundOtherSecret: no secret of this subscription gives that signature.
 	FoundOtherSecret SignatureFinding = "other_secret"
@@ -60,13 +60,13 @@ const (
 	FoundMalformed SignatureFinding = "malformed"
 )
 
-// SignatureVerdict is the doctor's answer. It never holds a secret, nor a
-// signature that the partner did not bring.
+// SignatureVerdict is the doctor's answer. It never contains a secret, nor a signature
+// that the partner did not provide.
 type SignatureVerdict struct {
 	Finding SignatureFinding
-	// Secret tells whose signature it is.
+	// Secret is the secret that the signature was made with.
 	Secret secret.Match
-	// Explanation says what happened, Next what to do.
+	// Explanation describes what happened, Next what to do.
 	Explanation, Next string
 }
 
@@ -74,8 +74,8 @@ type SignatureVerdict struct {
 // attempt, as the headers webhook-id and webhook-timestamp carry them.
 func Stamp(id, timestamp string) string { return id + "." + timestamp + "." }
 
-// Signature finds out why a signature does not match, by trying what
-// commonly happens to bodies and signatures on their way.
+// Signature determines why a signature does not match, by trying what commonly happens to
+// bodies and signatures in transit.
 func Signature(c SignatureCase) SignatureVerdict {
 	given := readSignature(c.Signature)
 	if len(given.sums) == 0 {
@@ -106,7 +106,7 @@ func Signature(c SignatureCase) SignatureVerdict {
 	if !given.standard {
 		return verdict(FoundOtherSecret, secret.MatchNone)
 	}
-	// What goes wrong with signatures of Standard Webhooks alone.
+	// Mistakes that only occur with Standard Webhooks signatures.
 	decoded := SignatureCase{Current: decodedKey(c.Current), Previous: decodedKey(c.Previous)}
 	for _, body := range [][]byte{c.Body, c.Sent} {
 		if match := c.signer(given.sums, []string{""}, body); match != secret.MatchNone {
@@ -122,8 +122,8 @@ func Signature(c SignatureCase) SignatureVerdict {
 	return verdict(FoundOtherSecret, secret.MatchNone)
 }
 
-// decodedKey is what a library of Standard Webhooks takes for the key if it is given the
-// secret instead of its base64; none if the secret is no base64.
+// decodedKey is the key that a Standard Webhooks library uses if it is given the secret
+// instead of its base64; zero if the secret is no base64.
 func decodedKey(key secret.String) secret.String {
 	text := strings.TrimRight(strings.TrimPrefix(key.Reveal(), "whsec_"), "=")
 	raw, err := base64.RawStdEncoding.DecodeString(text)
@@ -133,18 +133,18 @@ func decodedKey(key secret.String) secret.String {
 	return secret.New(string(raw))
 }
 
-// signature is what somebody brought.
+// signature is a signature as somebody provided it.
 type signature struct {
-	// sums are what it may be: in an overlap, Standard Webhooks sends two.
+	// sums are the possible signatures: in an overlap, Standard Webhooks sends two.
 	sums     [][]byte
 	encoding encoding
-	// standard tells that it is one of Standard Webhooks, and stamp what it covers before
-	// the body, if that was brought too.
+	// standard means that it is a Standard Webhooks signature; stamp is what it covers
+	// before the body, if that was provided too.
 	standard bool
 	stamp    string
 }
 
-// verdict judges a signature that belongs to a body with a finding.
+// verdict returns the verdict on a signature that belongs to a body with a finding.
 func (s signature) verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
 	switch {
 	case finding != FoundValid:
@@ -166,8 +166,8 @@ const (
 	inBase64
 )
 
-// readSignature reads a signature in the notations that people paste: its value or the line
-// of its header, with or without the other headers of Standard Webhooks.
+// readSignature parses a signature in the forms that people paste: its value or the line
+// of its header, with or without the other Standard Webhooks headers.
 func readSignature(text string) signature {
 	var given signature
 	values := map[string]string{}
@@ -196,7 +196,7 @@ func readSignature(text string) signature {
 	return given
 }
 
-// decodeSum reads 32 bytes, and says how they were written; nil if they are not.
+// decodeSum decodes 32 bytes and returns their encoding; nil if text is not 32 bytes.
 func decodeSum(text string) (sum []byte, written encoding) {
 	const size = 32
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == size {
@@ -214,8 +214,8 @@ func decodeSum(text string) (sum []byte, written encoding) {
 	return nil, 0
 }
 
-// signer tells which secret gives one of the signatures for a body behind one of the stamps:
-// the current one if both do, as in an overlap.
+// signer returns which secret gives one of the signatures for a body after one of the
+// stamps: the current one if both do, as in an overlap.
 func (c SignatureCase) signer(sums [][]byte, stamps []string, body []byte) secret.Match {
 	for _, match := range []secret.Match{secret.MatchCurrent, secret.MatchPrevious} {
 		key := c.Current
@@ -235,14 +235,14 @@ func (c SignatureCase) signer(sums [][]byte, stamps []string, body []byte) secre
 	return secret.MatchNone
 }
 
-// candidate is a body that may have been signed, and what it means if it was.
+// candidate is a body that may have been signed, and the finding if it was.
 type candidate struct {
 	finding SignatureFinding
 	body    []byte
 }
 
-// candidates lists the bodies to try, the pasted one first. A signature of that one says nothing
-// good if it is not what was sent.
+// candidates lists the bodies to try, the pasted one first. A signature of the pasted
+// body is not valid if another body was sent.
 func (c SignatureCase) candidates() []candidate {
 	difference := c.difference()
 	all := []candidate{{difference, c.Body}}
@@ -263,8 +263,8 @@ func (c SignatureCase) candidates() []candidate {
 	return all
 }
 
-// difference tells how the pasted body differs from the one that was sent: FoundValid if it does
-// not, or if that one is not known.
+// difference is how the pasted body differs from the one that was sent: FoundValid if it
+// does not, or if that one is not known.
 func (c SignatureCase) difference() SignatureFinding {
 	var pasted, sent any
 	switch {
@@ -279,12 +279,12 @@ func (c SignatureCase) difference() SignatureFinding {
 	return FoundChangedBody
 }
 
-// maxLevels is how deep a text nests at most of which forms are made; what is sent has three
-// levels. Indented, one of thousands takes as many times its size.
+// maxLevels is the deepest nesting of a text whose rewritten forms are tried; sent bodies have
+// three levels. Indented, a text nested thousands deep takes thousands of times its size.
 const maxLevels = 16
 
-// rewritten returns a JSON text as common libraries write it again: compact,
-// spaced as Python does, indented, and each with sorted keys.
+// rewritten returns a JSON text in the forms in which common libraries rewrite it:
+// compact, spaced as Python does, indented, and each with sorted keys.
 func rewritten(text []byte) [][]byte {
 	var value any
 	if json.Unmarshal(text, &value) != nil || nests(value, maxLevels) {
@@ -307,7 +307,7 @@ func rewritten(text []byte) [][]byte {
 	return forms
 }
 
-// nests tells whether a value has more levels of objects and arrays than so many.
+// nests reports whether a value has more than the given levels of objects and arrays.
 func nests(value any, levels int) bool {
 	var within []any
 	switch value := value.(type) {
@@ -322,8 +322,8 @@ func nests(value any, levels int) bool {
 		slices.ContainsFunc(within, func(value any) bool { return nests(value, levels-1) })
 }
 
-// sorted writes a value with its keys in order, and without the escapes for
-// HTML that only Go makes.
+// sorted renders a value with its keys in order, and without the HTML escapes that only
+// Go makes.
 func sorted(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -334,8 +334,7 @@ func sorted(value any) []byte {
 	return bytes.TrimRight(text.Bytes(), "\n")
 }
 
-// spaced puts a space behind the colons and commas of compact JSON, outside
-// of strings.
+// spaced puts a space after the colons and commas of compact JSON, outside of strings.
 func spaced(compact []byte) []byte {
 	out := make([]byte, 0, len(compact)*5/4)
 	inString, escaped := false, false
@@ -355,7 +354,7 @@ func spaced(compact []byte) []byte {
 	return out
 }
 
-// verdict puts a finding into words.
+// verdict returns the verdict for a finding.
 func verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
 	words := signatureWords[finding]
 	explanation := words.explanation
@@ -367,12 +366,12 @@ func verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
 	}
 }
 
-// madeWith names the secret, behind an explanation.
+// madeWith names the secret, as a continuation of an explanation.
 func madeWith(match secret.Match) string {
 	return fmt.Sprintf(" It was made with the %s secret.", match)
 }
 
-// notSent explains a signature of the very body that was pasted, which is not the one sent.
+// notSent explains a signature of the pasted body itself, which is not the one sent.
 var notSent = map[SignatureFinding]string{
 	FoundNewline: "The signature was computed over this body, which is not the one that was " +
 		"sent: a newline was added at its end.",

@@ -9,7 +9,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Examination is a signature to look into: what a partner received or computed.
+// Examination is a signature to examine, as a partner received or computed it.
 type Examination struct {
 	// DeliveryUID is the delivery that it belongs to; zero if only the
 	// subscription is known.
@@ -19,11 +19,10 @@ type Examination struct {
 	Signature       string
 }
 
-// Examine finds out why a partner does not accept a signature, with the secrets
-// in force today. It shows neither a secret nor a signature that was not
-// brought. Errors: NOT_FOUND, VALIDATION_ERROR when neither delivery nor
-// subscription is named or the signature is missing, INVALID_STATE when the
-// subscription does not sign.
+// Examine determines why a partner does not accept a signature, using the current
+// secrets. It shows neither a secret nor a signature other than the given one. Errors:
+// NOT_FOUND, VALIDATION_ERROR if neither delivery nor subscription is named or the
+// signature is missing, INVALID_STATE if the subscription does not sign.
 func (s *Service) Examine(ctx context.Context, e Examination) (SignatureVerdict, error) {
 	if e.Signature == "" {
 		return SignatureVerdict{}, lending.Invalid("signature",

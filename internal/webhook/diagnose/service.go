@@ -5,7 +5,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Service examines signatures with the secrets that subscriptions have today.
+// Service examines signatures with the current secrets of subscriptions.
 type Service struct {
 	Subscriptions *subscription.Service
 	Deliveries    *delivery.Service

@@ -1,9 +1,9 @@
-// Package fault makes deliveries go wrong on purpose, so that partners can try their
-// receivers. Sandboxes and development have it; in production nothing is wired to it.
+// Package fault injects faults into deliveries on purpose, so that partners can test their
+// receivers. It is for sandboxes and development; in production nothing is wired to it.
 //
-// An order takes the next deliveries of its subscription, in the order of their making. Which
-// delivery has which fault is written down before its first attempt, so that a run that dies
-// and the next one of the same attempt do the same.
+// An order applies to the next deliveries of its subscription, in the order of their
+// creation. Which delivery has which fault is recorded before its first attempt, so that
+// if a run dies, the next run of the same attempt has the same fault.
 package fault
 
 import (
@@ -25,7 +25,7 @@ const (
 	MaxCount = 100
 	MaxDelay = 3600
 
-	// maxPending is how many orders of a subscription wait for deliveries: each delivery reads them.
+	// maxPending is how many orders of a subscription may be pending: each delivery reads them.
 	maxPending = 100
 	// life is how long an order waits for deliveries.
 	life = 24 * time.Hour
@@ -33,7 +33,7 @@ const (
 	patience = 15 * time.Second
 )
 
-// Faults lists what can go wrong.
+// Faults lists the faults.
 func Faults() []delivery.Fault {
 	return []delivery.Fault{
 		delivery.FaultDuplicate, delivery.FaultReorder, delivery.FaultDelay,
@@ -41,30 +41,30 @@ func Faults() []delivery.Fault {
 	}
 }
 
-// Order asks for a fault of the next deliveries of a subscription.
+// Order requests a fault for the next deliveries of a subscription.
 type Order struct {
 	UID             uuid.UUID      `db:"fault_uid"`
 	SubscriptionUID uuid.UUID      `db:"subscription_uid"`
 	Fault           delivery.Fault `db:"fault"`
-	// Count is how many deliveries it takes, Remaining how many it has not taken yet.
+	// Count is how many deliveries it applies to, Remaining how many are still to come.
 	Count     int `db:"count"`
 	Remaining int `db:"remaining"`
-	// Delay is in seconds, nil for any fault but a delay.
+	// Delay is in seconds, nil for any fault but FaultDelay.
 	Delay     *int      `db:"delay_seconds"`
 	CreatedAt time.Time `db:"created_at"`
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// Service keeps orders and gives them to deliveries.
+// Service stores orders and assigns them to deliveries.
 type Service struct{ DB *postgres.DB }
 
 const orderColumns = `fault_uid, subscription_uid, fault, count, remaining, delay_seconds,
 	created_at, expires_at`
 
-// Place keeps an order. Errors: VALIDATION_ERROR for a wrong signature where there is none,
-// INVALID_STATE for one more than may wait.
+// Place stores an order. Errors: VALIDATION_ERROR for FaultBadSignature without
+// authentication, INVALID_STATE if too many are pending.
 func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Order, error) {
-	// Its orders are made one at a time, so that two cannot both be the last.
+	// The lock serialises the orders of a subscription, so that two cannot both be the last allowed.
 	var unsigned bool
 	err := tx.GetContext(ctx, &unsigned, `
 		SELECT auth = 'none' FROM subscriptions WHERE subscription_uid = $1 FOR NO KEY UPDATE`,
@@ -103,7 +103,7 @@ func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Orde
 	return order, nil
 }
 
-// Pending lists the orders of subscriptions that wait for deliveries, oldest first.
+// Pending lists the orders of subscriptions that still wait for deliveries, oldest first.
 func (s *Service) Pending(ctx context.Context, subscriptions []uuid.UUID) ([]Order, error) {
 	orders := []Order{}
 	err := s.DB.SelectContext(ctx, &orders, `
@@ -119,8 +119,8 @@ func (s *Service) Pending(ctx context.Context, subscriptions []uuid.UUID) ([]Ord
 	return orders, nil
 }
 
-// Withdraw takes an order of one of the subscriptions back and returns it as it stood.
-// Error: NOT_FOUND, also for one that has taken all its deliveries or has expired.
+// Withdraw deletes an order of one of the subscriptions and returns it as it was. Error:
+// NOT_FOUND, also for one that is used up or has expired.
 func (s *Service) Withdraw(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, subscriptions []uuid.UUID,
 ) (Order, error) {
@@ -147,7 +147,7 @@ func (u use) suffered() delivery.Suffered {
 	return delivery.Suffered{Fault: u.Fault, Until: postgres.OrZero(u.Until)}
 }
 
-// Take returns what the first attempt of a delivery suffers, the zero value for nothing.
+// Take returns the fault of a delivery's first attempt, the zero value for none.
 func (s *Service) Take(
 	ctx context.Context, uid, subscriptionUID uuid.UUID, createdAt time.Time,
 ) (delivery.Suffered, error) {
@@ -180,8 +180,8 @@ func (s *Service) Take(
 	return taken, nil
 }
 
-// assign gives the orders of a subscription to its deliveries up to one of them, in the order
-// of their making: workers come to them in any. It returns what that one got.
+// assign applies the orders of a subscription to its deliveries up to the given one, in the order
+// of their creation, since workers reach them in any order. It returns the given one's fault.
 func assign(
 	ctx context.Context, tx *postgres.Tx, uid, subscriptionUID uuid.UUID, upTo time.Time,
 ) (delivery.Suffered, error) {
@@ -210,14 +210,14 @@ func assign(
 		}
 		uses = append(uses, given...)
 		if len(given) < order.Remaining {
-			break // the next order's turn comes when this one has taken all of its own
+			break // the next order applies once this one is used up
 		}
 	}
 	at := slices.IndexFunc(uses, func(u use) bool { return u.UID == uid })
 	if at >= 0 {
 		return uses[at].suffered(), nil
 	}
-	// The worker of a later one may have given it a fault while this one waited for its turn.
+	// The worker of a later delivery may have assigned it a fault while this one waited for the lock.
 	var mine use
 	err = tx.GetContext(ctx, &mine, `
 		SELECT delivery_uid, fault, until FROM sandbox_fault_uses WHERE delivery_uid = $1`, uid)
@@ -260,16 +260,16 @@ func give(
 	return uses, err
 }
 
-// choose finds the deliveries that an order takes, after those that have a fault: what was made
-// before them has been passed over for good. The one that a delivery waits for to be
-// overtaken is not held back too, or nothing would ever be overtaken: it goes out whole, and the
-// order takes the one after it.
+// choose selects the deliveries that an order applies to, after those that have a fault:
+// deliveries created before them have been passed over for good. The delivery that is to
+// overtake another one is not held back too, or nothing would ever be overtaken: it is
+// sent normally, and the order applies to the one after it.
 func choose(
 	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
 ) (chosen []uuid.UUID, err error) {
 	var found []struct {
 		UID uuid.UUID `db:"delivery_uid"`
-		// Overtakes tells that a delivery waits for this one.
+		// Overtakes means that a delivery waits for this one to overtake it.
 		Overtakes bool `db:"overtakes"`
 	}
 	err = tx.SelectContext(ctx, &found, `
@@ -307,7 +307,7 @@ func choose(
 		                    WHERE (n.created_at, n.delivery_uid) >= (d.created_at, d.delivery_uid))
 		 ORDER BY d.created_at, d.delivery_uid
 		 LIMIT $5`, order.SubscriptionUID, order.CreatedAt, upTo, uid, 2*order.Remaining, tx.Now)
-	overtakes := false // the one chosen before
+	overtakes := false // whether the next delivery overtakes the last chosen one
 	for _, one := range found {
 		if order.Fault == delivery.FaultReorder && (overtakes || one.Overtakes) {
 			overtakes = false
@@ -320,12 +320,12 @@ func choose(
 	return chosen, err
 }
 
-// Passed lets the deliveries go that waited for this one, or a later one, to overtake them.
+// Passed releases the deliveries that waited for this one, or a later one, to overtake them.
 func (s *Service) Passed(
 	ctx context.Context, uid, subscriptionUID uuid.UUID, createdAt time.Time,
 ) error {
 	now := s.DB.Now()
-	// Nearly always nothing waits. To ask first spares a look into every partition of deliveries.
+	// Nearly always none waits. Checking first avoids a lookup in every partition of deliveries.
 	var waits bool
 	err := s.DB.GetContext(ctx, &waits,
 		`SELECT EXISTS (SELECT FROM sandbox_fault_uses WHERE `+isOvertaken+`)`,
@@ -349,14 +349,14 @@ func (s *Service) Passed(
 	return nil
 }
 
-// isOvertaken tells of a fault that its delivery waits to be overtaken, and was made before
-// delivery $1, which was made at $3.
+// isOvertaken tests whether the delivery of a fault waits to be overtaken and was created
+// before delivery $1, which was created at $3.
 const isOvertaken = `subscription_uid = $2
 	 AND fault = 'reorder'
 	 AND until > $4
 	 AND (created_at, delivery_uid) < ($3, $1)`
 
-// Purge forgets orders that have expired, and the faults of deliveries that are not kept any more.
+// Purge deletes expired orders, and the faults of deliveries that are no longer kept.
 func (s *Service) Purge(ctx context.Context) error {
 	_, err := s.DB.ExecContext(ctx, `
 		WITH expired AS (DELETE FROM sandbox_faults WHERE expires_at < $1)
