@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// late is how old a place in the outbox must be at least, and twice that at most, for
-	// a round that does not go back to it, and veryLate for a look beside the rounds that does
-	// not: it is quick, so that what took longer than usual to commit waits for a second.
+	// A pass starts after outbox ids older than late (up to twice late, because marks rotate at
+	// that interval), and the frequent scan alongside the passes after those older than veryLate,
+	// likewise: that scan is quick, so an event that was slow to commit waits for only a second.
 	late, veryLate = 2 * time.Second, time.Minute
-	// recent is how many places may be given within that time, by far.
+	// recent is far more outbox ids than can be assigned within that time.
 	recent = 10_000
 )
 
-// horizon is where rounds begin: behind what was taken. While somebody's transaction is open,
-// that stays in the index, and anyone who looks from the beginning passes by all of it.
+// horizon is where passes begin: after the rows that were taken. While any transaction is open,
+// those rows stay in the index, and a scan from the beginning has to step over all of them.
 type horizon struct {
 	known bool
 	from  int64
-	// late and veryLate are behind what may still be about to commit.
+	// late and veryLate are before any id whose transaction may still be about to commit.
 	late, veryLate mark
 }
 
-// mark is a place in the outbox that was the last one to be given between one and two spans of
-// time ago.
+// mark is an outbox id that was the newest one assigned at some time between one and two
+// intervals ago.
 type mark struct {
 	place, next int64
 	turned      time.Time
@@ -40,8 +40,8 @@ func (m *mark) turn(span time.Duration, newest int64) {
 	}
 }
 
-// first is the place of the first event that waits between two places but of some
-// applications; of none the second place, or the last that was given.
+// first returns the smallest outbox id that waits between two ids, leaving out some applications;
+// if there is none, the second id or the newest one assigned, whichever is smaller.
 func (p *Publisher) first(
 	ctx context.Context, from, before int64, but []uuid.UUID,
 ) (place int64, err error) {
@@ -60,7 +60,7 @@ func (p *Publisher) first(
 	return place, nil
 }
 
-// lookNear looks for what took longer than usual to commit.
+// lookNear scans for events that took longer than usual to commit.
 func (p *Publisher) lookNear(ctx context.Context) error {
 	p.mu.Lock()
 	from := p.end.veryLate.place
@@ -68,11 +68,11 @@ func (p *Publisher) lookNear(ctx context.Context) error {
 	return p.look(ctx, from)
 }
 
-// lookBehind looks for all that waits behind the horizon.
+// lookBehind scans everything before the horizon for waiting events.
 func (p *Publisher) lookBehind(ctx context.Context) error { return p.look(ctx, 0) }
 
-// look has the next round begin at what waits between a place and the horizon. Nobody waits
-// for it.
+// look makes the next pass begin at the first event that waits between an outbox id and
+// the horizon, if there is one. Nobody waits for it.
 func (p *Publisher) look(ctx context.Context, from int64) error {
 	p.mu.Lock()
 	known, before, but := p.end.known, p.end.from, p.stuck.applications

@@ -9,13 +9,13 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// numberedTogether is of how many applications one transaction numbers the events from before
-// there were numbers.
+// numberedTogether is for how many applications one transaction numbers the events that
+// are older than the numbering.
 const numberedTogether = 100
 
-// Number gives their numbers to the events of some applications that are older than
-// this rule, by their times, and leads them into the feed. It does nothing once all have
-// theirs, and tries again later where somebody holds one of the applications: publishing
+// Number numbers the events, older than the numbering, of some applications in the order
+// of their times, and adds them to the feed. It does nothing once all are numbered, and
+// tries again later if another transaction has locked one of the applications: publishing
 // must not wait for that.
 func (p *Publisher) Number(ctx context.Context) error {
 	err := p.DB.InTx(ctx, func(tx *postgres.Tx) error {

@@ -1,14 +1,14 @@
 // Package outbox does what follows from an event once its change has committed: it gives
-// the event its position in the feed, and makes the deliveries that it owes, with their
-// jobs.
+// the event its position in the feed, and creates the deliveries that it requires, with
+// their jobs.
 //
 //	use case ── Record ──► events + outbox ── commit
 //	                                │
 //	                            Publisher ──► feed, one position each ──► NOTIFY drawbridge_feed
 //	                                └───────► deliveries ──► jobs ──────► NOTIFY the queue
 //
-// What is owed was decided with the change; here it is only done, exactly once: whatever is
-// taken from the outbox goes in the transaction that makes what follows from it.
+// Which deliveries an event requires was decided with the change; here they are only made, exactly
+// once: rows leave the outbox in the transaction that creates what follows from them.
 package outbox
 
 import (
@@ -28,36 +28,36 @@ import (
 )
 
 const (
-	// channel is where other processes are told that something was recorded.
+	// channel notifies other processes that an event was recorded.
 	channel = "drawbridge_outbox"
-	// eventsTogether and deliveriesTogether bound what one transaction publishes; the last
-	// event may go beyond.
+	// eventsTogether and deliveriesTogether bound what one transaction publishes; its last
+	// event may exceed the latter.
 	eventsTogether, deliveriesTogether = 200, 2000
-	// After a round of several events the next one waits for as long as it took, within
+	// After a pass over several events the next one waits for as long as that took, within
 	// these bounds, so that under load events share a transaction.
 	leastGather, mostGather = time.Millisecond, 10 * time.Millisecond
-	// After another one the outbox is looked at as soon as something is recorded, soon
-	// again, since not every event is heard of, and then less and less often.
+	// After any other pass the outbox is polled as soon as an event is recorded and, since
+	// notifications may be missed, after an interval that doubles between these bounds.
 	leastLook, mostLook = 5 * time.Millisecond, 200 * time.Millisecond
-	// afterFailure is how long nothing is tried after a failure, and stuckFor how long an
-	// event that failed alone is left out.
+	// afterFailure is the pause after a failure, and stuckFor how long an event that failed
+	// on its own is left out.
 	afterFailure, stuckFor = 250 * time.Millisecond, 3 * time.Second
-	// timeout bounds a statement, lookTime one that may pass by all that was ever recorded.
+	// timeout bounds a statement, lookTime one that may step over every row ever recorded.
 	timeout, lookTime = 10 * time.Second, time.Minute
 )
 
-// Publisher publishes the events of a database. Any number of processes may run
-// one: of those that want to publish at the same time, one does.
+// Publisher publishes the events of a database. Any number of processes may run one: of
+// those that try to publish at the same time, one does.
 //
-// The order is that in which events are found, neither a time nor a transaction: an event
-// is found once it is committed, so one that commits late comes later, and nobody waits
-// for a transaction that is open. Positions are given under a lock that is held until they
-// are committed, so anyone who sees one sees all before it. Of one application's events, the
+// Feed order is the order in which events are found, not that of times or transactions: an
+// event is found once it is committed, so one that commits late comes later, and nobody waits
+// for an open transaction. Positions are assigned under a lock that is held until they are
+// committed, so anyone who sees one sees all before it. For the events of one application, the
 // lock on the application makes the outbox's own order that of their numbers.
 type Publisher struct {
 	DB *postgres.DB
 
-	// recorded has a place for the news that something was recorded here.
+	// recorded signals that an event was recorded in this process.
 	recorded chan struct{}
 	// mu is held while this process publishes.
 	mu    sync.Mutex
@@ -65,10 +65,10 @@ type Publisher struct {
 	stuck stuck
 }
 
-// stuck are the applications whose next event cannot be published, until it is tried again.
+// stuck holds the applications whose next event cannot be published, until it is retried.
 type stuck struct {
 	applications []uuid.UUID
-	// from is the place of the first of those events.
+	// from is the outbox id of the first of those events.
 	from  int64
 	again time.Time
 }
@@ -78,7 +78,7 @@ func noneStuck() stuck { return stuck{applications: []uuid.UUID{}, from: math.Ma
 // New returns a publisher of a database.
 func New(db *postgres.DB) *Publisher { return &Publisher{DB: db, recorded: make(chan struct{}, 1)} }
 
-// Recorded says that events of this process have been committed. It does not wait.
+// Recorded signals that events of this process have been committed. It does not block.
 func (p *Publisher) Recorded() {
 	select {
 	case p.recorded <- struct{}{}:
@@ -86,8 +86,8 @@ func (p *Publisher) Recorded() {
 	}
 }
 
-// Relay passes on to the processes that publish what this one, which does not, has recorded,
-// until ctx ends. It does so beside the transactions: those that notify commit one by one.
+// Relay notifies the publishing processes of events recorded in this one, which does not publish,
+// until ctx ends. It does so outside the transactions: those that notify commit one by one.
 func (p *Publisher) Relay(ctx context.Context) {
 	for {
 		select {
@@ -99,7 +99,7 @@ func (p *Publisher) Relay(ctx context.Context) {
 		_, err := p.DB.ExecContext(bound, `SELECT pg_notify($1, '')`, channel)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "telling of events", "error", err) // they are found without
+			slog.WarnContext(ctx, "telling of events", "error", err) // polling finds the events too
 		}
 		pause(ctx, leastGather)
 	}
@@ -144,8 +144,8 @@ func pause(ctx context.Context, length time.Duration) {
 	}
 }
 
-// PublishAll publishes all that waits, numbers some of the older events, and returns how
-// many were published; 0 also while another process does.
+// PublishAll publishes all events that wait, numbers some of the older events, and
+// returns how many it published; 0 also while another process publishes.
 func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// Some places back, as somebody may be about to commit.
+		// Start some ids back, as transactions may be about to commit.
 		from := mark{first - recent, first - recent, time.Now()}
 		p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
 		p.stuck = noneStuck()
@@ -178,7 +178,7 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	}
 }
 
-// Drain publishes until nothing that has committed waits, no matter who publishes it, or ctx ends.
+// Drain publishes until no committed event waits, whichever process publishes it, or ctx ends.
 func (p *Publisher) Drain(ctx context.Context) error {
 	for {
 		_, err := p.PublishAll(ctx)
@@ -196,8 +196,8 @@ func (p *Publisher) Drain(ctx context.Context) error {
 	}
 }
 
-// publish is one statement and so one transaction, since each of its own costs as much as
-// the events of several.
+// publish runs one statement and so one transaction, since a transaction costs as much as
+// several events.
 func (p *Publisher) publish(ctx context.Context) (round, error) {
 	if len(p.stuck.applications) > 0 && time.Now().After(p.stuck.again) {
 		p.end.from = min(p.end.from, p.stuck.from)
@@ -205,7 +205,7 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 	}
 	now, err := take(ctx, p.DB.Engine(), p.end.from, eventsTogether, p.stuck.applications)
 	if postgres.IsUnique(err, feedKey) || postgres.IsLockTimeout(err) {
-		// Another process published between this one's look at the feed and its lock, or is
+		// Another process published between this one's read of the feed and its lock, or is
 		// about to.
 		return round{Full: true}, nil
 	}
@@ -222,12 +222,12 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 	return now, nil
 }
 
-// oneByOne publishes as many events as go together by a transaction each, after one for all of
-// them failed: an event that cannot be published holds up those of its application, and nobody
-// else's. Nor does one that is overtaken, for which a look beside the rounds finds the event
-// before.
+// oneByOne publishes as many events as one batch holds, each in its own transaction,
+// after the transaction for all of them failed: an event that cannot be published holds
+// up only those of its application. So does an overtaken event: the event before it is
+// found by a scan alongside the passes.
 func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
-	if len(p.stuck.applications) == 0 { // else what was found before would never be tried again
+	if len(p.stuck.applications) == 0 { // else those stuck before would never be retried
 		defer func() { p.stuck.again = time.Now().Add(stuckFor) }()
 	}
 	but := slices.Clone(p.stuck.applications)
@@ -248,7 +248,7 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 		case postgres.IsUnique(err, feedKey): // as in publish
 			continue
 		}
-		// The event that the next round begins with.
+		// The event that the next pass begins with.
 		var next struct {
 			Place       int64     `db:"outbox_id"`
 			Application uuid.UUID `db:"application_uid"`

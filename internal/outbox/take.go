@@ -14,36 +14,36 @@ import (
 
 type round struct {
 	Published int `db:"published"`
-	// Alone tells that no other process published meanwhile, which leaves nothing to take.
+	// Alone means that no other process published meanwhile, which would leave nothing to take.
 	Alone bool `db:"alone"`
-	// Full tells that more may wait.
+	// Full means that more may wait.
 	Full bool `db:"is_full"`
-	// Last is the place in the outbox of the last event that was taken, Newest the
-	// last that was given to any.
+	// Last is the outbox id of the last event that was taken, Newest the newest one assigned
+	// to any event.
 	Last   int64 `db:"last"`
 	Newest int64 `db:"newest"`
-	// Unnumbered tells that there are events from before there were numbers.
+	// Unnumbered means that there are events older than the numbering.
 	Unnumbered bool `db:"unnumbered"`
 }
 
-// feedKey is violated by anyone who gives a position that another process has just given.
+// feedKey is violated when a position is assigned that another process has just assigned.
 const feedKey = "feed_pkey"
 
-// takeDue publishes up to $1 of the events that wait from a place in the outbox on, but of the
-// applications in $3 and of those that are overtaken: their last event before these committed
-// late, and waits before that place. The lock of the head keeps others from it until the
-// positions are committed; what another process has taken since this statement's look is there
-// still, but to be deleted it is looked at again, and then passed over. Rows of the outbox are
-// deleted by where they are, since an index would have to pass by all that somebody's
-// transaction keeps from being removed; so would the places before that one, hence the CASE. The
-// limit, of all rows, has the planner expect one, and look for each where it is.
+// takeDue publishes up to $1 of the events that wait from outbox id $2 on. It leaves out the
+// applications in $3 and those that are overtaken: their event before these committed late,
+// and waits before $2. The lock on the head keeps other processes out until the positions
+// are committed. Rows that another process has taken since this statement's snapshot are
+// still visible in it, but DELETE checks them again and skips them. Rows of the outbox are
+// deleted by ctid, since an index scan would step over all rows that an open transaction
+// keeps from being removed; so would a scan of the ids before $2, hence the CASE. The limit,
+// of all rows, makes the planner expect one row and look each up by its ctid.
 //
-// A server that was promoted may lack the last commits of the one before. So that nobody who has
-// read those passes over what gets their positions now, the head moves by feed.Gap as soon as the
-// server's timeline is another one, in the statement that publishes first on it.
+// A server that was promoted may lack the last commits of the old primary. So that readers of those
+// commits do not skip the events that get the same positions now, the head moves by feed.Gap as
+// soon as the server's timeline has changed, in the first statement that publishes on it.
 //
-// The job's row is that which the queue's client would write, its times the
-// database's: by those the queue decides which jobs are due.
+// The job's row is the one that the queue's client would write, with the database's
+// times: by those the queue decides which jobs are due.
 const takeDue = `
 	WITH head AS MATERIALIZED (
 		SELECT h.position + CASE WHEN f.timeline <> server.timeline THEN $11::bigint ELSE 0 END
@@ -148,10 +148,10 @@ const takeDue = `
 	       coalesce(pg_sequence_last_value('feed_outbox_outbox_id_seq'), 0) AS newest,
 	       EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL) AS unnumbered`
 
-// queueNotification tells the queue's workers that a job came in.
+// queueNotification tells the queue's workers that a job was inserted.
 const queueNotification = `{"queue": "` + delivery.Queue + `"}`
 
-// take publishes up to so many events but of some applications.
+// take publishes at most most events, leaving out those of some applications.
 func take(
 	ctx context.Context, on sqlx.QueryerContext, from int64, most int, but []uuid.UUID,
 ) (now round, err error) {
