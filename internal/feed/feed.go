@@ -1,9 +1,9 @@
-// Package feed reads the feed of events, and wakes anyone who waits for the next one.
+// Package feed reads the feed of events, and wakes API requests that wait for the next one.
 //
-// The order is a position: the outbox gives one to each event that it finds recorded,
+// The order is a position: the outbox assigns one to each event that it finds recorded,
 // in transactions that follow one another. So anyone who sees a position sees all that
-// stand before it, and a reader who goes on from the last one that he saw misses
-// none, whenever their own transactions began and ended.
+// come before it, and a reader who continues after the last one it saw misses none,
+// whenever their transactions began and ended.
 //
 //	outbox ──► feed, one position each ──► NOTIFY drawbridge_feed
 //	             │                           │
@@ -20,39 +20,38 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Event is one event, as its partner may read it.
+// Event is one event as a partner may read it.
 type Event struct {
 	UID uuid.UUID `db:"event_uid"`
 	// Sequence is its number within the application, from 1.
 	Sequence int64             `db:"sequence"`
 	Kind     lending.EventKind `db:"kind"`
-	// Subject names the object whose state the event tells, such as
-	// disbursement/1042.
+	// Subject names the object whose state the event reports, such as disbursement/1042.
 	Subject        string    `db:"subject"`
 	MerchantUID    uuid.UUID `db:"merchant_uid"`
 	ApplicationUID uuid.UUID `db:"application_uid"`
-	// Reference is the application's external reference, nil without one.
+	// Reference is the application's external reference, nil if it has none.
 	Reference  *string   `db:"reference"`
 	OccurredAt time.Time `db:"occurred_at"`
-	// Body is what webhooks carry, nil once retention has emptied it.
+	// Body is the body that webhooks carry, nil once retention has removed it.
 	Body *string `db:"body"`
 }
 
-// Gap is how far the feed's head moves where positions may have been given that the database
-// does not know, beyond whatever they were: cursors of that time lie in the gap, and what is
-// published from then on comes after them.
+// Gap is how far the feed's head moves when positions may have been assigned that the
+// database does not know, further than any of those: their cursors lie in the gap, and
+// events published from then on come after them.
 const Gap = 1_000_000_000
 
-// Cursor is a place in the feed: right after the event of that position.
+// Cursor is a point in the feed: right after the event of that position.
 type Cursor int64
 
-// cursorPrefix tells the feed's cursors from those of other lists.
+// cursorPrefix distinguishes the feed's cursors from those of other lists.
 const cursorPrefix = "events."
 
-// String returns the text form that ParseCursor reads.
+// String returns the text form that ParseCursor parses.
 func (c Cursor) String() string { return cursorPrefix + strconv.FormatInt(int64(c), 10) }
 
-// ParseCursor reads what String wrote. Error: VALIDATION_ERROR naming "after".
+// ParseCursor parses the result of String. Error: VALIDATION_ERROR naming "after".
 func ParseCursor(text string) (Cursor, error) {
 	digits, ours := strings.CutPrefix(text, cursorPrefix)
 	position, err := strconv.ParseInt(digits, 10, 64)
@@ -67,8 +66,8 @@ func errCursor() *lending.Error {
 		"leave it out to start from the oldest event that is kept")
 }
 
-// errExpired refuses a cursor behind which events were removed that its reader has
-// not seen.
+// errExpired refuses a cursor after which events were removed that its reader has not
+// seen.
 func errExpired(oldest Cursor) *lending.Error {
 	return &lending.Error{
 		Code: lending.CodeCursorExpired,
@@ -78,13 +77,13 @@ func errExpired(oldest Cursor) *lending.Error {
 	}
 }
 
-// Query says what a page of the feed shows.
+// Query selects the events of a page of the feed.
 type Query struct {
-	// MerchantUIDs are the merchants whose events these are, in ascending order.
+	// MerchantUIDs are the merchants whose events are wanted, in ascending order.
 	MerchantUIDs []uuid.UUID
-	// Kinds narrow them; none means all.
+	// Kinds narrow them to some kinds; none means all.
 	Kinds []lending.EventKind
-	// After is where the page begins; nil is the oldest event that is kept.
+	// After is where the page begins; nil means before the oldest event that is kept.
 	After *Cursor
 	// Limit is how many events the page holds at most, 1 to postgres.MaxPage.
 	Limit int
@@ -93,14 +92,14 @@ type Query struct {
 // Page is one page of the feed.
 type Page struct {
 	Events []Event
-	// Next is where to go on.
+	// Next is the cursor to continue from.
 	Next Cursor
-	// More tells that there may be further events already. A page without events may
-	// have more after it: the work for one page is bounded.
+	// More means that there may be further events already. A page without events may have
+	// more after it: the work for one page is bounded.
 	More bool
-	// Waited is for how long the page was held back.
+	// Waited is how long the request waited for the page.
 	Waited time.Duration
 
-	// head is the newest position when the page was read.
+	// head was the newest position when the page was read.
 	head Cursor
 }

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// MaxWait is the longest that a call may wait.
+	// MaxWait is the longest that a request may wait.
 	MaxWait = 30 * time.Second
-	// maxWaiting is how many calls of a process may wait at once.
+	// maxWaiting is how many requests of a process may wait at once.
 	maxWaiting = 1000
-	// Channel is where a publication is told, with the newest position.
+	// Channel notifies of a publication, with the newest position.
 	Channel = "drawbridge_feed"
-	// glance is how often anyone who waits is looked after though nothing was told: a
-	// notification may get lost with its connection.
+	// glance is how often the feed is read for waiting requests without a notification: one
+	// may get lost with its connection.
 	glance = time.Second
-	// announced is how many entries are looked at together.
+	// announced is how many entries are read at a time.
 	announced = 1000
 )
 
-// Service reads the feed of a database and wakes those who wait.
+// Service reads the feed of a database and wakes waiting requests.
 type Service struct {
 	DB *postgres.DB
 
 	mu      sync.Mutex
 	waiting map[*waiter]struct{}
-	// stirred has a place for the news that somebody began to wait.
+	// stirred signals that a request began to wait.
 	stirred chan struct{}
-	// released is closed when nobody may wait any more.
+	// released is closed when no request may wait any more.
 	released chan struct{}
 }
 
@@ -47,10 +47,10 @@ func New(db *postgres.DB) *Service {
 	}
 }
 
-// waiter is a call that waits. It holds no connection.
+// waiter is a request that waits. It holds no connection.
 type waiter struct {
 	query Query
-	// seen is up to where nothing is for the call.
+	// seen is the position up to which there is no event for the request.
 	seen  Cursor
 	woken chan struct{}
 }
@@ -64,9 +64,9 @@ func (w *waiter) wants(merchant uuid.UUID, kind lending.EventKind) bool {
 	return found
 }
 
-// Follow is Read, held back until there is an event for the caller, but no longer than
-// wait. It needs Run. A call that waited is answered by the primary, which knows what woke it.
-// Each time it begins to wait it says so by resting.
+// Follow is Read, but waits until there is an event for the caller, for at most wait. It
+// needs Run. A request that was woken is answered by the primary, which has the event.
+// Follow calls resting each time it begins to wait.
 func (s *Service) Follow(
 	ctx context.Context, query Query, wait time.Duration, resting func(),
 ) (Page, error) {
@@ -101,7 +101,7 @@ func (s *Service) Follow(
 	}
 }
 
-// enter begins to wait; nil if there is no room.
+// enter registers a request to wait; nil if too many wait.
 func (s *Service) enter(query Query, seen Cursor) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Service) enter(query Query, seen Cursor) *waiter {
 	}
 	w := &waiter{query: query, seen: seen, woken: make(chan struct{})}
 	s.waiting[w] = struct{}{}
-	// Something may have been published since the call looked.
+	// An event may have been published since the request read the feed.
 	select {
 	case s.stirred <- struct{}{}:
 	default:
@@ -118,7 +118,7 @@ func (s *Service) enter(query Query, seen Cursor) *waiter {
 	return w
 }
 
-// leave ends a wait and returns up to where nothing was for the call.
+// leave ends a wait and returns the position up to which there was no event for the request.
 func (s *Service) leave(w *waiter) Cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,18 +126,18 @@ func (s *Service) leave(w *waiter) Cursor {
 	return w.seen
 }
 
-// Waiting is how many calls wait.
+// Waiting returns how many requests wait.
 func (s *Service) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
 }
 
-// Release has every call answered that waits, and those to come at once.
+// Release answers every waiting request, and later ones at once.
 func (s *Service) Release() { close(s.released) }
 
-// Run wakes those who wait until ctx ends. It listens from the first of them on, on
-// one connection for all.
+// Run wakes waiting requests until ctx ends. It begins to listen when the first one
+// waits, on one connection for all.
 func (s *Service) Run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -192,14 +192,14 @@ func (s *Service) announce(ctx context.Context) error {
 	}
 }
 
-// wake wakes those who wait for one of the entries, which are all that follow a position;
-// the others have seen the feed up to the last.
+// wake wakes the requests that wait for one of the entries, which are all that follow a
+// position; the others have seen the feed up to the last entry.
 func (s *Service) wake(from Cursor, entries []announcement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.waiting {
 		if w.seen < from {
-			continue // began to wait since: what follows its own place is looked for next
+			continue // began to wait since: the next read starts from its position
 		}
 		if slices.ContainsFunc(entries, func(e announcement) bool {
 			return e.Position > w.seen && w.wants(e.MerchantUID, e.Kind)
@@ -212,7 +212,7 @@ func (s *Service) wake(from Cursor, entries []announcement) {
 	}
 }
 
-// behind is up to where everybody who waits has seen the feed, false if nobody waits.
+// behind returns the position up to which all waiting requests have seen the feed.
 func (s *Service) behind() (least Cursor, waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

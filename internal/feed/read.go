@@ -13,33 +13,32 @@ import (
 )
 
 const (
-	// fewMerchants is up to how many merchants the entries of each are read by an index;
-	// of more, the feed itself is read, and what is not theirs passed over.
+	// fewMerchants is the largest number of merchants whose entries are read through an index
+	// each; for more, the feed itself is read, and entries of other merchants are skipped.
 	fewMerchants = 16
-	// scanned is how many entries a page looks at for those that it wants, whatever it
+	// scanned is how many entries a page scans for the ones that it wants, however many it
 	// finds among them.
 	scanned = 4000
 )
 
-// entry is a line of the feed, without what its event says.
+// entry is a row of the feed, without the contents of its event.
 type entry struct {
 	Position   Cursor    `db:"position"`
 	EventUID   uuid.UUID `db:"event_uid"`
 	OccurredAt time.Time `db:"occurred_at"`
 }
 
-// bounds are what a statement saw of the feed as a whole.
+// bounds describes the feed as a whole, as a statement saw it.
 type bounds struct {
-	// Oldest is the first cursor behind which nothing was removed, though older places may
-	// be kept, of events under a legal hold.
+	// Oldest is the first cursor after which nothing was removed, though older positions may
+	// be kept, for events under a legal hold.
 	Oldest Cursor `db:"oldest"`
 	Head   Cursor `db:"head"`
-	// Seen is up to where the entries that were looked at are complete.
+	// Seen is the position up to which the entries that were read are complete.
 	Seen Cursor `db:"seen"`
 }
 
-// Latest returns the cursor behind which everything stands that is published from
-// now on.
+// Latest returns the cursor after which all events come that are published from now on.
 func (s *Service) Latest(ctx context.Context) (Cursor, error) {
 	var head Cursor
 	if err := s.DB.GetContext(ctx, &head, `SELECT position FROM feed_head`); err != nil {
@@ -48,11 +47,11 @@ func (s *Service) Latest(ctx context.Context) (Cursor, error) {
 	return head, nil
 }
 
-// Read returns one page. Where ctx may lag, what is not there yet comes with a later one: the
-// replica has the positions without a gap, too, and a cursor from beyond its end is answered by
-// the primary. Errors: VALIDATION_ERROR for the limit and for a cursor that
-// the feed cannot have given; CURSOR_EXPIRED, whose details name the oldest cursor that
-// works.
+// Read returns one page. If ctx allows a replica that lags, events that it does not have
+// yet come with a later page: the replica has the positions without gaps, too, and a
+// cursor beyond its end is answered by the primary. Errors: VALIDATION_ERROR for the
+// limit and for a cursor that the feed cannot have returned; CURSOR_EXPIRED, whose
+// details name the oldest cursor that works.
 func (s *Service) Read(ctx context.Context, query Query) (Page, error) {
 	if err := postgres.CheckLimit(query.Limit); err != nil {
 		return Page{}, err
@@ -70,8 +69,8 @@ func (s *Service) Read(ctx context.Context, query Query) (Page, error) {
 	}
 }
 
-// read returns one page, or where the newest of its events stands that retention removed
-// and whose place it has yet to remove.
+// read returns one page. If retention has removed events of the page but not yet their
+// positions, it returns the newest of these positions instead.
 func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor, err error) {
 	entries, seen, err := s.entries(ctx, query)
 	if err != nil {
@@ -98,10 +97,10 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 	return page, gone, err
 }
 
-// errAhead refuses a cursor that the feed cannot have given: of another database, or of what a
-// restore or a fail-over took back. As long as nobody has decided what becomes of a restored
-// database, or published on the server that took over, it may still come to be one. It returns nil
-// if it has come to be one meanwhile.
+// errAhead refuses a cursor that the feed cannot have returned: one of another database,
+// or of commits that a restore or a fail-over lost. Until an operator has decided about a
+// restored database, or the server that took over has published, the cursor may still
+// become valid. It returns nil if it has become valid meanwhile.
 func (s *Service) errAhead(ctx context.Context, after Cursor) error {
 	var now struct {
 		Head     Cursor `db:"head"`
@@ -139,7 +138,7 @@ func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, er
 	if err != nil || len(entries) > 0 || seen.Seen >= seen.Head {
 		return entries, seen, err
 	}
-	// Nothing is theirs for a while: go on right before what is.
+	// The scanned entries have none of theirs: continue right before the next one.
 	var next *Cursor
 	err = s.DB.GetContext(ctx, &next, `
 		SELECT min(f.position)
@@ -158,7 +157,7 @@ func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, er
 	case next == nil:
 		seen.Seen = seen.Head
 		return nil, seen, nil
-	case len(query.Kinds) > 0: // and so perhaps none of those that are asked for
+	case len(query.Kinds) > 0: // the next entry may be of another kind
 		seen.Seen = *next - 1
 		return nil, seen, nil
 	}
@@ -167,14 +166,14 @@ func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, er
 	return s.among(ctx, query)
 }
 
-// The start of a page is where the reader is, and without a cursor the oldest that works.
+// The page starts at the reader's cursor or, without one, at the oldest that works.
 const readBounds = `
 	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
 	  FROM feed_head`
 
-// ofEach reads the entries of each merchant by its index. What one of them has beyond
-// as many as were read ends what is complete. The merchant stands in a range and in the order,
-// since the planner would take a busy one for an average one, and sort all that it still has.
+// ofEach reads the entries of each merchant by its index. If a merchant has more entries than were
+// read, the result is complete only up to its last one. The merchant is in the range and in the
+// order because the planner would take a busy one for an average one, and sort all its entries.
 func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {
@@ -214,9 +213,9 @@ func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, err
 		 ORDER BY f.position`, query, most)
 }
 
-// among reads a stretch of the feed as it stands and leaves out what is other
-// merchants'. Their list is hashed for that, which "IS TRUE" asks for: compared one by
-// one, a long one takes longer than all the rest.
+// among reads a stretch of the feed in order and leaves out entries of other merchants.
+// "IS TRUE" makes Postgres hash the list of merchants: compared one by one, a long list
+// takes longer than all the rest.
 func (s *Service) among(ctx context.Context, query Query) ([]entry, bounds, error) {
 	return s.page(ctx, `
 		WITH complete AS MATERIALIZED (
@@ -244,7 +243,7 @@ func (s *Service) page(
 	if len(query.Kinds) > 0 {
 		kinds = pq.Array(query.Kinds)
 	}
-	var rows []struct { // once without an entry if there is none
+	var rows []struct { // one row without an entry if there is none
 		bounds
 		Position   *Cursor    `db:"position"`
 		EventUID   *uuid.UUID `db:"event_uid"`
@@ -264,8 +263,8 @@ func (s *Service) page(
 	return entries, rows[0].bounds, nil
 }
 
-// load reads the events of entries, in their order. Where one is gone, it returns the newest
-// of their positions.
+// load reads the events of entries, in their order. If any are gone, it returns the
+// newest of their positions.
 func (s *Service) load(ctx context.Context, entries []entry) ([]Event, Cursor, error) {
 	if len(entries) == 0 {
 		return nil, 0, nil
@@ -308,14 +307,14 @@ const eventColumns = `e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid
 // History is a part of an application's events.
 type History struct {
 	Events []Event
-	// Last is the application's newest sequence, 0 without events.
+	// Last is the application's newest sequence number, 0 without events.
 	Last int64
-	// More tells that further events follow.
+	// More means that further events follow.
 	More bool
 }
 
-// OfApplication returns up to limit events of an application of one of the merchants,
-// by sequence from that number on. Errors: NOT_FOUND, VALIDATION_ERROR for the limit.
+// OfApplication returns up to limit events of an application of one of the merchants, by
+// sequence number, beginning with from. Errors: NOT_FOUND, VALIDATION_ERROR for the limit.
 func (s *Service) OfApplication(
 	ctx context.Context, merchants []uuid.UUID, uid uuid.UUID, from int64, limit int,
 ) (History, error) {

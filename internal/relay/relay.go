@@ -1,10 +1,10 @@
-// Package relay follows the feed of events of a server over HTTP and posts each event
-// to an address of the person who runs it, as a webhook would come, for a laptop that no
-// webhook reaches.
+// Package relay follows a server's feed of events over HTTP and posts each event to an
+// address of the person who runs it, as a webhook would arrive, for a laptop that
+// webhooks cannot reach.
 //
-// An event counts as forwarded once its receiver answered with a 2xx, and only then the
-// next one goes out. So none is lost while server, network or receiver are away, and
-// one comes twice only where the receiver's answer was lost.
+// An event counts as forwarded once its receiver answered with a 2xx; only then is the
+// next one sent. So none is lost while server, network or receiver are down, and one is
+// sent twice only if the receiver's answer was lost.
 package relay
 
 import (
@@ -26,27 +26,27 @@ import (
 )
 
 const (
-	// held is how long the server may hold an answer back, in seconds, and patience what
-	// it then has.
+	// held is how long the server may wait with an answer, in seconds, and patience the
+	// timeout of that request.
 	held     = 30
 	patience = 45 * time.Second
-	// forwardTime is what a receiver has for its answer (specification section 6.1).
+	// forwardTime is how long a receiver may take to answer (specification section 6.1).
 	forwardTime = 30 * time.Second
 	// The pauses after failures, each twice the one before.
 	leastPause, mostPause = 500 * time.Millisecond, 30 * time.Second
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer bounds how much of an answer is read.
 	maxAnswer = 64 << 20
 )
 
-// environmentHeader tells of which environment an answer or a webhook is.
+// environmentHeader names the environment of an answer or a webhook.
 const environmentHeader = "x-drawbridge-environment"
 
-// Relay says what to follow and where to post it.
+// Relay configures what to follow and where to post it.
 type Relay struct {
 	// BaseURL precedes /v2.
 	BaseURL string
-	// ClientID and ClientSecret are those of a partner's client; Merchant narrows a group
-	// to one of its merchants, empty is all.
+	// ClientID and ClientSecret are those of a partner's client; Merchant narrows a group to
+	// one of its merchants, empty means all.
 	ClientID     string
 	ClientSecret secret.String
 	Merchant     string
@@ -55,16 +55,16 @@ type Relay struct {
 	// Forward is where to post them, signed with Secret.
 	Forward string
 	Secret  secret.String
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
 	// Lines gets one line per forwarded event, Notes everything else.
 	Lines, Notes io.Writer
 
-	// environment is what the server says of its own, empty for nothing.
+	// environment is the server's environment, empty if it names none.
 	environment string
 }
 
-// event is the part of the feed's event object that is used here.
+// event holds the fields of the feed's event object that are used here.
 type event struct {
 	UID       string  `json:"event_uid"`
 	Sequence  int64   `json:"sequence"`
@@ -89,13 +89,13 @@ type page struct {
 	} `json:"result"`
 }
 
-// refusal is an answer that would be no other another time.
+// refusal is an error that a retry would not change.
 type refusal struct{ text string }
 
 func (r refusal) Error() string { return r.text }
 
 // Run follows the feed from now on until ctx ends, which is no error. It ends earlier
-// only when the server refuses it for good.
+// only if the server refuses it for good.
 func (r *Relay) Run(ctx context.Context) error {
 	query := url.Values{"after": {"latest"}, "wait": {strconv.Itoa(held)}}
 	for _, kind := range r.Kinds {
@@ -123,7 +123,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// unlessEnded is err, or nil when it comes of the end of ctx.
+// unlessEnded returns err, or nil if it results from the end of ctx.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -150,8 +150,8 @@ func (r *Relay) deliver(ctx context.Context, event event) error {
 	return err
 }
 
-// persist repeats work with growing pauses until it succeeds, is refused for good, or
-// ctx ends.
+// persist repeats work with growing pauses until it succeeds, is refused for good, or ctx
+// ends.
 func (r *Relay) persist(ctx context.Context, what string, work func() error) error {
 	pause := leastPause
 	for {
@@ -193,7 +193,7 @@ func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 		r.environment = response.Header.Get(environmentHeader)
 		return found, nil
 	case err != nil || found.Result.Error == nil:
-		// Something between here and the service has answered.
+		// A proxy between here and the service has answered.
 		return page{}, fmt.Errorf("the answer is %s and none of the feed", response.Status)
 	}
 	text := fmt.Sprintf("the server answered %d %s: %s",
@@ -204,7 +204,7 @@ func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 	return page{}, refusal{text}
 }
 
-// forward posts one event and returns the status of the receipt.
+// forward posts one event and returns the status of the answer.
 func (r *Relay) forward(ctx context.Context, event event) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTime)
 	defer cancel()
@@ -213,8 +213,8 @@ func (r *Relay) forward(ctx context.Context, event event) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Names in lower case, as webhooks have them, stand in the map as they are sent.
-	request.Header["User-Agent"] = []string{""} // or the library sends its own
+	// Lower-case names, as webhooks have them, are put into the map directly to be sent unchanged.
+	request.Header["User-Agent"] = []string{""} // otherwise the library sends its own
 	request.Header["content-type"] = []string{"application/json"}
 	request.Header["user-agent"] = []string{"Drawbridge-Webhooks/" + r.Version}
 	identity := sender.Identity{
@@ -233,15 +233,15 @@ func (r *Relay) forward(ctx context.Context, event event) (int, error) {
 		return 0, err
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // for the next one
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // to reuse the connection
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return 0, fmt.Errorf("the receiver answered %s", response.Status)
 	}
 	return response.StatusCode, nil
 }
 
-// client follows no redirects: a webhook would not either, and credentials stay where
-// they were sent.
+// client follows no redirects: a webhook would not either, and credentials must go only
+// to the address they are meant for.
 var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
