@@ -11,15 +11,15 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// BulkResend moves bulk re-sends on, a batch at a time.
+// BulkResend advances bulk re-sends, a batch at a time.
 type BulkResend struct {
 	river.WorkerDefaults[bulk.Args]
 
 	Webhooks *webhook.Services
 }
 
-// Work sends what the pace allows now and comes back when there may be more.
-// Coming back does not count as a run.
+// Work sends what the pace allows now and snoozes until there may be more. Snoozing does
+// not count as a run.
 func (w *BulkResend) Work(ctx context.Context, job *river.Job[bulk.Args]) error {
 	next, err := w.Webhooks.Bulk.Advance(ctx, job.Args)
 	if err != nil || next == 0 {
@@ -28,20 +28,20 @@ func (w *BulkResend) Work(ctx context.Context, job *river.Job[bulk.Args]) error 
 	return river.JobSnooze(next)
 }
 
-// FollowBacklog lets a large backlog follow its subscription, a batch at a time. One that was
-// interrupted begins again.
+// FollowBacklog adjusts a large backlog to its subscription, a batch at a time. After an
+// interruption it begins again.
 type FollowBacklog struct {
 	river.WorkerDefaults[subscription.BacklogArgs]
 
 	Webhooks *webhook.Services
 }
 
-// Timeout bounds a run. The next one goes on where it ended.
+// Timeout bounds a run. The next run continues where it ended.
 func (w *FollowBacklog) Timeout(*river.Job[subscription.BacklogArgs]) time.Duration {
 	return 5 * time.Minute
 }
 
-// Work does all of it.
+// Work adjusts all of the backlog.
 func (w *FollowBacklog) Work(ctx context.Context, job *river.Job[subscription.BacklogArgs]) error {
 	backlogs := w.Webhooks.Subscriptions.Backlogs
 	if job.Args.Rebook {

@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// How often the chores come back. E-mails that wait are looked after every resumeEvery, and a
-// step of the clock every clockEvery.
+// The intervals of the chores. Waiting e-mails are checked every resumeEvery, and the
+// clock for a step back every clockEvery.
 const (
 	housekeepEvery = time.Hour
 	retainEvery    = time.Hour
@@ -25,35 +25,35 @@ const (
 	clockEvery     = time.Second
 )
 
-// How long a run goes on; what is left waits for the next one.
+// How long a run may go on; the rest is left to the next run.
 const (
 	housekeepFor = 5 * time.Minute
 	retainFor    = 20 * time.Minute
 	statementFor = 10 * time.Minute
-	// probeFor leaves every probe of a round its own deadline.
+	// probeFor leaves time for every probe of a batch to reach its own deadline.
 	probeFor = 3 * time.Minute
-	// lastBatch is what those that go on for a while have more, in which their last batch ends.
+	// lastBatch is the additional time of long chores, in which their last batch can end.
 	lastBatch = time.Minute
 )
 
-// queueHealth is apart from the chores, so that a long one delays no alarm.
+// queueHealth is separate from the chores, so that a long chore delays no alert.
 const queueHealth = "health"
 
 type (
-	// HousekeepArgs asks for the hourly chores.
+	// HousekeepArgs is the job for the hourly chores.
 	HousekeepArgs struct{}
-	// RetainArgs asks for the removal of what was kept long enough.
+	// RetainArgs is the job that removes data past its retention.
 	RetainArgs struct{}
-	// FreezeStatementsArgs asks for the statements of the days that are over.
+	// FreezeStatementsArgs is the job that freezes the statements of past days.
 	FreezeStatementsArgs struct{}
-	// TallyOutcomesArgs asks for the outcomes of attempts to be added up.
+	// TallyOutcomesArgs is the job that sums up the outcomes of attempts.
 	TallyOutcomesArgs struct{}
-	// WatchHealthArgs asks for a look at what fails or is missing, which changes the
+	// WatchHealthArgs is the job that checks for what fails or is missing; it changes the
 	// states of subscriptions and raises alerts.
 	WatchHealthArgs struct{}
-	// ProbeEndpointsArgs asks for the probes that are due.
+	// ProbeEndpointsArgs is the job that makes the probes that are due.
 	ProbeEndpointsArgs struct{}
-	// ResumeMailArgs asks for the e-mails that need not wait any more.
+	// ResumeMailArgs is the job that queues the e-mails that need not wait any more.
 	ResumeMailArgs struct{}
 )
 
@@ -78,11 +78,11 @@ func (ProbeEndpointsArgs) Kind() string { return "probe_endpoints" }
 // Kind names the job in the queue.
 func (ResumeMailArgs) Kind() string { return "resume_mail" }
 
-// chore is the worker of a periodic job, which has nothing to be told.
+// chore is the worker of a periodic job without arguments.
 type chore[A river.JobArgs] struct {
 	river.WorkerDefaults[A]
 
-	// timeout bounds a run; zero is the queue's own bound.
+	// timeout bounds a run; zero means the queue's own bound.
 	timeout time.Duration
 	work    func(context.Context) error
 }
@@ -93,8 +93,8 @@ func (c *chore[A]) Timeout(*river.Job[A]) time.Duration { return c.timeout }
 // Work does the chore once.
 func (c *chore[A]) Work(ctx context.Context, _ *river.Job[A]) error { return c.work(ctx) }
 
-// addChores adds the jobs that come back by themselves. A round of those in the queue of
-// health is given up when it fails: the next one begins where it did.
+// addChores adds the periodic jobs. A run in the health queue is not retried if it fails:
+// the next one begins where it began.
 func addChores(config *river.Config, deps *Deps) {
 	var chores river.InsertOpts
 	health := river.InsertOpts{Queue: queueHealth, MaxAttempts: 1}
@@ -107,7 +107,7 @@ func addChores(config *river.Config, deps *Deps) {
 	add(config, statementEvery, chores, &chore[FreezeStatementsArgs]{
 		timeout: statementFor + lastBatch, work: deps.freezeStatements,
 	})
-	// Everything that has come in is added up, also after a long break.
+	// All pending outcomes are summed up, even after a long interruption.
 	add(config, tallyEvery, health, &chore[TallyOutcomesArgs]{work: uncounted(deps.Alerts.Tally)})
 	add(config, watchEvery, health, &chore[WatchHealthArgs]{work: deps.Alerts.Watch})
 	add(config, probeEvery, health, &chore[ProbeEndpointsArgs]{
@@ -121,7 +121,7 @@ func add[A river.JobArgs](
 ) {
 	river.AddWorker(config.Workers, worker)
 	opts.UniqueOpts.ByPeriod = every
-	if every < housekeepEvery { // what is quick, and has ended, may be done again in its period
+	if every < housekeepEvery { // a frequent chore may run again in its period once it has ended
 		opts.UniqueOpts.ByState = []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,
@@ -134,8 +134,8 @@ func add[A river.JobArgs](
 	))
 }
 
-// forAWhile runs what leaves the rest to its next run. That its time is up is no error, unless
-// the job's is up too.
+// forAWhile runs a function that leaves the rest to its next run. The end of its time is
+// no error, unless the job's time is up too.
 func forAWhile[T any](
 	ctx context.Context, most time.Duration, run func(context.Context) (T, error),
 ) (T, error) {
@@ -148,8 +148,8 @@ func forAWhile[T any](
 	return report, err
 }
 
-// FollowClock has the chores begin anew whenever the clock of the database went back, until ctx
-// ends: the queue would wait until the time comes again for which it has planned the next ones.
+// FollowClock restarts the schedule of the chores whenever the clock of the database steps
+// back, until ctx ends: otherwise the queue would wait until the planned times come again.
 func FollowClock(
 	ctx context.Context, db *postgres.DB, plan *river.PeriodicJobBundle, chores []*river.PeriodicJob,
 ) {
@@ -185,7 +185,7 @@ func (d *Deps) freezeStatements(ctx context.Context) error {
 	return err
 }
 
-// uncounted does what tells how much it did, which nobody asks.
+// uncounted drops the count that work returns.
 func uncounted[T any](work func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := work(ctx)
@@ -193,7 +193,7 @@ func uncounted[T any](work func(context.Context) (T, error)) func(context.Contex
 	}
 }
 
-// probeEndpoints looks at endpoints between events.
+// probeEndpoints probes endpoints between events.
 func (d *Deps) probeEndpoints(ctx context.Context) error {
 	count, err := d.Alerts.Probe(ctx)
 	if count > 0 {

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// infrastructurePause is how long a delivery waits when our own side, not the
-// partner's, kept it from being sent.
+// infrastructurePause is how long a delivery waits after a failure on our own side, not
+// the partner's, kept it from being sent.
 const infrastructurePause = time.Second
 
 // DeliverWebhook makes one attempt of one delivery.
@@ -23,21 +23,21 @@ type DeliverWebhook struct {
 	river.WorkerDefaults[delivery.Args]
 
 	Webhooks *webhook.Services
-	// Limit bounds a job: the request and what has to be read and written before it.
+	// Limit bounds a job: the request and the reads and writes before it.
 	Limit time.Duration
-	// DB has the clock.
+	// DB provides the clock.
 	DB *postgres.DB
 }
 
 // Timeout bounds the job.
 func (w *DeliverWebhook) Timeout(*river.Job[delivery.Args]) time.Duration { return w.Limit }
 
-// NextRetry runs a job whose process died again at once: being noticed has
-// taken long enough.
+// NextRetry runs a job again at once if its process died: detecting that has taken long
+// enough.
 func (w *DeliverWebhook) NextRetry(*river.Job[delivery.Args]) time.Time { return w.DB.Now() }
 
-// Work makes the attempt. Its record takes the job out of the queue, so that the
-// queue finds nothing to do for it any more.
+// Work makes the attempt. Recording it deletes the job, so that the queue has nothing
+// left to do for it.
 func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[delivery.Args]) error {
 	err := w.Webhooks.Deliveries.Deliver(ctx, job.Args, delivery.Run{
 		JobID: job.ID, Number: job.Attempt, ClaimedAt: *job.AttemptedAt, // set when it is taken
@@ -45,14 +45,14 @@ func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[delivery.Args]
 	if errors.Is(err, delivery.ErrNotSent) {
 		slog.WarnContext(ctx, "delivery put off",
 			"delivery", job.Args.DeliveryUID, "attempt", job.Args.Number, "error", err)
-		// Putting off does not count as a run.
+		// Snoozing does not count as a run.
 		return river.JobSnooze(infrastructurePause)
 	}
 	return err
 }
 
-// quickRetry runs failed jobs again soon: our own faults are short, and the
-// schedules that partners and borrowers see are the services' own.
+// quickRetry retries failed jobs soon: internal failures are short, and the services
+// schedule the retries that partners and borrowers see.
 type quickRetry struct{ db *postgres.DB }
 
 // NextRetry waits a second per run, at most half a minute.

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// dueEvery is how late a retry may start after it fell due.
+	// dueEvery is how often due deliveries are enqueued, and so how late a retry may start.
 	dueEvery = 250 * time.Millisecond
-	// orphanEvery and orphanPatience bound how long a delivery or an e-mail whose job
-	// the queue lost goes unnoticed.
+	// orphanEvery and orphanPatience bound how long a delivery or an e-mail whose job was
+	// lost goes unnoticed.
 	orphanEvery    = time.Minute
 	orphanPatience = 3 * time.Minute
-	// recollectLimit bounds each step of recollecting, so that one that waits for a lock keeps
-	// none of the others from their next round.
+	// recollectLimit bounds each step of recollecting, so that a step that waits for a lock
+	// does not delay the next run of the others.
 	recollectLimit = 30 * time.Second
 )
 
-// EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working
-// process does; they share the work. Beside that it recollects, which may take longer
-// than what is due can wait.
+// EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working process
+// runs it; they share the work. Concurrently it recollects, which may take longer than
+// due deliveries can wait.
 func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -44,8 +44,8 @@ func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.Ma
 	}
 }
 
-// recollect finds deliveries and e-mails that a process, or the queue, left behind, again and
-// again until ctx ends.
+// recollect periodically finds deliveries and e-mails that a process or the queue has
+// abandoned, until ctx ends.
 func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.Mai
 	}
 }
 
-// inTurn takes every step, also when another one fails or is still at it after limit.
+// inTurn runs every step, even if another one fails or exceeds limit.
 func inTurn(ctx context.Context, limit time.Duration, steps []func(context.Context) error) error {
 	errs := make([]error, 0, len(steps))
 	for _, step := range steps {
@@ -83,7 +83,7 @@ func inTurn(ctx context.Context, limit time.Duration, steps []func(context.Conte
 	return errors.Join(errs...)
 }
 
-// logPromoting logs what went wrong, unless it is that the process stops.
+// logPromoting logs an error, unless the process is stopping.
 func logPromoting(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		slog.ErrorContext(ctx, "promoting deliveries", "error", err)

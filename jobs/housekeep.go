@@ -16,8 +16,8 @@ const (
 	sweepAge = 24 * time.Hour
 )
 
-// housekeep makes partitions ahead of time and clears what has expired. It does every chore,
-// also when one of them fails.
+// housekeep creates partitions ahead of time and clears expired data. It does every
+// chore, even if one of them fails.
 func (d *Deps) housekeep(ctx context.Context) error {
 	made, err := d.DB.MakePartitions(ctx)
 	purged, purgeErr := 0, error(nil)
@@ -42,8 +42,8 @@ func (d *Deps) housekeep(ctx context.Context) error {
 	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, faultsErr, backlogErr)
 }
 
-// keepRequests makes the days ahead of the request log and drops those that are
-// kept no longer.
+// keepRequests creates the request log's partitions for the days ahead and drops those past
+// their retention.
 func (d *Deps) keepRequests(ctx context.Context) (int, error) {
 	if _, err := d.Requests.MakePartitions(ctx); err != nil {
 		return 0, err

@@ -1,8 +1,8 @@
-// Package jobs holds what runs beside the requests: the workers of the queues,
-// the periodic chores, and what enqueues due deliveries.
+// Package jobs holds what runs alongside the requests: the workers of the queues, the
+// periodic chores, and the loop that enqueues due deliveries.
 //
-// A worker is thin. It hands its job to the service that owns the matter and
-// tells the queue what to do next; the truth stays in the service's tables.
+// A worker is thin. It hands its job to the service responsible and tells the queue what
+// to do next; the tables of the service remain authoritative.
 package jobs
 
 import (
@@ -38,27 +38,27 @@ type Deps struct {
 	Loans       *loan.Service
 	Operators   *operator.Service
 	Retention   *retention.Service
-	// Alerts watches over the health of subscriptions.
+	// Alerts monitors the health of subscriptions.
 	Alerts *alert.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
-	// Faults are what sandboxes do to deliveries on purpose; nil in production.
+	// Faults injects faults into deliveries in sandboxes; nil in production.
 	Faults *fault.Service
-	// Statements are the daily ones of merchants.
+	// Statements freezes the daily statements of merchants.
 	Statements *statement.Service
 	// MailSender sends the e-mails.
 	MailSender *email.MailSender
-	// Working is told of every job that this process works, unless nil.
+	// Working, unless nil, records every job that this process works.
 	Working *processes.Roster
 	// WebhookTimeout bounds one attempt.
 	WebhookTimeout time.Duration
-	// Observe is told of every run of a job, unless nil.
+	// Observe, unless nil, is called after every run of a job.
 	Observe func(Run)
-	// ObserveMail is told how each attempt to send a mail ended, unless nil.
+	// ObserveMail, unless nil, is called with the outcome of each attempt to send a mail.
 	ObserveMail func(email.Outcome)
 }
 
-// The queues beside the webhooks' own.
+// The queue besides the services' own and queueHealth.
 const queueChores = river.QueueDefault
 
 // How many jobs of a queue one process works at a time.
@@ -70,9 +70,9 @@ const (
 	healthWorkers  = 3
 )
 
-// fetchCooldown is the least time between two fetches of a queue. A fetch takes
-// what has come in since the last, so an event that comes just after one waits
-// for this long. At 5 ms no more was delivered, and the p99 was twice as high.
+// fetchCooldown is the shortest time between two fetches of a queue. A fetch takes the
+// jobs inserted since the last one, so an event that comes just after a fetch waits for
+// this long. With 5 ms no more was delivered, and the p99 was twice as high.
 const fetchCooldown = 2 * time.Millisecond
 
 // Config returns the settings of the queue's working client.
@@ -85,7 +85,7 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &FollowBacklog{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, &SendEmail{MailSender: deps.MailSender, Observe: deps.ObserveMail})
 	config := &river.Config{
-		// Its own default writes to the standard output, which is the ready line's.
+		// The library's default logs to standard output, which is reserved for the ready line.
 		Logger: QueueLogger(),
 		Queues: map[string]river.QueueConfig{
 			delivery.Queue:            {MaxWorkers: delivery.Workers},
@@ -107,7 +107,7 @@ func Config(deps Deps) *river.Config {
 		JobStuckThreshold:    stuckNotice,
 		MaxAttempts:          100,
 		RetryPolicy:          quickRetry{deps.DB},
-		// The clock is db's instead of the machine's. This hook is meant for tests, and is the only one.
+		// Use db's clock instead of the machine's. This hook is meant for tests, but is the only one.
 		Test: river.TestConfig{Time: queueClock{deps.DB}},
 	}
 	addChores(config, &deps)
@@ -115,12 +115,12 @@ func Config(deps Deps) *river.Config {
 }
 
 const (
-	// jobTimeout bounds jobs that name no limit of their own.
+	// jobTimeout bounds jobs that set no limit of their own.
 	jobTimeout = 40 * time.Second
-	// databaseMargin is what an attempt has for the database before its request, which
-	// a slow one must not cut short. The record of its outcome is not bounded by it.
+	// databaseMargin is the time for an attempt's database work before its request, so that a slow
+	// database does not cut the request short. It does not bound the record of its outcome.
 	databaseMargin = 2 * time.Minute
-	// stuckNotice is when the log calls a job stuck that goes on beyond its time. Until
-	// then it may wait for a database that is away, to write what it knows.
+	// stuckNotice is when the log calls a job stuck that exceeds its time. Until then it may
+	// be waiting for the database to come back, to record its outcome.
 	stuckNotice = 15 * time.Minute
 )

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// QueueLogger is where the queue's library logs. What it says of its daily work, at INFO, is below
-// that here: people want to read of what they asked for.
+// QueueLogger is the logger for the queue's library. What the library logs at INFO about its
+// routine work is logged at DEBUG here: operators want to read about what they asked for.
 func QueueLogger() *slog.Logger { return slog.New(quieter{slog.Default().Handler()}) }
 
-// quieter takes what comes at INFO for DEBUG.
+// quieter logs INFO records at DEBUG.
 type quieter struct{ slog.Handler }
 
 func quieterLevel(level slog.Level) slog.Level {
@@ -30,15 +30,15 @@ func (q quieter) Handle(ctx context.Context, record slog.Record) error {
 	return q.Handler.Handle(ctx, record)
 }
 
-// WithAttrs is one that adds attributes.
+// WithAttrs returns a handler that adds attributes.
 func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return quieter{q.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup is one that opens a group.
+// WithGroup returns a handler that opens a group.
 func (q quieter) WithGroup(name string) slog.Handler { return quieter{q.Handler.WithGroup(name)} }
 
-// worth is the level of a job's line: one that did nothing, every hour, is not for people.
+// worth returns the level of a job's log line: DEBUG for a run that did nothing.
 func worth(didSomething bool) slog.Level {
 	if didSomething {
 		return slog.LevelInfo

@@ -24,11 +24,11 @@ type Outcome string
 // The outcomes of a run.
 const (
 	OutcomeDone Outcome = "done"
-	// OutcomePutOff is a run that asked to come again later.
+	// OutcomePutOff is a run that asked to be run again later.
 	OutcomePutOff Outcome = "put_off"
 	// OutcomeCancelled is a run after which there is nothing left to do.
 	OutcomeCancelled Outcome = "cancelled"
-	// OutcomeError is a fault of our own; the job runs again.
+	// OutcomeError is an internal error; the job runs again.
 	OutcomeError Outcome = "error"
 )
 
@@ -37,7 +37,7 @@ func Outcomes() []Outcome {
 	return []Outcome{OutcomeDone, OutcomePutOff, OutcomeCancelled, OutcomeError}
 }
 
-// Kinds are the kinds of all jobs.
+// Kinds lists the kinds of all jobs.
 func Kinds() []string {
 	return append([]string{
 		delivery.Args{}.Kind(), bulk.Args{}.Kind(), subscription.BacklogArgs{}.Kind(),
@@ -45,16 +45,16 @@ func Kinds() []string {
 	}, processes.Chores...)
 }
 
-// Run tells how a run of a job went.
+// Run describes one run of a job.
 type Run struct {
 	Kind    string
 	Outcome Outcome
-	// Took is the time that the run itself needed.
+	// Took is the duration of the run itself.
 	Took time.Duration
 }
 
-// observer keeps the roster of the jobs that this process works, and tells a function of every
-// run, and the log of those that fail.
+// observer keeps the roster of the jobs that this process works, reports every run to a
+// function, and logs the runs that fail.
 type observer struct {
 	river.MiddlewareDefaults
 
@@ -62,8 +62,8 @@ type observer struct {
 	observe func(Run)         // nil for nobody
 }
 
-// Work runs the job and reports it. It makes an error of a panic: the library would log one
-// without its trace, and nobody would count it.
+// Work runs the job and reports it. It turns a panic into an error: the library would log
+// it without its trace, and it would not be counted.
 func (o *observer) Work(
 	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
 ) (err error) {
@@ -107,7 +107,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// logFailure says once why a run failed: the library says it at INFO.
+// logFailure logs why a run failed, because the library does so only at INFO.
 func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
 	attrs := []slog.Attr{
 		slog.String("kind", job.Kind), slog.Int64("job_id", job.ID),
@@ -120,7 +120,7 @@ func logFailure(ctx context.Context, job *rivertype.JobRow, err error) {
 	}
 	level := slog.LevelError
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		level = slog.LevelWarn // the process stops, and another one goes on with it
+		level = slog.LevelWarn // the process is stopping, and another one will run the job
 	}
 	slog.LogAttrs(ctx, level, "job failed", attrs...)
 }

@@ -13,12 +13,12 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// queueRescue is when the queue itself takes a job for lost: never. It goes by the
-// time, and knows nothing of who lives.
+// queueRescue is when the queue itself takes a job for lost: never. It goes by elapsed
+// time only, not by which processes are alive.
 const queueRescue = 100 * 365 * 24 * time.Hour
 
-// Rescue hands jobs that nobody vouches for back to the queue until ctx ends. Every
-// working process does, this one being self; they share the work.
+// Rescue hands back to the queue, until ctx ends, jobs that no live process vouches for.
+// Every working process, identified by self, runs it; they share the work.
 func Rescue(
 	ctx context.Context, service *processes.Service, self uuid.UUID, webhookTimeout time.Duration,
 ) {
@@ -49,30 +49,30 @@ func Rescue(
 	}
 }
 
-// stuckAfter is when the job of a delivery is taken for lost whose process shows no
-// life: well above what an attempt takes in the releases that did not.
+// stuckAfter is how long until the job of a delivery whose process shows no life is taken
+// for lost: well above the duration of an attempt, for releases whose processes showed none.
 func stuckAfter(webhookTimeout time.Duration) time.Duration {
 	const usual, margin = 30 * time.Second, 35 * time.Second
 	return max(webhookTimeout, usual) + margin
 }
 
-// InsertByClock makes a client that only inserts tell the time by db's clock. Left to itself it
-// writes the machine's time into jobs, and no worker takes one before its time.
+// InsertByClock makes a client that only inserts use db's clock. By default it writes the
+// machine's time into jobs, and no worker takes a job before its time.
 func InsertByClock(config *river.Config, db *postgres.DB) {
 	config.Test.Time = insertClock{queueClock{db}}
 }
 
-// queueClock is a DB's clock as the queue reads it.
+// queueClock presents a DB's clock to the queue.
 type queueClock struct{ db *postgres.DB }
 
-// Now is the time.
+// Now returns the time.
 func (c queueClock) Now() time.Time { return c.db.Now() }
 
-// NowOrNil is always nil: statements are to take the time of the database.
+// NowOrNil is always nil, so that statements use the time of the database.
 func (queueClock) NowOrNil() *time.Time { return nil }
 
-// insertClock is a DB's clock as what is inserted has it.
+// insertClock presents a DB's clock for inserted rows.
 type insertClock struct{ queueClock }
 
-// NowOrNil is the time.
+// NowOrNil returns the time.
 func (c insertClock) NowOrNil() *time.Time { return new(c.Now().UTC()) }

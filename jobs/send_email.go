@@ -20,7 +20,7 @@ type SendEmail struct {
 	river.WorkerDefaults[email.SendArgs]
 
 	MailSender *email.MailSender
-	// Observe is told how each attempt ended, unless nil.
+	// Observe, unless nil, is called with the outcome of each attempt.
 	Observe func(email.Outcome)
 }
 
@@ -30,8 +30,8 @@ func (w *SendEmail) Timeout(*river.Job[email.SendArgs]) time.Duration {
 	return w.MailSender.Longest() + time.Minute
 }
 
-// Work makes the attempt and logs one line about it. What the mail server
-// answered is an outcome, not an error: the mail sender has queued the retry.
+// Work makes the attempt and logs one line about it. The mail server's
+// answer is an outcome, not an error: the mail sender has queued any retry.
 func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) error {
 	report, err := w.MailSender.Deliver(ctx, job.Args)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
@@ -47,8 +47,8 @@ func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) er
 	return nil
 }
 
-// describe names no borrower: neither address nor subject, and no answer of the
-// server, which may quote them.
+// describe names no borrower: neither address nor subject, nor the server's answer, which
+// may quote them.
 func describe(report email.Report) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("email_uid", report.Email.EmailUID.String()),
@@ -78,8 +78,8 @@ func describe(report email.Report) []slog.Attr {
 	return attrs
 }
 
-// RenderMail returns what turns the facts of a mail into its text. publicURL is
-// the origin under which operators reach the console, currency that of the amounts.
+// RenderMail returns the function that renders the facts of a mail. publicURL is the
+// origin under which operators reach the console, currency that of the amounts.
 func RenderMail(publicURL, currency string) email.RenderFunc {
 	return func(ctx context.Context, draft email.Draft) (email.Content, error) {
 		message, err := messageOf(draft, publicURL)
