@@ -134,9 +134,9 @@ func add[A river.JobArgs](
 	))
 }
 
-// forAWhile runs a function that leaves the rest to its next run. The end of its time is
+// runFor runs a function that leaves the rest to its next run. The end of its time is
 // no error, unless the job's time is up too.
-func forAWhile[T any](
+func runFor[T any](
 	ctx context.Context, most time.Duration, run func(context.Context) (T, error),
 ) (T, error) {
 	within, cancel := context.WithTimeout(ctx, most)
@@ -165,10 +165,10 @@ func FollowClock(
 }
 
 func (d *Deps) retain(ctx context.Context) error {
-	report, err := forAWhile(ctx, retainFor, d.Retention.Run)
+	report, err := runFor(ctx, retainFor, d.Retention.Run)
 	did := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
 		len(report.Months) + len(report.LeftToOwner)
-	slog.Log(ctx, worth(did > 0), "retention",
+	slog.Log(ctx, levelFor(did > 0), "retention",
 		"event_bodies", report.Events, "attempt_bodies", report.Attempts,
 		"email_bodies", report.Emails, "months", report.Months, "bulk_resends", report.Bulks,
 		"months_left_to_owner", report.LeftToOwner,
@@ -177,7 +177,7 @@ func (d *Deps) retain(ctx context.Context) error {
 }
 
 func (d *Deps) freezeStatements(ctx context.Context) error {
-	report, err := forAWhile(ctx, statementFor, d.Statements.Freeze)
+	report, err := runFor(ctx, statementFor, d.Statements.Freeze)
 	if len(report.Days) > 0 || report.Statements > 0 || report.Corrections > 0 {
 		slog.InfoContext(ctx, "statements", "days", report.Days,
 			"statements", report.Statements, "corrections", report.Corrections)

@@ -19,9 +19,9 @@ const (
 	// lost goes unnoticed.
 	orphanEvery    = time.Minute
 	orphanPatience = 3 * time.Minute
-	// recollectLimit bounds each step of recollecting, so that a step that waits for a lock
+	// reclaimTimeout bounds each step of recollecting, so that a step that waits for a lock
 	// does not delay the next run of the others.
-	recollectLimit = 30 * time.Second
+	reclaimTimeout = 30 * time.Second
 )
 
 // EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working process
@@ -30,23 +30,23 @@ const (
 func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { recollect(ctx, webhooks, mails) })
+	beside.Go(func() { reclaim(ctx, webhooks, mails) })
 	due := time.NewTicker(dueEvery)
 	defer due.Stop()
-	looks := delivery.DueLooks{Deliveries: webhooks.Deliveries}
+	poller := delivery.DuePoller{Deliveries: webhooks.Deliveries}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			logPromoting(ctx, errors.Join(webhooks.Deliveries.ReleaseIdle(ctx), looks.Enqueue(ctx)))
+			logEnqueueError(ctx, errors.Join(webhooks.Deliveries.ReleaseIdle(ctx), poller.Enqueue(ctx)))
 		}
 	}
 }
 
-// recollect periodically finds deliveries and e-mails that a process or the queue has
+// reclaim periodically finds deliveries and e-mails that a process or the queue has
 // abandoned, until ctx ends.
-func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
+func reclaim(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error {
 			_, err := webhooks.Deliveries.MarkOrphans(ctx, orphanPatience)
@@ -63,7 +63,7 @@ func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.Mai
 	next := time.NewTicker(orphanEvery)
 	defer next.Stop()
 	for {
-		logPromoting(ctx, inTurn(ctx, recollectLimit, steps))
+		logEnqueueError(ctx, runAll(ctx, reclaimTimeout, steps))
 		select {
 		case <-ctx.Done():
 			return
@@ -72,8 +72,8 @@ func recollect(ctx context.Context, webhooks *webhook.Services, mails *email.Mai
 	}
 }
 
-// inTurn runs every step, even if another one fails or exceeds limit.
-func inTurn(ctx context.Context, limit time.Duration, steps []func(context.Context) error) error {
+// runAll runs every step, even if another one fails or exceeds limit.
+func runAll(ctx context.Context, limit time.Duration, steps []func(context.Context) error) error {
 	errs := make([]error, 0, len(steps))
 	for _, step := range steps {
 		within, cancel := context.WithTimeout(ctx, limit)
@@ -83,8 +83,8 @@ func inTurn(ctx context.Context, limit time.Duration, steps []func(context.Conte
 	return errors.Join(errs...)
 }
 
-// logPromoting logs an error, unless the process is stopping.
-func logPromoting(ctx context.Context, err error) {
+// logEnqueueError logs an error, unless the process is stopping.
+func logEnqueueError(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		slog.ErrorContext(ctx, "promoting deliveries", "error", err)
 	}

@@ -35,7 +35,7 @@ func (d *Deps) housekeep(ctx context.Context) error {
 	if d.Faults != nil {
 		faultsErr = d.Faults.Purge(ctx)
 	}
-	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed+revived > 0), "housekeeping",
+	slog.Log(ctx, levelFor(days+made+purged+swept.Kept+swept.Removed+revived > 0), "housekeeping",
 		"request_days_dropped", days, "backlogs_revived", revived,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)

@@ -39,7 +39,7 @@ func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 func TestAStepThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	taken := 0
-	err := inTurn(t.Context(), time.Millisecond, []func(context.Context) error{
+	err := runAll(t.Context(), time.Millisecond, []func(context.Context) error{
 		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		func(context.Context) error { taken++; return nil },
 	})

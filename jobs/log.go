@@ -38,8 +38,8 @@ func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup returns a handler that opens a group.
 func (q quieter) WithGroup(name string) slog.Handler { return quieter{q.Handler.WithGroup(name)} }
 
-// worth returns the level of a job's log line: DEBUG for a run that did nothing.
-func worth(didSomething bool) slog.Level {
+// levelFor returns the level of a job's log line: DEBUG for a run that did nothing.
+func levelFor(didSomething bool) slog.Level {
 	if didSomething {
 		return slog.LevelInfo
 	}

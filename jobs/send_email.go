@@ -43,7 +43,7 @@ func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) er
 	if report.Attempt != nil && w.Observe != nil {
 		w.Observe(report.Attempt.Outcome)
 	}
-	slog.LogAttrs(ctx, worth(report.Attempt != nil), "mail", describe(report)...)
+	slog.LogAttrs(ctx, levelFor(report.Attempt != nil), "mail", describe(report)...)
 	return nil
 }
 

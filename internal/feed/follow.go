@@ -20,11 +20,11 @@ const (
 	maxWaiting = 1000
 	// Channel notifies of a publication, with the newest position.
 	Channel = "drawbridge_feed"
-	// glance is how often the feed is read for waiting requests without a notification: one
+	// pollInterval is how often the feed is read for waiting requests without a notification: one
 	// may get lost with its connection.
-	glance = time.Second
-	// announced is how many entries are read at a time.
-	announced = 1000
+	pollInterval = time.Second
+	// announceBatch is how many entries are read at a time.
+	announceBatch = 1000
 )
 
 // Service reads the feed of a database and wakes waiting requests.
@@ -33,8 +33,8 @@ type Service struct {
 
 	mu      sync.Mutex
 	waiting map[*waiter]struct{}
-	// stirred signals that a request began to wait.
-	stirred chan struct{}
+	// waiterAdded signals that a request began to wait.
+	waiterAdded chan struct{}
 	// released is closed when no request may wait any more.
 	released chan struct{}
 }
@@ -43,7 +43,7 @@ type Service struct {
 func New(db *postgres.DB) *Service {
 	return &Service{
 		DB: db, waiting: map[*waiter]struct{}{},
-		stirred: make(chan struct{}, 1), released: make(chan struct{}),
+		waiterAdded: make(chan struct{}, 1), released: make(chan struct{}),
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *Service) enter(query Query, seen Cursor) *waiter {
 	s.waiting[w] = struct{}{}
 	// An event may have been published since the request read the feed.
 	select {
-	case s.stirred <- struct{}{}:
+	case s.waiterAdded <- struct{}{}:
 	default:
 	}
 	return w
@@ -142,10 +142,10 @@ func (s *Service) Run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-s.stirred:
+	case <-s.waiterAdded:
 	}
 	published := s.DB.Listen(ctx, Channel)
-	looking := time.NewTicker(glance)
+	looking := time.NewTicker(pollInterval)
 	defer looking.Stop()
 	for {
 		if err := s.announce(ctx); err != nil && ctx.Err() == nil {
@@ -155,7 +155,7 @@ func (s *Service) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-published:
-		case <-s.stirred:
+		case <-s.waiterAdded:
 		case <-looking.C:
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Service) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
 	defer cancel()
 	for {
-		from, waited := s.behind()
+		from, waited := s.leastSeen()
 		if !waited {
 			return nil
 		}
@@ -181,12 +181,12 @@ func (s *Service) announce(ctx context.Context) error {
 			  FROM feed
 			 WHERE position > $1
 			 ORDER BY position
-			 LIMIT $2`, from, announced)
+			 LIMIT $2`, from, announceBatch)
 		if err != nil || len(entries) == 0 {
 			return err
 		}
 		s.wake(from, entries)
-		if len(entries) < announced {
+		if len(entries) < announceBatch {
 			return nil
 		}
 	}
@@ -212,8 +212,8 @@ func (s *Service) wake(from Cursor, entries []announcement) {
 	}
 }
 
-// behind returns the position up to which all waiting requests have seen the feed.
-func (s *Service) behind() (least Cursor, waited bool) {
+// leastSeen returns the position up to which all waiting requests have seen the feed.
+func (s *Service) leastSeen() (least Cursor, waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.waiting {

@@ -14,8 +14,8 @@ func TestWhoBeginsToWaitMissesNothing(t *testing.T) {
 	service := New(nil)
 	mine, others := uuid.New(), uuid.New()
 	ahead := service.enter(Query{MerchantUIDs: []uuid.UUID{others}}, 20)
-	from, _ := service.behind()
-	<-service.stirred
+	from, _ := service.leastSeen()
+	<-service.waiterAdded
 	newcomer := service.enter(Query{MerchantUIDs: []uuid.UUID{mine}}, 10)
 
 	service.wake(from, []announcement{{Position: 21, MerchantUID: uuid.New()}})
@@ -27,11 +27,11 @@ func TestWhoBeginsToWaitMissesNothing(t *testing.T) {
 		t.Errorf("the newcomer counts %d as seen, want 10", newcomer.seen)
 	}
 	select {
-	case <-service.stirred:
+	case <-service.waiterAdded:
 	default:
 		t.Error("nobody looks for what stands before the newcomer's wait")
 	}
-	if from, _ := service.behind(); from != 10 {
+	if from, _ := service.leastSeen(); from != 10 {
 		t.Errorf("the next look begins after %d, want 10", from)
 	}
 

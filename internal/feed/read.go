@@ -16,9 +16,9 @@ const (
 	// fewMerchants is the largest number of merchants whose entries are read through an index
 	// each; for more, the feed itself is read, and entries of other merchants are skipped.
 	fewMerchants = 16
-	// scanned is how many entries a page scans for the ones that it wants, however many it
+	// maxScanned is how many entries a page scans for the ones that it wants, however many it
 	// finds among them.
-	scanned = 4000
+	maxScanned = 4000
 )
 
 // entry is a row of the feed, without the contents of its event.
@@ -177,7 +177,7 @@ const readBounds = `
 func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {
-		most = max(most, scanned/max(len(query.MerchantUIDs), 1))
+		most = max(most, maxScanned/max(len(query.MerchantUIDs), 1))
 	}
 	return s.page(ctx, `
 		WITH feed_bounds AS MATERIALIZED (`+readBounds+`
@@ -233,7 +233,7 @@ func (s *Service) among(ctx context.Context, query Query) ([]entry, bounds, erro
 		          AND (merchant_uid IN (SELECT unnest($1::uuid[]))) IS TRUE
 		        ORDER BY position
 		        LIMIT $4) AS f ON true
-		 ORDER BY f.position`, query, scanned)
+		 ORDER BY f.position`, query, maxScanned)
 }
 
 func (s *Service) page(

@@ -35,15 +35,15 @@ const (
 	eventsTogether, deliveriesTogether = 200, 2000
 	// After a pass over several events the next one waits for as long as that took, within
 	// these bounds, so that under load events share a transaction.
-	leastGather, mostGather = time.Millisecond, 10 * time.Millisecond
+	minGather, maxGather = time.Millisecond, 10 * time.Millisecond
 	// After any other pass the outbox is polled as soon as an event is recorded and, since
 	// notifications may be missed, after an interval that doubles between these bounds.
-	leastLook, mostLook = 5 * time.Millisecond, 200 * time.Millisecond
+	minPoll, maxPoll = 5 * time.Millisecond, 200 * time.Millisecond
 	// afterFailure is the pause after a failure, and stuckFor how long an event that failed
 	// on its own is left out.
 	afterFailure, stuckFor = 250 * time.Millisecond, 3 * time.Second
-	// timeout bounds a statement, lookTime one that may step over every row ever recorded.
-	timeout, lookTime = 10 * time.Second, time.Minute
+	// timeout bounds a statement, scanTimeout one that may step over every row ever recorded.
+	timeout, scanTimeout = 10 * time.Second, time.Minute
 )
 
 // Publisher publishes the events of a database. Any number of processes may run one: of
@@ -73,7 +73,7 @@ type stuck struct {
 	again time.Time
 }
 
-func noneStuck() stuck { return stuck{applications: []uuid.UUID{}, from: math.MaxInt64} }
+func newStuck() stuck { return stuck{applications: []uuid.UUID{}, from: math.MaxInt64} }
 
 // New returns a publisher of a database.
 func New(db *postgres.DB) *Publisher { return &Publisher{DB: db, recorded: make(chan struct{}, 1)} }
@@ -101,7 +101,7 @@ func (p *Publisher) Relay(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "telling of events", "error", err) // polling finds the events too
 		}
-		pause(ctx, leastGather)
+		pause(ctx, minGather)
 	}
 }
 
@@ -110,9 +110,9 @@ func (p *Publisher) Run(ctx context.Context) {
 	elsewhere := p.DB.Listen(ctx, channel)
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { postgres.PollThrottled(ctx, "late events", p.lookNear) })
-	beside.Go(func() { postgres.PollThrottled(ctx, "older events", p.lookBehind) })
-	look := leastLook
+	beside.Go(func() { postgres.PollThrottled(ctx, "late events", p.scanRecent) })
+	beside.Go(func() { postgres.PollThrottled(ctx, "older events", p.scanAll) })
+	wait := minPoll
 	for ctx.Err() == nil {
 		began := time.Now()
 		published, err := p.PublishAll(ctx)
@@ -121,18 +121,18 @@ func (p *Publisher) Run(ctx context.Context) {
 			pause(ctx, afterFailure)
 		}
 		if published > 1 {
-			look = leastLook
-			pause(ctx, min(max(time.Since(began), leastGather), mostGather))
+			wait = minPoll
+			pause(ctx, min(max(time.Since(began), minGather), maxGather))
 			continue
 		}
-		look = min(2*look, mostLook)
+		wait = min(2*wait, maxPoll)
 		select {
 		case <-ctx.Done():
 		case <-p.recorded:
-			look = leastLook
+			wait = minPoll
 		case <-elsewhere:
-			look = leastLook
-		case <-time.After(look):
+			wait = minPoll
+		case <-time.After(wait):
 		}
 	}
 }
@@ -156,16 +156,16 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		// Start some ids back, as transactions may be about to commit.
-		from := mark{first - recent, first - recent, time.Now()}
-		p.end = horizon{known: true, from: from.place, late: from, veryLate: from}
-		p.stuck = noneStuck()
+		from := mark{first - recentIDs, first - recentIDs, time.Now()}
+		p.end = horizon{known: true, from: from.id, late: from, veryLate: from}
+		p.stuck = newStuck()
 	}
 	for {
 		now, err := p.publish(ctx)
 		all += now.Published
 		switch {
 		case err != nil && ctx.Err() == nil && !postgres.IsUnavailable(err):
-			count, err := p.oneByOne(ctx)
+			count, err := p.publishSingly(ctx)
 			return all + count, err
 		case err != nil:
 			return all, err
@@ -189,25 +189,25 @@ func (p *Publisher) Drain(ctx context.Context) error {
 		if err != nil || !waiting {
 			return err
 		}
-		if err := p.lookBehind(ctx); err != nil {
+		if err := p.scanAll(ctx); err != nil {
 			return err
 		}
-		pause(ctx, leastGather)
+		pause(ctx, minGather)
 	}
 }
 
 // publish runs one statement and so one transaction, since a transaction costs as much as
 // several events.
-func (p *Publisher) publish(ctx context.Context) (round, error) {
+func (p *Publisher) publish(ctx context.Context) (batch, error) {
 	if len(p.stuck.applications) > 0 && time.Now().After(p.stuck.again) {
 		p.end.from = min(p.end.from, p.stuck.from)
-		p.stuck = noneStuck()
+		p.stuck = newStuck()
 	}
 	now, err := take(ctx, p.DB.Engine(), p.end.from, eventsTogether, p.stuck.applications)
 	if postgres.IsUnique(err, feedKey) || postgres.IsLockTimeout(err) {
 		// Another process published between this one's read of the feed and its lock, or is
 		// about to.
-		return round{Full: true}, nil
+		return batch{Full: true}, nil
 	}
 	switch {
 	case err != nil:
@@ -215,26 +215,26 @@ func (p *Publisher) publish(ctx context.Context) (round, error) {
 	case now.Full:
 		p.end.from = max(p.end.from, now.Last)
 	default:
-		p.end.late.turn(late, now.Newest)
-		p.end.veryLate.turn(veryLate, now.Newest)
-		p.end.from = p.end.late.place
+		p.end.late.rotate(late, now.Newest)
+		p.end.veryLate.rotate(veryLate, now.Newest)
+		p.end.from = p.end.late.id
 	}
 	return now, nil
 }
 
-// oneByOne publishes as many events as one batch holds, each in its own transaction,
+// publishSingly publishes as many events as one batch holds, each in its own transaction,
 // after the transaction for all of them failed: an event that cannot be published holds
 // up only those of its application. So does an overtaken event: the event before it is
 // found by a scan alongside the passes.
-func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
+func (p *Publisher) publishSingly(ctx context.Context) (all int, errs error) {
 	if len(p.stuck.applications) == 0 { // else those stuck before would never be retried
 		defer func() { p.stuck.again = time.Now().Add(stuckFor) }()
 	}
-	but := slices.Clone(p.stuck.applications)
+	except := slices.Clone(p.stuck.applications)
 	for all < eventsTogether {
-		var now round
+		var now batch
 		err := p.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-			now, err = take(ctx, tx, p.end.from, 1, but)
+			now, err = take(ctx, tx, p.end.from, 1, except)
 			return err
 		})
 		switch {
@@ -259,14 +259,14 @@ func (p *Publisher) oneByOne(ctx context.Context) (all int, errs error) {
 			 WHERE outbox_id >= $1
 			   AND application_uid <> ALL ($2)
 			 ORDER BY outbox_id
-			 LIMIT 1`, p.end.from, pq.Array(but))
+			 LIMIT 1`, p.end.from, pq.Array(except))
 		switch {
 		case err == nil && postgres.IsNoRows(nextErr):
 			return all, errs
 		case nextErr != nil:
 			return all, errors.Join(errs, err, nextErr)
 		}
-		but = append(but, next.Application)
+		except = append(except, next.Application)
 		if err == nil {
 			continue
 		}

@@ -240,9 +240,9 @@ func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 		// none is how many of the looks find nothing.
 		none int
 	}{
-		"by seconds": {-1, []func(*outbox.Publisher, context.Context) error{outbox.LookNear}, 0},
+		"by seconds": {-1, []func(*outbox.Publisher, context.Context) error{outbox.ScanRecent}, 0},
 		"by minutes": {
-			1, []func(*outbox.Publisher, context.Context) error{outbox.LookNear, outbox.LookBehind}, 1,
+			1, []func(*outbox.Publisher, context.Context) error{outbox.ScanRecent, outbox.ScanAll}, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-type round struct {
+type batch struct {
 	Published int `db:"published"`
 	// Alone means that no other process published meanwhile, which would leave nothing to take.
 	Alone bool `db:"alone"`
@@ -153,15 +153,15 @@ const queueNotification = `{"queue": "` + delivery.Queue + `"}`
 
 // take publishes at most most events, leaving out those of some applications.
 func take(
-	ctx context.Context, on sqlx.QueryerContext, from int64, most int, but []uuid.UUID,
-) (now round, err error) {
+	ctx context.Context, on sqlx.QueryerContext, from int64, most int, except []uuid.UUID,
+) (now batch, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = sqlx.GetContext(ctx, on, &now, takeDue, most, from, pq.Array(but), deliveriesTogether,
+	err = sqlx.GetContext(ctx, on, &now, takeDue, most, from, pq.Array(except), deliveriesTogether,
 		delivery.Args{}.Kind(), delivery.MaxRuns, delivery.FirstPriority, delivery.Queue,
 		feed.Channel, queueNotification, feed.Gap)
 	if err != nil {
-		return round{}, fmt.Errorf("publishing events: %w", err)
+		return batch{}, fmt.Errorf("publishing events: %w", err)
 	}
 	return now, nil
 }

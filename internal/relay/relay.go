@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// held is how long the server may wait with an answer, in seconds, and patience the
+	// waitSeconds is how long the server may wait with an answer, in seconds, and patience the
 	// timeout of that request.
-	held     = 30
-	patience = 45 * time.Second
-	// forwardTime is how long a receiver may take to answer (specification section 6.1).
-	forwardTime = 30 * time.Second
+	waitSeconds = 30
+	readTimeout = 45 * time.Second
+	// forwardTimeout is how long a receiver may take to answer (specification section 6.1).
+	forwardTimeout = 30 * time.Second
 	// The pauses after failures, each twice the one before.
-	leastPause, mostPause = 500 * time.Millisecond, 30 * time.Second
+	minPause, maxPause = 500 * time.Millisecond, 30 * time.Second
 	// maxAnswer bounds how much of an answer is read.
 	maxAnswer = 64 << 20
 )
@@ -97,7 +97,7 @@ func (r refusal) Error() string { return r.text }
 // Run follows the feed from now on until ctx ends, which is no error. It ends earlier
 // only if the server refuses it for good.
 func (r *Relay) Run(ctx context.Context) error {
-	query := url.Values{"after": {"latest"}, "wait": {strconv.Itoa(held)}}
+	query := url.Values{"after": {"latest"}, "wait": {strconv.Itoa(waitSeconds)}}
 	for _, kind := range r.Kinds {
 		query.Add("event", string(kind))
 	}
@@ -153,7 +153,7 @@ func (r *Relay) deliver(ctx context.Context, event event) error {
 // persist repeats work with growing pauses until it succeeds, is refused for good, or ctx
 // ends.
 func (r *Relay) persist(ctx context.Context, what string, work func() error) error {
-	pause := leastPause
+	pause := minPause
 	for {
 		err := work()
 		if err == nil || ctx.Err() != nil || errors.As(err, new(refusal)) {
@@ -164,12 +164,12 @@ func (r *Relay) persist(ctx context.Context, what string, work func() error) err
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, mostPause)
+		pause = min(2*pause, maxPause)
 	}
 }
 
 func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		strings.TrimRight(r.BaseURL, "/")+"/v2/events?"+query.Encode(), http.NoBody)
@@ -206,7 +206,7 @@ func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 
 // forward posts one event and returns the status of the answer.
 func (r *Relay) forward(ctx context.Context, event event) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, forwardTime)
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	body := []byte(*event.Body)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Forward, bytes.NewReader(body))

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// beat is how often a bulk re-send that has something to send advances.
-	beat = time.Second
+	// advanceInterval is how often a bulk re-send that has something to send advances.
+	advanceInterval = time.Second
 	// longestRest is the longest pause of a bulk re-send that only waits for outcomes.
 	longestRest = 30 * time.Second
 	// burst bounds how much a bulk re-send catches up after a standstill, as time at the pace.
@@ -86,7 +86,7 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 		 WHERE bulk_uid = $1
 		   FOR NO KEY UPDATE SKIP LOCKED`, job.BulkUID)
 	if postgres.IsNoRows(err) {
-		return nil, beat, nil
+		return nil, advanceInterval, nil
 	}
 	if err != nil {
 		return nil, 0, err

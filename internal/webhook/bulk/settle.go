@@ -66,12 +66,12 @@ func (r row) rest(ctx context.Context, tx *postgres.Tx, targets []Target) (time.
 	case waiting+sent == 0:
 		return 0, finish(ctx, tx, r.UID)
 	case sending && r.State == StateRunning:
-		return beat, nil
+		return advanceInterval, nil
 	case sent == 0 && r.State != StateRunning:
 		return 0, nil // resuming brings a new job
 	}
 	// The longer nothing has changed, the longer the wait until the next check.
-	return min(max(tx.Now.Sub(moved)/10, beat), longestRest), nil
+	return min(max(tx.Now.Sub(moved)/10, advanceInterval), longestRest), nil
 }
 
 // finish closes a running or paused bulk re-send; a cancelled one has ended already.
@@ -88,8 +88,8 @@ func finish(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 }
 
 const (
-	// patience is how long a bulk re-send may be without a job.
-	patience = time.Minute
+	// maxWithoutJob is how long a bulk re-send may be without a job.
+	maxWithoutJob = time.Minute
 	// draftLife is how long an unconfirmed draft is kept.
 	draftLife = 7 * 24 * time.Hour
 )
@@ -122,7 +122,7 @@ func (s *Service) Revive(ctx context.Context) (int, error) {
 			              AND j.args ->> 'bulk_uid' = b.bulk_uid::text
 			              AND j.args ->> 'run' = b.run::text
 			              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
-			   FOR NO KEY UPDATE OF b SKIP LOCKED`, tx.Now.Add(-patience), Args{}.Kind(), Queue)
+			   FOR NO KEY UPDATE OF b SKIP LOCKED`, tx.Now.Add(-maxWithoutJob), Args{}.Kind(), Queue)
 		if err != nil {
 			return fmt.Errorf("looking for bulk re-sends without a job: %w", err)
 		}

@@ -16,15 +16,15 @@ const (
 	// batchLimit bounds how many callers share a statement, and so how long the statement
 	// takes and how much is repeated when one of them makes it fail.
 	batchLimit = 100
-	// batchPause is the shortest, and batchPatience the longest, time that a statement waits
+	// minBatchWait is the shortest, and maxBatchWait the longest, time that a statement waits
 	// for more callers when the last one had several.
-	batchPause    = time.Millisecond
-	batchPatience = 10 * time.Millisecond
+	minBatchWait = time.Millisecond
+	maxBatchWait = 10 * time.Millisecond
 	// batchTimeout bounds a statement.
 	batchTimeout = 10 * time.Second
-	// batchLoners bounds how many callers run a statement of their own at a time, so that
+	// maxSingles bounds how many callers run a statement of their own at a time, so that
 	// callers that repeatedly wait for a lock leave connections to everybody else.
-	batchLoners = 12
+	maxSingles = 12
 )
 
 // batchFlights bounds how many statements of a kind run at a time. The fewer there are,
@@ -49,7 +49,7 @@ type batcher[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*member[In, Out]
 	flights int
-	loners  chan struct{}
+	singles chan struct{}
 	// pause is how long the next statement waits, in nanoseconds: as long as the last one
 	// took if several shared it, otherwise not at all.
 	pause atomic.Int64
@@ -78,8 +78,8 @@ type batch[In, Out any] struct {
 func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out, error) {
 	me := &member[In, Out]{in: in, done: make(chan struct{})}
 	g.mu.Lock()
-	if g.loners == nil {
-		g.loners = make(chan struct{}, batchLoners)
+	if g.singles == nil {
+		g.singles = make(chan struct{}, maxSingles)
 	}
 	g.waiting = append(g.waiting, me)
 	take := g.flights < batchFlights
@@ -125,13 +125,13 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 		took := time.Since(began)
 		cancel()
 		done()
-		if took = min(max(took, batchPause), batchPatience); len(callers) == 1 {
+		if took = min(max(took, minBatchWait), maxBatchWait); len(callers) == 1 {
 			took = 0
 		}
 		g.pause.Store(int64(took))
 		for i, one := range callers {
 			if err != nil {
-				go e.alone(g.loners, one)
+				go e.alone(g.singles, one)
 				continue
 			}
 			one.out = outs[i]
@@ -172,13 +172,13 @@ func (g *batcher[In, Out]) next(key func(In) string, limit int) []*member[In, Ou
 }
 
 // alone runs a statement for one caller whose shared statement failed.
-func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
+func (e batch[In, Out]) alone(singles chan struct{}, one *member[In, Out]) {
 	defer close(one.done)
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	select {
-	case loners <- struct{}{}:
-		defer func() { <-loners }()
+	case singles <- struct{}{}:
+		defer func() { <-singles }()
 	case <-ctx.Done():
 		one.err = context.Cause(ctx)
 		return

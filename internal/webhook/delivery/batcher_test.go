@@ -168,7 +168,7 @@ func TestGroupLetsCallersGo(t *testing.T) {
 // for it one by one take a part of the connections, not all.
 func TestFewCallersAreAloneAtATime(t *testing.T) {
 	t.Parallel()
-	const callers = 3 * batchLoners
+	const callers = 3 * maxSingles
 	var g batcher[int, int]
 	var mu sync.Mutex
 	alone, most := 0, 0
@@ -185,7 +185,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		}
 		mu.Lock()
 		alone++
-		if most = max(most, alone); alone == batchLoners {
+		if most = max(most, alone); alone == maxSingles {
 			fill()
 		}
 		mu.Unlock()
@@ -193,7 +193,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		alone--
-		if most > batchLoners {
+		if most > maxSingles {
 			return nil, errRefused
 		}
 		return ins, nil
@@ -207,7 +207,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		})
 	}
 	working.Wait()
-	if most != batchLoners {
-		t.Errorf("%d were alone at a time, want %d", most, batchLoners)
+	if most != maxSingles {
+		t.Errorf("%d were alone at a time, want %d", most, maxSingles)
 	}
 }

@@ -95,7 +95,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		return notSent(errors.Join(err, unbegin(ctx, s.DB, made)))
 	}
 	err = s.record(ctx, made)
-	s.passed(ctx, task)
+	s.releaseOvertaken(ctx, task)
 	return err
 }
 
@@ -114,7 +114,7 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 	if err != nil {
 		return request, false, stop(ctx, s.DB, made.task, err)
 	}
-	fault, may, err := s.suffer(ctx, made.task, made.number)
+	fault, may, err := s.takeFault(ctx, made.task, made.number)
 	if err != nil || !may {
 		return request, false, err
 	}
@@ -137,11 +137,11 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 }
 
 const (
-	// slotGrace is how far from its slot an attempt may start. It must exceed dueRest:
+	// slotGrace is how far from its slot an attempt may start. It must exceed maxScanRest:
 	// otherwise our own rest between scans would send postponed deliveries to the end of the
 	// line. A slot that was missed by more is booked again, so that deliveries that fell due
 	// while no process ran do not all go out at once, but only at the rate.
-	slotGrace = dueRest + pickUp
+	slotGrace = maxScanRest + pickUp
 	// pickUp is how long, on top of that rest, a due attempt may take to start.
 	pickUp = 2 * time.Second
 )
@@ -319,7 +319,7 @@ func (s *Service) begin(ctx context.Context, taken *slot, row *madeAttempt) (boo
 	if err == nil && may {
 		return true, nil
 	}
-	taken.cede()
+	taken.freeUnused()
 	if err == nil {
 		return false, nil
 	}
@@ -361,7 +361,7 @@ func (s *Service) send(
 	defer endSend()
 	began := time.Now()
 	if began.Sub(made.asked) > beginLife {
-		taken.cede()
+		taken.freeUnused()
 		return sender.Attempt{Class: sender.ClassUnknown}
 	}
 	defer func() { taken.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()

@@ -12,12 +12,12 @@ import (
 // resumed after days, a bulk re-send) trickles in alongside new events.
 const DueBatch = 1000
 
-// dueRest is the longest rest between two scans for due deliveries.
-const dueRest = 3 * time.Second
+// maxScanRest is the longest rest between two scans for due deliveries.
+const maxScanRest = 3 * time.Second
 
-// DueLooks scans for due deliveries repeatedly in one process. It is for one caller at a
+// DuePoller scans for due deliveries repeatedly in one process. It is for one caller at a
 // time.
-type DueLooks struct {
+type DuePoller struct {
 	Deliveries *Service
 
 	pace postgres.Throttle
@@ -25,16 +25,16 @@ type DueLooks struct {
 }
 
 // Enqueue is EnqueueDue, except that where scans are expensive they take a fiftieth of the
-// time at most, unless that would put the next one off beyond dueRest. Scans get expensive
+// time at most, unless that would put the next one off beyond maxScanRest. Scans get expensive
 // because each passes over all that fell due since the oldest open transaction began.
-func (l *DueLooks) Enqueue(ctx context.Context) error {
+func (l *DuePoller) Enqueue(ctx context.Context) error {
 	began := time.Now()
 	if began.Before(l.rest) {
 		return nil
 	}
-	count, looked, err := l.Deliveries.enqueueDue(ctx)
+	count, scanned, err := l.Deliveries.enqueueDue(ctx)
 	if count < DueBatch {
-		l.rest = began.Add(min(l.pace.Rest(looked), dueRest))
+		l.rest = began.Add(min(l.pace.Rest(scanned), maxScanRest))
 	}
 	return err
 }
@@ -52,7 +52,7 @@ func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 
 // enqueueDue also returns how long it took to find them, excluding the time spent
 // yielding to API requests and enqueuing.
-func (s *Service) enqueueDue(ctx context.Context) (count int, looked time.Duration, err error) {
+func (s *Service) enqueueDue(ctx context.Context) (count int, scanned time.Duration, err error) {
 	s.Gate.Yield(ctx)
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var jobs []Args // the longest overdue first
@@ -80,14 +80,14 @@ func (s *Service) enqueueDue(ctx context.Context) (count int, looked time.Durati
 			SELECT delivery_uid, created_at, attempt_count + 1 AS number
 			  FROM taken
 			 ORDER BY next_attempt_at, delivery_uid`, tx.Now, DueBatch)
-		looked = time.Since(began)
+		scanned = time.Since(began)
 		if err != nil {
 			return fmt.Errorf("taking the deliveries that are due: %w", err)
 		}
 		count = len(jobs)
 		return s.enqueue(ctx, tx.Tx.Tx, jobs)
 	})
-	return count, looked, err
+	return count, scanned, err
 }
 
 const (

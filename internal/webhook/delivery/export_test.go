@@ -26,7 +26,7 @@ func (s *Service) CountQuery(
 }
 
 // DueRest is the longest rest between two looks for what is due.
-const DueRest = dueRest
+const DueRest = maxScanRest
 
 // HeadersJSON is how an attempt's headers are written down.
 var HeadersJSON = headersJSON

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// yieldPatience is the longest that the engine yields at a time. It bounds the delay
+	// maxYield is the longest that the engine yields at a time. It bounds the delay
 	// caused by callers who never pause, or by one who sends a file drop by drop.
-	yieldPatience = 25 * time.Millisecond
+	maxYield = 25 * time.Millisecond
 	// requestMemory is how long after an API request the next one is expected. During that time
 	// shared statements are small and run one at a time, so that it finds the processors free.
 	requestMemory = 250 * time.Millisecond
@@ -24,9 +24,9 @@ const (
 	// many to unknown ones: enough to keep the processors busy, and few enough that other
 	// work, above all the API, does not queue behind hundreds.
 	quickSends = 4
-	// quickPatience is the longest that a request waits for one of those slots, and so the
+	// maxSendWait is the longest that a request waits for one of those slots, and so the
 	// most that a busy process delays it.
-	quickPatience = 20 * time.Millisecond
+	maxSendWait = 20 * time.Millisecond
 	// sendLength is the longest that such a slot is kept: a request without an answer by
 	// then is waiting for its endpoint and uses no processor.
 	sendLength = 10 * time.Millisecond
@@ -110,7 +110,7 @@ func (c *Gate) Lately() bool {
 	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < requestMemory
 }
 
-// Yield waits until no API request is open, while ctx lasts and for yieldPatience at
+// Yield waits until no API request is open, while ctx lasts and for maxYield at
 // most, and returns how long it waited.
 func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 	if c == nil {
@@ -125,7 +125,7 @@ func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 	began := time.Now()
 	select {
 	case <-answered:
-	case <-time.After(yieldPatience):
+	case <-time.After(maxYield):
 	case <-ctx.Done():
 	}
 	return time.Since(began)
@@ -152,7 +152,7 @@ func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) 
 		defer c.Yield(ctx)
 		select {
 		case slots <- struct{}{}:
-		case <-time.After(quickPatience):
+		case <-time.After(maxSendWait):
 			return func() {}
 		case <-ctx.Done():
 			return func() {}

@@ -49,7 +49,7 @@ func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
 		{name: "no call", want: pause},
 		{name: "a call", answered: 10 * time.Millisecond, want: 10 * time.Millisecond},
 		{name: "a call that was answered in the pause", answered: time.Millisecond, want: pause},
-		{name: "a call without end", answered: time.Hour, want: pause + yieldPatience},
+		{name: "a call without end", answered: time.Hour, want: pause + maxYield},
 		{name: "a lone statement", answered: time.Hour, lone: true, want: 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 					callers.Go(func() { _, _ = g.do(t.Context(), ask, i) })
 				}
 				callers.Wait()
-				<-time.After(2 * batchPatience) // the last flight looks once more whether anybody waits
+				<-time.After(2 * maxBatchWait) // the last flight looks once more whether anybody waits
 				if got := slices.Max(sizes); got > test.most || got < test.most/2 {
 					t.Errorf("statements of %v, want %d at most and about", sizes, test.most)
 				}
@@ -168,8 +168,8 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 		},
 	}
 	var reads, records batcher[int, int]
-	reads.pause.Store(int64(batchPause))
-	records.pause.Store(int64(batchPause))
+	reads.pause.Store(int64(minBatchWait))
+	records.pause.Store(int64(minBatchWait))
 	var callers sync.WaitGroup
 	for i := range 4 * smallStatement {
 		callers.Go(func() { _, _ = reads.do(t.Context(), ask, i) })

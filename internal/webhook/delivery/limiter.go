@@ -38,8 +38,8 @@ const (
 	// unknownWaiters is how many attempts may wait for slots at endpoints that have not
 	// answered yet; the rest of a burst is held back.
 	unknownWaiters = 80
-	// slotPatience is how long an attempt waits for a slot while it keeps a worker.
-	slotPatience = 200 * time.Millisecond
+	// maxSlotWait is how long an attempt waits for a slot while it keeps a worker.
+	maxSlotWait = 200 * time.Millisecond
 	// quickMean is the longest mean duration for which waiting for a slot is short.
 	quickMean = 100 * time.Millisecond
 )
@@ -159,7 +159,7 @@ func (l *endpoint) take() *slot {
 	l.all.inFlight++
 	p := &slot{target: l}
 	if l.isQuick() {
-		p.late = time.AfterFunc(slowAfter, p.turnSlow)
+		p.late = time.AfterFunc(slowAfter, p.markSlow)
 	} else {
 		p.slow = true
 		l.all.slow++
@@ -178,9 +178,9 @@ func (l *endpoint) wakeNext() {
 	}
 }
 
-// turnSlow counts a request to a quick endpoint as slow once it has had no answer for a
+// markSlow counts a request to a quick endpoint as slow once it has had no answer for a
 // while, and its endpoint too.
-func (p *slot) turnSlow() {
+func (p *slot) markSlow() {
 	p.target.all.mu.Lock()
 	defer p.target.all.mu.Unlock()
 	if p.slow || p.late == nil {
@@ -212,8 +212,8 @@ func (p *slot) leave(took time.Duration, timedOut bool) {
 	p.free()
 }
 
-// cede gives back a slot in which nothing was sent.
-func (p *slot) cede() {
+// freeUnused gives back a slot in which nothing was sent.
+func (p *slot) freeUnused() {
 	p.target.all.mu.Lock()
 	defer p.target.all.mu.Unlock()
 	p.free()
@@ -248,7 +248,7 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 			return nil
 		}
 	}
-	late := time.After(slotPatience)
+	late := time.After(maxSlotWait)
 	for {
 		select {
 		case <-l.freed:

@@ -179,7 +179,7 @@ func TestDearLooksRest(t *testing.T) {
 				CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS
 				$$ BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END $$`)
 			h.Exec(t, `CREATE TRIGGER pause AFTER `+test.slow+` EXECUTE FUNCTION pause()`)
-			looks := delivery.DueLooks{Deliveries: h.Deliveries}
+			looks := delivery.DuePoller{Deliveries: h.Deliveries}
 			var got []bool
 			for range test.want {
 				h.Exec(t, `UPDATE deliveries SET queued = false`)

@@ -29,8 +29,8 @@ const (
 	maxPending = 100
 	// life is how long an order waits for deliveries.
 	life = 24 * time.Hour
-	// patience is how long a delivery waits for the next one to overtake it.
-	patience = 15 * time.Second
+	// overtakeTimeout is how long a delivery waits for the next one to overtake it.
+	overtakeTimeout = 15 * time.Second
 )
 
 // Faults lists the faults.
@@ -143,14 +143,14 @@ type use struct {
 	Until *time.Time     `db:"until"`
 }
 
-func (u use) suffered() delivery.Suffered {
-	return delivery.Suffered{Fault: u.Fault, Until: postgres.OrZero(u.Until)}
+func (u use) injected() delivery.FaultUse {
+	return delivery.FaultUse{Fault: u.Fault, Until: postgres.OrZero(u.Until)}
 }
 
 // Take returns the fault of a delivery's first attempt, the zero value for none.
 func (s *Service) Take(
 	ctx context.Context, uid, subscriptionUID uuid.UUID, createdAt time.Time,
-) (delivery.Suffered, error) {
+) (delivery.FaultUse, error) {
 	var found struct {
 		use
 		Pending bool `db:"pending"`
@@ -164,18 +164,18 @@ func (s *Service) Take(
 		  LEFT JOIN sandbox_fault_uses u USING (delivery_uid)`,
 		uid, subscriptionUID, s.DB.Now(), createdAt)
 	if err != nil {
-		return delivery.Suffered{}, fmt.Errorf("looking for a fault of delivery %s: %w", uid, err)
+		return delivery.FaultUse{}, fmt.Errorf("looking for a fault of delivery %s: %w", uid, err)
 	}
 	if found.Fault != "" || !found.Pending {
-		return found.suffered(), nil
+		return found.injected(), nil
 	}
-	var taken delivery.Suffered
+	var taken delivery.FaultUse
 	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
 		taken, err = assign(ctx, tx, uid, subscriptionUID, createdAt)
 		return err
 	})
 	if err != nil {
-		return delivery.Suffered{}, fmt.Errorf("giving a fault to delivery %s: %w", uid, err)
+		return delivery.FaultUse{}, fmt.Errorf("giving a fault to delivery %s: %w", uid, err)
 	}
 	return taken, nil
 }
@@ -184,12 +184,12 @@ func (s *Service) Take(
 // of their creation, since workers reach them in any order. It returns the given one's fault.
 func assign(
 	ctx context.Context, tx *postgres.Tx, uid, subscriptionUID uuid.UUID, upTo time.Time,
-) (delivery.Suffered, error) {
+) (delivery.FaultUse, error) {
 	// One at a time for each subscription.
 	_, err := tx.ExecContext(ctx, `
 		SELECT 1 FROM subscriptions WHERE subscription_uid = $1 FOR NO KEY UPDATE`, subscriptionUID)
 	if err != nil {
-		return delivery.Suffered{}, err
+		return delivery.FaultUse{}, err
 	}
 	var orders []Order
 	err = tx.SelectContext(ctx, &orders, `
@@ -200,13 +200,13 @@ func assign(
 		   AND expires_at > $2
 		 ORDER BY fault_number`, subscriptionUID, tx.Now)
 	if err != nil {
-		return delivery.Suffered{}, err
+		return delivery.FaultUse{}, err
 	}
 	var uses []use
 	for _, order := range orders {
 		given, err := give(ctx, tx, order, uid, upTo)
 		if err != nil {
-			return delivery.Suffered{}, err
+			return delivery.FaultUse{}, err
 		}
 		uses = append(uses, given...)
 		if len(given) < order.Remaining {
@@ -215,16 +215,16 @@ func assign(
 	}
 	at := slices.IndexFunc(uses, func(u use) bool { return u.UID == uid })
 	if at >= 0 {
-		return uses[at].suffered(), nil
+		return uses[at].injected(), nil
 	}
 	// The worker of a later delivery may have assigned it a fault while this one waited for the lock.
 	var mine use
 	err = tx.GetContext(ctx, &mine, `
 		SELECT delivery_uid, fault, until FROM sandbox_fault_uses WHERE delivery_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
-		return delivery.Suffered{}, nil
+		return delivery.FaultUse{}, nil
 	}
-	return mine.suffered(), err
+	return mine.injected(), err
 }
 
 func give(
@@ -232,7 +232,7 @@ func give(
 ) ([]use, error) {
 	wait := time.Duration(postgres.OrZero(order.Delay)) * time.Second
 	if order.Fault == delivery.FaultReorder {
-		wait = patience
+		wait = overtakeTimeout
 	}
 	var until *time.Time
 	if wait > 0 {

@@ -206,12 +206,12 @@ func TestReorderOfSeveral(t *testing.T) {
 			if len(got) != 6 || place[made[1]] > place[made[0]] || place[made[3]] > place[made[2]] {
 				t.Errorf("the order is %v of %v", got, made)
 			}
-			var suffered []delivery.Fault
+			var injected []delivery.Fault
 			for _, sent := range slices.Backward(b.List(t)) {
-				suffered = append(suffered, b.Detail(t, sent.UID).Attempts[0].Fault)
+				injected = append(injected, b.Detail(t, sent.UID).Attempts[0].Fault)
 			}
 			want := []delivery.Fault{"reorder", "", "reorder", "duplicate", ""}
-			if diff := cmp.Diff(want, suffered); diff != "" {
+			if diff := cmp.Diff(want, injected); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -262,17 +262,17 @@ func TestEarlierOnesWaitForTheirFault(t *testing.T) {
 	b.publish()
 	b.publish()
 	made := b.List(t) // newest first
-	took := make([]chan delivery.Suffered, len(made))
+	took := make([]chan delivery.FaultUse, len(made))
 	b.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx, `SELECT FROM subscriptions FOR UPDATE`)
 		for i, one := range made {
-			took[i] = make(chan delivery.Suffered, 1)
+			took[i] = make(chan delivery.FaultUse, 1)
 			go func() {
-				suffered, err := b.Take(context.WithoutCancel(ctx), one.UID, b.to, one.CreatedAt)
+				injected, err := b.Take(context.WithoutCancel(ctx), one.UID, b.to, one.CreatedAt)
 				if err != nil {
 					t.Error(err)
 				}
-				took[i] <- suffered
+				took[i] <- injected
 			}()
 			waittest.Until(t, "the worker waits for its turn", func() bool {
 				return b.Count(t, `

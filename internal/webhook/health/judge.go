@@ -157,7 +157,7 @@ func (s *Service) failedEvents(
 	}
 	count, err := look(ctx, tx, `d.created_at >= $2::timestamptz - interval '7 days'`)
 	if err == nil && count < file.Events && file.Failures >= file.Events {
-		within, cancel := context.WithTimeout(ctx, oldLook)
+		within, cancel := context.WithTimeout(ctx, oldScanTimeout)
 		defer cancel()
 		var all int
 		// The clocks that measure an attempt and its record may differ a little.

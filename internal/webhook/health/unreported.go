@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// betweenMails is the shortest time between mails to a partner's contact about a subscription.
-const betweenMails = time.Hour
+// minMailInterval is the shortest time between mails to a partner's contact about a subscription.
+const minMailInterval = time.Hour
 
 // addUnreported counts deliveries that failed for good, for the mail to the partner's
 // contact, if the partner has one.
@@ -92,7 +92,7 @@ func (s *Service) TakeUnreported(ctx context.Context, tx *postgres.Tx) ([]Unrepo
 		    ON CONFLICT (subscription_uid) DO UPDATE
 		   SET mailed_at = excluded.mailed_at
 		 WHERE contact_mails.mailed_at <= $2
-		RETURNING subscription_uid`, tx.Now, tx.Now.Add(-betweenMails))
+		RETURNING subscription_uid`, tx.Now, tx.Now.Add(-minMailInterval))
 	if err != nil {
 		return nil, fmt.Errorf("looking for failures that no contact was told: %w", err)
 	}

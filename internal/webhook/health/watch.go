@@ -189,7 +189,7 @@ func (s *Service) stillOpen(
 	}
 	open, err := look(ctx, ">=")
 	if err == nil && !open {
-		within, cancel := context.WithTimeout(ctx, oldLook)
+		within, cancel := context.WithTimeout(ctx, oldScanTimeout)
 		defer cancel()
 		open, err = look(within, "<")
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
@@ -202,8 +202,8 @@ func (s *Service) stillOpen(
 	return open, nil
 }
 
-// oldLook bounds the search for older deliveries, which no index supports.
-const oldLook = time.Second
+// oldScanTimeout bounds the search for older deliveries, which no index supports.
+const oldScanTimeout = time.Second
 
 // Failure holds what a mail reports about a delivery that failed for good.
 type Failure struct {

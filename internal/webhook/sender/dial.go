@@ -18,9 +18,9 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// patience is how long to wait for an address while others are left to try. The last one
+// addressTimeout is how long to wait for an address while others are left to try. The last one
 // gets all the remaining time.
-const patience = 3 * time.Second
+const addressTimeout = 3 * time.Second
 
 // system is the machine's resolver. It reads the system's configuration but leaves out
 // what only the C library implements, so that a lookup always ends when its context does.
@@ -136,7 +136,7 @@ func (d *dialer) dial(ctx context.Context, u *url.URL) (link, error) {
 func (d *dialer) connect(ctx context.Context, addr netip.AddrPort, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
 		defer cancel()
 	}
 	// The addresses were checked above; this enforces the rule even if a later change of

@@ -182,7 +182,7 @@ func (p *pool) put(c *http1Conn, keep time.Duration) {
 // remove takes an idle connection out and reports whether it was there. The
 // caller holds the lock.
 func (p *pool) remove(c *http1Conn) bool {
-	if !takeOut(p.idle, c.end, c) {
+	if !removeFrom(p.idle, c.end, c) {
 		return false
 	}
 	c.idle.Stop()
@@ -212,10 +212,10 @@ func (p *pool) share(c *http2Conn) bool {
 func (p *pool) drop(c *http2Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	takeOut(p.shared, c.end, c)
+	removeFrom(p.shared, c.end, c)
 }
 
-func takeOut[C comparable](from map[endpoint][]C, end endpoint, c C) bool {
+func removeFrom[C comparable](from map[endpoint][]C, end endpoint, c C) bool {
 	at := slices.Index(from[end], c)
 	if at < 0 {
 		return false

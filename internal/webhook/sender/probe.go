@@ -137,7 +137,7 @@ func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) er
 		return nil
 	}
 	p.Location = printable(got.response.Header.Get("Location"), maxLocation)
-	return newSendError(ClassHTTP3xx, CauseStatus, nil).saying(
+	return newSendError(ClassHTTP3xx, CauseStatus, nil).withDetail(
 		"%d, a redirect to %s; deliveries do not follow redirects",
 		p.Status, cmp.Or(p.Location, "nowhere"))
 }

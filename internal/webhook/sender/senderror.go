@@ -76,8 +76,8 @@ func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	return made
 }
 
-// saying replaces the detail of the error.
-func (e *sendError) saying(format string, args ...any) *sendError {
+// withDetail replaces the detail of the error.
+func (e *sendError) withDetail(format string, args ...any) *sendError {
 	e.detail = printable(fmt.Sprintf(format, args...), maxErrorText)
 	return e
 }
@@ -117,9 +117,9 @@ func dnsError(ctx context.Context, host string, err error) error {
 		// The resolver's text may name its server, which is internal to us: "read udp
 		// 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
 		text := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
-		return newSendError(ClassDNS, cause, err).saying("%s: %s", host, strings.TrimSpace(text))
+		return newSendError(ClassDNS, cause, err).withDetail("%s: %s", host, strings.TrimSpace(text))
 	}
-	return newSendError(ClassDNS, cause, err).saying("%s", host)
+	return newSendError(ClassDNS, cause, err).withDetail("%s", host)
 }
 
 func blockedError(err error) error { return newSendError(ClassBlocked, CauseBlocked, err) }
@@ -166,13 +166,13 @@ func tlsError(ctx context.Context, err error, now time.Time) error {
 		const day = "2006-01-02 15:04 UTC"
 		cert := invalid.Cert
 		if now.Before(cert.NotBefore) {
-			return newSendError(ClassTLS, CauseNotYet, nil).saying(
+			return newSendError(ClassTLS, CauseNotYet, nil).withDetail(
 				"it begins on %s", cert.NotBefore.UTC().Format(day))
 		}
-		return newSendError(ClassTLS, CauseExpired, nil).saying("it ended on %s, %s ago",
+		return newSendError(ClassTLS, CauseExpired, nil).withDetail("it ended on %s, %s ago",
 			cert.NotAfter.UTC().Format(day), Roughly(now.Sub(cert.NotAfter)))
 	case errors.As(err, &name):
-		return newSendError(ClassTLS, CauseWrongName, name).saying("it is valid for %s, not for %s",
+		return newSendError(ClassTLS, CauseWrongName, name).withDetail("it is valid for %s, not for %s",
 			namesOf(name.Certificate), name.Host)
 	case errors.As(err, &authority):
 		f := newSendError(ClassTLS, CauseUntrusted, authority)

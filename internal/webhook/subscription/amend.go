@@ -222,15 +222,15 @@ func (p Patch) over(current Subscription) Settings {
 		Watch:     current.Watch,
 		Options:   current.Options,
 	}
-	lay(&settings.URL, p.URL)
-	lay(&settings.Auth, p.Auth)
-	lay(&settings.Secret, p.Secret)
-	lay(&settings.Headers, p.Headers)
-	lay(&settings.Rate, p.Rate)
-	lay(&settings.Watch, p.Watch)
-	lay(&settings.Name, p.Name)
-	lay(&settings.Retry, p.Retry)
-	lay(&settings.Standard, p.Standard)
+	setUnlessNil(&settings.URL, p.URL)
+	setUnlessNil(&settings.Auth, p.Auth)
+	setUnlessNil(&settings.Secret, p.Secret)
+	setUnlessNil(&settings.Headers, p.Headers)
+	setUnlessNil(&settings.Rate, p.Rate)
+	setUnlessNil(&settings.Watch, p.Watch)
+	setUnlessNil(&settings.Name, p.Name)
+	setUnlessNil(&settings.Retry, p.Retry)
+	setUnlessNil(&settings.Standard, p.Standard)
 	if p.Events != nil {
 		settings.Events = p.Events
 	}
@@ -240,8 +240,8 @@ func (p Patch) over(current Subscription) Settings {
 	return settings
 }
 
-// lay replaces a setting unless value is nil.
-func lay[T any](setting, value *T) {
+// setUnlessNil replaces a setting unless value is nil.
+func setUnlessNil[T any](setting, value *T) {
 	if value != nil {
 		*setting = *value
 	}

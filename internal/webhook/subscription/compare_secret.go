@@ -34,7 +34,7 @@ func (s *Service) CompareSecret(
 	if pasted.IsZero() {
 		return SecretMatch{}, lending.Invalid("secret", `"secret" is required: paste a value to compare`)
 	}
-	row, err := load(ctx, tx, uid, notGone)
+	row, err := load(ctx, tx, uid, notDeleted)
 	if err != nil {
 		return SecretMatch{}, err
 	}

@@ -15,7 +15,7 @@ const (
 	// MaxName is the longest name of a subscription, in characters.
 	MaxName = 100
 	// The bounds of a delay before another attempt.
-	leastDelay, mostDelay = time.Second, 72 * time.Hour
+	minDelay, maxDelay = time.Second, 72 * time.Hour
 )
 
 // Options are the optional settings of a subscription.

@@ -156,9 +156,9 @@ func (s *Service) OpenSecret(uid uuid.UUID, sealed *string) (secret.String, erro
 // The conditions that load appends after the identifier: whether a deleted subscription
 // is found, and whether the row is locked against changes by others.
 const (
-	anyState  = ``
-	notGone   = ` AND s.state <> 'deleted'`
-	forChange = notGone + ` FOR NO KEY UPDATE OF s`
+	anyState   = ``
+	notDeleted = ` AND s.state <> 'deleted'`
+	forChange  = notDeleted + ` FOR NO KEY UPDATE OF s`
 )
 
 // load returns the row of a subscription, or NOT_FOUND.

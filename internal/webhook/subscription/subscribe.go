@@ -98,7 +98,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 		errs.Text("name", settings.Name, MaxName)
 	}
 	for _, delay := range settings.Retry {
-		if settings.Retry.IsSet() && (delay < leastDelay || delay > mostDelay) {
+		if settings.Retry.IsSet() && (delay < minDelay || delay > maxDelay) {
 			errs.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
 			break
 		}

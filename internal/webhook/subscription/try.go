@@ -94,7 +94,7 @@ func (s *Service) prepare(
 	var current Subscription
 	var err error
 	if trial.UID != uuid.Nil {
-		if row, err = load(ctx, s.DB, trial.UID, notGone); err != nil {
+		if row, err = load(ctx, s.DB, trial.UID, notDeleted); err != nil {
 			return trialSecret{}, err
 		}
 		current = s.subscription(row)

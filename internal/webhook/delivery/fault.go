@@ -29,8 +29,8 @@ const (
 	FaultTruncate Fault = "truncate"
 )
 
-// Suffered is the fault of a delivery's first attempt.
-type Suffered struct {
+// FaultUse is the fault of a delivery's first attempt.
+type FaultUse struct {
 	Fault Fault
 	// Until is when the attempt may begin, zero for at once.
 	Until time.Time
@@ -39,20 +39,20 @@ type Suffered struct {
 // Faults injects faults into first attempts.
 type Faults interface {
 	// Take returns the fault of a delivery's first attempt; repeated calls return the same.
-	Take(ctx context.Context, delivery, subscription uuid.UUID, createdAt time.Time) (Suffered, error)
+	Take(ctx context.Context, delivery, subscription uuid.UUID, createdAt time.Time) (FaultUse, error)
 	// Passed is called after each delivery that has been attempted.
 	Passed(ctx context.Context, delivery, subscription uuid.UUID, createdAt time.Time) error
 }
 
-// suffer returns the fault of an attempt and whether the attempt may begin. If not, it
+// takeFault returns the fault of an attempt and whether the attempt may begin. If not, it
 // has been postponed, which does not count as an attempt.
-func (s *Service) suffer(ctx context.Context, task assignment, number int) (Fault, bool, error) {
+func (s *Service) takeFault(ctx context.Context, task assignment, number int) (Fault, bool, error) {
 	if s.Faults == nil || !task.Faulty || number != 1 || task.Test {
 		return "", true, nil
 	}
-	suffered, err := s.Faults.Take(ctx, task.UID, task.Subscription, task.CreatedAt)
-	if err != nil || !suffered.Until.After(s.DB.Now()) {
-		return suffered.Fault, err == nil, err
+	injected, err := s.Faults.Take(ctx, task.UID, task.Subscription, task.CreatedAt)
+	if err != nil || !injected.Until.After(s.DB.Now()) {
+		return injected.Fault, err == nil, err
 	}
 	// The lock orders this against the delivery that ends the wait: either that comes first
 	// and nothing is postponed, or it comes after and finds this delivery postponed.
@@ -72,12 +72,12 @@ func (s *Service) suffer(ctx context.Context, task assignment, number int) (Faul
 	if err != nil {
 		return "", false, fmt.Errorf("putting delivery %s off: %w", task.UID, err)
 	}
-	return suffered.Fault, count == 0, nil
+	return injected.Fault, count == 0, nil
 }
 
-// passed releases deliveries that wait to be overtaken. If that fails, they are sent when
+// releaseOvertaken releases deliveries that wait to be overtaken. If that fails, they are sent when
 // their wait has run out.
-func (s *Service) passed(ctx context.Context, task assignment) {
+func (s *Service) releaseOvertaken(ctx context.Context, task assignment) {
 	if s.Faults == nil || !task.Faulty || task.Test {
 		return
 	}
