@@ -259,9 +259,9 @@ func TestLedgerHoldsBesideConcurrentChanges(t *testing.T) {
 		}
 		sent := lines[0].Verdict == delivery.VerdictSent && lines[0].DeliveryUID != nil
 		// The first version wanted everything, and each even one documents only.
-		releaseOvertaken := lines[0].Verdict == delivery.VerdictEvent && lines[0].Version%2 == 0 &&
+		passed := lines[0].Verdict == delivery.VerdictEvent && lines[0].Version%2 == 0 &&
 			lines[0].DeliveryUID == nil
-		if sent == releaseOvertaken {
+		if sent == passed {
 			t.Errorf("line %+v", lines[0])
 		}
 	}
