@@ -16,8 +16,8 @@ import (
 
 var errRefused = errors.New("refused")
 
-// crowd is a group whose first statement waits until the test lets it go, so
-// that who comes meanwhile shares the next.
+// crowd is a batcher whose first statement waits until the test releases it, so that
+// callers that come meanwhile share the next.
 type crowd struct {
 	batcher[int, int]
 	db      *postgres.DB
@@ -25,7 +25,7 @@ type crowd struct {
 	let     chan struct{}
 	mu      sync.Mutex
 	shared  [][]int
-	// poison fails every statement that it is in.
+	// poison makes every statement that includes it fail.
 	poison int
 }
 
@@ -60,7 +60,7 @@ func (c *crowd) batch() batch[int, int] {
 	}
 }
 
-// gather has callers wait for company, lets them go, and returns their errors.
+// gather starts callers that wait together, releases them, and returns their errors.
 func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 	t.Helper()
 	var callers sync.WaitGroup
@@ -81,7 +81,7 @@ func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 		})
 	}
 	for waiting := 0; waiting < len(ins); {
-		c.batcher.mu.Lock() // the group's own, not the test's
+		c.batcher.mu.Lock() // the batcher's own, not the test's
 		waiting = len(c.waiting)
 		c.batcher.mu.Unlock()
 	}
@@ -90,7 +90,7 @@ func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 	return errs
 }
 
-// sizes are how many shared each statement, the waiting ones apart.
+// sizes returns how many callers shared each statement, leaving out the one that waited.
 func (c *crowd) sizes() []int {
 	var sizes []int
 	for _, ins := range c.shared {
@@ -133,7 +133,7 @@ func TestGroupFailsNobodyForAnother(t *testing.T) {
 	}
 }
 
-// Two callers about the same delivery never share a statement.
+// Two callers with the same delivery never share a statement.
 func TestGroupKeepsTheSameApart(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -149,7 +149,7 @@ func TestGroupKeepsTheSameApart(t *testing.T) {
 	}
 }
 
-// A caller whose time is up goes; those who stay are served.
+// A caller whose context ends returns; the others are still served.
 func TestGroupLetsCallersGo(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -164,8 +164,8 @@ func TestGroupLetsCallersGo(t *testing.T) {
 	}
 }
 
-// TestFewCallersAreAloneAtATime: where a lock fails what callers share, those who wait
-// for it one by one take a part of the connections, not all.
+// TestFewCallersAreAloneAtATime: when a lock makes shared statements fail, the callers
+// that then wait for it one by one take only some of the connections, not all.
 func TestFewCallersAreAloneAtATime(t *testing.T) {
 	t.Parallel()
 	const callers = 3 * maxSingles

@@ -10,8 +10,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// TestDeliveringDoesNotReadTheDead: while a transaction is open, all jobs that ran since it began
-// stay in the indexes. An attempt reads those of its own job.
+// TestDeliveringDoesNotReadTheDead: while a transaction is open, all jobs that ran since
+// it began stay in the indexes. An attempt only reads those of its own job.
 func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
@@ -19,7 +19,7 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	endpoint := webhooktest.NewReceiver(t, nil)
 	h.Subscribe(t, endpoint.URL, nil)
 	pgtest.Hold(t, h.DB)
-	// Few jobs of many run, as the planner knows it of a service at work.
+	// Few of many jobs are running, and the statistics say so, as on a service at work.
 	h.Exec(t, `
 		INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at, finalized_at)
 		SELECT 'completed', 'email', 'any', '{}', 25, now(), now()
@@ -30,7 +30,7 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 		SELECT 'running', 'webhook', 'any', '{}', 25, now(), now()
 		  FROM generate_series(1, $1)`, dead)
 	h.Exec(t, `DELETE FROM river_job WHERE queue = 'webhook'`)
-	// One connection, of which it is known what it read.
+	// A single connection, so that its counters show what was read.
 	engine := h.DB.Engine()
 	engine.SetMaxOpenConns(1)
 	tables := []string{"river_job", "begun_attempts"}
@@ -51,9 +51,9 @@ func TestDeliveringDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestFailingDoesNotReadTheDead: the indexes of the deliveries that wait keep all that waited, and
-// the planner knows of few. One that fails reads its own rows and
-// those of its event.
+// TestFailingDoesNotReadTheDead: the indexes of open deliveries keep all that were open,
+// while the planner expects few. An attempt that fails reads only its own rows and those
+// of its event.
 func TestFailingDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	const dead = 20_000
@@ -98,9 +98,9 @@ func TestFailingDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestDeliveringIsByKeyBesideABacklog: the planner knows the queue as it was when nothing
-// waited, and the month's deliveries as they were when there were a few. An attempt reads its own
-// rows, whatever else waits since the same moment.
+// TestDeliveringIsByKeyBesideABacklog: the statistics of the queue are from when nothing
+// waited, and those of the month's deliveries from when there were a few. An attempt
+// reads only its own rows, however many others have come since.
 func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 	t.Parallel()
 	const waiting = 20_000
@@ -121,7 +121,7 @@ func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 		}
 	}
 	h.Publish(t)
-	deliver(h.Job(t)) // its plans are kept
+	deliver(h.Job(t)) // its plans are cached from here on
 	h.Publish(t)
 	job := h.Job(t)
 	h.Exec(t, `
@@ -152,9 +152,9 @@ func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 	}
 }
 
-// TestOrphansAreFoundInOneLookAtTheQueue: what was released after a long pause is overdue at
-// once, all of it with a job, and the planner knows the queue as it was when nothing waited. Each
-// list is read once, not the one for each of the other.
+// TestOrphansAreFoundInOneLookAtTheQueue: deliveries released after a long pause are
+// overdue at once, all of them with a job, and the statistics of the queue are from when
+// nothing waited. Each list is read once, not once for each row of the other.
 func TestOrphansAreFoundInOneLookAtTheQueue(t *testing.T) {
 	t.Parallel()
 	const waiting = 5_000

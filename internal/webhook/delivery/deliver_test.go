@@ -199,7 +199,7 @@ func TestAnAttemptThatDiedCountsAsUnknown(t *testing.T) {
 			attempt.HTTPStatus != 0 || attempt.Error == "" {
 			t.Fatalf("after the death of attempt %d: %+v", number, got)
 		}
-		// What was lost has been delay enough.
+		// The time until the loss was detected has been delay enough.
 		if enqueued, want := h.EnqueueDue(t), min(1, delivery.MaxAttempts-number); enqueued != want {
 			t.Fatalf("%d attempts due after the death of attempt %d, want %d", enqueued, number, want)
 		}
@@ -240,9 +240,9 @@ func TestNotSent(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		// waits tells that the delivery is set aside; else its job runs again.
+		// waits means that the delivery is set aside; otherwise its job runs again.
 		waits bool
-		// spoil keeps the attempt from being made and returns its context.
+		// spoil prevents the attempt and returns its context.
 		spoil func(t *testing.T, h *webhooktest.Harness) context.Context
 	}{
 		{"the key of the secret is lost", true, func(
@@ -279,7 +279,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// A process that is told to stop during a request writes down what it knows.
+// A process that is told to stop during a request records what it knows by then.
 func TestStoppedDuringTheRequest(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -366,8 +366,8 @@ func TestTestEvent(t *testing.T) {
 	}
 }
 
-// waitOutDelay checks that the next attempt is due after the delay, with up to a
-// tenth more, and not before, and moves the clock there.
+// waitOutDelay checks that the next attempt is due after the delay plus up to a tenth,
+// and not before, and moves the clock there.
 func waitOutDelay(t *testing.T, h *webhooktest.Harness, delay time.Duration) {
 	t.Helper()
 	due := *h.Newest(t).NextAttemptAt

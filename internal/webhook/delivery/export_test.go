@@ -6,8 +6,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Query is the statement of a page, and CountQuery the one that counts, for
-// tests that look at their plans.
+// Query is the statement of a page, and CountQuery the counting one, for tests that check
+// their plans.
 func (s *Service) Query(
 	ctx context.Context, f Filter, page postgres.Paging,
 ) (string, []any, error) {
@@ -25,8 +25,8 @@ func (s *Service) CountQuery(
 	return query, args, err
 }
 
-// DueRest is the longest rest between two looks for what is due.
+// DueRest is the longest rest between two scans for due deliveries.
 const DueRest = maxScanRest
 
-// HeadersJSON is how an attempt's headers are written down.
+// HeadersJSON renders an attempt's headers for its record.
 var HeadersJSON = headersJSON

@@ -15,8 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// begun runs one batch and returns how long after it was asked for
-// its statement began.
+// begun runs one batch and returns how long after the call its statement began.
 func begun(t *testing.T, g *batcher[int, int], calls *Gate) time.Duration {
 	t.Helper()
 	asked := time.Now()
@@ -41,7 +40,7 @@ func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
 	const pause = 2 * time.Millisecond
 	for _, test := range []struct {
 		name string
-		// answered is when the open call is, 0 for none that is open.
+		// answered is when the open request is answered, 0 if none is open.
 		answered time.Duration
 		lone     bool
 		want     time.Duration
@@ -71,8 +70,8 @@ func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestStatementsAreSmallAfterCalls lets very many ask at once, soon after a call
-// and long after it.
+// TestStatementsAreSmallAfterCalls makes very many calls at once, soon after an API
+// request and long after it.
 func TestStatementsAreSmallAfterCalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -89,7 +88,7 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 				calls.Begin()()
 				<-time.After(test.after)
 				var g batcher[int, int]
-				var sizes []int // the group runs one statement at a time after the first
+				var sizes []int // the batcher runs one statement at a time after the first
 				ask := batch[int, int]{
 					db: &postgres.DB{}, gate: &calls, key: strconv.Itoa,
 					run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
@@ -106,7 +105,7 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 					callers.Go(func() { _, _ = g.do(t.Context(), ask, i) })
 				}
 				callers.Wait()
-				<-time.After(2 * maxBatchWait) // the last flight looks once more whether anybody waits
+				<-time.After(2 * maxBatchWait) // the last flight checks once more for waiting callers
 				if got := slices.Max(sizes); got > test.most || got < test.most/2 {
 					t.Errorf("statements of %v, want %d at most and about", sizes, test.most)
 				}
@@ -115,13 +114,13 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 	}
 }
 
-// TestStatementsGrowWithTheTimeTheyYielded holds that callers who hardly pause cannot
-// keep the engine from its work: where the calls leave few gaps, each is used.
+// TestStatementsGrowWithTheTimeTheyYielded checks that callers who hardly pause cannot
+// stop the engine: where API requests leave few gaps, each gap is used.
 func TestStatementsGrowWithTheTimeTheyYielded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		// open is how long the calls leave no gap.
+		// open is how long the API requests leave no gap.
 		open time.Duration
 		want int
 	}{
@@ -150,11 +149,11 @@ func TestStatementsGrowWithTheTimeTheyYielded(t *testing.T) {
 	}
 }
 
-// TestSmallStepsAreTakenOneAtATime lets two kinds of statement run beside each
-// other, soon after a call.
+// TestSmallStepsAreTakenOneAtATime runs two kinds of statement concurrently, soon after
+// an API request.
 func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 	t.Parallel()
-	calls := Gate{endedAt: time.Now().Add(time.Hour)} // the last call never is long ago
+	calls := Gate{endedAt: time.Now().Add(time.Hour)} // the last request stays recent
 	var running, together atomic.Int64
 	ask := batch[int, int]{
 		db: &postgres.DB{}, gate: &calls, key: strconv.Itoa,
@@ -181,8 +180,8 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 	}
 }
 
-// TestUnknownEndpointsShareTheirOwnSlots lets endpoints that nobody has seen
-// answer take all of their slots and hang.
+// TestUnknownEndpointsShareTheirOwnSlots lets endpoints that have never answered take all
+// of their slots and hang.
 func TestUnknownEndpointsShareTheirOwnSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,8 +208,8 @@ func TestUnknownEndpointsShareTheirOwnSlots(t *testing.T) {
 	})
 }
 
-// TestSendsYieldToAPIRequestsUnderLoad lets a request wait for a slot behind
-// others while two calls are open.
+// TestSendsYieldToAPIRequestsUnderLoad makes a send wait for a slot behind others while
+// two API requests are open.
 func TestSendsYieldToAPIRequestsUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// frozen is a worker that has sent its request and does not come on.
+// frozen is a worker that has sent its request and makes no progress.
 type frozen struct {
 	h        *webhooktest.Harness
 	endpoint *webhooktest.Receiver
@@ -19,11 +19,11 @@ type frozen struct {
 	done     chan error
 }
 
-// noAnswer has an endpoint close the connection in place of a status.
+// noAnswer makes an endpoint close the connection instead of answering.
 const noAnswer = -1
 
 // freeze starts attempt 1 of a new delivery and returns while the endpoint still
-// holds back its answer; every later request is answered at once with others.
+// withholds its answer; every later request is answered at once with others.
 func freeze(t *testing.T, others int) frozen {
 	t.Helper()
 	f := frozen{h: webhooktest.New(t), release: make(chan int), done: make(chan error, 1)}
@@ -51,7 +51,7 @@ func freeze(t *testing.T, others int) frozen {
 	return f
 }
 
-// wake lets the endpoint answer and waits until the worker has written it down.
+// wake lets the endpoint answer and waits until the worker has recorded that.
 func (f frozen) wake(t *testing.T, status int) {
 	t.Helper()
 	f.release <- status
@@ -60,7 +60,7 @@ func (f frozen) wake(t *testing.T, status int) {
 	}
 }
 
-// next makes the attempt that is due, or finds that it died.
+// next makes the due attempt, or finds that it died.
 func (f frozen) next(t *testing.T, run delivery.Run) {
 	t.Helper()
 	f.h.Clock.Move(24 * time.Hour)
@@ -76,13 +76,13 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		// others is what later requests are answered with.
+		// others is the answer to later requests.
 		others int
-		// meanwhile happens between the freezing and the waking.
+		// meanwhile happens between freezing and waking.
 		meanwhile func(t *testing.T, f frozen)
 		late      int
 		want      string
-		// then tells whether a further attempt is due.
+		// then is whether a further attempt is due.
 		then int
 	}{
 		{
@@ -181,8 +181,8 @@ func (f frozen) delete(t *testing.T) {
 	})
 }
 
-// A late outcome that comes while the next attempt is on its way: both count, no
-// third one starts beside them, and a failure takes no success back.
+// A late outcome that comes while the next attempt is under way: both count, no third one
+// starts alongside them, and a failure does not undo a success.
 func TestLateOutcomeCrossesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// ledgerModel knows what the ledger must say, from what was done alone.
+// ledgerModel predicts the ledger from the test's own actions only.
 type ledgerModel struct {
 	h             *webhooktest.Harness
 	t             *rapid.T
@@ -77,7 +77,7 @@ func (m *ledgerModel) drawMerchants() []uuid.UUID {
 		Draw(m.t, "merchants")
 }
 
-// one draws a subscription that is not deleted, false without any.
+// one draws a subscription that is not deleted; false if there is none.
 func (m *ledgerModel) one() (uuid.UUID, bool) {
 	uids := slices.SortedFunc(maps.Keys(m.subscriptions), func(a, b uuid.UUID) int {
 		return slices.Compare(a[:], b[:])
@@ -160,7 +160,7 @@ func (m *ledgerModel) publish() {
 	m.events = append(m.events, known)
 }
 
-// check compares every ledger with what the model knows.
+// check compares every ledger with the model.
 func (m *ledgerModel) check() {
 	for _, event := range m.events {
 		lines, err := m.h.Deliveries.EventVerdicts(context.Background(), event.uid)
@@ -194,8 +194,8 @@ func (m *ledgerModel) check() {
 	}
 }
 
-// Whatever is subscribed, changed, paused, deleted and published in whatever
-// order: each event's ledger says of each subscription what happened, and why.
+// For any order of subscribing, changing, pausing, deleting and publishing, each event's
+// ledger says for each subscription what happened, and why.
 func TestLedgerIsExact(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -213,8 +213,8 @@ func TestLedgerIsExact(t *testing.T) {
 	})
 }
 
-// While a subscription's choice is changed again and again, each event is
-// either scheduled for it or names the version that passed it over.
+// While a subscription's choice is changed again and again, each event is either
+// scheduled for it or names the version that passed it over.
 func TestLedgerHoldsBesideConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -275,7 +275,7 @@ func TestLedgerOfOlderReleasesAndTestEvents(t *testing.T) {
 	})
 	h.Clock.Move(time.Minute)
 	event := h.Publish(t)
-	// What the release before wrote, which kept no ledger.
+	// What the previous release wrote, which kept no ledger.
 	h.Exec(t, `UPDATE events SET passed_over = NULL WHERE event_uid = $1`, event.UID)
 	h.Clock.Move(time.Minute)
 	h.Subscribe(t, "https://later.example/in", nil)

@@ -17,22 +17,22 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// A model of the life of a delivery, held against the real one by random walks: two workers
-// that take its jobs, die before, during and after the request, wake up again, meet each
-// other over two jobs of one attempt, while jobs get lost, the clock steps and somebody
-// pauses the subscription. What an endpoint saw and what the rows say has to agree with the
-// model after every step, and in the end no delivery is open.
+// A model of the life of a delivery, checked against the real one by random walks: two
+// workers take its jobs, die before, during and after the request, wake up again and
+// collide over two jobs of one attempt, while jobs get lost, the clock steps and somebody
+// pauses the subscription. What the endpoint saw and what the rows contain must agree
+// with the model after every step, and in the end no delivery may be open.
 
-// request is one that the endpoint holds.
+// request is one whose answer the endpoint withholds.
 type request struct {
 	number int
 	answer chan int
 	done   chan error
-	// zombie tells that its worker was taken for dead.
+	// zombie means that its worker was taken for dead.
 	zombie bool
 }
 
-// life is one walk.
+// life is one random walk.
 type life struct {
 	h            *webhooktest.Harness
 	workers      []*delivery.Service
@@ -42,12 +42,12 @@ type life struct {
 
 	// open are the requests that wait for their answer.
 	open []*request
-	// sent counts the requests of each number, answered is what each was answered with.
+	// sent counts the requests of each number; answered holds the answer to each.
 	sent, answered map[int]int
 	paused, ended  bool
 }
 
-// noted is a delivery as its rows tell it.
+// noted is a delivery as its rows describe it.
 type noted struct {
 	State    delivery.State `db:"state"`
 	Count    int            `db:"attempt_count"`
@@ -79,7 +79,7 @@ func (l *life) exec(t *rapid.T, statement string) {
 	l.must(t, err)
 }
 
-// work lets a worker take a waiting job, up to the request or to the end of the run.
+// work makes a worker take a waiting job, up to the request or to the end of the run.
 func (l *life) work(t *rapid.T) {
 	var jobs []struct {
 		ID        int64     `db:"id"`
@@ -117,7 +117,7 @@ func (l *life) work(t *rapid.T) {
 	}
 }
 
-// arrived checks a request as the endpoint gets it.
+// arrived checks a request as the endpoint received it.
 func (l *life) arrived(t *rapid.T, arrived *request) {
 	l.sent[arrived.number]++
 	if l.ended || arrived.number > delivery.MaxAttempts || l.sent[arrived.number] > 1 {
@@ -131,7 +131,7 @@ func (l *life) arrived(t *rapid.T, arrived *request) {
 	l.open = append(l.open, arrived)
 }
 
-// die takes the workers for dead that wait for an answer: their jobs go back to the queue.
+// die declares the waiting workers dead: their jobs go back to the queue.
 func (l *life) die(t *rapid.T) {
 	for _, one := range l.open {
 		one.zombie = true
@@ -139,7 +139,7 @@ func (l *life) die(t *rapid.T) {
 	l.exec(t, `UPDATE river_job SET state = 'available' WHERE state = 'running'`)
 }
 
-// answer answers a request, also one whose worker is thought to be dead.
+// answer answers a request, perhaps one whose worker is taken for dead.
 func (l *life) answer(t *rapid.T) {
 	if len(l.open) == 0 {
 		return
@@ -153,21 +153,21 @@ func (l *life) answer(t *rapid.T) {
 	l.answered[one.number] = status
 }
 
-// step moves the clock, at times back, and enqueues what falls due.
+// step moves the clock, sometimes back, and enqueues what falls due.
 func (l *life) step(t *rapid.T) {
 	l.h.Clock.Move(time.Duration(rapid.IntRange(-3600, 90_000).Draw(t, "seconds")) * time.Second)
 	_, err := l.workers[0].EnqueueDue(context.Background())
 	l.must(t, err)
 }
 
-// lose loses the waiting jobs, and has somebody look for deliveries without one.
+// lose deletes the waiting jobs and runs the scan for deliveries without one.
 func (l *life) lose(t *rapid.T) {
 	l.exec(t, `DELETE FROM river_job WHERE state = 'available'`)
 	_, err := l.workers[0].MarkOrphans(context.Background(), 0)
 	l.must(t, err)
 }
 
-// double makes another job for an attempt that has one.
+// double adds another job for an attempt that has one.
 func (l *life) double(t *rapid.T) {
 	l.exec(t, `
 		INSERT INTO river_job (state, queue, kind, args, max_attempts, priority, scheduled_at)
@@ -190,7 +190,7 @@ func (l *life) pause(t *rapid.T) {
 	}))
 }
 
-// check holds the rows against the model.
+// check compares the rows with the model.
 func (l *life) check(t *rapid.T) {
 	found, succeeded := l.noted(t), false
 	for _, status := range l.answered {
@@ -210,7 +210,7 @@ func (l *life) check(t *rapid.T) {
 	l.ended = found.State.IsFinal()
 }
 
-// finish resumes, answers everything and works on until the delivery has ended, as it must.
+// finish resumes, answers everything and works until the delivery has ended, as it must.
 func (l *life) finish(t *rapid.T) {
 	if l.paused {
 		l.pause(t)
@@ -236,7 +236,7 @@ func (l *life) finish(t *rapid.T) {
 	t.Fatalf("the delivery never ends: %+v", l.noted(t))
 }
 
-// TestLifeOfADelivery walks.
+// TestLifeOfADelivery runs the random walks.
 func TestLifeOfADelivery(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// fill takes slots of an endpoint until there are no more, and returns them.
+// fill takes slots of an endpoint until there are none left, and returns them.
 func fill(l *endpoint) []*slot {
 	var slots []*slot
 	for p := l.take(); p != nil; p = l.take() {
@@ -17,15 +17,15 @@ func fill(l *endpoint) []*slot {
 	return slots
 }
 
-// known makes an endpoint one that answers in a millisecond.
+// known returns an endpoint that answers in a millisecond.
 func known(all *limiter, number byte) *endpoint {
 	l := all.of([16]byte{number})
 	l.take().leave(time.Millisecond, false)
 	return l
 }
 
-// TestManyHangingEndpointsLeaveWorkers lets endpoints hang that were quick, are
-// slow, or have never answered: however many, workers are left for the others.
+// TestManyHangingEndpointsLeaveWorkers makes endpoints hang that were quick, are slow, or
+// have never answered: however many hang, workers are left for the others.
 func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(*endpoint){
@@ -70,7 +70,7 @@ func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
 	}
 }
 
-// TestTimeoutsTakePlaces lets an endpoint time out again and again, and answer again.
+// TestTimeoutsTakePlaces makes an endpoint time out repeatedly, then answer again.
 func TestTimeoutsTakePlaces(t *testing.T) {
 	t.Parallel()
 	var all limiter
@@ -97,7 +97,7 @@ func TestTimeoutsTakePlaces(t *testing.T) {
 	}
 }
 
-// TestTooLateToBegin lets a process come to an attempt when others may take it for dead:
+// TestTooLateToBegin resumes an attempt when others may have taken its process for dead:
 // nothing is sent, and the slot is free again.
 func TestTooLateToBegin(t *testing.T) {
 	t.Parallel()

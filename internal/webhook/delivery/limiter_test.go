@@ -22,7 +22,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusOK)
 	})
-	t.Cleanup(release) // before the receiver closes, which waits for what hangs
+	t.Cleanup(release) // before the receiver closes, which waits for hanging requests
 	h.Subscribe(t, r.URL, nil)
 	h.GetKnown(t)
 	for range events - 1 {
@@ -39,7 +39,7 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 	if got := h.EnqueueDue(t); got != 0 {
 		t.Errorf("%d held deliveries were enqueued: that is polling", got)
 	}
-	// The endpoint answers: what ends brings back what was held.
+	// The endpoint answers: attempts that end release the held-back deliveries.
 	release()
 	group.Wait()
 	waittest.Until(t, "everything has arrived", func() bool {
@@ -60,8 +60,8 @@ func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
 	}
 }
 
-// What a process held and did not live to release is released by another one, also
-// while something of the subscription is still in the queue.
+// Deliveries held back by a process that died are released by another process, even while
+// another delivery of the subscription is still in the queue.
 func TestBackpressureOfADeadProcessIsReleasedByAnother(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

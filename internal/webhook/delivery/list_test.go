@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// crowd is a harness with many deliveries, several of each moment.
+// crowd is a harness with many deliveries, several with the same creation time.
 type crowd struct {
 	*webhooktest.Harness
 	subscriptions, applications []uuid.UUID
@@ -42,7 +42,7 @@ type crowdRow struct {
 	Resend       bool              `db:"resend"`
 }
 
-// newCrowd makes count deliveries, of different moments every so many rows.
+// newCrowd creates count deliveries, perMoment of them with the same creation time.
 func newCrowd(t testing.TB, count, perMoment int) *crowd {
 	t.Helper()
 	c := &crowd{Harness: webhooktest.New(t)}
@@ -96,7 +96,7 @@ func newCrowd(t testing.TB, count, perMoment int) *crowd {
 	return c
 }
 
-// uidList writes identifiers as Postgres writes an array.
+// uidList formats identifiers as a Postgres array.
 func uidList(uids []uuid.UUID) string {
 	texts := make([]string, len(uids))
 	for i, uid := range uids {
@@ -105,7 +105,7 @@ func uidList(uids []uuid.UUID) string {
 	return "{" + strings.Join(texts, ",") + "}"
 }
 
-// matches is what a filter means, one row at a time.
+// matches applies a filter to one row, as its documentation says.
 func matches(f delivery.Filter, row crowdRow) bool {
 	application := row.Application.UUID
 	if !row.Application.Valid {
@@ -125,8 +125,8 @@ func matches(f delivery.Filter, row crowdRow) bool {
 		(f.Until.IsZero() || row.CreatedAt.Before(f.Until))
 }
 
-// The pages of any filter, put together, are every delivery that matches, each
-// once and newest first, whatever is added meanwhile.
+// The pages of any filter together contain every matching delivery, each once and newest
+// first, whatever is added meanwhile.
 func TestPagesAreWhatAFilterMeans(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 300, 7)
@@ -154,7 +154,7 @@ func TestPagesAreWhatAFilterMeans(t *testing.T) {
 			if next.IsZero() {
 				break
 			}
-			// A cursor travels as text.
+			// A cursor is passed on as text.
 			if page.From, err = postgres.ParseCursor(next.String()); err != nil {
 				r.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestSubscriptionPages(t *testing.T) {
 	var mine, paused []uuid.UUID
 	for i := range 7 {
 		if i%3 == 0 {
-			h.Clock.Move(time.Second) // the others share a moment
+			h.Clock.Move(time.Second) // the others share a time
 		}
 		subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
 		mine = append(mine, subscribed.UID)
@@ -292,8 +292,8 @@ func TestSubscriptionPages(t *testing.T) {
 	}
 }
 
-// Lists stay quick as the log grows: whatever the filter, or the two filters,
-// the months that hold the rows are read by an index, to list and to count.
+// Lists stay quick as the log grows: for any filter, or any two filters, the months that
+// contain the rows are read by an index, to list and to count.
 func TestListsUseAnIndex(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 50_000, 3)
@@ -307,8 +307,8 @@ func TestListsUseAnIndex(t *testing.T) {
 	}
 }
 
-// A reader of all of a partner's merchants, however many applications these have, sees all of its
-// deliveries and no application is looked up; one of some of them sees theirs.
+// A reader of all of a partner's merchants, however many applications these have, sees all of
+// its deliveries without any application being looked up; a reader of some of them sees theirs.
 func TestReadersOfAllMerchants(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 300, 3)
@@ -365,7 +365,7 @@ type namedFilter struct {
 	set  func(*asked)
 }
 
-// asked is what a list is asked for.
+// asked holds the parameters of a list.
 type asked struct {
 	delivery.Filter
 
@@ -402,7 +402,7 @@ func (c *crowd) everyFilter() []namedFilter {
 	}
 }
 
-// wantIndex fails the test when a page or its count reads a month as a whole.
+// wantIndex fails the test if a page or its count scans a whole month.
 func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*asked)) {
 	t.Helper()
 	var filter asked
@@ -414,7 +414,7 @@ func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*asked)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As many of these rows as ten thousand are of millions.
+	// This share of the rows corresponds to ten thousand of millions.
 	count, countArgs, err := c.Deliveries.CountQuery(t.Context(), filter.Filter, 250)
 	if err != nil {
 		t.Fatal(err)
@@ -432,7 +432,7 @@ func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*asked)) {
 	}
 }
 
-// Cancelling ends what waits and leaves alone what has ended.
+// Cancelling ends waiting deliveries and leaves ended ones alone.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, 60, 3)

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// spend makes every attempt that is open.
+// spend makes every open attempt.
 func spend(t *testing.T, h *webhooktest.Harness) {
 	t.Helper()
 	for range delivery.MaxAttempts {
@@ -23,8 +23,8 @@ func spend(t *testing.T, h *webhooktest.Harness) {
 	}
 }
 
-// A failed delivery names the first other one of its event that arrived, whether that was after it
-// failed or before.
+// A failed delivery names the first other one of its event that succeeded, whether that
+// was after it failed or before.
 func TestMadeGood(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -67,8 +67,8 @@ func TestMadeGood(t *testing.T) {
 	}
 }
 
-// Two deliveries of an event that end in two transactions at once know of each other, also
-// where the first one waits for its first attempt until a re-send of it fails.
+// Two deliveries of an event that end in two transactions at once see each other, even if
+// the first one still waits for its first attempt when a re-send of it fails.
 func TestMadeGoodAtOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -107,8 +107,8 @@ func TestMadeGoodAtOnce(t *testing.T) {
 	}
 }
 
-// TestArrivalIsLookedUpByEvent: a re-send that arrives reads the deliveries of its event, not
-// all that its subscription got, on a database without statistics, too.
+// TestArrivalIsLookedUpByEvent: a re-send that succeeds reads the deliveries of its
+// event, not all that its subscription got, also on a database without statistics.
 func TestArrivalIsLookedUpByEvent(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -154,7 +154,7 @@ func TestArrivalIsLookedUpByEvent(t *testing.T) {
 	}
 }
 
-// The ledger says of a failed delivery that was made good that it was sent, also while its
+// The ledger shows a failed delivery that was made good as sent, even while its
 // subscription is paused.
 func TestLedgerOfWhatWasMadeGood(t *testing.T) {
 	t.Parallel()

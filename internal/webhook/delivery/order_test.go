@@ -15,8 +15,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// order runs use cases beside each other, which must wait for each other and never have to be
-// run again because the database broke a deadlock.
+// order runs use cases concurrently, which must wait for each other and never be run
+// again because the database broke a deadlock.
 type order struct {
 	*webhooktest.Harness
 
@@ -31,7 +31,7 @@ func newOrder(t *testing.T, h *webhooktest.Harness) *order {
 	return &order{Harness: h, t: t, done: make(chan error, 2)}
 }
 
-// begin starts a use case and returns once it waits.
+// begin starts a use case and returns once it is waiting.
 func (o *order) begin(use func(ctx context.Context, tx *postgres.Tx) error) {
 	o.t.Helper()
 	go func() {
@@ -50,7 +50,7 @@ func (o *order) begin(use func(ctx context.Context, tx *postgres.Tx) error) {
 	})
 }
 
-// end fails the test unless each use case succeeded at its first run.
+// end fails the test unless each use case succeeded in its first run.
 func (o *order) end() {
 	o.t.Helper()
 	for range o.begun {
@@ -97,8 +97,8 @@ func TestCancellationBesideADeletion(t *testing.T) {
 	o.end()
 }
 
-// Deliveries of two subscriptions are sent again, in another order than that in which some of
-// them are cancelled.
+// Deliveries of two subscriptions are re-sent in another order than some of them are
+// cancelled in.
 func TestResendBesideACancellation(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// workWith delivers what is in the queue, the services taking turns.
+// workWith delivers everything in the queue, with the services taking turns.
 func workWith(t *testing.T, h *webhooktest.Harness, services ...*webhooktest.Services) {
 	t.Helper()
 	turn := 0
@@ -35,8 +35,8 @@ func withRate(rate int) func(*subscription.Settings) {
 	return func(s *subscription.Settings) { s.Rate = rate }
 }
 
-// TestRateHoldsAcrossProcesses lets two services on one database work off a
-// burst: per second the endpoint gets the subscription's rate and no more.
+// TestRateHoldsAcrossProcesses makes two services on one database work off a burst: per
+// second the endpoint gets the subscription's rate and no more.
 func TestRateHoldsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -48,7 +48,7 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 	for range burst {
 		sent = append(sent, string(h.Publish(t).Body))
 	}
-	// One request may start at once; every second from then on brings five more.
+	// One request may start at once; every later second allows five more.
 	for seconds, want := 0, 1; want <= burst; seconds, want = seconds+1, want+5 {
 		workWith(t, h, h.Services, second)
 		if got := len(endpoint.Requests()); got != want {
@@ -57,7 +57,7 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 		if queued := h.Count(t, `SELECT count(*) FROM deliveries WHERE queued`); queued != 0 {
 			t.Fatalf("%d deliveries hold a job while they wait", queued)
 		}
-		// In steps, as time passes: what falls due is enqueued when it does.
+		// Time passes in steps: deliveries are enqueued as they fall due.
 		for range 5 {
 			h.Clock.Move(200 * time.Millisecond)
 			h.EnqueueDue(t)
@@ -81,8 +81,8 @@ func TestRateHoldsAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestRateLeavesThreeAttempts puts each attempt of a failing delivery off once:
-// being put off is no attempt, and each attempt takes a slot.
+// TestRateLeavesThreeAttempts postpones each attempt of a failing delivery once: a
+// postponement is no attempt, and each attempt takes a slot.
 func TestRateLeavesThreeAttempts(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -118,7 +118,7 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	h.Clock.Move(time.Hour)
 	h.EnqueueDue(t)
 	workWith(t, h, h.Services)
-	// The slots of the five seconds before are still good; none are here.
+	// The slots of the last five seconds are still valid; there are none here.
 	if got := len(endpoint.Requests()); got > 2 {
 		t.Errorf("%d requests at once after an hour without a process", got)
 	}
@@ -132,8 +132,8 @@ func TestMissedSlotsDoNotBurst(t *testing.T) {
 	}
 }
 
-// TestSlotsOutlastTheRest looks for what is due as seldom as a process ever does: each goes at its
-// slot or at the next look, in the order of the line.
+// TestSlotsOutlastTheRest scans for due deliveries as rarely as a process ever does: each
+// goes at its slot or at the next scan, in the order of the line.
 func TestSlotsOutlastTheRest(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -158,8 +158,8 @@ func TestSlotsOutlastTheRest(t *testing.T) {
 	}
 }
 
-// TestDearLooksRest: a look for what is due that takes long twice in a row is put off; one that has
-// much to enqueue is not.
+// TestDearLooksRest: after scans for due deliveries took long twice in a row, the next is
+// postponed, unless there was much to enqueue.
 func TestDearLooksRest(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -167,7 +167,7 @@ func TestDearLooksRest(t *testing.T) {
 		want []bool
 	}{
 		"to find them is slow": {"UPDATE ON deliveries", []bool{true, true, false}},
-		// A single dear look is not put off, however slow the machine is.
+		// A single expensive scan postpones nothing, however slow the machine is.
 		"to enqueue them is slow": {"INSERT ON river_job", []bool{true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestDearLooksRest(t *testing.T) {
 	}
 }
 
-// TestChangedRateHoldsForWhatWaits takes the limit away while deliveries wait.
+// TestChangedRateHoldsForWhatWaits removes the rate limit while deliveries wait.
 func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -226,8 +226,8 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	}
 }
 
-// TestALongLineIsRebooked changes the rate of a subscription for which more waits than one
-// transaction rewrites: a job lets all of it fall due in its order, unless the rate changes again.
+// TestALongLineIsRebooked changes the rate of a subscription with more waiting deliveries than one
+// transaction rewrites: a job makes all of them fall due in order, unless the rate changes again.
 func TestALongLineIsRebooked(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -295,8 +295,8 @@ func TestALongLineIsRebooked(t *testing.T) {
 	}
 }
 
-// TestCancelledDeliveriesLeaveTheirSlots cancels a long line: what is left of it, and what comes
-// then, goes at once.
+// TestCancelledDeliveriesLeaveTheirSlots cancels from a long line: the remaining
+// deliveries, and later ones, go at once.
 func TestCancelledDeliveriesLeaveTheirSlots(t *testing.T) {
 	t.Parallel()
 	type line struct {

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// What is written by hand is read back as what the library writes.
+// The hand-written JSON is parsed to the same value as the library's.
 func TestHeadersAsJSON(t *testing.T) {
 	t.Parallel()
 	header := rapid.Custom(func(t *rapid.T) sender.Header {

@@ -51,7 +51,7 @@ func TestPausedDeliveriesWaitAndGoOutOnResume(t *testing.T) {
 			t.Errorf("after the resumption: %+v", found)
 		}
 	}
-	// What had been due longest went first: the new event, then the retry.
+	// The longest overdue went first: the new event, then the retry.
 	for i, want := range []string{"1", "1", "2"} {
 		if got := requests[i].Header.Get("x-drawbridge-attempt"); got != want {
 			t.Errorf("request %d is attempt %s, want %s", i+1, got, want)
@@ -148,7 +148,7 @@ func TestDeletionCancelsWhatHasNotGoneOut(t *testing.T) {
 	queued := h.Job(t) // on its way to a worker
 
 	h.Delete(t, subscribed.UID)
-	h.Publish(t) // for nobody
+	h.Publish(t) // no subscription wants it
 	h.Clock.Move(time.Hour)
 	if err := h.Deliveries.Deliver(t.Context(), queued, webhooktest.First); err != nil {
 		t.Fatal(err)
@@ -169,8 +169,8 @@ func TestDeletionCancelsWhatHasNotGoneOut(t *testing.T) {
 	}
 }
 
-// The change of a subscription commits while a worker is about to park a
-// delivery of it: the worker waits for the change and does what is right then.
+// The change of a subscription commits while a worker is about to park a delivery of it:
+// the worker waits for the change and then acts on the new state.
 func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -220,8 +220,8 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 	}
 }
 
-// An event is being recorded while its subscription is deleted: no matter who commits
-// last, nothing goes out and nothing stays pending.
+// An event is being recorded while its subscription is deleted: whichever commits last,
+// nothing is sent and nothing stays pending.
 func TestEventCrossesTheDeletion(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -244,7 +244,7 @@ func TestEventCrossesTheDeletion(t *testing.T) {
 	}
 }
 
-// A backlog that is too large for one transaction follows its subscription as it is by then.
+// A backlog too large for one transaction follows the state that its subscription has by then.
 func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -279,8 +279,8 @@ func TestALargeBacklogFollowsItsSubscription(t *testing.T) {
 	}
 }
 
-// A backlog whose job is gone follows its subscription all the same, by one new job also where
-// the database has the transaction tried again.
+// A backlog whose job is gone gets one new job and follows its subscription after all,
+// even if the database makes the transaction run again.
 func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -329,7 +329,7 @@ func TestABacklogWithoutAJobGetsOne(t *testing.T) {
 	}
 }
 
-// While its subscription is paused no delivery has a next attempt, also one that is not due yet.
+// While its subscription is paused no delivery has a next attempt, even one that is not due yet.
 func TestNoNextAttemptWhilePaused(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -34,8 +34,8 @@ func jobRow(t *testing.T, h *webhooktest.Harness, where string) (row, args map[s
 	return row, args
 }
 
-// A job that publishing writes is that which the queue's own client would have
-// written; a new release of the queue with other rows fails here.
+// The job that publishing writes is the one that the queue's own client would write; a
+// new release of the queue with different rows fails here.
 func TestPublishWritesTheQueuesOwnRow(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -64,7 +64,7 @@ func TestPublishWritesTheQueuesOwnRow(t *testing.T) {
 	})
 	theirs, theirArgs := jobRow(t, h, `kind <> 'ours'`)
 	equal(t, "the row", ours, theirs)
-	// Both write the time, with and without zeros at its end.
+	// Both write the time, with or without trailing zeros.
 	args["created_at"] = theirArgs["created_at"]
 	equal(t, "the arguments", args, theirArgs)
 	var prompt bool
@@ -85,8 +85,8 @@ func equal(t *testing.T, what string, got, want map[string]any) {
 	}
 }
 
-// The workers hear of a job as the queue's own client would tell them, and only
-// of events that have one.
+// The workers are notified of a job as the queue's own client would do it, and only of
+// events that have a job.
 func TestPublishTellsTheQueue(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -105,7 +105,7 @@ func TestPublishTellsTheQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Publish(t) // nobody wants it, so it takes nobody's turn to tell
+	h.Publish(t) // no subscription wants it, so it must not use up the notification
 	h.Subscribe(t, "https://127.0.0.1/hook", nil)
 	h.Publish(t)
 	ours, err := listener.WaitForNotification(ctx)
@@ -142,7 +142,7 @@ func TestPublishForNoApplication(t *testing.T) {
 	}
 }
 
-// The database writes the time into the body as the renderer of bodies does.
+// The database writes the time into the body in the format of the body renderer.
 func TestPublishedBodyIsTheRenderedOne(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -180,7 +180,7 @@ func TestPublishedBodyIsTheRenderedOne(t *testing.T) {
 	}
 }
 
-// "all" is the specification's kinds; the two others go to who names them.
+// "all" means the specification's kinds; the two others are sent to subscriptions that name them.
 func TestOptInKindsGoToWhoNamesThem(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -15,8 +15,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// storm runs publishers, workers, enqueuers and somebody who pauses and resumes,
-// all at once.
+// storm runs publishers, workers, enqueuers and somebody who pauses and resumes, all at
+// once.
 type storm struct {
 	h             *webhooktest.Harness
 	subscriptions []uuid.UUID
@@ -25,7 +25,7 @@ type storm struct {
 	all           sync.WaitGroup
 }
 
-// loop runs one step again and again until the storm is over.
+// loop repeats one step until the storm is over.
 func (s *storm) loop(step func(ctx context.Context) error) {
 	s.all.Go(func() {
 		for s.stop.Err() == nil {
@@ -80,7 +80,7 @@ func (s *storm) pauseAndResume(ctx context.Context) error {
 	return nil
 }
 
-// Whatever crosses whatever: every delivery goes out, and each attempt once.
+// However the steps interleave: every delivery is sent, and each attempt once.
 func TestPausingLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -109,7 +109,7 @@ func TestPausingLosesAndRepeatsNothing(t *testing.T) {
 	default:
 	}
 
-	// All are resumed now; what is left drains.
+	// All are resumed now; the rest drains.
 	for {
 		h.Clock.Move(time.Hour)
 		if h.EnqueueDue(t)+h.Work(t) == 0 {
@@ -192,7 +192,7 @@ func TestEnqueuersShareTheWork(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// A process that found every row locked gave up early; one more look.
+	// A process that found every row locked gave up early; scan once more.
 	enqueued += h.EnqueueDue(t)
 	jobs := h.Count(t, `SELECT count(*) FROM river_job WHERE queue = $1`, delivery.Queue)
 	distinct := h.Count(t, `SELECT count(DISTINCT args ->> 'delivery_uid') FROM river_job`)
@@ -233,8 +233,8 @@ func TestOrphansAreEnqueuedAgain(t *testing.T) {
 	endpoint := webhooktest.NewReceiver(t, nil)
 	h.Subscribe(t, endpoint.URL, nil)
 	const patience = 3 * time.Minute
-	// The job of the first is lost, that of the second given up, that of the
-	// third waits, that of the fourth runs.
+	// The job of the first is lost, the second's was given up, the third's is waiting, the
+	// fourth's is running.
 	for _, change := range []string{
 		`DELETE FROM river_job WHERE id = (SELECT max(id) FROM river_job)`,
 		`UPDATE river_job SET state = 'discarded', finalized_at = now()
@@ -256,7 +256,7 @@ func TestOrphansAreEnqueuedAgain(t *testing.T) {
 		t.Error("found orphans before patience was over")
 	}
 	h.Clock.Move(time.Second)
-	h.Publish(t) // new: its job may only just be coming
+	h.Publish(t) // new: its job may be about to be inserted
 	if got := orphans(); got != 2 {
 		t.Errorf("%d orphans, want 2", got)
 	}

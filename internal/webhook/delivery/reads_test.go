@@ -54,7 +54,7 @@ func TestCountNewer(t *testing.T) {
 	for i, found := range h.List(t) {
 		filter := delivery.Filter{Event: lending.EventTaskCreated}
 		page := postgres.Paging{From: found.Place(), Limit: 100}
-		// A cursor is where the next page begins, so its own row came before.
+		// A page begins at its cursor, so the cursor's own row came before.
 		if got, err := h.Deliveries.CountNewer(t.Context(), filter, page); err != nil || got != i+1 {
 			t.Errorf("before row %d: %d, %v, want %d", i, got, err, i+1)
 		}

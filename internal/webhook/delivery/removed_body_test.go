@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// A body that retention removed cannot be sent again, and the refusal says so.
+// An event whose body retention removed cannot be re-sent, and the refusal says so.
 func TestARemovedBodyIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -45,8 +45,8 @@ func TestARemovedBodyIsNotSentAgain(t *testing.T) {
 	webhooktest.WantRefusal(t, err, lending.CodeInvalidState)
 }
 
-// A body that is gone although its delivery is open ends the delivery: nothing
-// else goes out under the event's name.
+// If the body is gone although its delivery is open, the delivery is cancelled: nothing
+// else is sent as that event.
 func TestADeliveryWithoutABodyIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -168,7 +168,7 @@ func TestResendOfOneNamedTwice(t *testing.T) {
 	}
 }
 
-// A large re-send is left to be enqueued as it falls due, so that new events come first.
+// A large re-send is enqueued as it falls due, so that new events come first.
 func TestLargeResendTricklesIn(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -216,7 +216,7 @@ func TestResendMatching(t *testing.T) {
 	tests := []struct {
 		name   string
 		filter delivery.Filter
-		// want are the times of the events that are re-sent.
+		// want holds the times of the events that are re-sent.
 		want   []time.Time
 		code   lending.Code
 		fields []string
@@ -283,7 +283,7 @@ func TestResendMatching(t *testing.T) {
 	}
 }
 
-// What failed is sent again until it has arrived, however often that is asked for.
+// A failed delivery is re-sent until one has arrived, however often that is requested.
 func TestResendMatchingLeavesOutWhatWasMadeGood(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -304,8 +304,8 @@ func TestResendMatchingLeavesOutWhatWasMadeGood(t *testing.T) {
 	}
 }
 
-// Asking again while what was sent again waits sends nothing twice, nor does it once that has
-// failed, too: an event goes to its subscription once, by whichever delivery the filter chooses.
+// Repeating the request while re-sends are open sends nothing twice; nor does it once they have
+// failed, too: an event goes to its subscription once, whichever delivery the filter selects.
 func TestResendMatchingSendsAnEventOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -337,7 +337,7 @@ func TestResendMatchingSendsAnEventOnce(t *testing.T) {
 	match("the first time", original, 2)
 }
 
-// Two who ask for the same deliveries at the same moment get each once.
+// Two concurrent requests for the same deliveries re-send each once.
 func TestResendMatchingTogether(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -369,8 +369,8 @@ func TestResendMatchingTogether(t *testing.T) {
 	}
 }
 
-// A re-send and the deletion of its subscription at once: the one that comes second
-// waits, and nothing is left to be sent.
+// A re-send and the deletion of its subscription at once: the second one waits, and
+// nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
 	t.Parallel()
 	setUp := func(t *testing.T) (*webhooktest.Harness, delivery.Delivery) {

@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// retryNow is when attempts of these tests failed.
+// retryNow is when the attempts in these tests failed.
 var retryNow = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 
 func TestScheduleNext(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// An attempt that is recorded has no job any more, alone or in company.
+// A recorded attempt has no job any more, whether recorded alone or with others.
 func TestRecordedAttemptEndsItsJob(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -43,8 +43,8 @@ func TestRecordedAttemptEndsItsJob(t *testing.T) {
 	}
 }
 
-// holding is an endpoint that says when its only request has arrived, and holds it until it is
-// released. Then it does the last thing, and answers 200.
+// holding is an endpoint that signals when its only request has arrived, and holds it
+// until released. Then it calls last and answers 200.
 func holding(t *testing.T, last func()) (_ *webhooktest.Receiver, arrived, release chan struct{}) {
 	t.Helper()
 	arrived, release = make(chan struct{}), make(chan struct{})
@@ -78,8 +78,8 @@ func TestLateAttemptLeavesTheJobOfAnotherRun(t *testing.T) {
 	}
 }
 
-// A server that was promoted without the last commits gives the keys of jobs again. A worker that
-// ends an attempt of a job that is lost leaves the one that has its key now.
+// A server that was promoted without the last commits assigns the keys of jobs again. A
+// worker that ends an attempt of a lost job leaves the job that has its key now.
 func TestLateAttemptLeavesAnotherJobOfItsKey(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -119,8 +119,8 @@ func TestLateAttemptLeavesAnotherJobOfItsKey(t *testing.T) {
 	}
 }
 
-// Outcomes that come late replace the unknown ones also in the company of attempts
-// that nobody has written yet.
+// Outcomes that come late replace the unknown ones even in one statement with attempts
+// that are not recorded yet.
 func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -173,8 +173,8 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	}
 }
 
-// An attempt is noted while its request is on its way. One whose process died then
-// is unknown, since it began, and not sent again, whatever became of its job.
+// An attempt is noted while its request is under way. If its process dies then, it is
+// unknown from its begin, and not sent again, whatever became of its job.
 func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -211,8 +211,8 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	}
 }
 
-// The request of an attempt may have come though its delivery was cancelled meanwhile and its
-// process died: the attempt is in the log, and counts, once.
+// The request of an attempt may have arrived although its delivery was cancelled
+// meanwhile and its process died: the attempt is in the log, and counts, once.
 func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -256,8 +256,8 @@ func TestUnknownAttemptOfACancelledDelivery(t *testing.T) {
 	dying.Wait()
 }
 
-// A run that lost its job before it began sends nothing, and neither does one that
-// comes second.
+// A run that lost its job before it began sends nothing, and neither does one that comes
+// second.
 func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -279,8 +279,8 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	}
 }
 
-// A worker that was frozen while it waited for the endpoint, and wakes when another run has its
-// job, takes nothing out of that run's hands.
+// A worker that was frozen while it waited for the endpoint, and wakes when another run
+// has its job, leaves the job to that run.
 func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -304,7 +304,7 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 	h.Publish(t)
 	h.Publish(t)
 	var sending sync.WaitGroup
-	for _, job := range claim() { // as many as an endpoint that is not known gets
+	for _, job := range claim() { // as many as an unknown endpoint gets
 		sending.Go(func() { run(t, h, job, 1) })
 		<-arrived
 	}
@@ -319,7 +319,7 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 	if count := h.Count(t, `SELECT count(*) FROM river_job WHERE id = $1`, lost.ID); count != 1 {
 		t.Error("the job of another run is gone")
 	}
-	run(t, h, next, 1) // which holds it, as there is no place
+	run(t, h, next, 1) // which holds the delivery back, as there is no slot
 	if count := h.Count(t, `SELECT count(*) FROM deliveries WHERE held`); count != 1 {
 		t.Errorf("%d deliveries are held, want 1", count)
 	}
@@ -327,8 +327,8 @@ func TestLateHoldLeavesTheJobOfAnotherRun(t *testing.T) {
 	sending.Wait()
 }
 
-// A delivery that has two jobs by a mischance is sent once: while one of them is at
-// it the other one goes, and one that was about to send looks again.
+// A delivery that has two jobs by mistake is sent once: while one of them is being
+// worked, the other one ends, and one that was about to send checks again.
 func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -355,7 +355,7 @@ func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	}
 }
 
-// What is noted is forgotten once nothing can ask for it.
+// Notes are deleted once nothing needs them any more.
 func TestForgetBegun(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -376,7 +376,7 @@ func TestForgetBegun(t *testing.T) {
 	}
 }
 
-// queued is a job as the queue has it.
+// queued is a job as stored in the queue.
 type queued struct {
 	ID        int64     `db:"id"`
 	Args      []byte    `db:"args"`
@@ -396,7 +396,7 @@ func beginRuns(t *testing.T, h *webhooktest.Harness) []queued {
 	return jobs
 }
 
-// run makes the attempt of a job in a run of that number.
+// run makes the attempt of a job in the run with that number.
 func run(t *testing.T, h *webhooktest.Harness, job queued, number int) {
 	t.Helper()
 	var args delivery.Args
@@ -411,7 +411,7 @@ func run(t *testing.T, h *webhooktest.Harness, job queued, number int) {
 	}
 }
 
-// notedAt lists when attempts began that are not recorded yet.
+// notedAt lists when the attempts began that are not recorded yet.
 func notedAt(t *testing.T, h *webhooktest.Harness) []time.Time {
 	t.Helper()
 	var times []time.Time

@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// TestSoundDeliveries asks the database of every combination of the columns that
-// belong together whether it is sound, and compares with the rules one by one.
+// TestSoundDeliveries asks the database for every combination of the columns that belong
+// together whether it is consistent, and compares with the rules one by one.
 func TestSoundDeliveries(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -41,7 +41,7 @@ func TestSoundDeliveries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Five states with or without a time, four counts, at most one of three flags, both
+	// Five states with or without a time, four counts, at most one of three flags, both columns
 	// of a re-send or neither.
 	if want := 5 * 4 * 4 * 2; all != 7*6*2*8*4 || sound != want || wrong != 0 {
 		t.Errorf("of %d combinations %d are sound, want %d; %d are judged otherwise than by the rules",
@@ -49,7 +49,7 @@ func TestSoundDeliveries(t *testing.T) {
 	}
 }
 
-// TestDatabaseRefusesUnsoundDeliveries: in every month, those that are made later too.
+// TestDatabaseRefusesUnsoundDeliveries: in every month, including those created later.
 func TestDatabaseRefusesUnsoundDeliveries(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

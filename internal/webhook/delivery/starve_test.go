@@ -9,9 +9,9 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// TestSickEndpointsStarveNobody tells every event to an endpoint that hangs, to
-// two that fail and to three that are well: those get all of theirs while the
-// first has not answered once.
+// TestSickEndpointsStarveNobody sends every event to an endpoint that hangs, to two that
+// fail and to three healthy ones: these get all of theirs while the first has not
+// answered once.
 func TestSickEndpointsStarveNobody(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -29,7 +29,7 @@ func TestSickEndpointsStarveNobody(t *testing.T) {
 		well = append(well, endpoint)
 	}
 	release := sync.OnceFunc(func() { close(answer) })
-	t.Cleanup(release) // before the receivers close, which wait for what hangs
+	t.Cleanup(release) // before the receivers close, which wait for hanging requests
 	for range events {
 		h.Publish(t)
 	}
@@ -37,8 +37,8 @@ func TestSickEndpointsStarveNobody(t *testing.T) {
 	h.DeliverAll(t, t.Context(), &workers)
 	waittest.Until(t, "the healthy endpoints have everything and the failing ones were tried",
 		func() bool {
-			// As what enqueues due deliveries does: what was held just after the last attempt had ended
-			// has nothing else that brings it back.
+			// As the loop that enqueues due deliveries does: nothing else releases a delivery that
+			// was held back just after the last attempt had ended.
 			if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
 				t.Error(err)
 			}

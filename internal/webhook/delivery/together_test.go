@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// TestDeliveriesTogether makes many attempts at once, each with an answer of its
-// own, and finds each in its own log.
+// TestDeliveriesTogether makes many attempts at once, each with a different answer, and
+// finds each in its own log.
 func TestDeliveriesTogether(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -75,8 +75,8 @@ func checkOwnAnswer(t *testing.T, found delivery.Detail, status int) {
 	}
 }
 
-// TestLockedDeliveryHoldsUpNobody locks one of many deliveries, as a long
-// transaction of an operator does, while the attempts of all are recorded.
+// TestLockedDeliveryHoldsUpNobody locks one of many deliveries, as a long transaction of
+// an operator does, while the attempts of all are recorded.
 func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -95,7 +95,7 @@ func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 				webhooktest.First)
 		}()
 	}
-	for range len(jobs) - 1 { // none waits for the lock on another one
+	for range len(jobs) - 1 { // none of these waits for the lock
 		if err := waittest.Receive(t, "a delivery", done); err != nil {
 			t.Error(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// The log says how each attempt travelled: over a new connection, over one that
-// was kept, and not at all.
+// The log shows how each attempt was sent: over a new connection, over a reused one, and
+// not at all.
 func TestAttemptsTellHowTheyTravelled(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
