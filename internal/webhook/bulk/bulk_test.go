@@ -33,7 +33,7 @@ func TestBulkPlanNamesWhatSpeaksAgainstIt(t *testing.T) {
 		_, err := h.Subscriptions.Pause(ctx, tx, second.UID, "operator")
 		return err
 	})
-	// Of the failed deliveries, one may have arrived and one was re-sent in vain.
+	// Of the failed deliveries, one may have arrived and one was re-sent without success.
 	h.Exec(t, `
 		INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at, error_class,
 		                      subscription_version, duration_us, request_headers, response_headers)
@@ -177,7 +177,7 @@ func TestBulkIsPaced(t *testing.T) {
 		sent = append(sent, h.LoadBulk(t, uid).Counts.Sent)
 		h.Clock.Move(time.Second)
 	}
-	// Twenty a second to each of two subscriptions.
+	// Twenty per second to each of two subscriptions.
 	if want := []int{40, 80, 120, 160}; !slices.Equal(sent, want) {
 		t.Errorf("sent %v, want %v", sent, want)
 	}
@@ -188,7 +188,7 @@ func TestBulkIsPaced(t *testing.T) {
 	}
 }
 
-// An endpoint that answers nothing holds up what is sent to it again.
+// An endpoint that does not answer slows down its own re-sends.
 func TestBulkSlowsDownBehindAStuckEndpoint(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -287,7 +287,7 @@ func TestRecoverSkipsWhatArrivedLater(t *testing.T) {
 		t.Errorf("%d, skipping %s", plan.Total, diff)
 	}
 	h.Confirm(t, uid)
-	// One more arrives by itself before its turn.
+	// One more arrives independently before its turn.
 	h.Resend(t, failed[3].UID)
 	h.EnqueueDue(t)
 	h.Work(t)
@@ -326,7 +326,7 @@ func TestReplaySendsWhatASubscriptionNeverGot(t *testing.T) {
 	elsewhere, _ := h.Subscribe(t, endpoint.URL, func(s *subscription.Settings) {
 		s.Merchants = []uuid.UUID{h.NewMerchant(t, h.Partner)}
 	})
-	h.Publish(t) // gets there by itself
+	h.Publish(t) // arrives independently
 	h.Work(t)
 	scope := bulk.Scope{
 		PartnerUID: h.Partner, Kind: bulk.KindReplay, Since: since,
@@ -360,7 +360,7 @@ func TestReplaySendsWhatASubscriptionNeverGot(t *testing.T) {
 	}
 }
 
-// What one bulk re-send is about to send, another leaves out.
+// Events that one bulk re-send is about to send are left out of another.
 func TestBulkLeavesOutWhatAnotherIsAboutToSend(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -16,9 +16,9 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// The work of planning grows with what matches and not with its square, whatever the planner
-// takes that for: by its statistics, there is nothing.
-// statistics are statements that leave the planner with what it may know of a table that grew.
+// statistics are statements that set up what the planner may know of a table that grew.
+// The cost of planning must grow with the matching rows and not with their square, even
+// if the planner expects none by its statistics.
 var statistics = map[string]string{
 	"with statistics of few": `ANALYZE`, "without statistics": ``,
 }
@@ -92,7 +92,7 @@ func planningGrows(t *testing.T, analyze string) {
 	}
 }
 
-// TestSendingGrowsWithWhatGoes: a portion costs what goes in it, however much there is.
+// TestSendingGrowsWithWhatGoes: a portion costs only its own items, however many there are.
 func TestSendingGrowsWithWhatGoes(t *testing.T) {
 	t.Parallel()
 	for name, analyze := range statistics {
@@ -145,7 +145,7 @@ func workOf(t *testing.T, h *webhooktest.Harness, query pgtest.Query) float64 {
 	return plans[0].Plan.work()
 }
 
-// planStep is a step of a plan. Rows are those of each loop.
+// planStep is a step of a plan. Rows are per loop.
 type planStep struct {
 	Rows    float64 `json:"Actual Rows"`
 	Loops   float64 `json:"Actual Loops"`

@@ -20,8 +20,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// New deliveries keep coming in while the set is frozen: what was agreed to is
-// what is frozen, and nothing is added later.
+// New deliveries keep coming in while the set is frozen: exactly the set that was agreed
+// to is frozen, and nothing is added later.
 func TestBulkSetIsExactWhileDeliveriesComeIn(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -58,8 +58,8 @@ func TestBulkSetIsExactWhileDeliveriesComeIn(t *testing.T) {
 	h.WantConsistent(t, uid)
 }
 
-// A worker dies between claiming and committing: nothing was sent, and the next
-// one sends everything once.
+// A worker dies between claiming and committing: nothing was sent, and the next one sends
+// everything once.
 func TestBulkSurvivesADyingWorker(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -68,7 +68,7 @@ func TestBulkSurvivesADyingWorker(t *testing.T) {
 	uid := h.Begin(t, h.Everything(), nil)
 	dying, kill := context.WithCancel(t.Context())
 	died := make(chan error, 1)
-	// Anyone who holds the table keeps the worker inside its statement.
+	// Holding the lock on the table keeps the worker inside its statement.
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE deliveries IN SHARE MODE`); err != nil {
 			return err
@@ -94,8 +94,8 @@ func TestBulkSurvivesADyingWorker(t *testing.T) {
 	h.WantConsistent(t, uid)
 }
 
-// Several workers, some of them killed, and somebody who pauses and resumes:
-// each item is sent once.
+// With several workers, some of them killed, and somebody who pauses and resumes, each
+// item is sent once.
 func TestBulkWorkersShareTheWork(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -151,8 +151,8 @@ func TestBulkWorkersShareTheWork(t *testing.T) {
 	}
 }
 
-// Two bulk re-sends that were confirmed at the same time, so that neither knew of the other, and
-// whose workers meet: each event goes once.
+// Two bulk re-sends were confirmed at the same time, so that neither saw the other, and
+// their workers collide: each event is sent once.
 func TestBulksOfTheSameSendItOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bulk.Kind{bulk.KindRecover, bulk.KindFilter} {
@@ -216,7 +216,7 @@ func meet(t *testing.T, kind bulk.Kind) {
 	}
 }
 
-// A clock that ran ahead for a while holds nothing up once it is right again.
+// A clock that ran ahead for a while delays nothing once it is right again.
 func TestBulkGoesOnAfterAClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -282,7 +282,7 @@ func TestBulkPausesInTheMiddleOfAThousand(t *testing.T) {
 		resend.Counts.Sent {
 		t.Errorf("%d new deliveries for %d sent", made, resend.Counts.Sent)
 	}
-	// Those that were sent still end.
+	// The deliveries that were sent still end.
 	h.FailAll(t)
 	h.Clock.Move(time.Minute)
 	h.Advance(t, uid, 2)
@@ -306,7 +306,7 @@ func TestLostBulkIsRevived(t *testing.T) {
 			t.Errorf("revived %d, %v, want %d", got, err, want)
 		}
 	}
-	revive(0) // its job waits
+	revive(0) // its job is waiting
 	h.Exec(t, `DELETE FROM river_job`)
 	revive(1)
 	revive(0)
@@ -324,8 +324,7 @@ func TestLostBulkIsRevived(t *testing.T) {
 	}
 }
 
-// Whatever is chosen by whom: no partner gets, or is counted for, what is
-// another's.
+// Whoever selects whatever: no partner receives, or is counted for, another's deliveries.
 func TestBulkStaysWithinItsPartner(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -411,7 +410,7 @@ func TestBulkStaysWithinItsPartner(t *testing.T) {
 	}
 }
 
-// Bodies that are due while a recovery sends their events stay for it.
+// Bodies due for removal while a recovery sends their events are kept for it.
 func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -423,7 +422,7 @@ func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
 	uid := recoverAll(t, h, made.UID)
 	sent := make(chan struct{})
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		// Anyone who holds the counts keeps the worker behind its statement, before it commits.
+		// Holding the counts keeps the worker after its statement, before it commits.
 		_, err := tx.ExecContext(ctx,
 			`SELECT FROM bulk_resend_lanes WHERE bulk_uid = $1 FOR UPDATE`, uid)
 		if err != nil {
@@ -434,7 +433,7 @@ func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
 			h.Advance(t, uid, 1)
 		}()
 		pgtest.WaitForLock(t, h.DB)
-		// It gives up on what is locked, and takes it up another time.
+		// Retention skips locked events, and removes them another time.
 		_, err = (&retention.Service{DB: h.DB}).Run(ctx)
 		if err != nil && !postgres.IsLockTimeout(err) {
 			return err
@@ -457,7 +456,7 @@ func TestRetentionWaitsForWhatIsBeingSentAgain(t *testing.T) {
 	h.WantConsistent(t, uid)
 }
 
-// A recovery waits for retention, and says which events had lost their bodies by then.
+// A recovery waits for retention, and skips the events that have lost their bodies by then.
 func TestWhatLosesItsBodyMeanwhileIsSkipped(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -485,8 +484,8 @@ func TestWhatLosesItsBodyMeanwhileIsSkipped(t *testing.T) {
 	h.WantConsistent(t, uid)
 }
 
-// An attempt that is under way while its delivery is cancelled may arrive: the recovery says so,
-// whether it had counted the cancellation already or not.
+// An attempt under way while its delivery is cancelled may arrive: the recovery counts
+// it, whether or not it had counted the cancellation already.
 func TestBulkCountsWhatArrivesAfterItsCancellation(t *testing.T) {
 	t.Parallel()
 	for name, settled := range map[string]bool{"counted": true, "not counted yet": false} {

@@ -153,15 +153,15 @@ func TestConfirmBulkIsRefused(t *testing.T) {
 	}
 }
 
-// More than one bulk re-send may hold is refused at once, before anything is looked up for each
-// of them. In parts they can be recovered.
+// More than one bulk re-send may hold is refused at once, before anything is looked up
+// for each of them. In several parts they can be recovered.
 func TestTooManyAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)
 	began := h.Clock.Now()
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		// Else every foreign key is checked for each of them, as planned for an empty table.
+		// Otherwise every foreign key is checked for each row, with a plan for an empty table.
 		_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
 		if err != nil {
 			return err

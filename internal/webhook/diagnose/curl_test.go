@@ -9,7 +9,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// The command goes through a real shell, with a curl that prints its arguments.
+// The command runs in a real shell, with a curl that prints its arguments.
 func TestCurl(t *testing.T) {
 	t.Parallel()
 	body := `@{"title":"it's $(id) ` + "`id`" + ` \\ \"x\"","n":1}` + "\nline 2"

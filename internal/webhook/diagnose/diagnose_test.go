@@ -20,8 +20,8 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Each cause has its advice, so that nothing that can go wrong stays unexplained, and
-// is read from the text of attempts that have no code.
+// Each cause has its advice, so that every failure is explained, and is derived from the
+// text of attempts that have no code.
 func TestEveryCauseHasAdvice(t *testing.T) {
 	t.Parallel()
 	codes := regexp.MustCompile(`^[a-z_0-9]+$`)
@@ -205,7 +205,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// answering is an attempt of a subscription that was answered so.
+// answering is an attempt of a subscription that got this answer.
 func answering(status int, auth sender.Auth, custom ...sender.Header) delivery.Attempt {
 	return delivery.Attempt{
 		ErrorClass: sender.ClassHTTP4xx, HTTPStatus: status, Error: "the endpoint answered",
@@ -242,7 +242,7 @@ func TestDiagnoseOfARealAttempt(t *testing.T) {
 	}
 }
 
-// expired is a certificate of this machine that ended two days ago.
+// expired is a certificate for this machine that expired two days ago.
 func expired(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -132,7 +132,7 @@ func TestExamineSignature(t *testing.T) {
 	}
 }
 
-// A signature of a body that is not the one sent is not right, however well it was computed.
+// A signature of a body other than the one sent is not valid, however well it was computed.
 func TestExamineSignatureOfAnotherBody(t *testing.T) {
 	t.Parallel()
 	current, previous := secret.New(testSecret), secret.New("the-old-secret")
@@ -176,8 +176,8 @@ func TestExamineSignatureOfAnotherBody(t *testing.T) {
 	}
 }
 
-// TestDeepTextsHaveNoOtherForms: the indents of a text that nests thousands of levels would take
-// gigabytes.
+// TestDeepTextsHaveNoOtherForms: indenting a text nested thousands of levels deep would
+// take gigabytes.
 func TestDeepTextsHaveNoOtherForms(t *testing.T) {
 	t.Parallel()
 	for levels, want := range map[int]bool{maxLevels: true, maxLevels + 1: false, 5000: false} {
@@ -190,7 +190,7 @@ func TestDeepTextsHaveNoOtherForms(t *testing.T) {
 	}
 }
 
-// Signatures of Standard Webhooks cover the event and the time of the attempt too.
+// Standard Webhooks signatures cover the event and the time of the attempt too.
 func TestExamineStandardSignature(t *testing.T) {
 	t.Parallel()
 	current, previous := secret.New(testSecret), secret.New("the-old-secret-that-was")
@@ -254,8 +254,8 @@ func TestExamineStandardSignature(t *testing.T) {
 	}
 }
 
-// The doctor never takes a wrong signature for a right one, nor crashes on
-// what is pasted.
+// The doctor never takes a wrong signature for a valid one, and never crashes on pasted
+// text.
 func FuzzExamineSignature(f *testing.F) {
 	key := secret.New(testSecret)
 	f.Add(testBody, sender.Sign(key, testBody), []byte(nil))

@@ -28,7 +28,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// bench is a subscription of a sandbox with an endpoint that keeps what it gets.
+// bench is a sandbox subscription with an endpoint that stores its requests.
 type bench struct {
 	*webhooktest.Harness
 	*fault.Service
@@ -74,7 +74,7 @@ func (b *bench) publish() string {
 	return string(b.Harness.Publish(b.t).Body)
 }
 
-// pass lets time pass and works what has fallen due.
+// pass advances the clock and works what has fallen due.
 func (b *bench) pass(by time.Duration) {
 	b.t.Helper()
 	b.Clock.Move(by)
@@ -131,7 +131,7 @@ func TestDuplicateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestOrdersQueue places orders one behind the other: each takes as many deliveries as it says.
+// TestOrdersQueue places several orders: each applies to as many deliveries as it says, in turn.
 func TestOrdersQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -174,8 +174,8 @@ func TestReorder(t *testing.T) {
 	b.wantBodies("after 15 s without a next one", second, first, third)
 }
 
-// TestReorderOfSeveral holds back every other delivery: each is overtaken by the one after it,
-// however quickly they come.
+// TestReorderOfSeveral holds back every other delivery: each is overtaken by the one
+// after it, however quickly they come.
 func TestReorderOfSeveral(t *testing.T) {
 	t.Parallel()
 	for name, work := range map[string]func(b *bench){
@@ -192,7 +192,7 @@ func TestReorderOfSeveral(t *testing.T) {
 				made = append(made, b.publish())
 				work(b)
 			}
-			// The last one first: what is given does not depend on who comes first.
+			// Last one first: which fault a delivery gets does not depend on the order of the workers.
 			for _, job := range slices.Backward(b.Jobs(t)) {
 				if err := b.Deliveries.Deliver(t.Context(), job, webhooktest.First); err != nil {
 					t.Fatal(err)
@@ -218,8 +218,8 @@ func TestReorderOfSeveral(t *testing.T) {
 	}
 }
 
-// TestReorderWhateverComesFirst lets a worker come to the later delivery first: it is the earlier
-// one that waits.
+// TestReorderWhateverComesFirst makes a worker take the later delivery first: the earlier
+// one still waits.
 func TestReorderWhateverComesFirst(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -253,8 +253,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestEarlierOnesWaitForTheirFault lets the worker of a later delivery hand out the faults while
-// that of an earlier one waits for its turn.
+// TestEarlierOnesWaitForTheirFault makes the worker of a later delivery assign the faults
+// while that of an earlier one waits for the lock.
 func TestEarlierOnesWaitForTheirFault(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -330,8 +330,8 @@ func TestBadSignature(t *testing.T) {
 	webhooktest.WantRefusal(t, err, "VALIDATION_ERROR", "fault")
 }
 
-// TestBadSignatureInEveryHeader: no signature that a receiver could go by is right, neither that
-// by the former secret during an overlap nor those of Standard Webhooks.
+// TestBadSignatureInEveryHeader: no signature that a receiver could check is right,
+// neither that by the former secret during an overlap nor those of Standard Webhooks.
 func TestBadSignatureInEveryHeader(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(s *subscription.Settings) { s.Standard = true })
@@ -370,7 +370,7 @@ func TestBadSignatureInEveryHeader(t *testing.T) {
 }
 
 // TestTruncate cuts requests: the endpoint reads no whole body, the attempt fails and is
-// repeated whole, and the subscription's health knows nothing of it.
+// repeated in full, and the subscription's health does not count it.
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -409,8 +409,8 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// TestWhatTakesNoFault sends a test event and a re-send: they use none up, and leave the order
-// to the next delivery.
+// TestWhatTakesNoFault sends a test event and a re-send: they use up no fault, and leave
+// the order to the next delivery.
 func TestWhatTakesNoFault(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -442,7 +442,7 @@ func TestWhatTakesNoFault(t *testing.T) {
 	}
 }
 
-// TestOrdersEnd takes an order back, and lets another expire.
+// TestOrdersEnd withdraws an order, and lets another expire.
 func TestOrdersEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -491,8 +491,8 @@ func TestOrdersEnd(t *testing.T) {
 	}
 }
 
-// TestSoManyOrdersWait orders until no more may wait, and again once one was taken back, by many
-// at once of whom one is the last.
+// TestSoManyOrdersWait places orders up to the limit, and again after one was withdrawn,
+// with several concurrent orders of which only one is allowed.
 func TestSoManyOrdersWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -530,8 +530,8 @@ func TestSoManyOrdersWait(t *testing.T) {
 	}
 }
 
-// TestNothingIsAskedWithoutAnOrder: an attempt that is to suffer nothing has no statement of its
-// own, which would take longer than all that it shares with others.
+// TestNothingIsAskedWithoutAnOrder: an attempt without a fault runs no separate
+// statement, which would take longer than all the statements that it shares.
 func TestNothingIsAskedWithoutAnOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

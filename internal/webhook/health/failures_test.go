@@ -8,8 +8,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// The failures of a time are split by endpoint and by error: the most frequent parts by
-// name, the rest together, each hour in its step.
+// Failures in a period are split by endpoint and by error: the most frequent parts
+// separately, the rest together, each hour in its step.
 func TestFailuresAreSplit(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -55,8 +55,8 @@ func TestHealthSumsUpWhatHappened(t *testing.T) {
 	}
 }
 
-// TestTallyIsSmallBesideCalls sums up more outcomes than a small batch holds, without
-// calls in one, and soon after a call in several.
+// TestTallyIsSmallBesideCalls sums up more outcomes than a small batch holds: without API
+// requests in one batch, and soon after an API request in several.
 func TestTallyIsSmallBesideCalls(t *testing.T) {
 	t.Parallel()
 	const outcomes = 501
@@ -130,9 +130,9 @@ func TestTestEventsDoNotCount(t *testing.T) {
 	}
 }
 
-// A process that was taken for dead tells later how its attempt ended: the
-// unknown outcome leaves the counts again, and a delivery that had failed by
-// then counts as delivered.
+// A process that was taken for dead records later how its attempt ended: the unknown
+// outcome is removed from the counts, and a delivery that had failed by then counts as
+// delivered.
 func TestLateOutcomesCorrectTheSums(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// judged is the state that its health gives an active subscription.
+// judged returns the state that its health gives an active subscription.
 func judged(t *testing.T, h *webhooktest.Harness, uid uuid.UUID) subscription.State {
 	t.Helper()
 	h.Tally(t)
@@ -32,7 +32,7 @@ func judged(t *testing.T, h *webhooktest.Harness, uid uuid.UUID) subscription.St
 	return state
 }
 
-// giveFault has the first attempt of each delivery that has had none fail on purpose.
+// giveFault makes the first attempt of each delivery without one fail on purpose.
 func giveFault(t *testing.T, h *webhooktest.Harness, fault delivery.Fault) {
 	t.Helper()
 	h.Exec(t, `
@@ -42,7 +42,8 @@ func giveFault(t *testing.T, h *webhooktest.Harness, fault delivery.Fault) {
 		 WHERE attempt_count = 0`, fault)
 }
 
-// Failures by a fault never make a subscription failing, beside whatever others there are.
+// Failures by an injected fault never make a subscription failing, whatever others there
+// are.
 func TestFaultsMakeNothingFailing(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -75,8 +76,8 @@ func TestFaultsMakeNothingFailing(t *testing.T) {
 	}
 }
 
-// An outcome that comes late, of an attempt with a fault, takes nothing back of what did not
-// count, and counts itself if it is a success.
+// A late outcome of an attempt with a fault removes nothing from the counts, since the
+// attempt did not count, and counts itself if it is a success.
 func TestLateOutcomesOfFaults(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int][3]int{
@@ -112,7 +113,7 @@ func TestLateOutcomesOfFaults(t *testing.T) {
 	}
 }
 
-// A backlog that fails makes a subscription failing, for however long it waited.
+// A backlog that fails makes a subscription failing, however long it had waited.
 func TestBacklogBehindAPauseMakesFailing(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{3 * day, 9 * day, 60 * day} {
@@ -139,8 +140,8 @@ func TestBacklogBehindAPauseMakesFailing(t *testing.T) {
 	}
 }
 
-// What failed at the former URL does not count against the one that took its place: that has the
-// whole time to fail in, whether the subscription would be told of or pause itself.
+// Failures at the former URL do not count against the new one: that has the whole window
+// to fail in, whether the subscription would then be reported or paused.
 func TestAnotherURLBeginsAgain(t *testing.T) {
 	t.Parallel()
 	for _, pauses := range []bool{false, true} {

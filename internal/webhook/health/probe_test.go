@@ -85,7 +85,7 @@ func TestProbesAreMadeWhenDueAndKept(t *testing.T) {
 		}
 		return found
 	}
-	due() // makes the plan, perhaps for later
+	due() // schedules the probe, perhaps for later
 	h.Clock.Move(59 * time.Minute)
 	if early := due(); len(early) != 0 || len(end.Requests()) != 0 {
 		t.Errorf("probed within its first hour: %+v", early)
@@ -120,7 +120,7 @@ func TestProbesAreMadeWhenDueAndKept(t *testing.T) {
 	if asked := end.Requests(); len(asked) != 3 {
 		t.Errorf("%d requests, want a probe each and none of the paused subscription", len(asked))
 	}
-	// Another URL is probed soon, and has not failed before.
+	// Another URL is probed soon, and has no failures yet.
 	h.Amend(t, made.UID, subscription.Patch{URL: new(end.URL + "/moved")})
 	h.Clock.Move(6 * time.Minute)
 	if failed = due(); len(failed) != 1 || failed[0].Failures != 1 ||

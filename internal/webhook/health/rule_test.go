@@ -10,9 +10,9 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// TestStatesFollowAModel drives the streak and the verdict with random attempts,
-// pauses and resumptions, and compares them with a model that remembers every
-// attempt and looks at all of them each time.
+// TestStatesFollowAModel drives the streak and the verdict with random attempts, pauses
+// and resumptions, and compares them with a model that remembers every attempt and
+// evaluates all of them each time.
 func TestStatesFollowAModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,7 +52,7 @@ func TestStatesFollowAModel(t *testing.T) {
 	})
 }
 
-// modelVerdict says what the words of the rule say.
+// modelVerdict implements the rule as it is documented.
 func modelVerdict(
 	r rule, state subscription.State, failures []time.Time, now time.Time,
 ) subscription.State {
@@ -68,8 +68,8 @@ func modelVerdict(
 	return state
 }
 
-// Outcomes may be added up in another order than they ended in: a run of
-// failures is then never longer than it was.
+// Outcomes may be summed up in another order than the attempts ended in: a run of
+// failures is then never longer than it really was.
 func TestStreaksNeverBeginTooEarly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

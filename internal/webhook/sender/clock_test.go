@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The sender goes by the clock that it was given, however wrong the machine's is.
+// The sender uses the clock that it was given, however wrong the machine's is.
 func TestSenderGoesByItsClock(t *testing.T) {
 	t.Parallel()
 	const off = 30 * time.Minute

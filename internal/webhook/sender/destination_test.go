@@ -360,7 +360,7 @@ func TestCheckURLPolicy(t *testing.T) {
 	}
 }
 
-// names is a resolver that knows a few names; others do not exist.
+// names is a resolver that has a few names; others do not exist.
 type names map[string][]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -439,7 +439,7 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-// checkAccepted holds what must be true of every URL that was accepted.
+// checkAccepted checks the properties that every accepted URL must have.
 func checkAccepted(t *testing.T, policy Policy, raw string, u *url.URL) {
 	t.Helper()
 	if u.Scheme != "https" && (u.Scheme != "http" || !policy.AllowHTTP) || u.User != nil ||

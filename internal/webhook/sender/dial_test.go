@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// answers is a resolver that gives one set of addresses after the other, and
-// the last again and again, as a name does that is bound again on purpose.
+// answers is a resolver that returns one set of addresses after the other, and repeats
+// the last, like a name that is rebound on purpose.
 type answers struct {
 	asked atomic.Int32
 	sets  [][]string
@@ -27,7 +27,7 @@ func (r *answers) LookupNetIP(ctx context.Context, network, host string) ([]neti
 	return names{strings.TrimSuffix(host, "."): r.sets[at]}.LookupNetIP(ctx, network, host)
 }
 
-// failing is a resolver that ends in an error.
+// failing is a resolver that returns an error.
 type failing struct{ err error }
 
 func (r failing) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
@@ -42,8 +42,8 @@ func (hanging) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, erro
 	return nil, &net.DNSError{Err: "i/o timeout", IsTimeout: true}
 }
 
-// A name that is public when the subscription is saved and leads inside when
-// the event is sent gets nothing, on any attempt.
+// A name that is public when the subscription is saved and resolves to an internal
+// address when the event is sent gets nothing, on any attempt.
 func TestSendBlocksRebinding(t *testing.T) {
 	t.Parallel()
 	end := serve(t, nil, respond(ok200))
@@ -82,7 +82,7 @@ func TestSendBlocksRebinding(t *testing.T) {
 	}
 }
 
-// Each connection asks DNS once: what was checked is what is dialled.
+// Each connection queries DNS once: the address that was checked is dialled.
 func TestSendResolvesOncePerConnection(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -98,7 +98,7 @@ func TestSendResolvesOncePerConnection(t *testing.T) {
 	}
 }
 
-// A name of one label is found in the machine's list of hosts, and in no domain of the machine.
+// A name of one label is found in the machine's hosts file, and in no search domain of the machine.
 func TestSystemResolverFindsShortHosts(t *testing.T) {
 	t.Parallel()
 	ips, err := systemResolver.LookupNetIP(t.Context(), "ip", "localhost.")
@@ -124,8 +124,8 @@ func TestSystemResolverFindsShortHosts(t *testing.T) {
 	}
 }
 
-// The check on the socket stands by itself, should anything ever dial around
-// the one before it.
+// The check on the socket works by itself, in case anything ever bypasses the one before
+// it.
 func TestDialerControlChecksTheSocket(t *testing.T) {
 	t.Parallel()
 	end := serve(t, nil, respond(ok200))
@@ -239,7 +239,7 @@ func TestSendConnectTimesOut(t *testing.T) {
 	}
 }
 
-// The system's resolver is asked when no other is configured.
+// The system's resolver is used if no other is configured.
 func TestSendUsesTheSystemResolver(t *testing.T) {
 	t.Parallel()
 	sender := newTestSender(t, func(c *Config) { c.Resolver = nil })

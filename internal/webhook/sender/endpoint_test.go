@@ -58,7 +58,7 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{pool: pool, cert: cert, key: key}
 }
 
-// pemOf writes a certificate as files hold it.
+// pemOf encodes a certificate in PEM.
 func pemOf(cert *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
 }
@@ -95,7 +95,7 @@ type received struct {
 	body []byte
 }
 
-// value returns the value of a header line, matched to the letter.
+// value returns the value of a header line; the name must match exactly.
 func (r received) value(name string) (string, int) {
 	value, count := "", 0
 	for _, line := range r.head {
@@ -114,7 +114,7 @@ type endpointConn struct {
 	server *rawEndpoint
 }
 
-// request reads the next request; an error means that no further one came.
+// request reads the next request; an error means that there is no further one.
 func (c *endpointConn) request() (received, error) {
 	r := received{conn: c.number}
 	text := textproto.NewReader(c.reader)
@@ -148,7 +148,7 @@ func (c *endpointConn) request() (received, error) {
 	return r, nil
 }
 
-// say writes an answer as it is.
+// say writes an answer unchanged.
 func (c *endpointConn) say(text string) { _, _ = io.WriteString(c, text) }
 
 // untilClosed waits for the other side to close.

@@ -39,7 +39,7 @@ func TestCheckHeaders(t *testing.T) {
 	tests := []struct {
 		name    string
 		headers pairs
-		fields  []string // of the errors; nil means accepted
+		fields  []string // the fields with errors; nil means accepted
 		word    string
 	}{
 		{"none", nil, nil, ""},
@@ -208,7 +208,7 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// Words of the name decide about what nobody has decided: no more than whole words.
+// Only whole words of a name decide whether an unmarked header is secret.
 func TestHeadersSoundSecret(t *testing.T) {
 	t.Parallel()
 	for line, secret := range map[string]bool{
@@ -255,14 +255,14 @@ func TestMask(t *testing.T) {
 			t.Errorf("printing shows the value: %s", shown)
 		}
 	}
-	// JSON is for those who may see it.
+	// JSON shows the value, to those who may see it.
 	if text, err := json.Marshal(Header{Name: "x-env", Value: "prod"}); err != nil ||
 		string(text) != `{"name":"x-env","value":"prod"}` {
 		t.Errorf("JSON %s, %v", text, err)
 	}
 }
 
-// What is accepted fits on one line of a request and comes back the same.
+// Accepted headers fit on one line of a request and are parsed back unchanged.
 func FuzzCheckHeaders(f *testing.F) {
 	f.Add("X-Api-Key: abc")
 	f.Add("host: x")

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// http2Endpoint is a partner's endpoint that speaks HTTP/2, and HTTP/1.1 to
-// those who ask for it.
+// http2Endpoint is a partner's endpoint that speaks HTTP/2, and HTTP/1.1 to clients that
+// ask for it.
 type http2Endpoint struct {
 	*httptest.Server
 	requests, conns atomic.Int32
@@ -212,7 +212,7 @@ func TestSendHTTP2Outcomes(t *testing.T) {
 	}
 }
 
-// The next attempt after one without an answer does not trust the connection.
+// The next attempt after one without an answer does not reuse the connection.
 func TestSendHTTP2LeavesADeadConnection(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -240,7 +240,7 @@ func TestSendHTTP2LeavesADeadConnection(t *testing.T) {
 	}
 }
 
-// An endpoint that closed a connection on a request without a word gets one for each for a while.
+// An endpoint that closed a connection on a request gets a new one for each request for a while.
 func TestSendHTTP2AfterALoss(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -267,7 +267,7 @@ func TestSendHTTP2AfterALoss(t *testing.T) {
 	}
 }
 
-// A connection that the endpoint winds down costs no attempt.
+// A connection that the endpoint shuts down gracefully costs no attempt.
 func TestSendHTTP2AfterGoingAway(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -285,7 +285,7 @@ func TestSendHTTP2AfterGoingAway(t *testing.T) {
 	}
 }
 
-// Headers that HTTP/2 forbids are sent all the same, over HTTP/1.1.
+// Headers that HTTP/2 forbids are still sent, over HTTP/1.1.
 func TestSendFallsBackToHTTP1ForItsHeaders(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -354,7 +354,7 @@ func TestPoolBoundsHTTP2Connections(t *testing.T) {
 	}
 }
 
-// Nothing is left behind in the pool when connections end.
+// Connections that end leave nothing in the pool.
 func TestPoolForgetsHTTP2Connections(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -374,8 +374,8 @@ func TestPoolForgetsHTTP2Connections(t *testing.T) {
 	}
 }
 
-// A stream that the endpoint refused, before any of its code saw the request,
-// is the one case in which the request travels again.
+// A stream that the endpoint refused, before any of its code saw the request, is the one
+// case in which the request is sent again.
 func TestSendHTTP2RefusedStream(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -405,7 +405,7 @@ func TestSendHTTP2RefusedStream(t *testing.T) {
 	}
 }
 
-// A status is three digits: what else the transport takes for one is no answer.
+// A status has three digits: anything else that the transport accepts is no answer.
 func TestSendHTTP2RefusesOddStatus(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -423,7 +423,7 @@ func TestSendHTTP2RefusesOddStatus(t *testing.T) {
 	}
 }
 
-// speakHTTP2 answers with a status to each stream of a connection but one, which it refuses.
+// speakHTTP2 answers each stream of a connection with a status, except one that it refuses.
 func speakHTTP2(c *endpointConn, status string, refuse uint32) {
 	if _, err := io.CopyN(io.Discard, c.reader, int64(len(http2.ClientPreface))); err != nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// What an event lacks is left out; what cannot stand in a header is written as bytes.
+// Missing fields are omitted; text that a header cannot carry is percent-encoded.
 func TestIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// A connection is used again exactly when the endpoint left it in order.
+// A connection is reused exactly when the endpoint left it in order.
 func TestSendReusesConnections(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -58,8 +58,8 @@ func TestSendReusesConnections(t *testing.T) {
 	}
 }
 
-// One attempt is one request: when a reused connection dies, nothing is sent a
-// second time, whatever a custom header may suggest to a client library.
+// One attempt is one request: when a reused connection dies, nothing is sent a second
+// time, whatever a custom header may suggest to a client library.
 func TestSendNeverRepeatsARequest(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"idempotency-key", "x-idempotency-key", "x-other"} {
@@ -83,7 +83,7 @@ func TestSendNeverRepeatsARequest(t *testing.T) {
 		if requests, conns := end.got(); len(requests) != 2 || conns != 1 {
 			t.Errorf("%s: two attempts made %d requests over %d connections", name, len(requests), conns)
 		}
-		// Nor are connections trusted to it for a while, those of others are.
+		// No connections are kept for it for a while; those to others are.
 		for range 2 {
 			if next := sender.Send(t.Context(), r); !next.Delivered() || next.Reused {
 				t.Errorf("%s: after the loss: error %q, reused %v", name, next.Error, next.Reused)
@@ -108,8 +108,8 @@ func TestSendNeverRepeatsARequest(t *testing.T) {
 	}
 }
 
-// An endpoint that closes each connection a moment after its answer loses no request, and one
-// that keeps them is waited for once.
+// An endpoint that closes each connection a moment after its answer loses no request, and
+// one that keeps them costs one wait.
 func TestSendTriesTheFirstKeptConnection(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{}, 1)
@@ -147,7 +147,7 @@ func TestSendTriesTheFirstKeptConnection(t *testing.T) {
 	}
 }
 
-// What is known of endpoints stays within its bound.
+// The number of remembered endpoints stays within its bound.
 func TestPoolForgetsEndpoints(t *testing.T) {
 	t.Parallel()
 	sender := newTestSender(t, nil)
@@ -189,7 +189,7 @@ func TestSendNoticesClosedConnections(t *testing.T) {
 	}
 }
 
-// together is a connection whose writes leave in one piece once it holds them.
+// together is a connection that holds its writes and sends them as one.
 type together struct {
 	net.Conn
 
@@ -204,8 +204,8 @@ func (c *together) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// What an endpoint sends behind its answer, in a TLS record of its own that comes with it, is no
-// answer to the next request.
+// Data that an endpoint sends after its answer, in a separate TLS record that arrives
+// with it, is not taken for the answer to the next request.
 func TestSendTakesNothingForTheNextAnswer(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -248,7 +248,7 @@ func TestPoolBoundsIdleConnections(t *testing.T) {
 	end := serve(t, nil, func(c *endpointConn) {
 		if _, err := c.request(); err == nil {
 			together.Done()
-			together.Wait() // so that each attempt needs a connection of its own
+			together.Wait() // so that each attempt needs a separate connection
 			c.say(ok200)
 			c.untilClosed()
 		}
@@ -272,7 +272,7 @@ func TestPoolBoundsIdleConnections(t *testing.T) {
 	if sender.pool.total != 0 || len(sender.pool.idle) != 0 {
 		t.Errorf("%d idle connections after Close", sender.pool.total)
 	}
-	// What comes back after Close is not kept.
+	// A connection released after Close is not kept.
 	end2 := serve(t, nil, respond(ok200))
 	if attempt := sender.Send(t.Context(), hook(end2.plain())); !attempt.Delivered() ||
 		sender.pool.total != 0 {
@@ -295,7 +295,7 @@ func TestPoolTotalBound(t *testing.T) {
 	}
 }
 
-// An idle connection is closed in time even if nobody asks for it again.
+// An idle connection is closed in time even if it is never requested again.
 func TestPoolClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})

@@ -110,8 +110,8 @@ func TestProbeFindsWhatWouldKeepDeliveriesFromArriving(t *testing.T) {
 	}
 }
 
-// A probe is no delivery: a HEAD request that says what it is, carries nothing,
-// and goes over a connection of its own.
+// A probe is no delivery: a HEAD request that identifies itself, carries nothing, and
+// uses a separate connection.
 func TestProbeSendsNoEvent(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)

@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// echoes are the ways in which an answer may hold a secret.
+// echoes are the ways in which an answer may contain a secret.
 var echoes = map[string]func(string) string{
 	"plain":          func(s string) string { return s },
 	"query":          url.QueryEscape,
@@ -54,7 +54,7 @@ var echoes = map[string]func(string) string{
 
 func inBase(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// inLines breaks a text after every so many characters, as MIME does.
+// inLines breaks a text into lines of a fixed length, as MIME does.
 func inLines(text string, columns int, end string) string {
 	var out strings.Builder
 	for ; len(text) > columns; text = text[columns:] {
@@ -63,8 +63,8 @@ func inLines(text string, columns int, end string) string {
 	return out.String() + text
 }
 
-// showsBase64 tells whether a text shows a part of a secret in base64, in whatever lines and
-// with whatever escapes of some characters.
+// showsBase64 reports whether a text shows a part of a secret in base64, across lines and
+// with some characters escaped.
 func showsBase64(text, known string) bool {
 	bare := strings.NewReplacer("\r", "", "\n", "", " ", "", `\r`, "", `\n`, "", `\`, "", "%0A", "",
 		"%0D", "", "%2B", "+", "%2F", "/", "%20", "").Replace(text)
@@ -93,7 +93,7 @@ func eachRune(s, format string) string {
 	return out.String()
 }
 
-// eachUnit writes the units of UTF-16, as JSON escapes characters.
+// eachUnit formats each UTF-16 unit, as JSON escapes characters.
 func eachUnit(s, format string) string {
 	var out strings.Builder
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -135,7 +135,7 @@ func TestHideEveryEncoding(t *testing.T) {
 	}
 }
 
-// What holds no secret stays as it came.
+// A text without a secret is unchanged.
 func TestHideLeavesOtherTexts(t *testing.T) {
 	t.Parallel()
 	secrets := secretsOf(Request{
@@ -154,7 +154,7 @@ func TestHideLeavesOtherTexts(t *testing.T) {
 	}
 }
 
-// Some endpoints decode what Basic credentials hold.
+// Some endpoints decode Basic credentials.
 func TestHideBasicCredentials(t *testing.T) {
 	t.Parallel()
 	pair := base64.StdEncoding.EncodeToString([]byte("merchant:open sesame"))
@@ -166,7 +166,7 @@ func TestHideBasicCredentials(t *testing.T) {
 	}
 }
 
-// What is kept of an answer is cut after the secrets were masked: half of one is not known.
+// The kept part of an answer is cut after masking: half a secret would not be recognised.
 func TestNoPartOfASecretIsKept(t *testing.T) {
 	t.Parallel()
 	const part = "AbCd1234AbCd"
@@ -223,7 +223,7 @@ func TestNoPartOfASecretIsKept(t *testing.T) {
 	}
 }
 
-// What is like a secret almost everywhere is not searched to its end.
+// A text that resembles a secret almost everywhere is not searched to its end.
 func TestSearchForSecretsIsBounded(t *testing.T) {
 	t.Parallel()
 	known := strings.Repeat("a", maxHeaderValue-1) + "b"
@@ -235,7 +235,7 @@ func TestSearchForSecretsIsBounded(t *testing.T) {
 	if got := secretsOf(r).mask(text, false); strings.Contains(got, "a") {
 		t.Errorf("became %.40q ... of %d bytes", got, len(got))
 	}
-	// One bound holds for all headers of an answer together.
+	// One bound applies to all headers of an answer together.
 	header := http.Header{}
 	for i := range maxLogHeaders {
 		header.Set(fmt.Sprint("x-", i), strings.Repeat(`\`, 255))

@@ -114,7 +114,7 @@ func TestSendKeepsTheBody(t *testing.T) {
 	}
 }
 
-// An endpoint may echo what it was sent in a form in which nobody finds it: none of it is kept.
+// An endpoint may echo the request in a form that cannot be searched: none of it is kept.
 func TestSendKeepsNoHiddenEcho(t *testing.T) {
 	t.Parallel()
 	const token = "tok_partner_0123456789abcdef"
@@ -143,7 +143,7 @@ func TestSendKeepsNoHiddenEcho(t *testing.T) {
 	}
 }
 
-// The status is the receipt: what the body does after it changes nothing.
+// The status is the receipt: what happens to the body after it changes nothing.
 func TestSendBodyThatGoesWrong(t *testing.T) {
 	t.Parallel()
 	const open = "HTTP/1.1 %d x\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\n"
@@ -201,7 +201,7 @@ func TestSendBodyThatGoesWrong(t *testing.T) {
 	}
 }
 
-// Many endpoints that never stop talking cost bounded memory.
+// Many endpoints that never stop sending cost bounded memory.
 func TestSendEndlessBodiesNeedLittleMemory(t *testing.T) {
 	const many = 500
 	block := []byte(strings.Repeat("z", 64<<10))
@@ -220,7 +220,7 @@ func TestSendEndlessBodiesNeedLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	// Garbage that nobody has come to collect on a busy machine is no need.
+	// Garbage that a busy machine has not collected yet does not count.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(
 		int64(before.Sys-before.HeapReleased) + 140<<20))
 	attempts := make([]Attempt, many)
@@ -236,7 +236,7 @@ func TestSendEndlessBodiesNeedLittleMemory(t *testing.T) {
 				len(attempt.ResponseBody))
 		}
 	}
-	// The endpoint's own side, in the same process, is part of the figure.
+	// The endpoint's side, in the same process, is included in the figure.
 	if grown := (int64(after.Sys) - int64(before.Sys)) >> 20; grown > 150 {
 		t.Errorf("%d endless bodies at once took %d MiB", many, grown)
 	}
@@ -293,7 +293,7 @@ func TestSendBoundsLoggedHeaders(t *testing.T) {
 	}
 }
 
-// Some endpoints echo what they got; their secrets must not reach the log.
+// Some endpoints echo the request; the secrets must not reach the log.
 func TestSendMasksSecretsInAnswers(t *testing.T) {
 	t.Parallel()
 	const token, key = "tok_0123456789abcdef", "key-0123456789"
@@ -303,7 +303,7 @@ func TestSendMasksSecretsInAnswers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			// The key lies across the edge of what is kept, too.
+			// The key also lies across the end of the part that is kept.
 			body := strings.Join(r.head, "\n")
 			body += strings.Repeat(".", maxBody-len(body)-4) + key
 			c.say(fmt.Sprintf("HTTP/1.1 %s\r\nx-echo: %s\r\ncontent-length: %d\r\n\r\n%s", status, key,
@@ -356,7 +356,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// No body and no encoding of one breaks the reader or its bounds.
+// No body in any encoding breaks the reader or its bounds.
 func FuzzReadBody(f *testing.F) {
 	f.Add("gzip", []byte(zipped("thanks")))
 	f.Add("gzip", []byte(zipped(strings.Repeat("x", 1<<20))))
@@ -378,7 +378,7 @@ func FuzzReadBody(f *testing.F) {
 	})
 }
 
-// Whatever bytes an endpoint answers, the parser ends and the texts are clean.
+// Whatever bytes an endpoint sends, the parser ends and the texts are clean.
 func FuzzReadFinal(f *testing.F) {
 	f.Add([]byte(ok200))
 	f.Add([]byte("HTTP/1.1 103 x\r\n\r\n" + ok200))

@@ -55,7 +55,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 	})
 }
 
-// TestRetryAfterGoesByTheEndpointsClock: whose clock is wrong does not matter.
+// TestRetryAfterGoesByTheEndpointsClock: it does not matter whose clock is wrong.
 func TestRetryAfterGoesByTheEndpointsClock(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-12 * time.Hour, 0, 12 * time.Hour} {

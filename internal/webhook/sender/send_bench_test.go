@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// BenchmarkSend is a whole attempt over a reused connection, the endpoint's
-// work included, beside a bare POST of net/http to the same endpoint.
+// BenchmarkSend is a whole attempt over a reused connection, including the endpoint's
+// work; compare it with a bare POST of net/http to the same endpoint.
 func BenchmarkSend(b *testing.B) {
 	ca := newAuthority(b)
 	for _, bench := range []struct {
@@ -68,7 +68,7 @@ func BenchmarkBarePost(b *testing.B) {
 	client.CloseIdleConnections()
 }
 
-// BenchmarkMask looks for the secrets of a request in the longest answer that is kept.
+// BenchmarkMask searches the longest answer that is kept for the secrets of a request.
 func BenchmarkMask(b *testing.B) {
 	const item = `{"id": 4711, "name": "Ada Lovelace", "path": "\/orders\/4711", ` +
 		`"note": "100 % \u2713"},` + "\n"

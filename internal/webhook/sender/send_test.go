@@ -258,7 +258,7 @@ func TestSendOutcomes(t *testing.T) {
 	}
 }
 
-// The next place is never asked, whatever the status and the way to say it.
+// The redirect target is never contacted, whatever the status and the form of the redirect.
 func TestSendFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	target := serve(t, nil, respond(ok200))
@@ -342,7 +342,7 @@ func TestSendTimesOutWaitingForTheAnswer(t *testing.T) {
 	}
 }
 
-// One byte at a time keeps no attempt alive beyond its deadline.
+// Sending one byte at a time does not keep an attempt alive beyond its deadline.
 func TestSendDripOfHeaders(t *testing.T) {
 	t.Parallel()
 	end := serve(t, nil, func(c *endpointConn) {
@@ -405,8 +405,8 @@ func TestSendRefusesTheURL(t *testing.T) {
 	}
 }
 
-// Trust roots come from SSL_CERT_FILE, which Go reads once per process, so the
-// sending happens in a process of its own: this test again.
+// Trust roots come from SSL_CERT_FILE, which Go reads once per process, so the test runs
+// itself in a separate process to send.
 func TestSendTrustsSSLCertFile(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv("DRAWBRIDGE_TEST_HOOK"); url != "" {

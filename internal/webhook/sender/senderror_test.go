@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Errors of the system that no endpoint can be made to cause at will.
+// System errors that no endpoint can be made to cause at will.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	system := func(op string, number syscall.Errno) error {
@@ -122,8 +122,8 @@ func TestNamesOf(t *testing.T) {
 	}
 }
 
-// An endpoint that takes the connection and reads nothing stops a body that
-// is too large for the buffers on the way; the deadline ends it.
+// An endpoint that accepts the connection and reads nothing stops a body that is too
+// large for the buffers in between; the deadline ends it.
 func TestSendToAnEndpointThatReadsNothing(t *testing.T) {
 	t.Parallel()
 	end := serve(t, nil, func(*endpointConn) { <-t.Context().Done() })
@@ -136,8 +136,8 @@ func TestSendToAnEndpointThatReadsNothing(t *testing.T) {
 	}
 }
 
-// A large body that the endpoint cuts short ends at once, with its answer if
-// there was one.
+// A large body that the endpoint stops reading ends at once, with its answer if there was
+// one.
 func TestSendCutShort(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]func(*endpointConn){
@@ -151,14 +151,14 @@ func TestSendCutShort(t *testing.T) {
 		r := hook(end.plain())
 		r.Body = make([]byte, 8<<20)
 		attempt := newTestSender(t, nil).Send(t.Context(), r)
-		if attempt.Class != ClassProtocol { // and not that of a time that ran out
+		if attempt.Class != ClassProtocol { // and not ClassTimeout
 			t.Errorf("%s: class %q, error %q, after %s", name, attempt.Class, attempt.Error,
 				attempt.Timings.Total)
 		}
 	}
 }
 
-// Giving up in the middle of a body does not undo the receipt before it.
+// Cancelling in the middle of a body does not undo the receipt before it.
 func TestSendGivenUpDuringTheBody(t *testing.T) {
 	t.Parallel()
 	answered := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// The vectors were made by another implementation; partners check theirs by
-// them. A change of one is a change of the contract.
+// The vectors were made by another implementation; partners test theirs with them.
+// Changing one changes the contract.
 func TestSignatureVectors(t *testing.T) {
 	t.Parallel()
 	var published struct {

@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// Where a key is lost, a subscription is still found, paused and deleted, is not
-// changed by accident, and is healed by new headers and a new secret.
+// Without its key, a subscription is still found, paused and deleted, is not changed by
+// accident, and is repaired by setting headers and secret again.
 func TestSubscriptionOutlivesItsKey(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -56,7 +56,7 @@ func TestSubscriptionOutlivesItsKey(t *testing.T) {
 	}
 }
 
-// Its deletion needs no key at all.
+// Deleting it needs no key at all.
 func TestSubscriptionIsDeletedWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -19,7 +19,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// verifies tells whether the library of Standard Webhooks takes the request under the secret.
+// verifies reports whether the Standard Webhooks library accepts the request with the secret.
 func verifies(t *testing.T, got webhooktest.Received, key secret.String) bool {
 	t.Helper()
 	library, err := standardwebhooks.NewWebhook(
@@ -30,8 +30,8 @@ func verifies(t *testing.T, got webhooktest.Received, key secret.String) bool {
 	return library.VerifyIgnoringTimestamp([]byte(got.Body), got.Header) == nil
 }
 
-// The libraries of Standard Webhooks verify each attempt, in an overlap by either secret, and
-// the specification's signature stays as it is.
+// The Standard Webhooks libraries verify each attempt, in an overlap with either secret,
+// and the specification's signature is unchanged.
 func TestStandardWebhooksVerify(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -68,7 +68,7 @@ func TestStandardWebhooksVerify(t *testing.T) {
 		verifies(t, got, secret.New("another secret of ours")) {
 		t.Errorf("in the overlap: %v", got.Header)
 	}
-	// The new one comes first; after the overlap it is alone.
+	// The new one comes first; after the overlap it is the only one.
 	signatures := strings.Fields(got.Header.Get("webhook-signature"))
 	if len(signatures) != 2 {
 		t.Fatalf("in the overlap: signed %q", signatures)
@@ -129,7 +129,7 @@ func TestOwnDelays(t *testing.T) {
 	}
 }
 
-// Options are part of a version: comparing tells of them and restoring brings them back.
+// Options are part of a version: a comparison shows them and a restoration restores them.
 func TestOptionsAreInVersions(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -49,8 +49,8 @@ func guarded(
 	})
 }
 
-// What is write-only does not move to where somebody else could read it, and nothing
-// of a refused change is kept.
+// Write-only values do not move to where somebody else could read them, and a refused
+// change stores nothing.
 func TestCredentialsDoNotMoveAlong(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -105,7 +105,7 @@ func TestCredentialsDoNotMoveAlong(t *testing.T) {
 	}
 }
 
-// A signing secret is never sent and may stay, and never becomes a token.
+// A signing secret is never sent, so it may stay; it never becomes a token.
 func TestSigningSecretMayMove(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -129,7 +129,7 @@ func TestSigningSecretMayMove(t *testing.T) {
 	}
 }
 
-// A kept header keeps what is stored under its name, and stays secret.
+// A kept header keeps the value stored under its name, and stays secret.
 func TestHeadersAreKeptByName(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -183,7 +183,7 @@ func TestRestoreAsksForCredentialsAgain(t *testing.T) {
 	}
 }
 
-// A test carries to a new address what was typed, and nothing that is stored.
+// A test sends to a new address only what was entered, nothing that is stored.
 func TestTryTakesNothingAlong(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -13,9 +13,9 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// A subscription whose secret or headers do not open stops and says so once; its
-// deliveries wait without an attempt, and go out when the key is back. It reads the
-// log of the process, so it runs alone.
+// A subscription whose secret or headers cannot be decrypted stops and logs it once; its
+// deliveries wait without an attempt, and are sent when the key is back. The test reads
+// the log of the process, so it does not run in parallel.
 func TestUnopenableSubscriptionStops(t *testing.T) {
 	h := webhooktest.New(t)
 	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(200))
@@ -59,8 +59,8 @@ func TestUnopenableSubscriptionStops(t *testing.T) {
 	}
 }
 
-// What is damaged breaks no reading, and heals when it is given again; a stop that
-// meanwhile was paused by a person stays paused.
+// A damaged value breaks no read, and is repaired by setting it again; a stopped
+// subscription that somebody paused meanwhile stays paused.
 func TestDamagedValuesAreGivenAgain(t *testing.T) {
 	t.Parallel()
 	for _, column := range []string{"secret_sealed", "headers_sealed"} {

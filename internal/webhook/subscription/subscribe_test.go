@@ -261,9 +261,9 @@ func TestAmend(t *testing.T) {
 	tests := []struct {
 		name  string
 		patch subscription.Patch
-		// change is what the version says, empty for none.
+		// change is the version's description, empty for none.
 		change string
-		// secret tells what the answer holds: "", the prefix of a generated one or the text.
+		// secret is what is returned: "", the prefix of a generated one or the text.
 		secret string
 		fields []string
 		check  func(subscription.Subscription) bool
@@ -409,7 +409,7 @@ func TestAmend(t *testing.T) {
 	})
 }
 
-// During the overlap of a rotation both secrets sign, after it only the new one.
+// During the overlap of a rotation both secrets sign, afterwards only the new one.
 func TestRotationWithOverlap(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)

@@ -19,7 +19,7 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// changed makes one version of each kind of change.
+// changed makes one version for each kind of change.
 func changed(t *testing.T, h *webhooktest.Harness) (uuid.UUID, secret.String) {
 	t.Helper()
 	subscribed, first := h.Subscribe(t, "https://hooks.example/one", func(s *subscription.Settings) {
@@ -126,7 +126,7 @@ func TestVersionsKeepTheHealthRules(t *testing.T) {
 	}
 }
 
-// A restore brings the health rules back, and one save is one version.
+// Restoring a version restores its health rules, and one save is one version.
 func TestRestoreBringsTheHealthRulesBack(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
@@ -150,7 +150,7 @@ func TestRestoreBringsTheHealthRulesBack(t *testing.T) {
 		versions[2].Change != "url, health rules changed" {
 		t.Errorf("versions %+v, %v", versions, err)
 	}
-	// What an older release wrote reads the same; one that wrote nothing changes nothing.
+	// Rules that an older release stored are read the same; a version without any changes none.
 	h.Exec(t, `
 		UPDATE subscription_versions
 		   SET health_rules = CASE version WHEN 1 THEN NULL ELSE 'fails after 9 events' END
@@ -286,7 +286,7 @@ func TestAStaleChangeIsRefusedAndToldWhatChanged(t *testing.T) {
 			t.Errorf("%s: since %v by %s", test.name, stale.Since.Settings(), stale.By)
 		}
 	}
-	// Changes of the state by health are nobody's edits.
+	// State changes caused by health are nobody's edits.
 	h.Exec(t, `
 		INSERT INTO subscription_versions
 		SELECT (jsonb_populate_record(v, jsonb_build_object('version', 7, 'change', 'recovered',

@@ -11,31 +11,31 @@ import (
 	"drawbridge/internal/webhook/bulk"
 )
 
-// Everything is a scope of all deliveries of the harness's partner.
+// Everything is the scope of all deliveries of the harness's partner.
 func (h *Harness) Everything() bulk.Scope {
 	return bulk.Scope{PartnerUID: h.Partner, Kind: bulk.KindFilter}
 }
 
-// Draft keeps a draft and returns it.
+// Draft stores a draft and returns its id.
 func (h *Harness) Draft(t testing.TB, scope bulk.Scope, change func(*bulk.Options)) uuid.UUID {
 	t.Helper()
 	options := bulk.Options{Pace: bulk.DefaultPace}
 	if change != nil {
 		change(&options)
 	}
-	h.Clock.Move(time.Millisecond) // a choice ends before the present
+	h.Clock.Move(time.Millisecond) // a selection ends before the present
 	return act(t, h, func(ctx context.Context, tx *postgres.Tx) (uuid.UUID, error) {
 		return h.Bulk.Draft(ctx, tx, scope, options, "support")
 	})
 }
 
-// Plan plans a draft.
+// Plan returns the plan of a draft.
 func (h *Harness) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
 	t.Helper()
 	return must(h.Bulk.Plan(t.Context(), uid))(t)
 }
 
-// Confirm confirms a draft as it was planned.
+// Confirm confirms a draft with the count that it plans.
 func (h *Harness) Confirm(t testing.TB, uid uuid.UUID) int {
 	t.Helper()
 	total := h.Plan(t, uid).Total
@@ -46,7 +46,7 @@ func (h *Harness) Confirm(t testing.TB, uid uuid.UUID) int {
 	})
 }
 
-// Begin drafts and confirms.
+// Begin creates a draft and confirms it.
 func (h *Harness) Begin(t testing.TB, scope bulk.Scope, change func(*bulk.Options)) uuid.UUID {
 	t.Helper()
 	uid := h.Draft(t, scope, change)
@@ -54,13 +54,13 @@ func (h *Harness) Begin(t testing.TB, scope bulk.Scope, change func(*bulk.Option
 	return uid
 }
 
-// Advance moves a bulk re-send on once and returns when to call again.
+// Advance advances a bulk re-send once and returns when to call it again.
 func (h *Harness) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
 	t.Helper()
 	return must(h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: run}))(t)
 }
 
-// Drain moves a bulk re-send on and works what it sends, until it rests.
+// Drain advances a bulk re-send and works what it sends, until it rests.
 func (h *Harness) Drain(t testing.TB, uid uuid.UUID, run int) {
 	t.Helper()
 	for range 1000 {
@@ -96,8 +96,8 @@ func (h *Harness) Items(t testing.TB, uid uuid.UUID, state bulk.ItemState) []bul
 	return all
 }
 
-// WantConsistent fails the test unless the counts of the targets are those of the
-// items, and each sent item has exactly one new delivery.
+// WantConsistent fails the test unless the counts of the targets match the items, and
+// each sent item has exactly one new delivery.
 func (h *Harness) WantConsistent(t testing.TB, uid uuid.UUID) {
 	t.Helper()
 	counts := h.LoadBulk(t, uid).Counts

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// NewEvent is a task event of the harness's application.
+// NewEvent returns a task event of the harness's application.
 func (h *Harness) NewEvent() delivery.Event {
 	return delivery.Event{
 		UID: postgres.NewUID(h.Clock.Now()), Kind: lending.EventTaskCreated,
@@ -54,7 +54,7 @@ func (h *Harness) List(t testing.TB) []delivery.Delivery {
 	return must(found, err)(t)
 }
 
-// Newest returns the delivery that was made last.
+// Newest returns the delivery that was created last.
 func (h *Harness) Newest(t testing.TB) delivery.Detail {
 	t.Helper()
 	return h.Detail(t, h.List(t)[0].UID)
@@ -66,7 +66,7 @@ func (h *Harness) Detail(t testing.TB, uid uuid.UUID) delivery.Detail {
 	return must(h.Deliveries.Get(t.Context(), uid))(t)
 }
 
-// Attempts writes the outcomes of a delivery's attempts in a row.
+// Attempts formats the outcomes of a delivery's attempts, in order.
 func Attempts(detail delivery.Detail) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s after %d:", detail.State, detail.AttemptCount)
@@ -87,13 +87,13 @@ func (h *Harness) Resend(t testing.TB, uids ...uuid.UUID) []uuid.UUID {
 	})
 }
 
-// The runs of jobs that a test took out of the queue.
+// The runs of jobs that a test took from the queue.
 var (
 	First = delivery.Run{Number: 1}
 	Again = delivery.Run{Number: 2}
 )
 
-// TakeJobs takes the delivery jobs out of the queue, oldest first.
+// TakeJobs takes the delivery jobs from the queue, oldest first.
 func (h *Harness) TakeJobs(ctx context.Context) ([]delivery.Args, error) {
 	var rows []struct {
 		ID   int64  `db:"id"`
@@ -123,13 +123,13 @@ func (h *Harness) TakeJobs(ctx context.Context) ([]delivery.Args, error) {
 	return jobs, nil
 }
 
-// Jobs takes the jobs out of the queue.
+// Jobs takes the delivery jobs from the queue.
 func (h *Harness) Jobs(t testing.TB) []delivery.Args {
 	t.Helper()
 	return must(h.TakeJobs(t.Context()))(t)
 }
 
-// Job takes the one job that is in the queue.
+// Job takes the only delivery job from the queue.
 func (h *Harness) Job(t testing.TB) delivery.Args {
 	t.Helper()
 	jobs := h.Jobs(t)
@@ -139,7 +139,7 @@ func (h *Harness) Job(t testing.TB) delivery.Args {
 	return jobs[0]
 }
 
-// Work delivers what is in the queue and returns how many jobs that were.
+// Work works the delivery jobs in the queue and returns how many there were.
 func (h *Harness) Work(t testing.TB) int {
 	t.Helper()
 	jobs := h.Jobs(t)
@@ -151,8 +151,8 @@ func (h *Harness) Work(t testing.TB) int {
 	return len(jobs)
 }
 
-// DeliverAll works every job of the queue at once, as many workers do, until
-// the queue is empty.
+// DeliverAll works all jobs of the queue concurrently, as many workers do, until the
+// queue is empty.
 func (h *Harness) DeliverAll(t testing.TB, ctx context.Context, group *sync.WaitGroup) {
 	t.Helper()
 	for {
@@ -170,13 +170,13 @@ func (h *Harness) DeliverAll(t testing.TB, ctx context.Context, group *sync.Wait
 	}
 }
 
-// EnqueueDue enqueues what has fallen due and returns how many that were.
+// EnqueueDue enqueues due deliveries and returns how many there were.
 func (h *Harness) EnqueueDue(t testing.TB) int {
 	t.Helper()
 	return must(h.Deliveries.EnqueueDue(t.Context()))(t)
 }
 
-// Finish makes every attempt of what was published, as they fall due.
+// Finish makes every attempt of the published events, as they fall due.
 func (h *Harness) Finish(t testing.TB) {
 	t.Helper()
 	for range 3 {
@@ -187,7 +187,7 @@ func (h *Harness) Finish(t testing.TB) {
 	h.Work(t)
 }
 
-// GetKnown lets every endpoint answer an event: until then it gets one at a time.
+// GetKnown makes every endpoint answer an event: until then it gets one at a time.
 func (h *Harness) GetKnown(t testing.TB) {
 	t.Helper()
 	h.Publish(t)
@@ -200,7 +200,7 @@ func (h *Harness) Parked(t testing.TB) int {
 	return h.Count(t, `SELECT count(*) FROM deliveries WHERE parked AND NOT queued`)
 }
 
-// Failures publishes events and fails all of their deliveries for good.
+// Failures publishes events and makes all of their deliveries fail for good.
 func (h *Harness) Failures(t testing.TB, count int) {
 	t.Helper()
 	for range count {
@@ -210,7 +210,7 @@ func (h *Harness) Failures(t testing.TB, count int) {
 	h.FailAll(t)
 }
 
-// FailAll lets every delivery that waits fail for good.
+// FailAll makes every open delivery fail for good.
 func (h *Harness) FailAll(t testing.TB) {
 	t.Helper()
 	h.Exec(t, `
@@ -222,7 +222,7 @@ func (h *Harness) FailAll(t testing.TB) {
 	h.Exec(t, `DELETE FROM river_job`)
 }
 
-// ManyFailed writes failed deliveries, each of an event of its own.
+// ManyFailed inserts failed deliveries, each of a different event.
 func (h *Harness) ManyFailed(t testing.TB, count int) {
 	t.Helper()
 	h.Exec(t, `

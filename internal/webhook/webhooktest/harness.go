@@ -1,5 +1,5 @@
-// Package webhooktest has the services of webhooks over a test's own database, and
-// endpoints to send to.
+// Package webhooktest provides the webhook services over a separate database per test,
+// and endpoints to send to.
 package webhooktest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Services are the use cases over one database, put together as the program does.
+// Services are the use cases over one database, assembled as the program does.
 type Services struct {
 	*webhook.Services
 	DB *postgres.DB
@@ -43,13 +43,13 @@ type Harness struct {
 // Clock stands still until it is moved.
 type Clock struct{ micros atomic.Int64 }
 
-// Now is the time that the test has set.
+// Now returns the time that the test has set.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
 
-// Move lets time pass.
+// Move advances the clock.
 func (c *Clock) Move(by time.Duration) { c.micros.Add(by.Microseconds()) }
 
-// New returns a harness on a database of its own.
+// New returns a harness on a new database.
 func New(t testing.TB) *Harness {
 	t.Helper()
 	h := &Harness{Clock: new(Clock)}
@@ -61,8 +61,8 @@ func New(t testing.TB) *Harness {
 	return h
 }
 
-// NewServices makes a service as the program does. The sender reaches receivers
-// on this machine and trusts their certificates.
+// NewServices assembles services as the program does. The sender reaches receivers on
+// this machine and trusts their certificates.
 func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 	t.Helper()
 	db.Now = clock.Now
@@ -79,7 +79,7 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 		},
 	})
 	publisher := outbox.New(db)
-	// What follows from an event has followed once its transaction has committed.
+	// The outbox publishes an event as soon as its transaction has committed.
 	services.Deliveries.Recorded = func() {
 		if err := publisher.Drain(t.Context()); err != nil && t.Context().Err() == nil {
 			t.Error(err)
@@ -88,7 +88,7 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 	return &Services{services, db}
 }
 
-// Another is a second process on the same database.
+// Another returns the services of a second process on the same database.
 func (h *Harness) Another(t testing.TB) *Services {
 	t.Helper()
 	db := must(postgres.Open(t.Context(), h.DB.URL()))(t)
@@ -110,7 +110,7 @@ var receiverRoots = sync.OnceValue(func() *x509.CertPool {
 	return roots
 })
 
-// OtherKeys lack the key that the harness began with.
+// OtherKeys returns a keyring without the harness's first key.
 func OtherKeys(t testing.TB) *secret.Keyring {
 	t.Helper()
 	return must(secret.ParseKeyring(secret.GenerateKey()))(t)
@@ -142,7 +142,7 @@ func act[T any](
 	return made
 }
 
-// must fails the test if the call whose results it gets did.
+// must fails the test if the call whose results it gets failed.
 func must[T any](value T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -159,7 +159,7 @@ func (h *Harness) Exec(t testing.TB, query string, args ...any) {
 	must(h.DB.ExecContext(t.Context(), query, args...))(t)
 }
 
-// Count returns the number that a query counts.
+// Count returns the number that a query returns.
 func (h *Harness) Count(t testing.TB, query string, args ...any) int {
 	t.Helper()
 	var count int

@@ -26,8 +26,8 @@ type Receiver struct {
 	reqs []Received
 }
 
-// NewReceiver starts an endpoint. answer, which may be nil for 200, makes the
-// answer to the n-th request, counted from 1.
+// NewReceiver starts an endpoint. answer, which may be nil for 200, writes the answer to
+// the n-th request, counted from 1.
 func NewReceiver(t testing.TB, answer func(w http.ResponseWriter, n int)) *Receiver {
 	t.Helper()
 	r := new(Receiver)
@@ -48,7 +48,7 @@ func NewReceiver(t testing.TB, answer func(w http.ResponseWriter, n int)) *Recei
 	return r
 }
 
-// Answering gives these statuses in turn, and the last again and again.
+// Answering answers with these statuses in turn, repeating the last.
 func Answering(statuses ...int) func(http.ResponseWriter, int) {
 	return func(w http.ResponseWriter, n int) {
 		w.WriteHeader(statuses[min(n, len(statuses))-1])
@@ -62,7 +62,7 @@ func (r *Receiver) Requests() []Received {
 	return slices.Clone(r.reqs)
 }
 
-// WantRefusal fails the test unless err is the refusal, and names the fields.
+// WantRefusal fails the test unless err has the code and names the fields.
 func WantRefusal(t testing.TB, err error, code lending.Code, fields ...string) {
 	t.Helper()
 	refusal, ok := errors.AsType[*lending.Error](err)

@@ -36,7 +36,7 @@ func (h *Harness) Subscribe(
 	return made, value
 }
 
-// StateChange is a change of a subscription's state.
+// StateChange is a method that changes a subscription's state.
 type StateChange func(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (subscription.Subscription, error)
@@ -87,7 +87,7 @@ func (h *Harness) Amend(
 	return must(changed, err)(t), value
 }
 
-// TryAmend changes a subscription, or is refused.
+// TryAmend changes a subscription, or returns the refusal.
 func (h *Harness) TryAmend(
 	uid uuid.UUID, patch subscription.Patch,
 ) (changed subscription.Subscription, value secret.String, err error) {
@@ -125,7 +125,7 @@ func (h *Harness) Tally(t testing.TB) []health.Trouble {
 	return found
 }
 
-// HealthOf is that of one subscription over the last day.
+// HealthOf returns the health of one subscription over the last day.
 func (h *Harness) HealthOf(t testing.TB, uid uuid.UUID) health.Health {
 	t.Helper()
 	now := h.Clock.Now()
