@@ -9,8 +9,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestALargeBacklogIsCancelledWithItsSubscription deletes a subscription for which more waits than
-// one transaction cancels; a working process cancels the rest.
+// TestALargeBacklogIsCancelledWithItsSubscription deletes a subscription with more open
+// deliveries than one transaction cancels; a working process cancels the rest.
 func TestALargeBacklogIsCancelledWithItsSubscription(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)

@@ -14,8 +14,8 @@ import (
 	"drawbridge/jobs"
 )
 
-// TestJobsAreMadeByTheDatabasesClock: a job of a machine whose clock is ahead would
-// wait for as long.
+// TestJobsAreMadeByTheDatabasesClock: a job inserted by a machine whose clock is ahead
+// would wait for as long as it is ahead.
 func TestJobsAreMadeByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

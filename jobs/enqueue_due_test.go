@@ -14,8 +14,8 @@ import (
 	"drawbridge/jobs"
 )
 
-// TestWhatIsDueWaitsForNoRecollection: while the look for deliveries without a job waits for one
-// of them, the others are enqueued as they fall due.
+// TestWhatIsDueWaitsForNoRecollection: while the scan for deliveries without a job waits
+// for one of them, the others are enqueued as they fall due.
 func TestWhatIsDueWaitsForNoRecollection(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)

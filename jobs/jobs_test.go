@@ -11,11 +11,11 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// TestQueueAcceptsEveryAttemptLimit makes a client for each limit that the
-// settings allow; no job is taken for lost before its attempt can be over.
+// TestQueueAcceptsEveryAttemptLimit makes a client for each limit that the settings
+// allow; no job is taken for lost before its attempt can be over.
 func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 	t.Parallel()
-	// A pool connects when it is used, and making a client uses nothing.
+	// A pool connects only when it is used, and making a client does not use it.
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing")
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +34,8 @@ func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 	}
 }
 
-// TestAStepThatHangsHoldsUpNoOther: what is recollected goes on with the next step once one has had
-// its time.
+// TestAStepThatHangsHoldsUpNoOther: reclaiming goes on with the next step once one has
+// used up its time.
 func TestAStepThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	taken := 0

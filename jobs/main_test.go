@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A line for each of thousands of attempts would bury the failures.
+	// A log line for each of thousands of attempts would bury the failures.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(emailtest.Run(m))
 }

@@ -34,7 +34,7 @@ var trials = map[string]func() error{
 	"cancelled": func() error { return river.JobCancel(errors.New("nothing to do")) },
 }
 
-// It takes the log of the whole process, so no other test may run beside it.
+// It captures the log of the whole process, so no other test may run alongside it.
 //
 //nolint:paralleltest // see above
 func TestFailuresAreLogged(t *testing.T) {
@@ -76,7 +76,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
-// work runs every trial once, and counts how the runs were observed to end.
+// work runs every trial once, and counts the observed outcomes of the runs.
 func work(t *testing.T) map[jobs.Outcome]int {
 	t.Helper()
 	db := pgtest.New(t)

@@ -18,8 +18,8 @@ import (
 	"drawbridge/jobs"
 )
 
-// TestChoresArePeriodic starts a queue that works none of its jobs: every chore is there, without
-// anybody having asked for it.
+// TestChoresArePeriodic starts a queue that works none of its jobs: every chore is queued
+// without being requested.
 func TestChoresArePeriodic(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -52,8 +52,8 @@ func TestChoresArePeriodic(t *testing.T) {
 	}
 }
 
-// TestChoresFollowTheClockBack: what was planned for a time that comes later than it was to come,
-// and what was done at a time that comes again, keeps no quick chore from its next round.
+// TestChoresFollowTheClockBack: neither runs planned for later than they should now come,
+// nor runs done at a time that comes again, keep a frequent chore from its next run.
 func TestChoresFollowTheClockBack(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

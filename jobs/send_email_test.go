@@ -24,8 +24,8 @@ import (
 	"drawbridge/jobs"
 )
 
-// mailHarness is the mail queue at work: a service that fills it and a working
-// client that empties it.
+// mailHarness is a running mail queue: a service that fills it and a working client that
+// empties it.
 type mailHarness struct {
 	db         *postgres.DB
 	service    *email.Service
@@ -262,7 +262,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestGreylisted mails come through by the queue's own retry.
+// TestGreylisted: greylisted mails arrive through the queue's own retry.
 func TestGreylisted(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
@@ -282,7 +282,7 @@ func TestGreylisted(t *testing.T) {
 	})
 }
 
-// TestNotSent: without a mail server the whole mail can be looked at.
+// TestNotSent: without a mail server the whole mail can still be viewed.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
 	h := newMailHarness(t, "")
@@ -303,8 +303,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestMailIsGone: a job whose mail does not exist ends, and is not tried for
-// ever.
+// TestMailIsGone: a job whose mail does not exist ends, and is not retried for ever.
 func TestMailIsGone(t *testing.T) {
 	t.Parallel()
 	h := newMailHarness(t, "")
@@ -322,7 +321,7 @@ func TestMailIsGone(t *testing.T) {
 	}
 }
 
-// TestUnknownKind is a mistake that must not send an empty mail.
+// TestUnknownKind: an unknown kind is a mistake that must not send an empty mail.
 func TestUnknownKind(t *testing.T) {
 	t.Parallel()
 	_, err := jobs.RenderMail("", "USD")(t.Context(), email.Draft{Kind: "newsletter"})

@@ -22,11 +22,11 @@ type clerk struct {
 	*apptest.Harness
 
 	client *river.Client[pgx.Tx]
-	// rounds are the runs of jobs that have ended.
+	// rounds receives the runs of jobs that have ended.
 	rounds <-chan *river.Event
 }
 
-// newClerk starts one on a database that others may work on; it stops with the test.
+// newClerk starts one on a database that others may use too; it stops with the test.
 func newClerk(t *testing.T, db *postgres.DB, key string) *clerk {
 	t.Helper()
 	c := &clerk{Harness: apptest.On(t, db, "DRAWBRIDGE_SECRETS_KEY", key)}
@@ -52,7 +52,7 @@ func newClerk(t *testing.T, db *postgres.DB, key string) *clerk {
 	return c
 }
 
-// wantRound waits until a round of statements has ended well.
+// wantRound waits until a run that makes statements has succeeded.
 func (c *clerk) wantRound(t *testing.T) {
 	t.Helper()
 	for {
@@ -67,8 +67,8 @@ func (c *clerk) wantRound(t *testing.T) {
 	}
 }
 
-// TestStatementsAreMadeOnce has two processes make the same days' statements at the same moment:
-// one in the round that the queue begins by itself, the other in one that was asked for.
+// TestStatementsAreMadeOnce makes two processes make the same days' statements at the same
+// time: one in the run that the queue begins by itself, the other in one that was requested.
 func TestStatementsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	db, key := pgtest.New(t), secret.GenerateKey()
@@ -85,7 +85,7 @@ func TestStatementsAreMadeOnce(t *testing.T) {
 	}
 	setup.Exec(t, `UPDATE merchants SET created_at = created_at - interval '9 days'`)
 
-	// Nobody can store a statement, so that both have composed them when the first one is stored.
+	// Nobody can store a statement, so both have composed theirs when the first one is stored.
 	hold := pgtest.Begin(t, db, `LOCK TABLE statements IN SHARE MODE`)
 	first, second := newClerk(t, db, key), newClerk(t, other, key)
 	if _, err := second.client.Insert(t.Context(), jobs.FreezeStatementsArgs{}, nil); err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestWhoBeginsToWaitMissesNothing begins to wait between the look at the feed for those
-// who waited already and their waking: what stands before that look was not looked at for
-// the newcomer, who must neither count it as seen nor be forgotten.
+// TestWhoBeginsToWaitMissesNothing begins to wait between the read of the feed for the
+// requests that waited already and their waking: that read did not cover the newcomer,
+// whose earlier entries must neither count as seen nor be forgotten.
 func TestWhoBeginsToWaitMissesNothing(t *testing.T) {
 	t.Parallel()
 	service := New(nil)

@@ -13,8 +13,8 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestAThousandWait fills the room for those who wait: one more is answered at once, all
-// are when nobody may wait any more, and none of them has a connection meanwhile.
+// TestAThousandWait makes as many requests wait as may: one more is answered at once, all
+// are once none may wait any more, and none of them holds a connection meanwhile.
 func TestAThousandWait(t *testing.T) {
 	t.Parallel()
 	service := feed.New(pgtest.New(t))

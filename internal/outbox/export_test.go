@@ -2,15 +2,15 @@ package outbox
 
 import "time"
 
-// PassBy has the next rounds begin at a place, as after some seconds, and looks beside them go
-// back to another.
+// PassBy makes the next passes begin at an outbox id, as after some seconds, and the
+// scans alongside them at another.
 func (p *Publisher) PassBy(id, veryLate int64) {
 	p.end.from = id
 	p.end.late = mark{id, id, time.Now()}
 	p.end.veryLate = mark{veryLate, veryLate, time.Now()}
 }
 
-// Looks beside the rounds.
+// The scans alongside the passes.
 var (
 	ScanRecent = (*Publisher).scanRecent
 	ScanAll    = (*Publisher).scanAll

@@ -23,7 +23,7 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// feedEntry is an event as the feed has it.
+// feedEntry is an event as stored in the feed.
 type feedEntry struct {
 	Position    int64     `db:"position"`
 	Application uuid.UUID `db:"application_uid"`
@@ -36,7 +36,7 @@ func record(h *apptest.Harness, uid uuid.UUID) func(context.Context, *postgres.T
 	}
 }
 
-// publish publishes until nothing waits.
+// publish publishes until no event waits.
 func publish(t *testing.T, h *apptest.Harness) {
 	t.Helper()
 	if err := h.Outbox.Drain(t.Context()); err != nil {
@@ -44,7 +44,7 @@ func publish(t *testing.T, h *apptest.Harness) {
 	}
 }
 
-// after returns what follows a position in the feed.
+// after returns the entries after a position in the feed.
 func after(t *testing.T, h *apptest.Harness, position int64) []feedEntry {
 	t.Helper()
 	var all []feedEntry
@@ -81,9 +81,9 @@ func checkWalk(t *testing.T, walk []feedEntry, want map[uuid.UUID]int64) {
 	}
 }
 
-// Events are recorded by many at once, some of whom take everything back, two publish, and
-// one reads on from what he saw last, while somebody's transaction is open all the time. What
-// was kept is delivered once, in the order of its application, and what was taken back never.
+// Events are recorded by many at once, some of whom roll back, two publish, and one reads on
+// from the last event it saw, while another transaction stays open all the time. Committed
+// events are delivered once, in the order of their application, rolled back ones never.
 func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -167,8 +167,8 @@ func TestFeedHasEachEventOnceAndInOrder(t *testing.T) {
 	checkOwed(t, h, want)
 }
 
-// checkOwed tells whether each event has one delivery with one job, and whether the jobs of an
-// application's events have the order of these.
+// checkOwed checks that each event has one delivery with one job, and that the jobs of an
+// application's events are in the order of the events.
 func checkOwed(t *testing.T, h *apptest.Harness, want map[uuid.UUID]int64) {
 	t.Helper()
 	var owed []struct {
@@ -202,8 +202,8 @@ func checkOwed(t *testing.T, h *apptest.Harness, want map[uuid.UUID]int64) {
 	}
 }
 
-// Two transactions commit in the other order than they recorded: the one that commits late
-// comes later, and the reader in between misses nothing.
+// Two transactions commit in another order than they recorded in: the one that commits
+// late comes later, and the reader in between misses nothing.
 func TestFeedDoesNotSkipALateCommit(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -229,15 +229,15 @@ func TestFeedDoesNotSkipALateCommit(t *testing.T) {
 	}
 }
 
-// TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application right
-// after one whose transaction took so long that rounds begin behind its place: the quick look
-// finds it, or where it took longer still, the whole one.
+// TestEventsDoNotOvertakeOneThatCommittedLate records the next event of an application
+// right after one whose transaction took so long that passes begin after its outbox id:
+// the quick scan finds it or, if it took even longer, the full one.
 func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		since int64
 		looks []func(*outbox.Publisher, context.Context) error
-		// none is how many of the looks find nothing.
+		// none is how many of the scans find nothing.
 		none int
 	}{
 		"by seconds": {-1, []func(*outbox.Publisher, context.Context) error{outbox.ScanRecent}, 0},
@@ -286,7 +286,7 @@ func TestEventsDoNotOvertakeOneThatCommittedLate(t *testing.T) {
 	}
 }
 
-// insertAsBefore records an event as the release before sequences does.
+// insertAsBefore records an event as the release before sequences did.
 const insertAsBefore = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications
@@ -300,8 +300,8 @@ const insertAsBefore = `
 	       'Pending', '{}'
 	  FROM subject`
 
-// TestOlderEventsAreNumbered: events of the release before, those from before the upgrade and
-// those that it records beside this one, get their numbers and their place in the feed.
+// TestOlderEventsAreNumbered: events of the release before, both from before the upgrade and
+// recorded by it alongside this release, get their numbers and their positions in the feed.
 func TestOlderEventsAreNumbered(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -323,7 +323,7 @@ func TestOlderEventsAreNumbered(t *testing.T) {
 	h.Exec(t, insertAsBefore, beside)
 	publisher := outbox.New(h.DB)
 	const unnumbered = `SELECT count(*) FROM feed_head WHERE numbered_until IS NOT NULL`
-	// Anyone who holds an application puts its numbers off, and holds up nobody.
+	// Locking an application postpones its numbers, and holds up nothing else.
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := tx.ExecContext(ctx,
 			`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, quiet)
@@ -362,7 +362,7 @@ func newest(t *testing.T, h *apptest.Harness, uid uuid.UUID) (event uuid.UUID) {
 	return event
 }
 
-// verdicts is the ledger of an event.
+// verdicts returns the ledger of an event, by subscription.
 func verdicts(t *testing.T, h *apptest.Harness, event uuid.UUID) map[uuid.UUID]delivery.Verdict {
 	t.Helper()
 	lines, err := h.Webhooks.Deliveries.EventVerdicts(t.Context(), event)
@@ -376,8 +376,8 @@ func verdicts(t *testing.T, h *apptest.Harness, event uuid.UUID) map[uuid.UUID]d
 	return found
 }
 
-// What is owed is what was in force when the event was recorded, whatever becomes of the
-// subscriptions before it is published.
+// The deliveries of an event follow from the subscriptions as they were when it was
+// recorded, whatever becomes of them before it is published.
 func TestWhatIsOwedIsDecidedWithTheEvent(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -399,7 +399,7 @@ func TestWhatIsOwedIsDecidedWithTheEvent(t *testing.T) {
 	})
 	later := h.Subscribe(t, nil).UID
 	before := verdicts(t, h, event)
-	// What is owed is not missing: nobody is offered to send it once more.
+	// A delivery that the outbox has yet to make is not missing: no replay is offered for it.
 	if targets, err := h.Webhooks.Bulk.ReplayTargets(t.Context(), event); err != nil ||
 		!slices.Equal(targets, []uuid.UUID{later}) {
 		t.Errorf("the event can be replayed to %s, want %s (%v)", targets, later, err)
@@ -430,7 +430,7 @@ func TestWhatIsOwedIsDecidedWithTheEvent(t *testing.T) {
 	}
 }
 
-// What is in force when the event is recorded decides, not what is when its transaction commits.
+// The subscriptions when the event is recorded count, not those when its transaction commits.
 func TestWhoSubscribesBeforeTheCommitComesLater(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -440,7 +440,7 @@ func TestWhoSubscribesBeforeTheCommitComesLater(t *testing.T) {
 	var later uuid.UUID
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		err := record(h, uid)(ctx, tx)
-		later = h.Subscribe(t, nil).UID // committed while the event's transaction is open
+		later = h.Subscribe(t, nil).UID // commits while the event's transaction is open
 		return err
 	})
 	publish(t, h)
@@ -455,8 +455,8 @@ func TestWhoSubscribesBeforeTheCommitComesLater(t *testing.T) {
 	}
 }
 
-// A restored database has events in its outbox that were perhaps sent since. Anyone who cancels
-// what waited cancels their deliveries too, which the log then shows.
+// A restored database has events in its outbox that may have been sent since. Cancelling
+// open deliveries cancels theirs too, as the log then shows.
 func TestCancellingWhatARestoreFoundReachesTheOutbox(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -493,8 +493,8 @@ func TestCancellingWhatARestoreFoundReachesTheOutbox(t *testing.T) {
 	checkWalk(t, after(t, h, 0), map[uuid.UUID]int64{uid: int64(len(h.EventsOf(t, uid)))})
 }
 
-// An event that the database refuses to publish holds up its application's next ones, in whose
-// place nobody would find it, and nobody else's.
+// An event that the database refuses to publish holds up the next events of its
+// application, which would otherwise take its place unnoticed, and no others.
 func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -504,7 +504,7 @@ func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
 	publish(t, h)
 	h.Do(t, record(h, broken))
 	first := newest(t, h, broken)
-	// There are no deliveries of that month.
+	// There is no partition of deliveries for that month.
 	h.Exec(t, `UPDATE outbox SET recorded_at = '2001-01-01' WHERE event_uid = $1`, first)
 	for _, uid := range []uuid.UUID{sound, broken, sound} {
 		h.Do(t, record(h, uid))
@@ -532,8 +532,8 @@ func TestAnEventThatCannotBePublishedHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// Events that cannot be published cost the others no more than one round of transactions of their
-// own each: the rest goes together, also beside what is found later, and what was found waits on.
+// Events that cannot be published cost the others no more than one pass with a transaction for
+// each: the rest is published together, even with events found later, and those found stay stuck.
 func TestAnEventThatCannotBePublishedSlowsDownNobodyElse(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -582,8 +582,8 @@ func TestAnEventThatCannotBePublishedSlowsDownNobodyElse(t *testing.T) {
 	checkWalk(t, after(t, h, 0), want)
 }
 
-// Beside an event that cannot be published, one that is overtaken waits alone, too: the others
-// behind both are published.
+// Alongside an event that cannot be published, an overtaken one also waits alone: the
+// others after both are published.
 func TestAnOvertakenEventHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -620,8 +620,8 @@ func TestAnOvertakenEventHoldsUpNobodyElse(t *testing.T) {
 	checkWalk(t, after(t, h, 0), want)
 }
 
-// While somebody's transaction is open, nothing that was taken leaves the outbox's index, and no
-// version of a changed row goes. Neither is read again for the next event.
+// While a transaction is open, rows that were taken stay in the outbox's index, as do old
+// versions of changed rows. Publishing the next event reads neither again.
 func TestPublishingDoesNotReadTheDead(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -629,7 +629,7 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 	uid := h.Application(t).UID
 	pgtest.Hold(t, h.DB)
 	h.Do(t, record(h, uid))
-	// A connection of its own, of which it is known what it read.
+	// A separate connection, so that its counters show what was read.
 	alone, err := postgres.Open(t.Context(), h.DB.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -664,8 +664,8 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 		}
 		return blocks
 	}
-	// At first it looks from the beginning and reads all of them, and some seconds later never again:
-	// what comes late is looked for beside it.
+	// The first pass starts from the beginning and reads all of them, passes some seconds
+	// later never do: late events are found by the scans alongside.
 	ticker := time.NewTicker(300 * time.Millisecond)
 	defer ticker.Stop()
 	few := 0
@@ -677,7 +677,7 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 			t.Fatalf("publishing an event still reads %d blocks beside %d dead ones", now, dead)
 		}
 	}
-	// It follows one plan, whatever the planner has learned of a table of which little lives.
+	// It keeps one plan, whatever the planner has learned about a table with few live rows.
 	h.Exec(t, `ANALYZE outbox`)
 	for range 8 {
 		if blocks := read(); blocks >= 40 {
@@ -686,9 +686,9 @@ func TestPublishingDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestAFollowerSkipsNothingAfterALossyFailOver: a standby that takes over lacks the last three
-// events, and has as many and one more since. Who has read those that are lost is told to wait,
-// and then meets all that came instead, once.
+// TestAFollowerSkipsNothingAfterALossyFailOver: a standby that takes over lacks the last
+// three events, and has recorded as many and one more since. A reader who has read the
+// lost ones is told to wait, and then reads all that came instead, once.
 func TestAFollowerSkipsNothingAfterALossyFailOver(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
@@ -749,7 +749,7 @@ func TestAFollowerSkipsNothingAfterALossyFailOver(t *testing.T) {
 	if page := read(); len(page.Events) != known+5 {
 		t.Errorf("%d events are in the feed, want %d", len(page.Events), known+5)
 	}
-	// What the feed never gave is no cursor of it.
+	// A position that the feed never assigned is not a valid cursor.
 	*query.After++
 	if _, err := service.Read(t.Context(), query); lending.ErrorCode(err) != lending.CodeValidation {
 		t.Errorf("a cursor from beyond the feed answered %v", err)
