@@ -42,8 +42,7 @@ func giveFault(t *testing.T, h *webhooktest.Harness, fault delivery.Fault) {
 		 WHERE attempt_count = 0`, fault)
 }
 
-// Failures by an injected fault never make a subscription failing, whatever others there
-// are.
+// Injected faults never make a subscription failing, whatever other failures there are.
 func TestFaultsMakeNothingFailing(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
