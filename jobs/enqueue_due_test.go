@@ -14,9 +14,9 @@ import (
 	"drawbridge/jobs"
 )
 
-// TestWhatIsDueWaitsForNoRecollection: while the scan for deliveries without a job waits
+// TestDueDeliveriesDoNotWaitForReclaiming: while the scan for deliveries without a job waits
 // for one of them, the others are enqueued as they fall due.
-func TestWhatIsDueWaitsForNoRecollection(t *testing.T) {
+func TestDueDeliveriesDoNotWaitForReclaiming(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t)
 	uid := h.Subscribe(t, nil).UID

@@ -6,10 +6,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestWhoBeginsToWaitMissesNothing begins to wait between the read of the feed for the
+// TestNewWaiterMissesNothing begins to wait between the read of the feed for the
 // requests that waited already and their waking: that read did not cover the newcomer,
 // whose earlier entries must neither count as seen nor be forgotten.
-func TestWhoBeginsToWaitMissesNothing(t *testing.T) {
+func TestNewWaiterMissesNothing(t *testing.T) {
 	t.Parallel()
 	service := New(nil)
 	mine, others := uuid.New(), uuid.New()

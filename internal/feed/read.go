@@ -132,9 +132,9 @@ func (s *Service) errAhead(ctx context.Context, after Cursor) error {
 // entries finds up to one entry more than the limit, oldest first.
 func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, error) {
 	if len(query.MerchantUIDs) <= fewMerchants {
-		return s.ofEach(ctx, query)
+		return s.entriesByMerchant(ctx, query)
 	}
-	entries, seen, err := s.among(ctx, query)
+	entries, seen, err := s.entriesByScan(ctx, query)
 	if err != nil || len(entries) > 0 || seen.Seen >= seen.Head {
 		return entries, seen, err
 	}
@@ -163,7 +163,7 @@ func (s *Service) entries(ctx context.Context, query Query) ([]entry, bounds, er
 	}
 	*next--
 	query.After = next
-	return s.among(ctx, query)
+	return s.entriesByScan(ctx, query)
 }
 
 // The page starts at the reader's cursor or, without one, at the oldest that works.
@@ -171,10 +171,10 @@ const readBounds = `
 	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
 	  FROM feed_head`
 
-// ofEach reads the entries of each merchant by its index. If a merchant has more entries than were
+// entriesByMerchant reads the entries of each merchant by its index. If a merchant has more entries than were
 // read, the result is complete only up to its last one. The merchant is in the range and in the
 // order because the planner would take a busy one for an average one, and sort all its entries.
-func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
+func (s *Service) entriesByMerchant(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {
 		most = max(most, maxScanned/max(len(query.MerchantUIDs), 1))
@@ -213,10 +213,10 @@ func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, err
 		 ORDER BY f.position`, query, most)
 }
 
-// among reads a stretch of the feed in order and leaves out entries of other merchants.
+// entriesByScan reads a stretch of the feed in order and leaves out entries of other merchants.
 // "IS TRUE" makes Postgres hash the list of merchants: compared one by one, a long list
 // takes longer than all the rest.
-func (s *Service) among(ctx context.Context, query Query) ([]entry, bounds, error) {
+func (s *Service) entriesByScan(ctx context.Context, query Query) ([]entry, bounds, error) {
 	return s.page(ctx, `
 		WITH complete AS MATERIALIZED (
 			SELECT b.head, b.oldest, b.start, least(b.start + $5, b.head) AS seen

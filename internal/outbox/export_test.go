@@ -5,9 +5,9 @@ import "time"
 // PassBy makes the next passes begin at an outbox id, as after some seconds, and the
 // scans alongside them at another.
 func (p *Publisher) PassBy(id, veryLate int64) {
-	p.end.from = id
-	p.end.late = mark{id, id, time.Now()}
-	p.end.veryLate = mark{veryLate, veryLate, time.Now()}
+	p.horizon.from = id
+	p.horizon.late = mark{id, id, time.Now()}
+	p.horizon.veryLate = mark{veryLate, veryLate, time.Now()}
 }
 
 // The scans alongside the passes.

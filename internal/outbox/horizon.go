@@ -63,7 +63,7 @@ func (p *Publisher) first(
 // scanRecent scans for events that took longer than usual to commit.
 func (p *Publisher) scanRecent(ctx context.Context) error {
 	p.mu.Lock()
-	from := p.end.veryLate.id
+	from := p.horizon.veryLate.id
 	p.mu.Unlock()
 	return p.scan(ctx, from)
 }
@@ -75,7 +75,7 @@ func (p *Publisher) scanAll(ctx context.Context) error { return p.scan(ctx, 0) }
 // the horizon, if there is one. Nobody waits for it.
 func (p *Publisher) scan(ctx context.Context, from int64) error {
 	p.mu.Lock()
-	known, before, except := p.end.known, p.end.from, p.stuck.applications
+	known, before, except := p.horizon.known, p.horizon.from, p.stuck.applications
 	p.mu.Unlock()
 	if !known {
 		return nil
@@ -86,6 +86,6 @@ func (p *Publisher) scan(ctx context.Context, from int64) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end.from = min(p.end.from, first)
+	p.horizon.from = min(p.horizon.from, first)
 	return nil
 }

@@ -61,7 +61,7 @@ type Publisher struct {
 	recorded chan struct{}
 	// mu is held while this process publishes.
 	mu    sync.Mutex
-	end   horizon
+	horizon   horizon
 	stuck stuck
 }
 
@@ -150,14 +150,14 @@ func (p *Publisher) PublishAll(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := 0
-	if !p.end.known {
+	if !p.horizon.known {
 		first, err := p.first(ctx, 0, math.MaxInt64, []uuid.UUID{})
 		if err != nil {
 			return 0, err
 		}
 		// Start some ids back, as transactions may be about to commit.
 		from := mark{first - recentIDs, first - recentIDs, time.Now()}
-		p.end = horizon{known: true, from: from.id, late: from, veryLate: from}
+		p.horizon = horizon{known: true, from: from.id, late: from, veryLate: from}
 		p.stuck = newStuck()
 	}
 	for {
@@ -200,10 +200,10 @@ func (p *Publisher) Drain(ctx context.Context) error {
 // several events.
 func (p *Publisher) publish(ctx context.Context) (batch, error) {
 	if len(p.stuck.applications) > 0 && time.Now().After(p.stuck.again) {
-		p.end.from = min(p.end.from, p.stuck.from)
+		p.horizon.from = min(p.horizon.from, p.stuck.from)
 		p.stuck = newStuck()
 	}
-	now, err := take(ctx, p.DB.Engine(), p.end.from, eventsTogether, p.stuck.applications)
+	now, err := take(ctx, p.DB.Engine(), p.horizon.from, eventsTogether, p.stuck.applications)
 	if postgres.IsUnique(err, feedKey) || postgres.IsLockTimeout(err) {
 		// Another process published between this one's read of the feed and its lock, or is
 		// about to.
@@ -213,11 +213,11 @@ func (p *Publisher) publish(ctx context.Context) (batch, error) {
 	case err != nil:
 		return now, err
 	case now.Full:
-		p.end.from = max(p.end.from, now.Last)
+		p.horizon.from = max(p.horizon.from, now.Last)
 	default:
-		p.end.late.rotate(late, now.Newest)
-		p.end.veryLate.rotate(veryLate, now.Newest)
-		p.end.from = p.end.late.id
+		p.horizon.late.rotate(late, now.Newest)
+		p.horizon.veryLate.rotate(veryLate, now.Newest)
+		p.horizon.from = p.horizon.late.id
 	}
 	return now, nil
 }
@@ -234,7 +234,7 @@ func (p *Publisher) publishSingly(ctx context.Context) (all int, errs error) {
 	for all < eventsTogether {
 		var now batch
 		err := p.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
-			now, err = take(ctx, tx, p.end.from, 1, except)
+			now, err = take(ctx, tx, p.horizon.from, 1, except)
 			return err
 		})
 		switch {
@@ -259,7 +259,7 @@ func (p *Publisher) publishSingly(ctx context.Context) (all int, errs error) {
 			 WHERE outbox_id >= $1
 			   AND application_uid <> ALL ($2)
 			 ORDER BY outbox_id
-			 LIMIT 1`, p.end.from, pq.Array(except))
+			 LIMIT 1`, p.horizon.from, pq.Array(except))
 		switch {
 		case err == nil && postgres.IsNoRows(nextErr):
 			return all, errs

@@ -134,7 +134,7 @@ func TestGroupFailsNobodyForAnother(t *testing.T) {
 }
 
 // Two callers with the same delivery never share a statement.
-func TestGroupKeepsTheSameApart(t *testing.T) {
+func TestBatcherKeepsEqualKeysApart(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
 	for in, err := range c.gather(t, 7, 1007, 8) {
@@ -150,7 +150,7 @@ func TestGroupKeepsTheSameApart(t *testing.T) {
 }
 
 // A caller whose context ends returns; the others are still served.
-func TestGroupLetsCallersGo(t *testing.T) {
+func TestBatcherReleasesCancelledCallers(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
 	ended, end := context.WithCancel(t.Context())
@@ -164,9 +164,9 @@ func TestGroupLetsCallersGo(t *testing.T) {
 	}
 }
 
-// TestFewCallersAreAloneAtATime: when a lock makes shared statements fail, the callers
+// TestFewCallersRunAloneAtATime: when a lock makes shared statements fail, the callers
 // that then wait for it one by one take only some of the connections, not all.
-func TestFewCallersAreAloneAtATime(t *testing.T) {
+func TestFewCallersRunAloneAtATime(t *testing.T) {
 	t.Parallel()
 	const callers = 3 * maxSingles
 	var g batcher[int, int]

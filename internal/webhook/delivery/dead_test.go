@@ -98,10 +98,10 @@ func TestFailingDoesNotReadTheDead(t *testing.T) {
 	}
 }
 
-// TestDeliveringIsByKeyBesideABacklog: the statistics of the queue are from when nothing
+// TestDeliveringIsByKeyDespiteABacklog: the statistics of the queue are from when nothing
 // waited, and those of the month's deliveries from when there were a few. An attempt
 // reads only its own rows, however many others have come since.
-func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
+func TestDeliveringIsByKeyDespiteABacklog(t *testing.T) {
 	t.Parallel()
 	const waiting = 20_000
 	h := webhooktest.New(t)
@@ -152,10 +152,10 @@ func TestDeliveringIsByKeyBesideABacklog(t *testing.T) {
 	}
 }
 
-// TestOrphansAreFoundInOneLookAtTheQueue: deliveries released after a long pause are
+// TestOrphansAreFoundInOneReadOfTheQueue: deliveries released after a long pause are
 // overdue at once, all of them with a job, and the statistics of the queue are from when
 // nothing waited. Each list is read once, not once for each row of the other.
-func TestOrphansAreFoundInOneLookAtTheQueue(t *testing.T) {
+func TestOrphansAreFoundInOneReadOfTheQueue(t *testing.T) {
 	t.Parallel()
 	const waiting = 5_000
 	h := webhooktest.New(t)

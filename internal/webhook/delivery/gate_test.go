@@ -70,9 +70,9 @@ func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestStatementsAreSmallAfterCalls makes very many calls at once, soon after an API
+// TestStatementsAreSmallAfterAPIRequests makes very many calls at once, soon after an API
 // request and long after it.
-func TestStatementsAreSmallAfterCalls(t *testing.T) {
+func TestStatementsAreSmallAfterAPIRequests(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		after time.Duration
@@ -149,9 +149,9 @@ func TestStatementsGrowWithTheTimeTheyYielded(t *testing.T) {
 	}
 }
 
-// TestSmallStepsAreTakenOneAtATime runs two kinds of statement concurrently, soon after
+// TestSmallStatementsRunOneAtATime runs two kinds of statement concurrently, soon after
 // an API request.
-func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
+func TestSmallStatementsRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	calls := Gate{endedAt: time.Now().Add(time.Hour)} // the last request stays recent
 	var running, together atomic.Int64

@@ -70,8 +70,8 @@ func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
 	}
 }
 
-// TestTimeoutsTakePlaces makes an endpoint time out repeatedly, then answer again.
-func TestTimeoutsTakePlaces(t *testing.T) {
+// TestTimeoutsTakeSlots makes an endpoint time out repeatedly, then answer again.
+func TestTimeoutsTakeSlots(t *testing.T) {
 	t.Parallel()
 	var all limiter
 	l := known(&all, 1)

@@ -64,7 +64,7 @@ func (o *order) end() {
 }
 
 // Deliveries of a line are cancelled while its subscription is deleted.
-func TestCancellationBesideADeletion(t *testing.T) {
+func TestCancellationDuringADeletion(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", withRate(1))
@@ -99,7 +99,7 @@ func TestCancellationBesideADeletion(t *testing.T) {
 
 // Deliveries of two subscriptions are re-sent in another order than some of them are
 // cancelled in.
-func TestResendBesideACancellation(t *testing.T) {
+func TestResendDuringACancellation(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	var uids []uuid.UUID // the newest first
@@ -135,7 +135,7 @@ func TestResendBesideACancellation(t *testing.T) {
 }
 
 // Deliveries that lost their jobs are found while their subscription is deleted.
-func TestOrphansBesideADeletion(t *testing.T) {
+func TestOrphansDuringADeletion(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	subscribed, _ := h.Subscribe(t, "https://hooks.example.com", nil)

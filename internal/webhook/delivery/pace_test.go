@@ -158,9 +158,9 @@ func TestSlotsOutlastTheRest(t *testing.T) {
 	}
 }
 
-// TestDearLooksRest: after scans for due deliveries took long twice in a row, the next is
+// TestExpensiveScansRest: after scans for due deliveries took long twice in a row, the next is
 // postponed, unless there was much to enqueue.
-func TestDearLooksRest(t *testing.T) {
+func TestExpensiveScansRest(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		slow string

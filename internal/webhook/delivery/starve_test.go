@@ -9,10 +9,10 @@ import (
 	"drawbridge/internal/webhook/webhooktest"
 )
 
-// TestSickEndpointsStarveNobody sends every event to an endpoint that hangs, to two that
+// TestFailingEndpointsStarveNobody sends every event to an endpoint that hangs, to two that
 // fail and to three healthy ones: these get all of theirs while the first has not
 // answered once.
-func TestSickEndpointsStarveNobody(t *testing.T) {
+func TestFailingEndpointsStarveNobody(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	const events = 80

@@ -491,9 +491,9 @@ func TestOrdersEnd(t *testing.T) {
 	}
 }
 
-// TestSoManyOrdersWait places orders up to the limit, and again after one was withdrawn,
+// TestOrdersAreLimited places orders up to the limit, and again after one was withdrawn,
 // with several concurrent orders of which only one is allowed.
-func TestSoManyOrdersWait(t *testing.T) {
+func TestOrdersAreLimited(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	placed := b.order(delivery.FaultDuplicate, 1, 0)

@@ -55,9 +55,9 @@ func TestHealthSumsUpWhatHappened(t *testing.T) {
 	}
 }
 
-// TestTallyIsSmallBesideCalls sums up more outcomes than a small batch holds: without API
+// TestTallyIsSmallAfterAPIRequests sums up more outcomes than a small batch holds: without API
 // requests in one batch, and soon after an API request in several.
-func TestTallyIsSmallBesideCalls(t *testing.T) {
+func TestTallyIsSmallAfterAPIRequests(t *testing.T) {
 	t.Parallel()
 	const outcomes = 501
 	for name, test := range map[string]struct{ called, more bool }{
