@@ -19,13 +19,13 @@ const (
 	// lost goes unnoticed.
 	orphanEvery    = time.Minute
 	orphanPatience = 3 * time.Minute
-	// reclaimTimeout bounds each step of recollecting, so that a step that waits for a lock
+	// reclaimTimeout bounds each step of reclaiming, so that a step that waits for a lock
 	// does not delay the next run of the others.
 	reclaimTimeout = 30 * time.Second
 )
 
 // EnqueueDue enqueues deliveries as they fall due, until ctx ends. Every working process
-// runs it; they share the work. Concurrently it recollects, which may take longer than
+// runs it; they share the work. Concurrently it reclaims, which may take longer than
 // due deliveries can wait.
 func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
 	var beside sync.WaitGroup

@@ -171,7 +171,7 @@ const readBounds = `
 	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
 	  FROM feed_head`
 
-// entriesByMerchant reads the entries of each merchant by its index. If a merchant has more entries than were
+// entriesByMerchant reads each merchant's entries by its index. If a merchant has more than were
 // read, the result is complete only up to its last one. The merchant is in the range and in the
 // order because the planner would take a busy one for an average one, and sort all its entries.
 func (s *Service) entriesByMerchant(ctx context.Context, query Query) ([]entry, bounds, error) {

@@ -60,9 +60,9 @@ type Publisher struct {
 	// recorded signals that an event was recorded in this process.
 	recorded chan struct{}
 	// mu is held while this process publishes.
-	mu    sync.Mutex
-	horizon   horizon
-	stuck stuck
+	mu      sync.Mutex
+	horizon horizon
+	stuck   stuck
 }
 
 // stuck holds the applications whose next event cannot be published, until it is retried.

@@ -20,7 +20,7 @@ const (
 	// five, and each that is answered undoes one halving.
 	perEndpoint = 40
 	maxHalvings = 3
-	// freeShare bounds the requests of one endpoint to this fraction of the free workers:
+	// freeShare is the divisor of the free workers that bounds one endpoint's requests:
 	// the fewer are free, the fewer an endpoint gets, so that many endpoints that begin to
 	// hang at the same moment leave some workers to the others.
 	freeShare = 8

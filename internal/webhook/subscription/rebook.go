@@ -120,7 +120,7 @@ func (b *Backlogs) withRate(
 	})
 }
 
-// line is the queue of deliveries that had booked slots of a subscription at some time.
+// line holds the deliveries that had booked slots of a subscription at some time, in slot order.
 type line struct {
 	uid uuid.UUID
 	// begunAt is that time; the slots from after on, up to last, are still to be read.
