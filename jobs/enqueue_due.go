@@ -28,9 +28,9 @@ const (
 // runs it; they share the work. Concurrently it reclaims, which may take longer than
 // due deliveries can wait.
 func EnqueueDue(ctx context.Context, webhooks *webhook.Services, mails *email.MailSender) {
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() { reclaim(ctx, webhooks, mails) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { reclaim(ctx, webhooks, mails) })
 	due := time.NewTicker(dueEvery)
 	defer due.Stop()
 	poller := delivery.DuePoller{Deliveries: webhooks.Deliveries}

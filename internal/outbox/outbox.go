@@ -108,10 +108,10 @@ func (p *Publisher) Relay(ctx context.Context) {
 // Run publishes until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
 	elsewhere := p.DB.Listen(ctx, channel)
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() { postgres.PollThrottled(ctx, "late events", p.scanRecent) })
-	beside.Go(func() { postgres.PollThrottled(ctx, "older events", p.scanAll) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { postgres.PollThrottled(ctx, "late events", p.scanRecent) })
+	background.Go(func() { postgres.PollThrottled(ctx, "older events", p.scanAll) })
 	wait := minPoll
 	for ctx.Err() == nil {
 		began := time.Now()
