@@ -5,9 +5,9 @@
 // come before it, and a reader who continues after the last one it saw misses none,
 // whenever their transactions began and ended.
 //
-//	outbox ──► feed, one position each ──► NOTIFY drawbridge_feed
-//	             │                           │
-//	             └── Read ◄── woken call ◄── Run, one for each process
+//	outbox ──► feed, one position each ─────► NOTIFY drawbridge_feed
+//	             │                              │
+//	             └── Read ◄── woken request ◄── Run, one for each process
 package feed
 
 import (

@@ -42,7 +42,7 @@ const (
 type Gate struct {
 	mu   sync.Mutex
 	open int
-	// answered is closed when the last open request is, at endedAt.
+	// answered is closed once the last open request is answered, at endedAt.
 	answered chan struct{}
 	endedAt  time.Time
 	// small is held while a small statement runs.

@@ -37,7 +37,7 @@ func (Args) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Queue, MaxAttempts: MaxRuns}
 }
 
-// MaxRuns is how often the queue runs a job that ends with an error of our own.
+// MaxRuns is how often the queue runs a job that ends with an internal error.
 const MaxRuns = river.MaxAttemptsDefault
 
 // FirstPriority is the priority of first attempts' jobs, which go before those that have
