@@ -7,8 +7,8 @@ import (
 )
 
 // bounds are the upper bounds of a histogram's buckets, in milliseconds; one more bucket
-// has no upper bound. Each is less than half as large again as the one before, so that a
-// percentile is accurate to within that.
+// has no upper bound. From 2 ms to 38 s each is at most half as large again as the one
+// before, so that a percentile there is accurate to within that.
 var bounds = []int{
 	1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 40, 56, 80, 110, 150, 210, 300, 420, 600, 850, 1200, 1700,
 	2400, 3400, 4800, 6800, 9600, 13500, 19000, 27000, 38000, 60000,
