@@ -17,13 +17,13 @@ import (
 	"drawbridge/web/console"
 )
 
-// internalErrorKey marks a request whose error is our own, apart from the status 500
-// that the specification gives to a pending draw.
+// internalErrorKey marks a request that failed by an error of our own. The status alone
+// does not show it: the specification gives a pending draw 500 as well.
 const internalErrorKey = "drawbridge.fault"
 
-// newErrorHandler returns the one place where an error becomes an answer: the
-// envelope for partners, a page or fragment for people. An error without a
-// code, and one of the database, is logged here and nowhere else.
+// newErrorHandler returns the one place where an error becomes an answer: the envelope for
+// API clients, a page or fragment for the console. Internal and database errors are logged
+// here and nowhere else.
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
 		err = known(c.Request().Context(), err)
@@ -36,7 +36,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 			wait := int(math.Ceil(refusal.RetryAfter.Seconds()))
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 		}
-		// Who is only told to come back later has no error behind it.
+		// A refusal that only asks the client to retry later (no cause) is not an error of ours.
 		if code == lending.CodeInternal ||
 			code == lending.CodeUnavailable && refusal.Unwrap() != nil {
 			c.Set(internalErrorKey, true)
@@ -64,7 +64,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		api.TraceError(c, err)
 		status, body := api.RenderError(err, options.Now())
 		if c.Request().Method == http.MethodHead {
-			_ = c.NoContent(status) // the peer is gone if this fails
+			_ = c.NoContent(status) // fails only if the client is gone
 			return
 		}
 		c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
@@ -72,7 +72,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	}
 }
 
-// known translates what the router and the middleware report.
+// known translates errors of the router and the middleware into lending errors.
 func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
@@ -87,7 +87,7 @@ func known(ctx context.Context, err error) error {
 			"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
 			int(retryAfter.Seconds())).WithCause(err)
 	}
-	// The client has left, which ends what it asked for.
+	// The client has disconnected, which cancels its request.
 	if unread || errors.Is(err, context.Canceled) ||
 		ctx.Err() != nil && (postgres.IsCancelled(err) || postgres.IsUnavailable(err)) {
 		return lending.NewError(lending.CodeValidation,

@@ -10,12 +10,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// retryAfter is when a request that the database kept from its answer may be worth
-// repeating.
+// retryAfter is the Retry-After of a request that failed because the database was
+// unavailable.
 const retryAfter = 5 * time.Second
 
-// patient bounds what a request waits for the database, all statements together. It
-// stands outside of what answers errors, for which the context must live.
+// patient bounds the total time that a request may spend waiting for the database. It wraps
+// the middleware that renders errors, which needs a live context.
 func patient(timeout time.Duration) echo.MiddlewareFunc {
 	timeout = cmp.Or(timeout, postgres.DefaultTimeout)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -28,7 +28,7 @@ func patient(timeout time.Duration) echo.MiddlewareFunc {
 	}
 }
 
-// suggestRetry says when to ask again.
+// suggestRetry sets the Retry-After header.
 func suggestRetry(c echo.Context) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(retryAfter.Seconds())))
 }

@@ -11,29 +11,28 @@ import (
 
 // The bounds on a client that reads its answer slowly or not at all.
 const (
-	// chunkTimeout is what a client has for each chunk of an answer.
+	// chunkTimeout is how long a client may take to read one chunk of an answer.
 	chunkTimeout = 30 * time.Second
 	chunkSize    = 64 << 10
-	// An answer as a whole has answerTimeout and, for what is long, the time that
-	// it takes at leastRate, in bytes per second.
+	// A whole answer must be read within answerTimeout plus the time that its bytes take at
+	// leastRate, in bytes per second.
 	answerTimeout = 60 * time.Second
 	leastRate     = 8 << 10
-	// maxStreams bounds the answers that one HTTP/2 connection waits for.
+	// maxStreams bounds the concurrent requests of one HTTP/2 connection.
 	maxStreams = 100
 )
 
-// errUnread tells that the client of an answer has left, or does not read.
+// errUnread reports that the client of an answer has disconnected or does not read.
 var errUnread = errors.New("the answer was not read")
 
-// boundReaders ends connections whose client does not read. An event stream, which
-// goes on for as long as its reader stays, has a bound for each chunk alone: see
-// endless.
+// boundReaders ends connections whose client does not read. An event stream may go on for
+// as long as its client reads, so it is only bounded per chunk: see endless.
 func boundReaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w := &boundWriter{ResponseWriter: c.Response().Writer}
 		w.controller = http.NewResponseController(w.ResponseWriter)
 		c.Response().Writer = w
-		// "100 Continue" goes out before anything is written here.
+		// net/http writes "100 Continue" before any handler writes.
 		w.extend()
 		return next(c)
 	}
@@ -50,8 +49,8 @@ type boundWriter struct {
 	endless bool
 }
 
-// extend sets the deadline of the next chunk. A writer without deadlines is that
-// of a test without a connection.
+// extend sets the deadline of the next chunk. A writer that supports no deadlines belongs
+// to a test without a connection.
 func (w *boundWriter) extend() {
 	now := time.Now()
 	deadline := now.Add(chunkTimeout)
@@ -64,7 +63,7 @@ func (w *boundWriter) extend() {
 	_ = w.controller.SetWriteDeadline(deadline)
 }
 
-// WriteHeader begins the answer, which has its time from now on.
+// WriteHeader starts the answer and with it the clock of answerTimeout.
 func (w *boundWriter) WriteHeader(status int) {
 	if w.began.IsZero() {
 		w.began = time.Now()
@@ -95,10 +94,10 @@ func (w *boundWriter) Write(data []byte) (int, error) {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController reach the underlying writer.
 func (w *boundWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// findBound returns the bound of an answer, nil without one.
+// findBound returns the boundWriter of an answer, or nil if it has none.
 func findBound(w http.ResponseWriter) *boundWriter {
 	for {
 		switch found := w.(type) {

@@ -12,17 +12,17 @@ import (
 	"drawbridge/web/api"
 )
 
-// Recorder keeps what partners asked of the API. It must not wait.
+// Recorder keeps the API requests of partners. Record must not block.
 type Recorder interface {
 	Record(entry apilog.Entry)
 }
 
-// besideAPI is where the paths begin that are not the API's, also where these begin with "/".
+// besideAPI are the path prefixes that are not the API's, even when BasePath is a prefix of one.
 var besideAPI = []string{
 	"/console", "/static", "/docs", "/healthz", "/readyz", "/metrics", "/sample-receiver",
 }
 
-// isOfAPI tells whether a path is under the API's base path and under no other.
+// isOfAPI reports whether a path is under the API's base path and not one of besideAPI.
 func (o Options) isOfAPI(path string) bool {
 	return path != "/" && strings.HasPrefix(path, o.BasePath+"/") &&
 		!slices.ContainsFunc(besideAPI, func(beside string) bool {
@@ -30,9 +30,9 @@ func (o Options) isOfAPI(path string) bool {
 		})
 }
 
-// recordCalls hands every request under the API's base path to the recorder
-// once it was answered, those to paths that do not exist included. It stands
-// outside the request log, which sees to it that errors are answered by then.
+// recordCalls passes every request under the API's base path to the recorder after it was
+// answered, including requests to paths that do not exist. It wraps the request log, which
+// ensures that errors have been answered by then.
 func recordCalls(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

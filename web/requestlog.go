@@ -13,11 +13,11 @@ import (
 	"drawbridge/web/api"
 )
 
-// saneID is a request id that is worth repeating.
+// saneID matches the request ids that are safe to echo.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._~:/+=-]{1,128}$`)
 
-// requestID gives every answer an X-Request-Id: the client's own if it is
-// sane, else a new one.
+// requestID gives every answer an X-Request-Id: the client's own if saneID matches it,
+// otherwise a new one.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(echo.HeaderXRequestID)
@@ -29,14 +29,14 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// methods are those that are told apart in metrics, traces and the log: a caller could think up
-// others without end.
+// methods are the values of the method label in metrics, traces and the log. A caller could
+// invent others without limit.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// methodOf is a request's method, "_OTHER" for one that is none of the standard ones.
+// methodOf returns a request's method, or "_OTHER" if it is not a standard one.
 func methodOf(request *http.Request) string {
 	if slices.Contains(methods, request.Method) {
 		return request.Method
@@ -44,8 +44,8 @@ func methodOf(request *http.Request) string {
 	return "_OTHER"
 }
 
-// logRequests writes one wide line per request. It names the route, not the
-// path's values, and nothing of bodies or credentials.
+// logRequests writes one line per request. It logs the route, not the values in the path,
+// and nothing from bodies or credentials.
 func logRequests(options Options) echo.MiddlewareFunc {
 	now := options.Now
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -53,11 +53,11 @@ func logRequests(options Options) echo.MiddlewareFunc {
 			started := now()
 			err := next(c)
 			if err != nil {
-				// Answer now, so that the line tells the status that was sent.
+				// Answer now, so that the line has the status that was sent.
 				c.Error(err)
 			}
-			// What the request shares with all that comes of it, in the log and, if the trace is
-			// recorded, at the collector.
+			// The trace id links the line to everything else that is logged for the request and, if
+			// the trace is sampled, to the trace at the collector.
 			traceID := ""
 			if found := trace.SpanContextFromContext(c.Request().Context()); found.IsValid() {
 				traceID = found.TraceID().String()

@@ -16,7 +16,7 @@ import (
 // Access says who may call a route.
 type Access string
 
-// Who may call.
+// The levels of access.
 const (
 	// AccessAnyone needs no credentials.
 	AccessAnyone Access = "anyone"
@@ -26,7 +26,7 @@ const (
 	AccessLender Access = "lender"
 	// AccessGuest is the console's sign-in.
 	AccessGuest Access = "guest"
-	// The console's roles; each may do what the former may.
+	// The console's roles. Each may do everything that the one before may.
 	AccessSupport  Access = "support"
 	AccessOperator Access = "operator"
 	AccessAdmin    Access = "admin"
@@ -35,18 +35,18 @@ const (
 // Route is a line of the route table.
 type Route struct {
 	Method string
-	// Path is complete, with parameters as Echo writes them.
+	// Path is the whole path, with parameters in Echo's notation.
 	Path   string
 	Name   string
 	Access Access
 
 	handler    echo.HandlerFunc
 	middleware []echo.MiddlewareFunc
-	// shadow marks a route that only refuses: see shadowed.
+	// shadow marks a route that only refuses the method: see shadowed.
 	shadow bool
 }
 
-// isOperation tells that programs call the route with credentials.
+// isOperation reports whether the route is called by programs with credentials.
 func (r Route) isOperation() bool { return r.Access == AccessPartner || r.Access == AccessLender }
 
 // Table lists every route of the server.
@@ -56,7 +56,7 @@ func Table(options Options) []Route {
 		anyone("/readyz", "ready", ready(options)),
 		anyone("/metrics", "metrics", echo.WrapHandler(options.Metrics)),
 	}
-	routes = append(routes, heads(routes)...) // probes ask by HEAD too
+	routes = append(routes, heads(routes)...) // probes also use HEAD
 	if options.Receiver != nil {
 		routes = append(routes, Route{
 			Method: http.MethodPost, Path: "/sample-receiver", Name: "sampleReceiver",
@@ -64,7 +64,7 @@ func Table(options Options) []Route {
 		})
 	}
 	routes = append(routes, apiRoutes(options)...)
-	// Who types the bare address wants to see pages.
+	// Someone who types the bare address wants to see pages.
 	home := ""
 	switch {
 	case options.Console != nil:
@@ -80,7 +80,7 @@ func Table(options Options) []Route {
 	routes = append(routes, shadowed(routes)...)
 	if options.Console != nil {
 		for _, page := range options.Console.Routes() {
-			// Its roles are levels of access.
+			// The console's roles double as levels of access.
 			route := Route{
 				Method: page.Method, Path: page.Path, Name: page.Name,
 				Access: cmp.Or(Access(page.Role), AccessGuest), handler: page.Handler,
@@ -101,7 +101,7 @@ func Table(options Options) []Route {
 	return slices.Concat(routes, files, heads(files))
 }
 
-// heads answers HEAD where there is GET: the server leaves the body out.
+// heads adds a HEAD route for each GET route; net/http leaves out the body.
 func heads(routes []Route) []Route {
 	added := slices.Clone(routes)
 	for i := range added {
@@ -110,8 +110,8 @@ func heads(routes []Route) []Route {
 	return added
 }
 
-// shadowed answers GET on fixed paths that have no such operation: otherwise the
-// router would take their last part for the id of a resource.
+// shadowed adds GET routes for fixed paths that have no GET operation. Otherwise the router
+// would match their last segment as the id of a resource.
 func shadowed(routes []Route) []Route {
 	var added []Route
 	methods := methodsOf(routes)
@@ -122,14 +122,14 @@ func shadowed(routes []Route) []Route {
 		}
 		shadow := anyone(route.Path, route.Name+".get", refuse(methods[route.Path]))
 		shadow.shadow = true
-		// Whom the operation turns away learns nothing of its methods, either.
+		// A caller that the operation would turn away must not learn its methods either.
 		shadow.Access, shadow.middleware = route.Access, route.middleware
 		added = append(added, shadow)
 	}
 	return added
 }
 
-// methodsOf lists by path what is answered there.
+// methodsOf maps each path to its methods.
 func methodsOf(table []Route) map[string][]string {
 	methods := make(map[string][]string)
 	for _, route := range table {
@@ -143,7 +143,7 @@ func methodsOf(table []Route) map[string][]string {
 	return methods
 }
 
-// refuse answers a wrong method of a path that has others.
+// refuse returns a handler that answers 405 with the methods that the path has.
 func refuse(methods []string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderAllow, strings.Join(methods, ", "))
@@ -184,9 +184,9 @@ func apiRoutes(options Options) []Route {
 	return routes
 }
 
-// refuseMethods answers wrong methods. The router would answer OPTIONS itself,
-// without the envelope, and name it in Allow although no path serves it, as it would
-// name what is shadowed. Whom an operation of the path turns away learns nothing of its methods.
+// refuseMethods answers wrong methods. The router would answer OPTIONS itself, without the
+// envelope, and list it and shadowed methods in Allow although no path serves them. A
+// caller that an operation of the path would turn away must not learn its methods.
 func refuseMethods(table []Route) echo.MiddlewareFunc {
 	methods := methodsOf(table)
 	guards := make(map[string][]echo.MiddlewareFunc)
@@ -209,7 +209,7 @@ func refuseMethods(table []Route) echo.MiddlewareFunc {
 	}
 }
 
-// health answers while the process lives.
+// health answers 200 as long as the process runs.
 func health(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
 }

@@ -22,58 +22,58 @@ import (
 	"drawbridge/web/docs"
 )
 
-// The deadlines of a connection. A client that sends its head or its body drop
-// by drop is cut off.
+// The deadlines of a connection. A client that sends its header or body too slowly is
+// disconnected.
 const (
 	readHeadTimeout = 10 * time.Second
 	readBodyTimeout = 30 * time.Second
-	// uploadTimeout lets 50 MiB arrive over a slow line.
+	// uploadTimeout is enough for 50 MiB over a slow line.
 	uploadTimeout = 5 * time.Minute
-	// What is read of a body that was refused: a client that sends more is cut off.
+	// The bounds on reading the rest of a refused body. A client that sends more is disconnected.
 	discardTimeout = 20 * time.Second
 	maxDiscarded   = 256 << 20
-	// idleTimeout is longer than balancers keep a connection that nobody uses.
+	// idleTimeout is longer than load balancers keep an idle connection.
 	idleTimeout  = 90 * time.Second
 	maxHeadBytes = 64 << 10
 )
 
-// Options are what the server is made of. A nil part is not served.
+// Options configure the server. A part that is nil is not served.
 type Options struct {
 	API     *api.API
 	Console *console.Console
 	Docs    *docs.Site
-	// BasePath stands before the API's paths, such as /api.
+	// BasePath precedes the API's paths, for example /api.
 	BasePath string
-	// Ready tells what is missing before the process can serve, nil for nothing.
+	// Ready returns what is missing before the process can serve, nil if nothing is.
 	Ready func(r *http.Request) []string
-	// Replica tells how the replica of the database is used, empty where there is none.
+	// Replica describes how the database's replica is used, empty if there is none.
 	Replica func() string
-	// Stopping tells that the process is about to stop accepting; nil means never.
+	// Stopping reports whether the process is about to stop accepting; nil means never.
 	Stopping func() bool
 	// Metrics serves the metrics of the process.
 	Metrics http.Handler
 	// Receiver accepts the demo webhooks of a development server.
 	Receiver http.Handler
-	// Requests keeps what partners asked; nil keeps nothing.
+	// Requests records the API requests of partners; nil records nothing.
 	Requests Recorder
-	// Environment is named on every answer; empty in production.
+	// Environment is sent as a header with every answer; empty in production.
 	Environment string
-	// TrustedProxies may say in X-Forwarded-For where a request comes from.
+	// TrustedProxies are the proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
-	// Secure tells that browsers reach the service by https alone.
+	// Secure means that browsers reach the service by https only.
 	Secure bool
-	// DatabaseTimeout is how long a request may take because of the database;
-	// postgres.DefaultTimeout when zero.
+	// DatabaseTimeout bounds the time that a request may spend waiting for the database. Zero
+	// means postgres.DefaultTimeout.
 	DatabaseTimeout time.Duration
-	// Observe is told of every answered request, unless nil.
+	// Observe, unless nil, is called for every answered request.
 	Observe func(Answered)
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
 }
 
-// extractAddress returns the peer's address or, from a trusted proxy, the last
-// one in X-Forwarded-For that is not itself a trusted proxy's: what stands before
-// it was written by the caller.
+// extractAddress returns the peer's address or, if the peer is a trusted proxy, the last
+// address in X-Forwarded-For that is not a trusted proxy's. The caller may have made up
+// everything before that one.
 func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -95,7 +95,7 @@ func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 	}
 }
 
-// addresses are those of X-Forwarded-For without the ports that some proxies add.
+// addresses returns X-Forwarded-For without the ports that some proxies add.
 func addresses(header http.Header) []string {
 	var plain []string
 	for _, line := range header[echo.HeaderXForwardedFor] {
@@ -110,9 +110,9 @@ func addresses(header http.Header) []string {
 	return plain
 }
 
-// strictHeaders sets what every answer carries, so that a browser never takes an
-// answer for what it is not, nor a sandbox for production; the console and the
-// documentation add to it.
+// strictHeaders sets the headers of every answer, so that browsers do not misinterpret it
+// and nobody mistakes a sandbox for production. The console and the documentation add to
+// them.
 func strictHeaders(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -130,7 +130,7 @@ func strictHeaders(options Options) echo.MiddlewareFunc {
 				header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 			}
 			if options.Stopping != nil && options.Stopping() {
-				// The client is to make no further request on this connection.
+				// Tell the client to send no further request on this connection.
 				header.Set(echo.HeaderConnection, "close")
 			}
 			return next(c)
@@ -138,17 +138,17 @@ func strictHeaders(options Options) echo.MiddlewareFunc {
 	}
 }
 
-// Answered is one request that was answered, for anyone who counts them.
+// Answered describes one answered request, for metrics.
 type Answered struct {
 	Method string
-	// Route is the path with the names of its parameters, empty without a route.
+	// Route is the path with its parameters' names, empty if no route matched.
 	Route  string
 	Status int
-	// Took leaves out for how long the answer was held back on purpose.
+	// Took excludes the time for which the answer was held back on purpose.
 	Took time.Duration
-	// InternalError tells that the answer hides an error of our own.
+	// InternalError means that the answer hides an error of our own.
 	InternalError bool
-	// Client is whose credentials the request had, empty for none that are valid.
+	// Client is the authenticated client, empty if there is none.
 	Client string
 }
 
@@ -165,8 +165,8 @@ func New(options Options) *echo.Echo {
 	e.Use(refuseMethods(table))
 	for _, route := range table {
 		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
-		// Where no route lies below, the router would take all that follows for a part of the
-		// last parameter.
+		// If no route lies below this one, the router would match all further segments as part of
+		// the last parameter.
 		last := route.Path[strings.LastIndexByte(route.Path, '/'):]
 		if route.isOperation() && strings.HasPrefix(last, "/:") &&
 			!slices.ContainsFunc(table, func(other Route) bool {
@@ -185,7 +185,7 @@ func New(options Options) *echo.Echo {
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler,
-		// OPTIONS * is answered as any other address.
+		// Let the handler answer OPTIONS *, so that it gets the usual envelope.
 		DisableGeneralOptionsHandler: true,
 
 		ReadHeaderTimeout: readHeadTimeout,
@@ -198,10 +198,10 @@ func NewServer(handler http.Handler) *http.Server {
 	}
 }
 
-// refuseAtOnce sends a refusal before the rest of the body has come: the server would wait for a
-// short one first, and break a long one off. The rest is read then and thrown away, up to a
-// bound, so that the client sees the answer and no broken connection. Nothing is read where the
-// client waits for a word before it sends its body.
+// refuseAtOnce sends a refusal before the rest of the body has arrived: net/http would wait
+// for a short body and break off a long one. The rest is then read and discarded, up to a
+// bound, so that the client sees the answer rather than a broken connection. Nothing is
+// read if the client still waits for "100 Continue".
 func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().ContentLength == 0 || c.Request().ProtoMajor > 1 {
@@ -215,43 +215,43 @@ func refuseAtOnce(next echo.HandlerFunc) echo.HandlerFunc {
 			answer.Header().Get(echo.HeaderContentLength) == "" {
 			return err
 		}
-		// A connection that fails here is gone.
+		// If any of these fails, the connection is gone.
 		_ = controller.EnableFullDuplex()
 		_ = controller.Flush()
 		_ = controller.SetReadDeadline(time.Now().Add(discardTimeout))
 		if _, err := io.CopyN(io.Discard, body, maxDiscarded); !errors.Is(err, io.EOF) {
-			// What may be left of the body must not be taken for the next request.
+			// The rest of the body must not be parsed as the next request.
 			panic(http.ErrAbortHandler)
 		}
 		return err
 	}
 }
 
-// watchedBody tells how far a body was read.
+// watchedBody tracks how much of a body was read.
 type watchedBody struct {
 	io.ReadCloser
 
 	begun, ended bool
 	read         int64 // in bytes
-	// arrived is called when the whole body was read, nil for nobody.
+	// arrived, unless nil, is called when the whole body was read.
 	arrived func()
 }
 
-// watchBody watches the body of a request, or returns what watches it already.
+// watchBody wraps the body of a request, or returns the wrapper that it already has.
 func watchBody(c echo.Context) *watchedBody {
 	if body, ok := c.Request().Body.(*watchedBody); ok {
 		return body
 	}
 	body := &watchedBody{ReadCloser: c.Request().Body}
-	// A copy: the server looks at its own request to tell whether a client that
-	// asked first still waits to send a body that nobody wants.
+	// Replace the body in a copy: net/http inspects its own request to see whether a client
+	// that sent "Expect: 100-continue" still waits to send a body.
 	request := *c.Request()
 	request.Body = body
 	c.SetRequest(&request)
 	return body
 }
 
-// Read reads what the client sends.
+// Read implements io.Reader.
 func (b *watchedBody) Read(data []byte) (int, error) {
 	b.begun = true
 	n, err := b.ReadCloser.Read(data)
@@ -263,9 +263,9 @@ func (b *watchedBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// deadline bounds the time in which the body of a request must arrive, and no longer: the server
-// goes on reading from the connection while a request is worked, and a deadline that passes
-// then cancels the request and every later one of the connection.
+// deadline bounds the time in which the body of a request must arrive. It is lifted once
+// the body was read: net/http goes on reading from the connection during a request, and a
+// deadline that passed would cancel this request and all later ones on the connection.
 func deadline(limit time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -273,7 +273,7 @@ func deadline(limit time.Duration) echo.MiddlewareFunc {
 				return next(c)
 			}
 			controller := http.NewResponseController(c.Response().Writer)
-			// A writer without deadlines is that of a test without a connection.
+			// A writer that supports no deadlines belongs to a test without a connection.
 			_ = controller.SetReadDeadline(time.Now().Add(limit))
 			watchBody(c).arrived = func() { _ = controller.SetReadDeadline(time.Time{}) }
 			return next(c)
@@ -281,7 +281,7 @@ func deadline(limit time.Duration) echo.MiddlewareFunc {
 	}
 }
 
-// endless lets an answer go on for as long as its reader stays.
+// endless exempts an answer from answerTimeout.
 func endless(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if bound := findBound(c.Response().Writer); bound != nil {

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceRequests puts each routed request into a trace of its own. A trace that
-// the caller names is not taken over: a partner must not decide what we record.
+// traceRequests starts a new trace for each routed request. A trace id that the caller
+// sends is ignored: partners must not decide what we record.
 func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
@@ -29,7 +29,7 @@ func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		)
 		err := next(c)
 		if err != nil {
-			// Answer now, so that the span tells the status that was sent.
+			// Answer now, so that the span has the status that was sent.
 			c.Error(err)
 		}
 		status := c.Response().Status

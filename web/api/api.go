@@ -1,10 +1,10 @@
 // Package api serves programs: the REST operations of partners under /v2 and of the
-// lender's own systems under /lender/v1, their credentials, their limits and the one
-// envelope of every answer.
+// lender's own systems under /lender/v1. It checks their credentials and limits, and wraps
+// every answer in the one envelope.
 //
-// A handler decodes, calls a service and encodes. What changes anything runs
-// through effect, which opens the transaction, so that the reply kept under an
-// Idempotency-Key commits together with what it reports.
+// A handler decodes, calls a service and encodes. Every change runs through effect, which
+// opens the transaction, so that the reply kept under an Idempotency-Key commits together
+// with the change it reports.
 package api
 
 import (
@@ -29,8 +29,8 @@ import (
 	"drawbridge/internal/webhook/fault"
 )
 
-// API holds what its operations call. Each resource is a struct with the part that it
-// needs and its routes.
+// API holds the services that its operations call. Each resource is a struct with the
+// services it needs and its routes.
 type API struct {
 	Partners     *partner.Service
 	Limiter      *partner.Limiter
@@ -42,16 +42,16 @@ type API struct {
 	Bulk         *bulk.Service
 	Documents    *document.Store
 	Operators    *operator.Service
-	// Statements are the daily ones of merchants.
+	// Statements are the daily statements of merchants.
 	Statements *statement.Service
-	// Admission bounds the calls that are worked at a time; nil bounds nothing.
+	// Admission bounds the requests that are processed at a time; nil bounds nothing.
 	Admission *admission.Limiter
-	// Calls is told of every call; nil is told nothing.
+	// Calls is notified of the requests in progress, so that deliveries yield to them; nil is valid.
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
-	// Sandbox registers the operations that play the lender's part, and those of Scenarios
-	// and Faults, which are nil without it.
+	// Sandbox registers the operations that play the lender's part, and those of Scenarios and
+	// Faults, which are nil otherwise.
 	Sandbox   bool
 	Scenarios *scenario.Service
 	Faults    *fault.Service
@@ -69,37 +69,37 @@ type Route struct {
 	Alias   string
 	Name    string
 	Handler echo.HandlerFunc
-	// Scopes make the operation one of the lender's own systems: who has any of them may
-	// call it. Without any it is one of partners.
+	// Scopes make the operation one of the lender's own systems; a system needs any one of
+	// them. Without scopes the operation is one of partners.
 	Scopes []partner.Scope
-	// MaxBody bounds a JSON body in bytes; zero is the usual bound.
+	// MaxBody bounds a JSON body in bytes; zero means maxJSON.
 	MaxBody int64
-	// Upload tells that the body is multipart and may be large.
+	// Upload means that the body is multipart and may be large.
 	Upload bool
-	// AllMerchants tells that a group client may name no merchant, and then calls for
-	// all of its own: the handler sees to what they may see by merchantsOf.
+	// AllMerchants means that a group client may name no merchant and then acts for all of its
+	// own. The handler restricts the answer to merchantsOf.
 	AllMerchants bool
-	// Waits tells that the answer may be held back until there is something to tell.
+	// Waits means that the answer may be held back until there is an event to return.
 	Waits bool
 }
 
-// get is the route of a call that reads.
+// get returns the route of an operation that reads.
 func get(path, name string, handler echo.HandlerFunc) Route {
 	return Route{Method: http.MethodGet, Path: path, Name: name, Handler: handler}
 }
 
-// post is the route of a call that changes something.
+// post returns the route of an operation that changes something.
 func post(path, name string, handler echo.HandlerFunc) Route {
 	return Route{Method: http.MethodPost, Path: path, Name: name, Handler: handler}
 }
 
-// forAll lets group clients call for all of their merchants, as AllMerchants says.
+// forAll sets AllMerchants.
 func (r Route) forAll() Route {
 	r.AllMerchants = true
 	return r
 }
 
-// IsLender tells that the operation is one of the lender's own systems.
+// IsLender reports whether the operation is one of the lender's own systems.
 func (r Route) IsLender() bool { return len(r.Scopes) > 0 }
 
 // Routes lists every operation. All of them need credentials.

@@ -11,14 +11,14 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// applications serves what partners asked a loan for.
+// applications serves loan applications.
 type applications struct {
 	*edge
 
 	service *application.Service
 }
 
-// routes are the calls about applications.
+// routes returns the operations on applications.
 func (a *applications) routes() []Route {
 	return []Route{
 		{
@@ -56,7 +56,7 @@ type applicationBody struct {
 	UpdatedAt         string               `json:"updated_at"`
 }
 
-// variablesBody are what accept-offer sets (specification section 2.5).
+// variablesBody holds the variables that accept-offer sets (specification section 2.5).
 type variablesBody struct {
 	OfferSelected   bool    `json:"offer_selected"`
 	SelectedProduct *string `json:"selected_product"`
@@ -132,7 +132,7 @@ func (a *applications) runDecision(c echo.Context) error {
 	})
 }
 
-// acceptedBody is what accept-offer answers (specification section 2.5).
+// acceptedBody is the answer of accept-offer (specification section 2.5).
 type acceptedBody struct {
 	UID           uuid.UUID `json:"thrive_application_uid"`
 	OfferSelected bool      `json:"offer_selected"`

@@ -11,45 +11,45 @@ import (
 )
 
 const (
-	// wrongBurst is how many requests with wrong credentials an address may make at once; after
-	// that it may make one in each wrongPause. The bound is there for what they cost, since nobody
-	// guesses a secret of 256 bits; a partner's test suite stays below it.
+	// wrongBurst is how many requests with wrong credentials an address may make at once;
+	// after that it may make one per wrongPause. The limit bounds their cost, since nobody
+	// guesses a secret of 256 bits. It is higher than what a partner's test suite needs.
 	wrongBurst = 600
 	wrongPause = 100 * time.Millisecond
-	// knownFor is for how long credentials that were let in from an address are not
-	// bound by what others do there.
+	// knownFor is for how long credentials that were accepted from an address are exempt from
+	// its limit.
 	knownFor = time.Hour
-	// maxAddresses bounds what is known of addresses and of credentials at them.
+	// maxAddresses bounds the entries of each map of credentialLimit.
 	maxAddresses = 10_000
 )
 
-// credentialLimit bounds what an address may try with wrong credentials: beyond it nothing
-// is looked up any more. Credentials that were let in from the same address, as that of a
-// company, are let in as before; the same id with another secret is answered like an id that
-// does not exist, and so does not tell that it is in use there.
+// credentialLimit bounds the requests with wrong credentials per address: beyond the bound,
+// credentials are refused without a query. Credentials that were accepted from the same address
+// before, such as a company's, are still accepted. The same client id with another secret is
+// answered like an unknown id, so the answer does not reveal that the id is in use there.
 //
-// The bound is each process's own, and forgotten when it ends.
+// Each process has its own limit and loses it when it ends.
 type credentialLimit struct {
 	mu sync.Mutex
-	// wrong has for each address when it may try as much as one that was never seen:
-	// a wrong request puts that off by wrongPause, to at most wrongBurst of them.
+	// wrong maps an address to the time when its full allowance is restored. Each wrong
+	// request moves that time by wrongPause, to at most wrongBurst times wrongPause ahead.
 	wrong map[string]time.Time
 	known map[credentialsAt]time.Time
 }
 
-// credentialsAt are an id and its secret at an address.
+// credentialsAt are a client id and a secret presented from an address.
 type credentialsAt struct {
 	address string
 	client  string
 	secret  [sha256.Size]byte
 }
 
-// newCredentialsAt returns what is presented at an address, which counts as that of its network.
+// newCredentialsAt returns the credentials with the address reduced to its network.
 func newCredentialsAt(address, client, secret string) credentialsAt {
 	return credentialsAt{network.Of(address), client, sha256.Sum256([]byte(secret))}
 }
 
-// wait is in how many seconds credentials may be tried again, 0 for now.
+// wait returns in how many seconds the credentials may be tried again, 0 for now.
 func (l *credentialLimit) wait(presented credentialsAt) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *credentialLimit) wait(presented credentialsAt) int {
 	return max(int((next.Sub(now)+time.Second-1)/time.Second), 0)
 }
 
-// learn takes note of how credentials were received.
+// learn records whether the credentials were accepted.
 func (l *credentialLimit) learn(presented credentialsAt, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *credentialLimit) learn(presented credentialsAt, err error) {
 	case lending.CodeUnauthorized:
 		delete(l.known, presented) // such as a secret that was revoked
 		if l.wrong == nil || len(l.wrong) >= maxAddresses {
-			// Those that may try as much as one that was never seen make room, and if there are
-			// none all do.
+			// Remove the addresses that have their full allowance back or, if there are none, all
+			// addresses.
 			maps.DeleteFunc(l.wrong, func(_ string, full time.Time) bool { return !full.After(now) })
 			if l.wrong == nil || len(l.wrong) >= maxAddresses {
 				l.wrong = make(map[string]time.Time)
@@ -89,6 +89,6 @@ func (l *credentialLimit) learn(presented credentialsAt, err error) {
 			l.known = make(map[credentialsAt]time.Time)
 		}
 		l.known[presented] = now
-	default: // it says nothing about the credentials
+	default: // the error says nothing about the credentials
 	}
 }

@@ -22,14 +22,14 @@ const (
 	recoveryField = "recovery_uid"
 )
 
-// What a client may ask for again: so many single deliveries of a subscription in an hour,
-// and so many recoveries in a day.
+// The quotas of re-sends: single deliveries per subscription and hour, and recoveries per
+// day.
 const (
 	resendsInAnHour  = 100
 	recoveriesInADay = 10
 )
 
-// deliveries serves what was sent to a partner.
+// deliveries serves the deliveries to a partner.
 type deliveries struct {
 	*edge
 
@@ -37,7 +37,7 @@ type deliveries struct {
 	bulk *bulk.Service
 }
 
-// routes are the calls that read what was sent to a partner, and ask for it again.
+// routes returns the operations that read deliveries and re-send them.
 func (d *deliveries) routes() []Route {
 	return []Route{
 		get("/v2/subscriptions", "listSubscriptions", d.listSubscriptions).forAll(),
@@ -49,7 +49,7 @@ func (d *deliveries) routes() []Route {
 	}
 }
 
-// readerOf is the caller as one who reads deliveries.
+// readerOf returns the caller as a reader of deliveries.
 func readerOf(c echo.Context) delivery.Reader {
 	caller := callerOf(c)
 	return delivery.Reader{PartnerUID: caller.PartnerUID, Merchants: caller.MerchantUIDs}
@@ -143,8 +143,8 @@ func (d *deliveries) listDeliveries(c echo.Context) error {
 	}, err)
 }
 
-// uid reads an identifier, the nil UUID without one. One that is the nil UUID is read as the
-// last of all, which nothing has either: filters take the nil UUID for none.
+// uid reads a UUID parameter and returns the nil UUID if it is absent. A nil UUID that was given
+// becomes the maximum UUID, which matches nothing: filters treat the nil UUID as no filter.
 func (q *query) uid(name string) uuid.UUID {
 	given, ok := q.one(name)
 	if !ok {
@@ -203,7 +203,7 @@ func (d *deliveries) resendDelivery(c echo.Context) error {
 		if err != nil {
 			return 0, nil, err
 		}
-		// The subscription is the subject, because the limit is each subscription's.
+		// The limit is per subscription, so the subscription is the subject.
 		err = operator.AuditLimited(ctx, tx, operator.Entry{
 			Actor: by, Address: c.RealIP(), Action: "delivery.resend", SubjectKind: "subscription",
 			Subject: made.SubscriptionUID.String(), PerSubject: true,
@@ -270,7 +270,7 @@ func (d *deliveries) createRecovery(c echo.Context) error {
 	})
 }
 
-// checkCovered refuses a subscription that the caller may not see, and one that was deleted. It
+// checkCovered refuses a subscription that was deleted or that the caller may not see. It
 // returns which of the caller's merchants the subscription covers.
 func checkCovered(c echo.Context, tx *postgres.Tx, uid uuid.UUID) ([]uuid.UUID, error) {
 	found, err := delivery.CoverageFor(c.Request().Context(), tx, readerOf(c), uid)

@@ -6,22 +6,22 @@ import (
 	"drawbridge/internal/loan"
 )
 
-// WaitingBody is a draw as commands print it: the object of the lender's systems, with what
-// has to be done.
+// WaitingBody is a draw as commands print it: the lender's disbursement object, with the
+// next step.
 type WaitingBody struct {
 	historyBody
 	Borrower string `json:"borrower"`
-	// Product is the code of the product that is lent by.
+	// Product is the code of the loan's product.
 	Product string `json:"product"`
-	// Age is the business time in its state, in hours.
+	// Age is the time in the current state, in business hours.
 	Age     float64 `json:"age_business_hours"`
 	Overdue bool    `json:"overdue"`
-	// OverdueAt is when the draw is, or was, overdue in its state; null where nothing waits.
+	// OverdueAt is when the draw becomes, or became, overdue in its state; null if nothing is awaited.
 	OverdueAt *string `json:"overdue_at"`
 	NextStep  string  `json:"next_step"`
 }
 
-// NewWaitingBody describes a draw on the desk.
+// NewWaitingBody returns the body of a draw on the desk.
 func NewWaitingBody(w loan.Waiting) WaitingBody {
 	return WaitingBody{
 		historyBody: newHistoryBody(w.Disbursement), Borrower: w.Borrower, Product: w.ProductCode,

@@ -25,10 +25,10 @@ import (
 // maxJSON bounds a JSON body.
 const maxJSON = 1 << 20
 
-// replayedHeader tells that an answer is that of an earlier request.
+// replayedHeader marks an answer as the stored answer of an earlier request.
 const replayedHeader = "Idempotency-Replayed"
 
-// edge is what the handlers of every resource answer through.
+// edge is shared by the handlers of all resources: it runs their changes and writes their answers.
 type edge struct {
 	idempotency *idempotency.Store
 	partners    *partner.Service
@@ -36,19 +36,18 @@ type edge struct {
 	now         func() time.Time
 }
 
-// operation does the work of a request in the transaction and returns status
-// and data of the answer.
+// operation does the work of a request in the transaction. It returns the status and data
+// of the answer.
 type operation func(tx *postgres.Tx) (status int, data any, err error)
 
-// effect runs an operation that changes something, at most once per
-// Idempotency-Key, and writes the answer. digests identify the request's content,
-// by the oldest encoding first.
+// effect runs an operation that changes something, at most once per Idempotency-Key, and
+// writes the answer. digests identify the request's content, the oldest encoding first.
 func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	request, err := keyed(c)
 	if err != nil {
 		return err
 	}
-	// The body may have taken minutes.
+	// The credentials were checked before the body arrived, which may have taken minutes.
 	if _, err := e.recheck(c, nil); err != nil {
 		return err
 	}
@@ -59,9 +58,9 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 		if err != nil {
 			return idempotency.Reply{}, err
 		}
-		// The operation may have waited for others. A revocation that is not seen here returns
-		// later than the commit, unless that takes longer than what a process knows of a client
-		// is good for.
+		// The operation may have waited for a lock, so check the credentials again. A revocation
+		// that this check misses returns only after the commit, unless the commit takes longer
+		// than the period for which a process trusts what it has read of a client.
 		if _, err := e.recheck(c, tx); err != nil {
 			return idempotency.Reply{}, err
 		}
@@ -78,7 +77,7 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
 }
 
-// keyed is who sent a request and under which key. Error: VALIDATION_ERROR for a malformed key.
+// keyed returns the sender and the key of a request. Error: VALIDATION_ERROR for a malformed key.
 func keyed(c echo.Context) (idempotency.Request, error) {
 	caller := callerOf(c)
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
@@ -87,9 +86,9 @@ func keyed(c echo.Context) (idempotency.Request, error) {
 	}, err
 }
 
-// refuseAtOnce returns a refusal that needs no body, so that the body need not come: nil for
-// none, and where the Idempotency-Key has another answer, which is told once the content is
-// known. What is wrong with the key itself needs no body either.
+// refuseAtOnce returns refusal, or the error of a malformed key, before the body is read.
+// It returns nil if there is nothing to refuse or if the Idempotency-Key was used: which
+// answer the key then gets depends on the content.
 func (e *edge) refuseAtOnce(c echo.Context, refusal error) error {
 	request, err := keyed(c)
 	if err != nil || refusal == nil {
@@ -102,8 +101,8 @@ func (e *edge) refuseAtOnce(c echo.Context, refusal error) error {
 	return refusal
 }
 
-// pathEffect runs an operation of which the path says everything. What is wrong with the path is
-// answered like jsonEffect does.
+// pathEffect runs an operation that the path specifies completely. Errors in the path are
+// answered as by jsonEffect.
 func (e *edge) pathEffect(c echo.Context, pathErr error, do operation) error {
 	digests, err := e.unusedContent(c, pathErr)
 	if err != nil {
@@ -117,8 +116,8 @@ func (e *edge) pathEffect(c echo.Context, pathErr error, do operation) error {
 	})
 }
 
-// unusedContent digests a body that an operation makes no use of, since a key belongs to one
-// content all the same; without a key it need not come.
+// unusedContent digests a body that the operation ignores, because a key belongs to one
+// content all the same. Without a key the body is not read.
 func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte, error) {
 	request, err := keyed(c)
 	if err != nil || request.Key == "" {
@@ -132,7 +131,7 @@ func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte
 	if err == nil {
 		err = checkSize(c, int64(len(raw)))
 	}
-	// Some clients always send an object, which earlier releases took for no content.
+	// Some clients always send an empty object, which earlier releases treated as no content.
 	if emptyObject.Match(raw) {
 		raw = nil
 	}
@@ -141,7 +140,7 @@ func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte
 
 var emptyObject = regexp.MustCompile(`^\s*(\{\s*\})?\s*$`)
 
-// answer writes a successful answer that changed nothing, or returns what kept it from its data.
+// answer writes a successful answer to a read, or returns err.
 func (e *edge) answer(c echo.Context, data any, err error) error {
 	if err != nil {
 		return err
@@ -149,10 +148,9 @@ func (e *edge) answer(c echo.Context, data any, err error) error {
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, renderData(e.now(), http.StatusOK, data))
 }
 
-// jsonEffect reads a JSON object from the body and runs the operation that
-// decode makes of it. What is wrong with the path, which pathErr tells, or with
-// the body is answered after the Idempotency-Key was looked up: a key that holds
-// the answer to another request says so first.
+// jsonEffect reads a JSON object from the body and runs the operation that decode makes of
+// it. Errors in the path (pathErr) or in the body are answered after the Idempotency-Key
+// was looked up: a key that was used for another request is refused for that first.
 func (e *edge) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) operation,
 ) error {
@@ -185,7 +183,7 @@ func (e *edge) jsonEffect(
 	})
 }
 
-// readBody reads a body, and of one that is too large a byte more than it may have.
+// readBody reads a body. If the body is too large, it returns one byte more than the limit.
 func (e *edge) readBody(c echo.Context) ([]byte, error) {
 	body, err := e.uploads.begin(callerOf(c).ClientID, c.Request())
 	if err != nil {
@@ -200,8 +198,8 @@ func (e *edge) readBody(c echo.Context) ([]byte, error) {
 	return raw, body.refusal
 }
 
-// asksFirst tells that the client waits for a word before it sends the body, and
-// sends none when it is refused. Reading would be that word.
+// asksFirst reports whether the client waits for "100 Continue" before it sends the body,
+// and sends none if it is refused. The first read of the body would send "100 Continue".
 func asksFirst(c echo.Context) bool {
 	return strings.EqualFold(c.Request().Header.Get("Expect"), "100-continue")
 }
@@ -216,7 +214,7 @@ func checkJSON(c echo.Context, size int64) error {
 	return cmp.Or(checkCoding(c), checkSize(c, size))
 }
 
-// checkCoding refuses a body that comes compressed. Error: UNSUPPORTED_MEDIA_TYPE.
+// checkCoding refuses a compressed body. Error: UNSUPPORTED_MEDIA_TYPE.
 func checkCoding(c echo.Context) error {
 	coding := strings.Join(c.Request().Header.Values(echo.HeaderContentEncoding), ", ")
 	if slices.ContainsFunc(strings.Split(coding, ","), compresses) {
@@ -226,8 +224,8 @@ func checkCoding(c echo.Context) error {
 	return nil
 }
 
-// compresses tells that a body comes in another form. Some clients name a charset there, which
-// says nothing.
+// compresses reports whether a content coding is a compression. Some clients put a charset
+// there, which is ignored.
 func compresses(coding string) bool {
 	switch strings.ToLower(strings.TrimSpace(coding)) {
 	case "gzip", "x-gzip", "deflate", "compress", "br", "zstd":
@@ -269,32 +267,31 @@ const callerKey = "api.caller"
 func callerOf(c echo.Context) partner.Caller {
 	caller, ok := c.Get(callerKey).(partner.Caller)
 	if !ok {
-		// A route without the credentials middleware is a mistake of ours; it
-		// must not serve anybody.
+		// A route without the credentials middleware is a bug of ours; it must not serve anybody.
 		panic(fmt.Sprintf("route %s has no caller", c.Path()))
 	}
 	return caller
 }
 
-// merchantsOf are the merchants whose things a call may see.
+// merchantsOf returns the merchants whose data the caller may see.
 func merchantsOf(c echo.Context) []uuid.UUID { return callerOf(c).MerchantUIDs }
 
-// actor is the caller as the services know it: one of the lender's systems, which may
-// reach everything, or somebody who acts for one merchant.
+// actor returns the caller in the form that the services take: a system of the lender,
+// which may reach everything, or a client that acts for one merchant.
 func actor(c echo.Context) loan.Caller {
 	caller := callerOf(c)
 	if routeOf(c).IsLender() {
 		return loan.Caller{Name: systemName(caller)}
 	}
 	if caller.MerchantUID == uuid.Nil {
-		// To the services that would be an operator, who may see everything.
+		// The services would take such a caller for an operator, who may see everything.
 		panic(fmt.Sprintf("route %s has no merchant", c.Path()))
 	}
 	return loan.Caller{MerchantUID: caller.MerchantUID, Name: caller.ClientID}
 }
 
-// routeKey is where the middleware leaves the operation: its path is the one that is
-// documented, whatever alias was called.
+// routeKey is where the middleware stores the route. Its Path is the documented one, even
+// if the alias was requested.
 const routeKey = "api.route"
 
 func routeOf(c echo.Context) Route {

@@ -25,7 +25,7 @@ type result struct {
 	Error *errorBody `json:"error"`
 }
 
-// errorBody is what a partner learns of a refusal.
+// errorBody is the error as partners see it.
 type errorBody struct {
 	Message string               `json:"message"`
 	Code    lending.Code         `json:"code"`
@@ -68,8 +68,8 @@ func Status(code lending.Code) int {
 	return http.StatusInternalServerError
 }
 
-// RenderError returns status and body of the answer to an error. A refusal
-// speaks for itself; anything else is an internal error that shows no cause.
+// RenderError returns the status and body of the answer to an error. A lending.Error is
+// shown as it is; any other is answered as an internal error without its cause.
 func RenderError(err error, now time.Time) (int, []byte) {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
@@ -94,13 +94,13 @@ func render(now time.Time, status int, content result) []byte {
 		Result:     content,
 	})
 	if err != nil {
-		// Only our own wire types get here, and all of them can be written.
+		// Only our own wire types get here, and all of them can be encoded.
 		panic(err)
 	}
 	return append(body, '\n')
 }
 
-// each is the body of each of the things, and an empty list for none.
+// each returns the bodies of things, an empty list if there are none.
 func each[T, B any](things []T, body func(T) B) []B {
 	bodies := make([]B, 0, len(things))
 	for _, thing := range things {
@@ -111,10 +111,10 @@ func each[T, B any](things []T, body func(T) B) []B {
 
 func formatTime(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
-// formatOptional writes a time, nil for none.
+// formatOptional formats a time, nil for none.
 func formatOptional(t *time.Time) *string { return formatGiven(postgres.OrZero(t)) }
 
-// formatGiven is formatTime, null for the zero time.
+// formatGiven formats a time, nil for the zero time.
 func formatGiven(t time.Time) *string {
 	if t.IsZero() {
 		return nil

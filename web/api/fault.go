@@ -16,7 +16,7 @@ import (
 // faultField names the uid of an order's path.
 const faultField = "fault_uid"
 
-// faults let deliveries go wrong on purpose, in sandboxes.
+// faults serves the faults of sandboxes: deliveries that fail on purpose.
 type faults struct {
 	*edge
 
@@ -24,7 +24,7 @@ type faults struct {
 	log     *delivery.Service
 }
 
-// routes are the calls that order faults.
+// routes returns the operations on faults.
 func (f *faults) routes() []Route {
 	withdraw := post("/v2/sandbox/faults/:uid", "sandboxFaultWithdraw", f.withdrawFault).forAll()
 	withdraw.Method = http.MethodDelete
@@ -98,7 +98,7 @@ func (f *faults) listFaults(c echo.Context) error {
 	return f.answer(c, map[string]any{"faults": each(pending, newFaultBody)}, err)
 }
 
-// covered are the subscriptions that the caller may see.
+// covered returns the subscriptions that the caller may see.
 func (f *faults) covered(c echo.Context) ([]uuid.UUID, error) {
 	found, err := f.log.SubscriptionsFor(c.Request().Context(), readerOf(c))
 	uids := make([]uuid.UUID, 0, len(found))

@@ -14,14 +14,14 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// events serves the feed.
+// events serves the event feed.
 type events struct {
 	*edge
 
 	feed *feed.Service
 }
 
-// routes are the calls that read events.
+// routes returns the operations that read events.
 func (e *events) routes() []Route {
 	follow := get("/v2/events", "listEvents", e.listEvents).forAll()
 	follow.Waits = true
@@ -41,7 +41,7 @@ type eventBody struct {
 	ApplicationUID    uuid.UUID `json:"thrive_application_uid"`
 	ExternalReference *string   `json:"external_reference"`
 	Timestamp         string    `json:"timestamp"`
-	// Body is a string, so that no parser and no writer changes a byte of it.
+	// Body is a string, so that no JSON parser or encoder changes a byte of it.
 	Body *string `json:"body"`
 }
 
@@ -60,7 +60,7 @@ type feedBody struct {
 	HasMore    bool        `json:"has_more"`
 }
 
-// latest stands for the cursor of now.
+// latest is the value of "after" that asks for the current cursor.
 const latest = "latest"
 
 func (e *events) listEvents(c echo.Context) error {
@@ -90,7 +90,7 @@ func (e *events) listEvents(c echo.Context) error {
 		return err
 	}
 	if wait > 0 {
-		// Whose credentials ended meanwhile reads nothing that came after.
+		// A client whose credentials ended during the wait must not read what came after.
 		caller, err := e.recheck(c, nil)
 		if err != nil {
 			return err
@@ -127,13 +127,13 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 	}, err)
 }
 
-// wait reads for how long the answer may be held back.
+// wait reads for how many seconds the answer may be held back.
 func (q *query) wait() time.Duration {
 	return time.Duration(q.number("wait", 0, int(feed.MaxWait/time.Second), 0)) * time.Second
 }
 
-// waitOf is for how long the answer to a call will be held back where nothing is there to tell,
-// 0 for one that is answered at once, as is what is wrong.
+// waitOf returns for how long the answer will be held back while there are no events. It is
+// 0 for requests that are answered at once, malformed ones included.
 func waitOf(c echo.Context) time.Duration {
 	query := readQuery(c)
 	if after, _ := query.one("after"); after == latest {
@@ -142,7 +142,7 @@ func waitOf(c echo.Context) time.Duration {
 	return query.wait()
 }
 
-// kinds reads the kinds of events that a parameter names, each time it is given.
+// kinds reads the kinds of events that a parameter names; the parameter may be repeated.
 func (q *query) kinds(name string) []lending.EventKind {
 	var kinds []lending.EventKind
 	for _, given := range q.values[name] {
@@ -159,14 +159,14 @@ func (q *query) kinds(name string) []lending.EventKind {
 	return kinds
 }
 
-// slotKey is where the middleware leaves the slot of a call that may wait.
+// slotKey is where the middleware stores the slot of a request that may wait.
 const slotKey = "api.slot"
 
-// waitedKey is where a call notes for how long its answer was held back.
+// waitedKey is where a handler stores for how long its answer was held back.
 const waitedKey = "api.waited"
 
-// Waited is for how long the answer to a request was held back because its caller asked
-// for that.
+// Waited returns for how long the answer to a request was held back at its caller's
+// request.
 func Waited(c echo.Context) time.Duration {
 	waited, _ := c.Get(waitedKey).(time.Duration)
 	return waited

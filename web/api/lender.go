@@ -37,7 +37,7 @@ type lender struct {
 	operators    *operator.Service
 }
 
-// routes are the operations of the lender's own systems.
+// routes returns the operations of the lender's own systems.
 func (l *lender) routes() []Route {
 	settle := post("/disbursements/status", "lenderFundingBatch", l.lenderBatch)
 	settle.MaxBody = maxBatch
@@ -74,17 +74,17 @@ func (l *lender) routes() []Route {
 	}
 }
 
-// ofLender makes the route one of the lender's own systems that have any of the scopes.
+// ofLender makes the route an operation of the lender's systems that have any of the scopes.
 func (r Route) ofLender(scopes ...partner.Scope) Route {
 	r.Path, r.Scopes = LenderPath+r.Path, scopes
 	return r
 }
 
-// systemName is what records call one of the lender's systems.
+// systemName is the name of a lender's system in records.
 func systemName(caller partner.Caller) string { return caller.Name + " (" + caller.ClientID + ")" }
 
-// audit tells the audit log what one of the lender's systems did, in the transaction of it. What
-// a partner does in a sandbox is not told.
+// audit writes what one of the lender's systems did to the audit log, in the same
+// transaction. What a partner does in a sandbox is not written.
 func audit(c echo.Context, tx *postgres.Tx, entries ...operator.Entry) error {
 	if !routeOf(c).IsLender() {
 		return nil
@@ -95,8 +95,8 @@ func audit(c echo.Context, tx *postgres.Tx, entries ...operator.Entry) error {
 	return operator.Audit(c.Request().Context(), tx, entries...)
 }
 
-// lenderApplicationBody is the lender's application object: the partner's, with all that
-// hangs on it.
+// lenderApplicationBody is the lender's application object: the partner's, with everything
+// that belongs to the application.
 type lenderApplicationBody struct {
 	applicationBody
 	Loan           *loanBody               `json:"loan"`
@@ -135,7 +135,7 @@ func newLenderApplicationBody(whole application.Whole) lenderApplicationBody {
 	return body
 }
 
-// The lists' names in their cursors.
+// The names of the lists in their cursors.
 const (
 	lenderApplicationList = "lender-applications"
 	disbursementList      = "disbursements"
@@ -171,8 +171,8 @@ func (l *lender) lenderApplication(c echo.Context) error {
 type lenderChange[T any] struct {
 	*lender
 
-	// action names it in the audit log, which keeps what shown says before and after, and the
-	// reason if one may be given.
+	// action is the change's name in the audit log. The log keeps what shown returns before
+	// and after, and the reason if reasoned.
 	action   string
 	reasoned bool
 	shown    func(application.Application) any
@@ -180,8 +180,8 @@ type lenderChange[T any] struct {
 	change   changeOf[T]
 }
 
-// handle changes the application of the path, and answers with the whole of it. What changed
-// nothing is not in the audit log.
+// handle changes the application of the path, and answers with the whole application. A
+// request that changed nothing is not in the audit log.
 func (k lenderChange[T]) handle(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
 	return k.jsonEffect(c, pathErr, func(body *object) operation {
@@ -257,7 +257,7 @@ func (l *lender) lenderDisbursement(c echo.Context) error {
 	return l.answer(c, newHistoryBody(found), nil)
 }
 
-// lenderFile sends a certificate's file; every download is in the audit log before it begins.
+// lenderFile sends a certificate's file. Every download is in the audit log before it begins.
 func (l *lender) lenderFile(c echo.Context) error {
 	uid, err := pathUID(c, fileField)
 	if err != nil {
@@ -285,7 +285,7 @@ func (l *lender) lenderFile(c echo.Context) error {
 	})
 }
 
-// movedBody is a disbursement, and whether this call changed it.
+// movedBody is a disbursement, and whether this request changed it.
 type movedBody struct {
 	historyBody
 	Changed bool `json:"changed"`
@@ -310,8 +310,7 @@ func (l *lender) lenderFunding(c echo.Context) error {
 	})
 }
 
-// moveFundings moves the money of disbursements on as the console's form does, and tells the
-// audit log.
+// moveFundings moves disbursements on as the console's form does, and writes the audit log.
 func (l *lender) moveFundings(
 	c echo.Context, tx *postgres.Tx, moves []loan.Move,
 ) ([]loan.Moved, error) {

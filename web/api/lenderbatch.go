@@ -18,12 +18,12 @@ const (
 	maxChanges   = 500
 )
 
-// batchResult is what became of one change of a batch.
+// batchResult is the outcome of one change of a batch.
 type batchResult struct {
 	ID      *int64 `json:"merchantDisbursementId"`
 	Status  int    `json:"statusCode"`
 	Changed bool   `json:"changed"`
-	// Error is null for a change that was made or stood already.
+	// Error is null for a change that was made now or earlier.
 	Error *refusalBody `json:"error"`
 }
 
@@ -31,15 +31,15 @@ type batchBody struct {
 	Results []batchResult `json:"results"`
 }
 
-// batchChange is one change as it was sent. Fault says what is wrong with it.
+// batchChange is one change as it was sent; problem says what is wrong with it.
 type batchChange struct {
 	id      *int64
 	change  lending.FundingChange
 	problem error
 }
 
-// lenderBatch moves many disbursements in one transaction: what is refused fails alone, and a
-// crash leaves all or nothing.
+// lenderBatch moves many disbursements in one transaction. A refused change does not affect
+// the others, and a crash leaves all or nothing.
 func (l *lender) lenderBatch(c echo.Context) error {
 	return l.jsonEffect(c, nil, func(body *object) operation {
 		changes := l.readBatch(body)
@@ -72,8 +72,7 @@ func (l *lender) lenderBatch(c echo.Context) error {
 	})
 }
 
-// readBatch reads the changes. What is wrong with one of them is its own matter, and does not
-// refuse the others.
+// readBatch reads the changes. An error in one change does not refuse the others.
 func (l *lender) readBatch(body *object) []batchChange {
 	body.entries = nil
 	if !body.required(changesField) {

@@ -22,7 +22,7 @@ type loans struct {
 	documents *document.Store
 }
 
-// routes are the calls about loans.
+// routes returns the operations on loans.
 func (l *loans) routes() []Route {
 	return []Route{
 		get("/v2/loan/:uid", "getLoan", l.getLoan),
@@ -53,7 +53,7 @@ type disbursementBody struct {
 	AmountFunded   lending.Money `json:"amountFunded"`
 }
 
-// historyBody is a disbursement on its loan.
+// historyBody is a disbursement in the history of its loan.
 type historyBody struct {
 	disbursementBody
 	Kind        string  `json:"kind"`
@@ -66,7 +66,7 @@ type historyBody struct {
 	Changes []changeBody `json:"changes"`
 }
 
-// changeBody is a step of the money of a disbursement.
+// changeBody is one step in the funding of a disbursement.
 type changeBody struct {
 	Status string `json:"status"`
 	lending.Evidence
@@ -188,7 +188,7 @@ func (l *loans) previewDraw(c echo.Context) error {
 	return l.answer(c, body, nil)
 }
 
-// previewValues reads the query of a preview, each known parameter at most once.
+// previewValues reads the query of a preview. Each known parameter may be given once.
 func previewValues(rawQuery string) (map[string]string, error) {
 	query, err := parseQuery(rawQuery)
 	if err != nil {
@@ -239,10 +239,10 @@ func (l *loans) uploadCertificate(c echo.Context) error {
 	})
 }
 
-// upload streams a multipart body to the bucket and runs the operation on what
-// it held. What was stored stays only if the operation succeeded. When it did
-// and the answer still failed, the commit may or may not have happened: then
-// the files stay until the sweep finds out from the database.
+// upload streams a multipart body to the bucket and runs the operation on its content. The
+// stored files are kept only if the operation succeeded. If it did and the answer still
+// failed, the commit may or may not have happened: then the files stay until the sweep
+// checks the database.
 func (l *loans) upload(
 	c echo.Context, limits document.Limits,
 	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
@@ -251,7 +251,7 @@ func (l *loans) upload(
 	contentType := c.Request().Header.Get(echo.HeaderContentType)
 	uid, pathErr := pathUID(c, loanField)
 	if pathErr == nil && c.Request().ContentLength > limits.Files+limits.Other {
-		// Said before anything is read, so that the client hears it.
+		// Answer before anything is read, so that the client sees the answer.
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the request body is larger than %d MiB", (limits.Files+limits.Other)>>20)
 	}
@@ -282,7 +282,7 @@ func (l *loans) upload(
 		return status, data, tellIgnored(err, form.Ignored)
 	})
 	_, refused := errors.AsType[*lending.Error](err) // before the commit
-	// What succeeded in a try that the database took back is another request's now.
+	// If a retry was answered by replay, the files of the rolled-back attempt are not needed.
 	replayed := c.Response().Header().Get(replayedHeader) != ""
 	switch {
 	case !succeeded || refused || replayed:
@@ -293,7 +293,7 @@ func (l *loans) upload(
 	return form.Keep(ctx)
 }
 
-// checkUpload checks the type and the coding of an upload, for which its parts need not be read.
+// checkUpload checks the type and the coding of an upload, before its parts are read.
 func checkUpload(c echo.Context, limits document.Limits) error {
 	length := c.Request().ContentLength
 	if asksFirst(c) || length > 0 { // an empty body may be of any type
@@ -308,8 +308,8 @@ func checkUpload(c echo.Context, limits document.Limits) error {
 	return checkCoding(c)
 }
 
-// tellIgnored adds to a refusal for want of documents which part held a file that nobody read:
-// frameworks name them "file" or "files[]".
+// tellIgnored adds to a refusal for missing documents which part held a file that was
+// ignored: frameworks name such parts "file" or "files[]".
 func tellIgnored(err error, part string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code != lending.CodeDocumentsRequired || part == "" {
@@ -322,18 +322,18 @@ func tellIgnored(err error, part string) error {
 	return &told
 }
 
-// drawInput checks the values of a form and names whatever is wrong with it.
-// formErr is what reading it found.
+// drawInput checks the values of a form and names everything that is wrong with it. formErr
+// is the error of reading the form.
 func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	input := loan.DrawInput{Files: form.Files}
 	var metadataErr, amountsErr error
 	if raw, given := form.Values[document.FieldMetadata]; given {
 		input.Metadata, metadataErr = lending.ParseMetadata([]byte(raw))
 	}
-	// Which documents came along is the loan's to judge.
+	// Whether documents are required is decided by the loan service.
 	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, lending.DocumentsAbsent)
-	// One refusal of all that is wrong, in the order in which it is checked; the first decides
-	// the code. An error that is not one of content, such as a size, answers alone.
+	// Report everything that is wrong in one refusal, in the order of the checks; the first error
+	// determines the code. An error that is not about content, such as a size, is answered alone.
 	var errs lending.FieldErrors
 	var code lending.Code
 	for _, err := range []error{amountsErr, formErr, metadataErr} {

@@ -11,14 +11,14 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// What the decoder says where the byte alone does not tell.
+// Errors of the decoder whose cause the byte at their offset does not show.
 const (
 	saysCut  = "unexpected end of JSON input"
 	saysDeep = "exceeded max depth"
 )
 
-// malformed says what keeps a body from being one JSON object, and at which byte, the first being
-// byte 1. err is the decoder's, nil if it had none.
+// malformed says why a body is not one JSON object, and at which byte, counted from 1. err
+// is the decoder's error, nil if it had none.
 func malformed(raw []byte, err error) error {
 	const wanted, broken = "the body must be one JSON object", ", and is no valid JSON: "
 	refuse := func(format string, args ...any) error {

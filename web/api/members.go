@@ -6,21 +6,21 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// maxMemberErrors is how many wrong members an answer names: 1 MiB hold thousands.
+// maxMemberErrors is how many wrong members an answer names; 1 MiB can hold thousands.
 const maxMemberErrors = 20
 
-// members walks valid JSON and notes what no operation takes, wherever it stands:
-// texts with a NUL, for which what is not UTF-8 stands as well, and names that are given twice in
-// one object.
+// members walks valid JSON and records what no operation accepts, wherever it stands:
+// strings with a NUL (which also stands for invalid UTF-8), and names that are given twice
+// in one object.
 type members struct {
 	decoder *json.Decoder
 	errs    lending.FieldErrors
-	// entries are the errors within the entries of a batch. They count apart, since they hide
-	// nothing that refuses the whole.
+	// entries are the errors within the entries of a batch. They are counted separately, so
+	// that they do not hide errors that refuse the whole batch.
 	entries lending.FieldErrors
 }
 
-// value walks a value, an object or array to its end, so many levels below the body.
+// value walks a value, an object or array to its end, at the given depth below the body.
 func (m *members) value(path string, depth int, errs *lending.FieldErrors) error {
 	token, err := m.decoder.Token()
 	if err != nil {

@@ -48,8 +48,8 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			if caller.ClientID == "" {
 				return err
 			}
-			// Who is known is logged and limited also where the call is refused, such as for
-			// somebody else's merchant.
+			// An authenticated client is logged and limited even if the request is refused, for
+			// instance for a merchant that is not its own.
 			c.Set(callerKey, caller)
 			c.Set(routeKey, route)
 			if err := a.limit(c, caller); err != nil {
@@ -71,7 +71,7 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 	}
 }
 
-// authenticate tells who calls. tx is the open transaction of the call, nil outside of one.
+// authenticate returns the caller. tx is the open transaction of the request, nil outside of one.
 func authenticate(
 	c echo.Context, partners *partner.Service, route Route, tx *postgres.Tx,
 ) (partner.Caller, error) {
@@ -83,7 +83,7 @@ func authenticate(
 		check = partners.AuthenticateAll
 	}
 	header := c.Request().Header
-	// What is no address is that of a listener without any, and in no network.
+	// A text that is no address is treated as no address at all, which is in no network.
 	address, _ := netip.ParseAddr(c.RealIP())
 	return check(c.Request().Context(), partner.Presented{
 		ClientID: header.Get(clientIDHeader), Secret: header.Get(clientSecretHeader),
@@ -91,8 +91,8 @@ func authenticate(
 	})
 }
 
-// recheck refuses a call as Guard would if it came now: since then its credentials may have
-// been revoked, replaced or restricted. It costs no query a moment after another check.
+// recheck refuses a request as Guard would if it came now: its credentials may have been
+// revoked, replaced or restricted since. Shortly after another check it costs no query.
 func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) {
 	route := routeOf(c)
 	caller, err := authenticate(c, e.partners, route, tx)
@@ -102,9 +102,9 @@ func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) 
 	return caller, checkScope(route, caller)
 }
 
-// admit waits until the call is let in, and tells the engine of it. A call that may wait for
-// events has its slot until it waits, so that nobody gets past the others by asking for that, and
-// is not told of. Woken it goes on without: that is bounded by what happens and by who may wait.
+// admit waits until the request is admitted and announces it to the delivery engine. A request
+// that may wait for events keeps its slot until it waits, so that asking to wait gains nothing,
+// and is not announced. Once woken it needs no slot: events, and who may wait, bound these.
 func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
 	request, answer := c.Request(), c.Response()
 	enter, mayWait := a.Admission.Enter, route.Waits && waitOf(c) > 0
@@ -127,8 +127,8 @@ func (a *API) admit(c echo.Context, route Route, client string) (leave func(), e
 	}, nil
 }
 
-// checkScope refuses one of the lender's systems that has none of the scopes that the
-// operation takes. Error: FORBIDDEN.
+// checkScope refuses a lender's system that has none of the scopes of the operation. Error:
+// FORBIDDEN.
 func checkScope(route Route, caller partner.Caller) error {
 	if !route.IsLender() || slices.ContainsFunc(route.Scopes, func(s partner.Scope) bool {
 		return slices.Contains(caller.Scopes, s)
@@ -159,8 +159,8 @@ func (a *API) limit(c echo.Context, caller partner.Caller) error {
 		caller.RatePerSecond, decision.Limit, decision.RetryAfter)
 }
 
-// sayLimit tells how many requests may be made at once, how many are left of them, and in how
-// many seconds all will be.
+// sayLimit sets the rate limit headers: how many requests may be made at once, how many of
+// them are left, and in how many seconds the full limit is restored.
 func sayLimit(c echo.Context, limit, remaining, reset int) {
 	header := c.Response().Header()
 	header.Set("RateLimit-Limit", strconv.Itoa(limit))
@@ -168,7 +168,7 @@ func sayLimit(c echo.Context, limit, remaining, reset int) {
 	header.Set("RateLimit-Reset", strconv.Itoa(reset))
 }
 
-// sayQuota tells of the quota that a call met, in the place of the rate that let it in.
+// sayQuota replaces the rate limit headers by the quota that the request exceeded.
 func sayQuota(c echo.Context, err error) {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if ok && refusal.Quota > 0 {
@@ -176,7 +176,7 @@ func sayQuota(c echo.Context, err error) {
 	}
 }
 
-// CallerID names the authenticated client of a request for the log, empty for
+// CallerID returns the authenticated client of a request for the log, empty if there is
 // none.
 func CallerID(c echo.Context) string {
 	caller, _ := c.Get(callerKey).(partner.Caller)

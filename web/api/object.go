@@ -30,29 +30,28 @@ const (
 	maxEmail = application.MaxEmail
 )
 
-// object reads the fields of a JSON object and collects everything that is
-// wrong with them, so that one answer names it all. Fields that nobody asks
-// for are ignored; null counts as absent.
+// object reads the fields of a JSON object and collects everything that is wrong with them,
+// so that one answer names it all. Unknown fields are ignored; null counts as absent.
 type object struct {
 	raw    map[string]json.RawMessage
 	prefix string
 	errs   *lending.FieldErrors
-	// members are the errors that members of the body have, asked for or not.
+	// members are the errors in members of the body, whether or not a handler reads them.
 	members lending.FieldErrors
-	// entries are those that lie within the entries of a batch.
+	// entries are the errors within the entries of a batch.
 	entries lending.FieldErrors
 }
 
-// parseObject reads a JSON object. Its errors never quote the decoder.
+// parseObject parses a JSON object. Its errors never quote the decoder.
 func parseObject(raw []byte) (*object, error) {
 	body := &object{errs: new(lending.FieldErrors)}
-	// What is not UTF-8 is read as the NUL that is refused as well, and so is named.
+	// Replace invalid UTF-8 by a NUL, which is refused and named as well.
 	readable := bytes.ToValidUTF8(raw, []byte(`\u0000`))
 	// Not a Decoder, which leaves a closing bracket after the object unread.
 	if err := json.Unmarshal(readable, &body.raw); err != nil || body.raw == nil {
 		return nil, malformed(raw, err)
 	}
-	// The decoder puts another character in place of half a surrogate pair, and tells nobody.
+	// The decoder silently replaces half a surrogate pair by another character.
 	for at := range lending.UnstorableEscapes(readable) {
 		copy(readable[at:], `\u0000`)
 	}
@@ -68,8 +67,8 @@ func parseObject(raw []byte) (*object, error) {
 	return body, nil
 }
 
-// err is all that is wrong with the object: with the fields that were asked for, and with the
-// others. What a member has counts first, as its field was read from what stands in its place.
+// err returns everything that is wrong with the object. An error of a member replaces the error
+// of the field that was read from it, because that field was read from replacement characters.
 func (o *object) err() error {
 	for _, problem := range slices.Concat(o.members, o.entries) {
 		known := slices.IndexFunc(*o.errs, func(known lending.FieldError) bool {
@@ -86,13 +85,13 @@ func (o *object) err() error {
 
 func (o *object) name(field string) string { return o.prefix + field }
 
-// has tells whether the field is present and not null.
+// has reports whether the field is present and not null.
 func (o *object) has(field string) bool {
 	value, present := o.raw[field]
 	return present && string(value) != "null"
 }
 
-// required tells whether the field is present and notes its absence.
+// required reports whether the field is present, and adds an error if it is not.
 func (o *object) required(field string) bool {
 	if !o.has(field) {
 		o.errs.Add(o.name(field), "%q is required", o.name(field))
@@ -101,7 +100,7 @@ func (o *object) required(field string) bool {
 	return true
 }
 
-// str reads a string, empty if it is none.
+// str reads a string and reports whether the field is one.
 func (o *object) str(field string) (string, bool) {
 	var text string
 	if err := json.Unmarshal(o.raw[field], &text); err != nil {
@@ -111,7 +110,7 @@ func (o *object) str(field string) (string, bool) {
 	return text, true
 }
 
-// given reads a string, and is false for none; one that is needed must be there.
+// given reads a string and reports whether there is one; a needed one must be present.
 func (o *object) given(field string, needed bool) (string, bool) {
 	if needed && !o.required(field) || !o.has(field) {
 		return "", false
@@ -122,7 +121,7 @@ func (o *object) given(field string, needed bool) (string, bool) {
 // text reads a required line of text.
 func (o *object) text(field string, limit int) string { return o.line(field, limit, o.errs.Text) }
 
-// linkless reads a required line of text that stands in mails.
+// linkless reads a required line of text that mails show and that must contain no link.
 func (o *object) linkless(field string, limit int) string {
 	return o.line(field, limit, o.errs.Name)
 }
@@ -158,8 +157,8 @@ func (o *object) optional(
 	return &text
 }
 
-// email reads a required e-mail address. The service checks it too, but alone:
-// here it is named together with whatever else is wrong.
+// email reads a required e-mail address. The service checks it too, but here the error is
+// reported together with all others.
 func (o *object) email(field string) string {
 	before := len(*o.errs)
 	address := o.text(field, maxEmail)
@@ -234,7 +233,7 @@ func (o *object) moment(field string, needed bool) time.Time {
 	return readTime(o.errs, o.name(field), text, "")
 }
 
-// parseUID reads a UUID of a field, which stands at a place.
+// parseUID parses the UUID of a field; place is its name in errors.
 func (o *object) parseUID(field, place, text string) uuid.UUID {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != uidLength {
@@ -262,7 +261,7 @@ func (o *object) optionalUIDs(field string) []uuid.UUID {
 		o.errs.Add(o.name(field), "%q must be an array of UUIDs", o.name(field))
 		return nil
 	}
-	first := make(map[string]int, len(texts)) // where each stands first
+	first := make(map[string]int, len(texts)) // the first index of each
 	for i, text := range slices.Backward(texts) {
 		first[strings.ToLower(text)] = i
 	}

@@ -12,18 +12,17 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// defaultLimit is how much a page of a list holds unless the call says otherwise.
+// defaultLimit is the page size of a list unless the request sets one.
 const defaultLimit = 100
 
-// query reads the parameters of a list and collects everything that is wrong with
-// them, so that one answer names it all. Parameters that nobody asks for are
-// ignored.
+// query reads the parameters of a list and collects everything that is wrong with them, so
+// that one answer names it all. Unknown parameters are ignored.
 type query struct {
 	values url.Values
 	errs   lending.FieldErrors
 }
 
-// readQuery splits the query of a request; one that is malformed has no values, and that error.
+// readQuery parses the query of a request; a malformed one has no values and that error.
 func readQuery(c echo.Context) *query {
 	values, err := parseQuery(c.Request().URL.RawQuery)
 	read := &query{values: values}
@@ -47,8 +46,8 @@ func parseQuery(raw string) (url.Values, error) {
 	return values, nil
 }
 
-// one returns the value of a parameter that is given at most once, and false for none
-// that could be right.
+// one returns the value of a parameter that may be given once. It returns false if the
+// parameter is absent or cannot be right.
 func (q *query) one(name string) (string, bool) {
 	given := q.values[name]
 	switch {
@@ -64,7 +63,7 @@ func (q *query) one(name string) (string, bool) {
 	return given[0], true
 }
 
-// given reads a parameter by a parser of package lending, the zero value without one.
+// given reads a parameter with a parser of package lending, the zero value if it is absent.
 func given[T any](q *query, name string, parse func(string) (T, error)) (value T) {
 	text, ok := q.one(name)
 	if !ok {
@@ -75,7 +74,7 @@ func given[T any](q *query, name string, parse func(string) (T, error)) (value T
 	return value
 }
 
-// text reads a line of text, nil without one.
+// text reads a line of text, nil if it is absent.
 func (q *query) text(name string, limit int) *string {
 	given, ok := q.one(name)
 	if !ok {
@@ -102,7 +101,7 @@ func (q *query) number(name string, least, most, fallback int) int {
 // limit reads how many entries a page may hold.
 func (q *query) limit() int { return q.number("limit", 1, postgres.MaxPage, defaultLimit) }
 
-// moment reads a time, the zero time without one.
+// moment reads a time, the zero time if it is absent.
 func (q *query) moment(name string) time.Time {
 	given, ok := q.one(name)
 	if !ok {
@@ -111,7 +110,7 @@ func (q *query) moment(name string) time.Time {
 	return readTime(&q.errs, name, given, " (write + as %2B)")
 }
 
-// readTime reads a time; the hint ends what is said of one that is badly written.
+// readTime parses a time; the hint ends the message about a malformed one.
 func readTime(errs *lending.FieldErrors, name, text, hint string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -127,7 +126,7 @@ func readTime(errs *lending.FieldErrors, name, text, hint string) time.Time {
 	return at
 }
 
-// page reads which page of a list is asked for.
+// page reads which page of a list is requested.
 func (q *query) page(list string) postgres.Paging {
 	return postgres.Paging{Limit: q.limit(), From: q.cursor(list)}
 }
@@ -151,8 +150,8 @@ func (q *query) cursor(list string) postgres.Cursor {
 	return postgres.Cursor{}
 }
 
-// cursorOf is where the next page of a list begins, nil on the last one. It bears
-// the list's name, so that no other list misreads it.
+// cursorOf returns the cursor of the next page of a list, nil on the last one. It contains
+// the list's name, so that no other list accepts it.
 func cursorOf(list string, next postgres.Cursor) *string {
 	if next.IsZero() {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"drawbridge/internal/scenario"
 )
 
-// sandbox plays the lender's part, so that a partner can walk a loan from end to end
-// alone. It is not registered in production.
+// sandbox plays the lender's part, so that a partner alone can walk a loan from end to end.
+// It is not registered in production.
 type sandbox struct {
 	*edge
 
@@ -25,7 +25,7 @@ type sandbox struct {
 	scenarios    *scenario.Service
 }
 
-// routes are the calls that play the lender's part.
+// routes returns the operations that play the lender's part.
 func (s *sandbox) routes() []Route {
 	tasks := tasks{s.edge, s.applications}
 	return []Route{
@@ -70,12 +70,12 @@ func (s *sandbox) sandboxScenario(c echo.Context) error {
 	})
 }
 
-// changeOf is a change of an application to what a call says.
+// changeOf changes an application to the given value.
 type changeOf[T any] func(
 	ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
 ) (application.Application, error)
 
-// sandboxMove changes an application to what read finds in the body.
+// sandboxMove changes an application to the value that read finds in the body.
 func sandboxMove[T any](e *edge, read func(body *object) T, change changeOf[T]) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		uid, pathErr := pathUID(c, applicationField)
@@ -89,7 +89,7 @@ func sandboxMove[T any](e *edge, read func(body *object) T, change changeOf[T]) 
 	}
 }
 
-// parsed reads a required string field through a parser of package lending.
+// parsed reads a required string field with a parser of package lending.
 func parsed[T any](body *object, field string, parse func(string) (T, error)) (value T) {
 	text, ok := body.given(field, true)
 	if !ok {
@@ -100,7 +100,7 @@ func parsed[T any](body *object, field string, parse func(string) (T, error)) (v
 	return value
 }
 
-// status reads what an application, its documents or a task is to become.
+// status reads the new status of an application, its documents or a task.
 func status[T any](parse func(string) (T, error)) func(body *object) T {
 	return func(body *object) T { return parsed(body, "status", parse) }
 }
@@ -116,7 +116,7 @@ func readTerms(body *object) lending.Terms {
 		}
 	}
 	if len(*body.errs) > before && len(texts) == 0 {
-		return lending.Terms{} // what is there is no text; that is said
+		return lending.Terms{} // the field is not a string, which was reported
 	}
 	terms, err := lending.ParseTerms(
 		texts["term"], texts["interest_rate"], texts["merchant_fee_percentage"])
@@ -139,7 +139,7 @@ func (s *sandbox) sandboxFunding(c echo.Context) error {
 // disbursementField names the number of a disbursement.
 const disbursementField = "merchantDisbursementId"
 
-// pathNumber reads the number of the path's disbursement. Error: VALIDATION_ERROR.
+// pathNumber reads the disbursement's number from the path. Error: VALIDATION_ERROR.
 func pathNumber(c echo.Context) (int64, error) {
 	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
 	if err != nil || id < 1 || strconv.FormatInt(id, 10) != c.Param("id") {
@@ -148,7 +148,7 @@ func pathNumber(c echo.Context) (int64, error) {
 	return id, nil
 }
 
-// fundingChange reads what becomes of a disbursement, with the evidence.
+// fundingChange reads the new status of a disbursement, with the evidence.
 func (e *edge) fundingChange(body *object) lending.FundingChange {
 	to := parsed(body, "status", lending.ParseFundingMove)
 	fields := make(map[string]string)

@@ -18,18 +18,18 @@ import (
 	"drawbridge/internal/statement"
 )
 
-// The headers of a statement: the base64 of the signature over the body, byte for byte, the
-// id of the key that made it, and the version, which an open statement has not.
+// The headers of a statement: the base64 of the signature over the exact body, the id of
+// the signing key, and the version, which an open statement does not have.
 const (
 	signatureHeader = "X-Drawbridge-Statement-Signature"
 	keyHeader       = "X-Drawbridge-Statement-Key"
 	versionHeader   = "X-Drawbridge-Statement-Version"
 )
 
-// maxLines bounds the books that are compared with a statement.
+// maxLines bounds the lines that a partner may compare with a statement.
 const maxLines = 10_000
 
-// linesField is the array of those books.
+// linesField is the array of those lines.
 const linesField = "disbursements"
 
 // statementList names the list in its cursors.
@@ -96,7 +96,7 @@ func (s *statements) list(c echo.Context) error {
 	}, err)
 }
 
-// date reads a day, empty without one.
+// date reads a day, empty if it is absent.
 func (q *query) date(name string) string {
 	given, ok := q.one(name)
 	if !ok {
@@ -119,13 +119,13 @@ func parseDate(name, text string) (calendar.Date, error) {
 	return day, nil
 }
 
-// wanted is the statement that the path names, of the caller's merchant.
+// wanted returns the statement that the path names, of the caller's merchant.
 func (s *statements) wanted(c echo.Context) (statement.Query, error) {
 	date, err := parseDate("date", c.Param("date"))
 	return statement.Query{MerchantUID: callerOf(c).MerchantUID, Date: date}, err
 }
 
-// get answers with a statement as it was signed.
+// get answers with a statement exactly as it was signed.
 func (s *statements) get(c echo.Context) error {
 	wanted, err := s.wanted(c)
 	if err != nil {
@@ -155,8 +155,8 @@ func (s *statements) get(c echo.Context) error {
 	return c.Blob(http.StatusOK, wanted.Format.ContentType(), file.Content)
 }
 
-// format reads how the statement is to be written: as the query says, else CSV for a client
-// that accepts that and names no JSON.
+// format reads the format of the statement: as the query says, or else CSV if the Accept
+// header names CSV and not JSON.
 func (q *query) format(c echo.Context) statement.Format {
 	given, ok := q.one("format")
 	switch format := statement.Format(given); {
@@ -177,7 +177,7 @@ func (q *query) format(c echo.Context) statement.Format {
 	return format
 }
 
-// compare answers with what a partner's books and the statement do not share.
+// compare answers with the differences between a partner's books and the statement.
 func (s *statements) compare(c echo.Context) error {
 	wanted, pathErr := s.wanted(c)
 	return s.jsonEffect(c, pathErr, func(body *object) operation {
@@ -189,7 +189,7 @@ func (s *statements) compare(c echo.Context) error {
 	})
 }
 
-// lines reads disbursements with their net amounts, each of them once.
+// lines reads disbursements with their net amounts, each at most once.
 func (o *object) lines(field string) []statement.Line {
 	if !o.required(field) {
 		return nil
@@ -203,7 +203,7 @@ func (o *object) lines(field string) []statement.Line {
 	seen := make(map[int64]bool, len(entries))
 	for i, raw := range entries {
 		if len(*o.errs) >= maxMemberErrors {
-			break // the rest is not named
+			break // name no more
 		}
 		name := lending.EntryPath(field, i)
 		entry := &object{prefix: name + ".", errs: o.errs}
@@ -225,7 +225,7 @@ func (o *object) lines(field string) []statement.Line {
 	return lines
 }
 
-// id reads the required id of a disbursement, zero if it is none.
+// id reads the required id of a disbursement, zero if it is not valid.
 func (o *object) id(field string) int64 {
 	if !o.required(field) {
 		return 0

@@ -14,7 +14,7 @@ import (
 // taskField names the uid of a task's path.
 const taskField = "task_uid"
 
-// tasks serves the tasks of applications, for the lender and for those who play its part.
+// tasks serves the tasks of applications, for the lender and for sandboxes that play its part.
 type tasks struct {
 	*edge
 

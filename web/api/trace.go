@@ -11,27 +11,25 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// Trace is what the log of requests learns of one, beyond its HTTP face.
+// Trace is what the request log records of a request beyond HTTP.
 type Trace struct {
-	// Caller is who sent it; its client is empty until the credentials were
-	// found to be right.
+	// Caller is the sender; its ClientID is empty until the credentials were accepted.
 	Caller partner.Caller
-	// ClaimedID is the client that the request named, right or wrong.
+	// ClaimedID is the client id that the request presented, right or wrong.
 	ClaimedID string
-	// ApplicationUID is the application or loan that it was about, the nil UUID
-	// if none is known.
+	// ApplicationUID is the application or loan concerned, the nil UUID if none is known.
 	ApplicationUID uuid.UUID
-	// Code and Fields are those of the refusal, empty for a success.
+	// Code and Fields are those of the refusal, empty on success.
 	Code   lending.Code
 	Fields []string
-	// Replayed tells that the answer is that of an earlier request.
+	// Replayed means that the answer is the stored answer of an earlier request.
 	Replayed bool
 }
 
-// traceKey is where a request keeps its trace.
+// traceKey is where the context keeps the trace.
 const traceKey = "api.trace"
 
-// TraceOf returns what is known of a request, once it was answered.
+// TraceOf returns the trace of a request after it was answered.
 func TraceOf(c echo.Context) Trace {
 	trace := *traceOf(c)
 	trace.Caller, _ = c.Get(callerKey).(partner.Caller)
@@ -49,7 +47,7 @@ func traceOf(c echo.Context) *Trace {
 	return trace
 }
 
-// TraceError notes the refusal that a request is answered with.
+// TraceError records the refusal of a request.
 func TraceError(c echo.Context, err error) {
 	trace := traceOf(c)
 	trace.Code = lending.ErrorCode(err)
@@ -60,7 +58,7 @@ func TraceError(c echo.Context, err error) {
 	}
 }
 
-// traceNamed notes the application that a body names, if it names one.
+// traceNamed records the application that a body names, if any.
 func traceNamed(c echo.Context, raw []byte) {
 	var body struct {
 		UID string `json:"thrive_application_uid"`
@@ -76,7 +74,7 @@ func traceUID(c echo.Context, text string) {
 	}
 }
 
-// traceReply notes the application that an answer is about.
+// traceReply records the application of an answer.
 func traceReply(c echo.Context, body []byte) {
 	var answer struct {
 		Result struct {

@@ -9,39 +9,39 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// The bounds on uploads, and other large bodies, that are on their way to a process. Each holds a
-// temporary file, or memory, for as long as its client takes.
+// The bounds on concurrent uploads and other large bodies. Each holds a temporary file, or
+// memory, for as long as its client sends.
 const (
 	maxUploads       = 256
 	uploadsPerClient = 64
-	// smallUpload is how long a body may be that does not count, as of a draw without documents.
+	// smallUpload is the largest body that is not counted, such as a draw without documents.
 	smallUpload = 64 << 10
-	// uploadPause is after how long who was refused may ask again.
+	// uploadPause is when a refused client may try again.
 	uploadPause = 5 * time.Second
 )
 
-// uploads counts those in progress. The zero value is ready for use.
+// uploads counts the uploads in progress. The zero value is ready for use.
 type uploads struct {
 	mu      sync.Mutex
 	inside  int
 	clients map[string]int
 }
 
-// upload is one of them, whose body is read through it.
+// upload is one upload in progress; its body is read through it.
 type upload struct {
 	io.Reader
 
 	of     *uploads
 	client string
-	// small is how much of the body may come before it counts.
+	// small is how many bytes may still be read before the upload counts.
 	small   int64
 	counted bool
-	// refusal is why the body is not read on.
+	// refusal is why no more of the body is read.
 	refusal error
 }
 
-// begin lets an upload of a client begin, which must end. One whose length is not known is
-// counted, and may be refused, once it is no small one. Errors: RATE_LIMITED, UNAVAILABLE.
+// begin starts an upload; the caller must call end. A body of unknown length is counted,
+// and may be refused, once it exceeds smallUpload. Errors: RATE_LIMITED, UNAVAILABLE.
 func (u *uploads) begin(client string, request *http.Request) (*upload, error) {
 	begun := &upload{Reader: request.Body, of: u, client: client, small: smallUpload}
 	if request.ContentLength <= smallUpload {
@@ -90,7 +90,7 @@ func (b *upload) count() error {
 	return refusal
 }
 
-// end gives the place back.
+// end releases the upload's slot.
 func (b *upload) end() {
 	if !b.counted {
 		return
