@@ -1,12 +1,11 @@
-// Package console serves the people of the lender: sign-in, the delivery log,
-// re-sends and what else the console's pages do.
+// Package console serves the lender's staff: sign-in, the delivery log, re-sends and the
+// other pages of the console.
 //
-// Handlers read the request, call a service and render a page of package
-// views, or the page's live region when htmx asks for that alone. Everything
-// works without script. Each route names the least role that may call it; the
-// guard in front of every handler checks it on every request, together with
-// the session, the origin of a change and the headers that keep browsers
-// strict.
+// A handler reads the request, calls a service and renders a page of package views, or only
+// the page's live region if htmx asks for that. Everything works without script. Each route
+// names the lowest role that may use it. The guard in front of every handler checks the
+// role on every request, and the session and the origin of a change; it also sets the
+// strict headers.
 package console
 
 import (
@@ -60,7 +59,7 @@ import (
 // Prefix is the path under which every route of the console lies.
 const Prefix = paths.Home
 
-// Options are what the console is made of.
+// Options configure the console.
 type Options struct {
 	DB           *postgres.DB
 	Operators    *operator.Service
@@ -71,34 +70,34 @@ type Options struct {
 	Emails       *email.Service
 	Applications *application.Service
 	Loans        *loan.Service
-	// Documents is read only.
+	// Documents is only read.
 	Documents *document.Store
 	Partners  *partner.Service
 	Products  *catalog.Service
-	// Requests is the log of the partners' requests.
+	// Requests is the log of the partners' API requests.
 	Requests *apilog.Service
-	// Alerts is the queue of what needs a human, Processes the state of the whole.
+	// Alerts is the queue of what needs a person, Processes the state of the whole system.
 	Alerts    *alert.Service
 	Processes *processes.Service
-	// Restored knows whether a restored database holds everything.
+	// Restored is the quarantine of a restored database.
 	Restored *restore.Service
-	// System is shown on the page about the system.
+	// System is shown on the system page.
 	System SystemFacts
-	// BasePath stands before the API's paths, such as /api.
+	// BasePath precedes the API's paths, for example /api.
 	BasePath string
-	// Currency is that of every amount, by its ISO 4217 code.
+	// Currency is the ISO 4217 code of every amount.
 	Currency string
-	// Retention says how long things are kept.
+	// Retention holds the retention periods.
 	Retention *retention.Service
-	// Configuration is what the environment sets, secrets masked.
+	// Configuration lists the settings of the environment, with secrets masked.
 	Configuration []config.Setting
-	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	// Provider signs users in by OpenID Connect; nil for passwords only.
 	Provider *operator.Provider
-	// Queues steers the job queues.
+	// Queues reads, pauses and resumes the job queues.
 	Queues *queue.Service
-	// JobConsole is the queue library's own console, nil for none.
+	// JobConsole is River's own console, nil for none.
 	JobConsole http.Handler
-	// PublicURL is the origin that browsers see, such as https://bridge.example.
+	// PublicURL is the origin that browsers use, for example https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.
 	Environment string
@@ -110,16 +109,16 @@ type Options struct {
 	Snippets []subscriptionsview.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
-	// LiveEvery is how often a live page looks for news; a second when zero.
+	// LiveEvery is how often a live page polls for changes; zero means a second.
 	LiveEvery time.Duration
-	// CountPatience is how long a list waits for its count; 50 ms when zero.
+	// CountPatience is how long a list waits for its count; zero means 50 ms.
 	CountPatience time.Duration
 }
 
-// Development is what a development server has besides.
+// Development holds the extras of a development server.
 type Development = development.Server
 
-// SystemFacts are what the process knows of its configuration.
+// SystemFacts are the configuration shown on the system page.
 type SystemFacts = operations.SystemFacts
 
 // Console serves the console.
@@ -129,7 +128,7 @@ type Console struct {
 	Changes *action.Engine
 	Lists   *list.Engine
 	routes  []page.Route
-	// failing and alerts stand beside links of the rail.
+	// failing and alerts are the counts beside links of the navigation rail.
 	failing, alerts badge
 }
 
@@ -156,13 +155,13 @@ func New(options Options) (*Console, error) {
 }
 
 const (
-	// recent is the time that the overview and the rail's badge look back.
+	// recent is the period that the overview and the rail's badge cover.
 	recent = 24 * time.Hour
-	// maxBadge is the highest number that the rail's badge counts to.
+	// maxBadge is the highest number that the rail's badge shows.
 	maxBadge = 999
 )
 
-// badge is a number of the rail. Where counting takes too long, it stays what it was.
+// badge is a count in the rail. If counting takes too long, the last count is kept.
 type badge struct{ last atomic.Int64 }
 
 func (b *badge) count(
@@ -175,8 +174,8 @@ func (b *badge) count(
 	return found, err
 }
 
-// badges counts the deliveries that were created within a day, failed and were not made good, and
-// open alerts. An index has them by their creation, which is by what their list goes.
+// badges counts the open alerts and the deliveries of a day that failed and were not delivered
+// later. It goes by creation time, like the index and the list that the badge leads to.
 func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 	failing, err = c.failing.count(ctx, c.Lists, func(ctx context.Context) (int, error) {
 		return c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
@@ -193,8 +192,8 @@ func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 	return failing, alerts, err
 }
 
-// shownOnce is what the second arrival of a form is told where the first showed a
-// secret, or would have: see action.Engine.Once.
+// shownOnce maps a form's path to the notice for its second submission if the first showed
+// a secret, or would have: see action.Engine.Once.
 var shownOnce = map[string]string{
 	paths.ClientNew:      issuedThen,
 	paths.LenderNew:      issuedThen,
@@ -220,7 +219,7 @@ const (
 // Routes lists every page and change.
 func (c *Console) Routes() []page.Route { return slices.Clone(c.routes) }
 
-// assemble puts the features together.
+// assemble builds the features and returns their routes.
 func (c *Console) assemble() []page.Route {
 	log := &deliveries.Feature{
 		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Alerts: c.Alerts,
@@ -268,8 +267,8 @@ func (c *Console) assemble() []page.Route {
 	return routes
 }
 
-// Elsewhere answers every path of the console that no route has, with a page that
-// keeps anyone who is signed in within the console.
+// Elsewhere answers every path of the console that has no route, with a page that keeps
+// signed-in users within the console.
 func (c *Console) Elsewhere() echo.HandlerFunc {
 	return c.Guard("", func(echo.Context) error {
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")

@@ -1,12 +1,12 @@
-// Package action is the one way in which the console changes anything. A change is
-// data: when it is possible, who may make it, its form, what it does and what the
-// audit log is told. The engine gives each its form, the token that makes the form act
-// once, the transaction, the audit entries, the refusal beside the field, and the
-// notice on the page that comes next.
+// Package action is the one way in which the console changes anything. A Spec describes a
+// change: when it is possible, who may make it, its form, what it does and what the audit
+// log records. The engine adds the form's page, the token that makes the form act once, the
+// transaction, the audit entries, the refusal beside the field, and the notice on the next
+// page.
 //
-//	GET   Spec.Confirm ─ not possible ──▶ error page, or led to where the reason shows
+//	GET   Spec.Confirm ─ not possible ──▶ error page, or redirect to where the reason shows
 //	         └────────── Form ──────────▶ the form, on a page or in a dialog
-//	POST  Spec.Confirm ─ Form ─ Do ─ refused ──▶ the form with what was typed and is wrong
+//	POST  Spec.Confirm ─ Form ─ Do ─ refused ──▶ the form with its values and errors
 //	                             └── done ─────▶ notice, and the page of the result
 package action
 
@@ -28,14 +28,14 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// A value may be compared with a secret this often by one person, in all ways together.
+// The limit on comparing values with a secret: per person, and over all ways to compare.
 const (
 	maxComparisons   = 30
 	comparisonWindow = time.Hour
 )
 
-// Compared is the entry of a value that was compared with a secret, in one of the ways that count
-// together.
+// Compared makes entry the audit entry of a comparison with a secret and sets its limit,
+// which all ways to compare share.
 func Compared(entry operator.Entry) operator.Entry {
 	entry.Limit, entry.Window = maxComparisons, comparisonWindow
 	entry.Together = []string{
@@ -47,33 +47,33 @@ func Compared(entry operator.Entry) operator.Entry {
 // MaxReason bounds the reason that a person gives, in characters.
 const MaxReason = 500
 
-// Spec is a change that is asked for by a form at a path of its own.
+// Spec is a change whose form has a path of its own.
 type Spec struct {
 	// Path is where the form is shown and sent.
 	Path string
 	// Shown and Sent name the two routes.
 	Shown, Sent string
-	// Role is the least that may make the change.
+	// Role is the lowest role that may make the change.
 	Role operator.Role
-	// Reauthenticate asks the person who they are again, before the form.
+	// Reauthenticate requires a recent re-authentication before the form.
 	Reauthenticate bool
-	// Confirm looks at how things are, and returns the form. An error says why the change
-	// is not possible; one by Unneeded leads to where that shows.
+	// Confirm reads the current state and returns the form. An error says why the change is
+	// not possible; one made by Unneeded redirects to the page that shows it.
 	Confirm func(ctx echo.Context) (Form, error)
 }
 
-// Form is how somebody is asked for a change, and what it does.
+// Form asks for a change and makes it.
 type Form struct {
 	Change
 
-	// Place is the form's; its title is that of Fields when empty.
+	// Place is the form's place; its title defaults to that of Fields.
 	Place page.Place
-	// Fields are what is asked, with the consequences.
+	// Fields are the controls and the consequences.
 	Fields ui.Confirmation
-	// Page draws the form in a way of its own; nil for the usual page or dialog.
+	// Page renders the form in its own way; nil for the usual page or dialog.
 	Page func(ui.Confirmation) templ.Component
-	// Show answers with what can be seen this once, such as a new secret, in place of
-	// leading to the outcome's target; nil for none.
+	// Show, unless nil, answers with what is shown only once, such as a new secret, instead of
+	// redirecting to the outcome's target.
 	Show func(ctx echo.Context) error
 }
 
@@ -81,23 +81,23 @@ type Form struct {
 type Change struct {
 	// Do makes the change, in one transaction with its token and its audit entries.
 	Do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error)
-	// Done is said on the page that comes next, Unchanged when nothing changed; empty
-	// for nothing to say.
+	// Done is the notice on the next page, Unchanged the notice if nothing changed; empty for
+	// no notice.
 	Done, Unchanged string
-	// Leaves tells that Do ends the session of who acts, and holds it before that.
+	// Leaves means that Do ends, and locks, the session of the acting user itself.
 	Leaves bool
 }
 
-// unneeded says that a change has nothing to do.
+// unneeded is the error of a change that has nothing to do.
 type unneeded struct{ notice, target string }
 
 func (unneeded) Error() string { return "there is nothing to change" }
 
-// Unneeded ends Spec.Confirm where there is nothing to do: the person is led to target and
-// told so.
+// Unneeded returns the error for Spec.Confirm when there is nothing to do: the user is
+// redirected to target and shown the notice.
 func Unneeded(notice, target string) error { return unneeded{notice, target} }
 
-// IsUnneeded tells that an error is one of Unneeded.
+// IsUnneeded reports whether an error was made by Unneeded.
 func IsUnneeded(err error) bool {
 	_, nothing := errors.AsType[unneeded](err)
 	return nothing
@@ -106,12 +106,12 @@ func IsUnneeded(err error) bool {
 // Engine makes changes.
 type Engine struct {
 	*page.Site
-	// ShownOnce is what the second arrival of a form is told, by path, where the first
-	// showed a secret, which no page shows again.
+	// ShownOnce maps a path to the notice for the second submission of its form, if the first
+	// one showed a secret, which no page shows again.
 	ShownOnce map[string]string
 }
 
-// Actions are the routes of changes, two for each: its form, and the change.
+// Actions returns two routes for each change: its form, and its submission.
 func (e *Engine) Actions(specs ...Spec) []page.Route {
 	var routes []page.Route
 	for _, spec := range specs {
@@ -141,11 +141,11 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 	return routes
 }
 
-// ShowForm shows a form: on a page of its own, or in a dialog when a script asks.
+// ShowForm shows a form on a page of its own or, if a script asks for it, in a dialog.
 //
-// A small task is a dialog: a few fields over the page where it began. One that is wide, or
-// has a page of its own to weigh it on, is too large for one, and a script that asks for its
-// dialog is sent to the page.
+// A small form is a dialog over the page where it was opened. A wide form, or one with a
+// Page of its own, is too large for a dialog; a script that asks for its dialog gets 406
+// and opens the page.
 func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
 	if page.IsFragment(ctx) && !page.IsSent(ctx) && (form.Page != nil || form.Fields.Wide) {
 		return ctx.NoContent(http.StatusNotAcceptable)
@@ -162,8 +162,7 @@ func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
 	return e.Show(ctx, status, form.Place, form.Page(form.Fields))
 }
 
-// Submit does what a form asks for and leads on, or shows the form again with what
-// is wrong with it.
+// Submit makes the change of a form and redirects, or shows the form again with the errors.
 func (e *Engine) Submit(ctx echo.Context, form Form) error {
 	outcome, err := e.Commit(ctx, form.Change)
 	if err != nil {
@@ -175,11 +174,11 @@ func (e *Engine) Submit(ctx echo.Context, form Form) error {
 	return page.LeadTo(ctx, outcome.Target)
 }
 
-// ShowRefused shows a form that was refused, with what was typed and what is wrong.
-// What is no refusal of the form is returned.
+// ShowRefused shows a refused form again, with its values and errors. An error that is not
+// a refusal of the form is returned.
 //
-// What was typed was typed over what the form showed then, so the form still says that it saw
-// that, unless the refusal tells how things are now.
+// The values were typed over the state that the form showed, so its hidden fields still
+// carry that state, unless the refusal says that the state has changed.
 func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code == lending.CodeNotFound || refusal.Code == lending.CodeUnauthorized {
@@ -193,8 +192,8 @@ func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
 	return e.ShowForm(ctx, e.Status(refusal.Code), form)
 }
 
-// Post is the handler of a change that a button makes, without a form of its own:
-// it leads to the outcome's target, and a refusal is an error page.
+// Post returns the handler of a change that a button makes without a form: it redirects to
+// the outcome's target, and a refusal is an error page.
 func (e *Engine) Post(prepare func(ctx echo.Context) (Change, error)) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		change, err := prepare(ctx)
@@ -209,10 +208,10 @@ func (e *Engine) Post(prepare func(ctx echo.Context) (Change, error)) echo.Handl
 	}
 }
 
-// Commit makes a change at most once for each form that was shown, and keeps it in the
-// audit log, both or neither. The notice is left for the next page.
+// Commit makes a change at most once per rendered form and writes its audit entries in the
+// same transaction. The notice is left for the next page.
 //
-// A form that was refused has done nothing and may be sent again. Errors:
+// A form that was refused has changed nothing and may be sent again. Errors:
 // VALIDATION_ERROR for a form without its token.
 func (e *Engine) Commit(ctx echo.Context, change Change) (operator.Outcome, error) {
 	token, err := FormToken(ctx)
@@ -222,7 +221,7 @@ func (e *Engine) Commit(ctx echo.Context, change Change) (operator.Outcome, erro
 	return e.CommitAs(ctx, token, change)
 }
 
-// CommitAs is Commit under a token of its own, for a part of what a form does.
+// CommitAs is Commit with a token other than the form's, for a part of what the form does.
 func (e *Engine) CommitAs(
 	ctx echo.Context, token uuid.UUID, change Change,
 ) (operator.Outcome, error) {
@@ -256,24 +255,24 @@ func (e *Engine) CommitAs(
 	return outcome, nil
 }
 
-// Record keeps in the audit log that somebody looked at something or took a copy of
-// it, which changes nothing and may come twice.
+// Record writes to the audit log that the user viewed or copied something. This changes
+// nothing and may happen twice.
 func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
 	return e.Look(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
 		return operator.Did("", entry), nil
 	})
 }
 
-// Look reads what the audit log is told about, in one transaction. It changes nothing
-// and may come twice.
+// Look makes a read and its audit entries in one transaction. It changes nothing and may
+// happen twice.
 func (e *Engine) Look(
 	ctx echo.Context, do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
 ) error {
 	return e.ActAs(ctx, page.User(ctx).Email, do)
 }
 
-// ActAs does what belongs to no form, such as a sign-in, for an actor who need not be
-// signed in, in one transaction with its audit entries. It may come twice.
+// ActAs makes a change without a form, such as a sign-in, with its audit entries in one
+// transaction, for an actor who need not be signed in. It may happen twice.
 func (e *Engine) ActAs(
 	ctx echo.Context, actor string,
 	do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),

@@ -13,11 +13,11 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// Typed fills a form's controls with what was sent.
+// Typed fills a form's controls with the submitted values.
 func Typed(ctx echo.Context, form ui.Confirmation) ui.Confirmation {
 	values, err := ctx.FormParams()
 	if err != nil {
-		return form // the guard has read the form already: this cannot fail
+		return form // the guard has parsed the form already: this cannot fail
 	}
 	for i, control := range form.Controls {
 		switch control.Kind {
@@ -32,11 +32,11 @@ func Typed(ctx echo.Context, form ui.Confirmation) ui.Confirmation {
 	return form
 }
 
-// carried gives hidden fields the values that the form brought, where it did.
+// carried gives hidden fields the values that were submitted, if any.
 func carried(ctx echo.Context, fields []ui.HiddenField) []ui.HiddenField {
 	values, err := ctx.FormParams()
 	if err != nil {
-		return fields // the guard has read the form already: this cannot fail
+		return fields // the guard has parsed the form already: this cannot fail
 	}
 	for i, field := range fields {
 		if sent := values[field.Name]; len(sent) == 1 { // a list is the same in each form
@@ -46,8 +46,8 @@ func carried(ctx echo.Context, fields []ui.HiddenField) []ui.HiddenField {
 	return fields
 }
 
-// Refused puts each refusal beside its field, in the form's words; what has no
-// field there goes over the form.
+// Refused puts the message of each refused field beside its control, with the form's
+// labels. Messages without a control go above the form.
 func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {
 	if worded, ok := errors.AsType[*lending.Error](page.Worded(refusal, labels(form))); ok {
 		refusal = worded
@@ -74,16 +74,16 @@ func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {
 	return form
 }
 
-// SeenField is the hidden field in which a form carries what it showed of how things stood.
+// SeenField is the hidden field that carries the state that a form showed.
 const SeenField = "seen"
 
-// Seen is that field. What it says is a description whose parts are divided by semicolons.
+// Seen returns SeenField. The description's parts are separated by semicolons.
 func Seen(description string) ui.HiddenField {
 	return ui.HiddenField{Name: SeenField, Value: description}
 }
 
-// Overtaken refuses a form that showed what is no longer so, and tells what differs.
-// Error: INVALID_STATE.
+// Overtaken refuses a form that showed an outdated state, and says what differs. Error:
+// INVALID_STATE.
 func Overtaken(seen, now string) error {
 	was, is := strings.Split(seen, "; "), strings.Split(now, "; ")
 	without := func(parts, others []string) string {
@@ -97,7 +97,7 @@ func Overtaken(seen, now string) error {
 			"Look at it again before you decide", without(was, is), without(is, was))
 }
 
-// labels are the fields of a form by their names, as a sentence mentions them.
+// labels maps the names of a form's fields to their labels, as written within a sentence.
 func labels(form ui.Confirmation) map[string]string {
 	named := map[string]string{"reason": "the reason"}
 	for _, control := range form.Controls {
@@ -112,7 +112,7 @@ func labels(form ui.Confirmation) map[string]string {
 	return named
 }
 
-// Renamed gives the refusals of a field another name, where a form calls it so.
+// Renamed renames a field in a refusal, for forms that use another name than the service.
 func Renamed(err error, from, to string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {

@@ -8,12 +8,12 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// actedKey is where the engine leaves that a form has acted.
+// actedKey is set in the request's context once a form has made its change.
 const actedKey = "console.acted"
 
-// Once runs the handler of a form, and leads the form's second arrival to what the
-// first one came to. It looks before, since what the first did may be why the
-// handler would refuse now, and after, since both may arrive at the same moment.
+// Once runs the handler of a form, and redirects the form's second submission to the result
+// of the first. It checks before the handler, which may refuse because of what the first
+// one did, and after it, because both may arrive at the same moment.
 func (e *Engine) Once(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		if led, err := e.leadToFirst(ctx); led || err != nil {
@@ -30,14 +30,14 @@ func (e *Engine) Once(handler echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// leadToFirst leads the second arrival of a form to what the first came to, and
-// tells whether there was a first. It may be the only one, where the answer to its commit was
-// lost: then nobody has seen what the first would have shown.
+// leadToFirst redirects the second submission of a form to the result of the first, and
+// reports whether there was a first. If the answer to the first commit was lost, there may
+// be only one submission; then nobody has seen what the first would have shown.
 func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	token, err := FormToken(ctx)
 	user := page.User(ctx)
 	if err != nil || !page.IsSent(ctx) || user.Email == "" {
-		return false, nil //nolint:nilerr // what has no token is unknown; Commit refuses it
+		return false, nil //nolint:nilerr // a missing token is refused by Commit
 	}
 	target, known, err := e.Operators.Submitted(ctx.Request().Context(), token, user.Email)
 	if err != nil || !known {
@@ -51,7 +51,7 @@ func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	return true, page.LeadTo(ctx, page.SafeNext(target))
 }
 
-// FormToken is the token of the form that was sent. Error: VALIDATION_ERROR.
+// FormToken returns the token of the submitted form. Error: VALIDATION_ERROR.
 func FormToken(ctx echo.Context) (uuid.UUID, error) {
 	token, err := uuid.Parse(ctx.FormValue(page.TokenField))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// RenderError answers an error of any console path: a page for people, a notice
-// for a part of a page. The status is that of the error's code.
+// RenderError answers an error on any console path: with a page, or a notice for a
+// fragment. The status follows from the error's code.
 func (s *Site) RenderError(ctx echo.Context, err error) error {
 	s.strictHeaders(ctx.Response().Header())
 	status := s.Status(lending.ErrorCode(err))
@@ -56,17 +56,17 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	return Render(ctx, status, ui.ErrorPage(shown))
 }
 
-// secretFields are the fields that no page repeats, by what asks for them again.
+// secretFields are fields that no page repeats, with the labels that ask for them again.
 var secretFields = map[string]string{
 	"secret": "Secret or token", "header_value": "Value of a header",
 	"candidate": "Value to compare", "password": "Password",
 }
 
-// again is the form that was sent, as it was but for secrets; nil for what was none, for one in
-// which nothing was typed, and for one of the account, which is short and has passwords.
+// again returns the submitted form without its secrets. It returns nil if no form was submitted, if
+// nothing was typed, and for forms of the account, which are short and contain passwords.
 func again(ctx echo.Context, signIn bool) *ui.AgainForm {
 	request := ctx.Request()
-	err := request.ParseForm() // without a session nobody has read it yet
+	err := request.ParseForm() // if there is no session, nobody has parsed it yet
 	path := request.URL.Path
 	if !IsSent(ctx) || err != nil || request.PostForm.Get(TokenField) == "" ||
 		len(request.PostForm)-len(request.PostForm[userField]) == 1 ||
@@ -89,14 +89,14 @@ func again(ctx echo.Context, signIn bool) *ui.AgainForm {
 	return &form
 }
 
-// isPlainHeader tells that a field is the value of a header that everybody may read.
+// isPlainHeader reports whether a field is the value of a header that is not secret.
 func isPlainHeader(form url.Values, name string, i int) bool {
 	kinds := form["header_kind"]
 	return name == "header_value" && i < len(kinds) && kinds[i] == "plain"
 }
 
-// errorFrame surrounds the error of who is signed in. The counts are left out where
-// they cannot be had: what keeps the page from its data may keep the frame too.
+// errorFrame returns the frame of an error page for a signed-in user. It omits the counts
+// if they cannot be read, because whatever broke the page may also break the counts.
 func (s *Site) errorFrame(ctx echo.Context, place Place, status int) ui.Frame {
 	if status < http.StatusInternalServerError {
 		if frame, err := s.frameOf(ctx, place); err == nil {
@@ -106,7 +106,7 @@ func (s *Site) errorFrame(ctx echo.Context, place Place, status int) ui.Frame {
 	return s.plainFrame(ctx, place)
 }
 
-// errorTitles say what an error is by its status.
+// errorTitles are the titles of error pages by status.
 var errorTitles = map[int]string{
 	http.StatusNotFound:              "There is nothing here",
 	http.StatusForbidden:             "You may not do this",
@@ -119,13 +119,13 @@ var errorTitles = map[int]string{
 	http.StatusBadRequest:            "The request is not right",
 }
 
-// missingKey is what to do about a value that no key opens.
+// missingKey says what to do about a value whose key is missing.
 const missingKey = "A secret that belongs here is encrypted with the key %s, which this server " +
 	"does not have. Ask the person who runs it to add that key behind the first one of " +
 	"DRAWBRIDGE_SECRETS_KEY and to restart. If the key is lost, delete the subscription and " +
 	"create it again; what it sent is still in the list of deliveries."
 
-// ErrorText is what a person may read of an error.
+// ErrorText returns what a user may see of an error.
 func ErrorText(err error) string {
 	if lending.ErrorCode(err) == lending.CodeUnavailable {
 		return "Try again in a moment. If you changed something, look first whether it was done."
@@ -142,15 +142,15 @@ func ErrorText(err error) string {
 // Sentence is ui.Sentence, for handlers.
 var Sentence = ui.Sentence
 
-// above is a list of the console, and what stands under it.
+// above is a list of the console and the pages below it.
 type above struct {
 	href, label string
 	section     ui.Section
-	// thing is one of what it lists, or of what belongs to one; page is that of a thing.
+	// thing names an entry of the list, or what belongs to one; page is the path of its page.
 	thing, page string
 }
 
-// lists are what the pages of one thing stand under.
+// lists are the lists that the pages of single things belong to.
 var lists = []above{
 	{paths.Applications, "All applications", ui.SectionApplications, "application", paths.Application},
 	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery", paths.Delivery},
@@ -171,7 +171,7 @@ var lists = []above{
 	{paths.Alerts, "All that needs attention", ui.SectionAlerts, "item", paths.Alert},
 }
 
-// listAbove finds the list that a path stands under; the zero one for none.
+// listAbove finds the list that a path belongs to, the zero value if there is none.
 func listAbove(path string) (found above, rest string) {
 	for _, list := range lists {
 		prefix, _, _ := strings.Cut(list.page, ":")
@@ -182,9 +182,9 @@ func listAbove(path string) (found above, rest string) {
 	return above{}, ""
 }
 
-// Worded puts the labels of a form, as a sentence mentions them, in place of the API's
-// names in what a refusal says of its fields. Any refusal of fields becomes one of
-// validation, whose details a form shows, and a page of its own the first.
+// Worded replaces the API's field names in a refusal by the labels of a form, as written
+// within a sentence. Any refusal of fields becomes a validation error: a form shows its
+// details, and an error page the first of them.
 func Worded(err error, names map[string]string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || len(refusal.Details) == 0 {

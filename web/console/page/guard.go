@@ -18,17 +18,17 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Policy lets a page load from its own origin only, and nothing inline.
+// Policy lets a page load only from its own origin, and nothing inline.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
-// maxForm bounds the body of a form, in bytes: fifty headers of the greatest
-// length fit, percent-encoded.
+// maxForm bounds the body of a form, in bytes. Fifty headers of maximum length fit,
+// percent-encoded.
 const maxForm = 768 << 10
 
-// A form of who is not signed in, who may be anybody, is kept in memory up to smallForm; larger
-// ones, such as of those whose session has ended, up to guestForms at a time.
+// A form of a user who is not signed in is kept in memory up to smallForm. Larger ones,
+// such as those of users whose session has expired, are limited to guestForms at a time.
 const (
 	smallForm  = 16 << 10
 	guestForms = 16
@@ -41,12 +41,12 @@ type formBody struct {
 	io.ReadCloser
 
 	places chan struct{}
-	// known tells that it is of somebody who is signed in, taken that it has a place.
+	// known means that the sender is signed in, taken that the body occupies one of places.
 	known, taken bool
 	read         int
 }
 
-// Read reads the form, as far as it may be kept.
+// Read reads the form and fails if it is large and no place is free.
 func (b *formBody) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
 	if b.read += n; b.read > smallForm && !b.known && !b.taken {
@@ -60,21 +60,21 @@ func (b *formBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// leave gives the place back.
+// leave frees the place.
 func (b *formBody) leave() {
 	if b.taken {
 		<-b.places
 	}
 }
 
-// Where the guard leaves the signed-in user and the session for the handler.
+// The context keys under which the guard stores the signed-in user and the session.
 const (
 	userKey    = "console.user"
 	sessionKey = "console.session"
 )
 
-// Guard stands before every handler: strict headers, the session, the origin of a
-// change, the role that the route needs, and what the user has to do first.
+// Guard wraps every handler. It sets strict headers and checks the session, the origin of a
+// change, the role that the route needs, and whether the user has to complete a step first.
 func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.HandlerFunc {
 	guarded := s.withSession(func(ctx echo.Context) error {
 		if err := s.origins.Check(ctx.Request()); err != nil {
@@ -107,8 +107,8 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 	})
 	return func(ctx echo.Context) error {
 		s.strictHeaders(ctx.Response().Header())
-		// The cookie goes with the answer to a form, for as long as the replica may be behind,
-		// where there is one.
+		// If there is a replica, the answer to a form sets the cookie for as long as the replica
+		// may lag behind.
 		if most := s.DB.MostLag(); most > 0 && IsSent(ctx) {
 			ctx.Response().Before(func() {
 				ctx.SetCookie(s.Cookie(changedCookie, "1", most+time.Second))
@@ -153,19 +153,19 @@ func User(ctx echo.Context) operator.User {
 	return user
 }
 
-// Session is the session of who is signed in.
+// Session returns the session of the signed-in user.
 func Session(ctx echo.Context) operator.Session {
 	session, _ := ctx.Get(sessionKey).(operator.Session)
 	return session
 }
 
-// SignedIn is who is signed in and by which session.
+// SignedIn returns the signed-in user and the session.
 func SignedIn(ctx echo.Context) operator.Signed {
 	return operator.Signed{User: User(ctx), Session: Session(ctx)}
 }
 
-// mayRepeat tells whether a parameter of an address may have several values: what is shown of a
-// list, and what is ticked where several can be. The queue library's own console has others.
+// mayRepeat reports whether a query parameter may have several values: the columns of a
+// list, and ticked boxes where several are possible. River's own console has others.
 func mayRepeat(ctx echo.Context, name string) bool {
 	switch ctx.Path() {
 	case paths.Pick:
@@ -176,8 +176,8 @@ func mayRepeat(ctx echo.Context, name string) bool {
 	return name == "show" || strings.HasPrefix(ctx.Request().URL.Path, paths.JobConsole+"/")
 }
 
-// readForm reads the form of a change, so that one that cannot be read changes
-// nothing, and refuses an address that says one thing twice.
+// readForm parses the form of a change, so that a malformed form changes nothing, and
+// refuses an address that gives a parameter twice.
 func readForm(ctx echo.Context) error {
 	r := ctx.Request()
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -209,20 +209,20 @@ func readForm(ctx echo.Context) error {
 	return checkValues(r.Form)
 }
 
-// checkValues refuses what is no text, also in the filter of a list that is a value
-// of its own.
+// checkValues refuses values that are not valid text, also inside the filter of a list,
+// which is a query string in one value.
 func checkValues(values url.Values) error {
 	err := lending.CheckValues(values)
 	for _, name := range []string{"filter", "in"} {
 		inner, wrong := url.ParseQuery(strings.TrimPrefix(values.Get(name), "?"))
-		if err == nil && wrong == nil { // who reads the filter tells what is wrong with it
+		if err == nil && wrong == nil { // a malformed filter is reported by its reader
 			err = lending.CheckValues(inner)
 		}
 	}
 	return err
 }
 
-// AllowFrames lets a page hold frames of this origin, which no other page may.
+// AllowFrames lets a page embed frames of this origin, which no other page may.
 func AllowFrames(ctx echo.Context) {
 	ctx.Response().Header().Set("Content-Security-Policy", Policy+"; frame-src 'self'")
 }
@@ -235,8 +235,8 @@ func (s *Site) strictHeaders(header http.Header) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
-	// Pages hold borrowers' and partners' data: no cache on the way keeps them,
-	// nor does the browser after signing out.
+	// Pages hold borrowers' and partners' data: no shared cache may keep them, nor may the
+	// browser after signing out.
 	header.Set("Cache-Control", "no-store")
 	header.Add("Vary", "HX-Request")
 	if s.Secure {
@@ -244,8 +244,8 @@ func (s *Site) strictHeaders(header http.Header) {
 	}
 }
 
-// askToSignIn leads a person to the sign-in and back. A script gets a plain 401:
-// it must not put the sign-in page into a part of another page.
+// askToSignIn redirects to the sign-in and back afterwards. A script gets a plain 401,
+// because it must not put the sign-in page into a part of another page.
 func askToSignIn(ctx echo.Context) error {
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
@@ -263,16 +263,16 @@ func askToSignIn(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?"+query.Encode())
 }
 
-// allowedBefore are the pages that a user sees who has yet to choose a password or
-// to set up a second factor.
+// allowedBefore are the pages open to a user who has yet to choose a password or to set up
+// a second factor.
 var allowedBefore = map[string]bool{
 	paths.SignOut: true, paths.Preferences: true, paths.Password: true,
 	paths.SecondFactor: true, paths.SecondFactorQR: true, paths.SecondBegin: true,
 	paths.Confirm: true,
 }
 
-// RequiredStep is the page on which a user has to do something before the console
-// opens; empty when there is nothing to do. The provider answers for whom it lets in.
+// RequiredStep returns the page of the step that a user has to complete before using the console,
+// empty if there is none. Users of the OpenID provider need no step: it is responsible for them.
 func RequiredStep(signed operator.Signed) string {
 	switch {
 	case signed.Method == operator.MethodProvider:
@@ -285,10 +285,10 @@ func RequiredStep(signed operator.Signed) string {
 	return ""
 }
 
-// Reauthenticated lets a handler run only when the user has shown a moment ago who
-// they are; otherwise it asks for that, and nothing is changed.
+// Reauthenticated runs a handler only if the user has re-authenticated recently; otherwise
+// it asks for that and nothing is changed.
 //
-// The form says so, by data-proof, where something is typed into it: a script asks Here first.
+// Forms with typed input are marked data-proof: for them a script asks Here first.
 func (s *Site) Reauthenticated(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		if s.hasProof(ctx) {
@@ -303,8 +303,8 @@ func (s *Site) hasProof(ctx echo.Context) bool {
 	return s.DB.Now().Sub(Session(ctx).ProvedAt) < operator.ProofLife
 }
 
-// Here tells a script that the console is there and knows who asks, which the guard has looked at,
-// and with proof=needed, that they have shown a moment ago who they are: else the status is 403.
+// Here tells a script that the console is reachable and the user signed in, which the guard
+// has checked. With proof=needed it answers 403 unless the user re-authenticated recently.
 func (s *Site) Here(ctx echo.Context) error {
 	if ctx.QueryParam("proof") == "needed" && !s.hasProof(ctx) {
 		return ctx.NoContent(http.StatusForbidden)

@@ -9,12 +9,12 @@ import (
 	"drawbridge/views/ui"
 )
 
-// partSize is how many items stand in a part of a page at once.
+// partSize is how many items one page of a part shows.
 const partSize = 50
 
-// Part picks those of a part's items, newest first, that the page at an address shows: all if
-// they are few, else the fifty with the one whose key a parameter of that name gives, or the
-// newest. The pager leads to the others, at the same anchor, with all else of the address.
+// Part selects the items, newest first, that a page shows: all of them if they are few, otherwise
+// the block of fifty that contains the item whose key the named parameter gives, or the newest. The
+// pager links to the other blocks at the same anchor and keeps the rest of the address.
 func Part[T any](
 	at *url.URL, name, anchor string, all []T, key func(T) string,
 ) ([]T, ui.PagerProps) {

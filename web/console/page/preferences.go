@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // the machine may have no zones of its own
+	_ "time/tzdata" // the machine may have no zone files
 
 	"github.com/labstack/echo/v4"
 
@@ -16,23 +16,23 @@ import (
 const (
 	// preferenceLife is how long a browser keeps a preference.
 	preferenceLife = 365 * 24 * time.Hour
-	// zonePreference names the cookie of the zone, and the field of a form: of the one that sets
-	// it, and of one that says in which zone its times are.
+	// zonePreference is the name of the zone's cookie and of two form fields: the one that
+	// sets the zone, and the one that says in which zone a form's times are.
 	zonePreference = "zone"
-	// autoZone begins a zone that the browser told, as opposed to a chosen one.
+	// autoZone is the prefix of a zone that the browser reported rather than the user chose.
 	autoZone = "auto:"
 	// maxZone bounds the name of a zone; the longest has 32 characters.
 	maxZone = 64
 )
 
-// preferences are the choices of each preference; the first is the default and
-// is kept as no cookie at all.
+// preferences are the choices of each preference. The first is the default and is stored as
+// no cookie.
 var preferences = map[string][]string{
 	"theme":   {"system", "light", "dark"},
 	"density": {"comfortable", "compact"},
 }
 
-// Preference returns a chosen value, empty for the default.
+// Preference returns the chosen value, empty for the default.
 func (s *Site) Preference(ctx echo.Context, name string) string {
 	cookie, err := ctx.Cookie(s.CookieName(name))
 	if err != nil || !slices.Contains(preferences[name][1:], cookie.Value) {
@@ -41,8 +41,8 @@ func (s *Site) Preference(ctx echo.Context, name string) string {
 	return cookie.Value
 }
 
-// Prefer is the handler that keeps the preferences that its form names and returns
-// to the form's page. Values that do not exist change nothing.
+// Prefer is the handler that stores the preferences that its form names and returns to the
+// form's page. Unknown values are ignored.
 func (s *Site) Prefer(ctx echo.Context) error {
 	for name, choices := range preferences {
 		value := ctx.FormValue(name)
@@ -62,8 +62,8 @@ func (s *Site) Prefer(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, SafeNext(ctx.FormValue("back")))
 }
 
-// Zone returns the reader's time zone and how it came to be. Until the browser
-// has told its own, it is UTC.
+// Zone returns the reader's time zone and how it was determined. It is UTC until the
+// browser has reported its own.
 func (s *Site) Zone(ctx echo.Context) (*time.Location, ui.Zone) {
 	cookie, err := ctx.Cookie(s.CookieName(zonePreference))
 	if err != nil {
@@ -77,13 +77,13 @@ func (s *Site) Zone(ctx echo.Context) (*time.Location, ui.Zone) {
 	return location, ui.Zone{Name: name, Auto: auto}
 }
 
-// ZoneField is the hidden field by which a form says in which zone its times are.
+// ZoneField is the hidden field that says in which zone a form's times are.
 func ZoneField(zone *time.Location) ui.HiddenField {
 	return ui.HiddenField{Name: zonePreference, Value: zone.String()}
 }
 
-// FormZone is the zone that a form said its times are in when it was shown, since when the reader
-// may have chosen another; the reader's for one that says nothing.
+// FormZone returns the zone of a form's times, which the form recorded when it was shown:
+// the reader may have chosen another since. Without such a field it is the reader's zone.
 func FormZone(ctx echo.Context) *time.Location {
 	if zone, ok := loadZone(ctx.FormValue(zonePreference)); ok {
 		return zone
@@ -91,11 +91,11 @@ func FormZone(ctx echo.Context) *time.Location {
 	return ui.ZoneOf(ctx.Request().Context())
 }
 
-// noZone are the files beside the zones of the IANA database that Go loads and browsers do not
-// know, and "Local", which would be the server's.
+// noZone matches the names that Go can load but that are no zones of the IANA database,
+// which browsers do not accept, and "Local", which would be the server's zone.
 var noZone = regexp.MustCompile(`^(Factory|Local|localtime|posixrules|(posix|right)/.*)?$`)
 
-// loadZone finds a zone of the IANA database.
+// loadZone loads a zone of the IANA database.
 func loadZone(name string) (*time.Location, bool) {
 	if noZone.MatchString(name) || len(name) > maxZone {
 		return nil, false

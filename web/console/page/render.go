@@ -16,22 +16,22 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Place is where a page stands among the others.
+// Place is a page's place in the navigation.
 type Place struct {
 	Section ui.Section
 	// Title is the page's heading.
 	Title string
-	// Above leads to the page, from the list down; Here is the page's own step,
-	// its title when empty.
+	// Above are the breadcrumbs above the page, from the list down; Here is the page's own
+	// breadcrumb, Title if empty.
 	Above []ui.Crumb
 	Here  string
-	// Live tells that the page updates itself.
+	// Live means that the page updates itself.
 	Live bool
 	// Query fills the search box.
 	Query string
 }
 
-// Under is a place of the same section, below this one, whose page is at href.
+// Under returns a place in the same section below this one, whose page is at href.
 func (p Place) Under(href, title string) Place {
 	step := ui.Crumb{Label: p.here(), Href: href}
 	return Place{Section: p.Section, Title: title, Above: append(slices.Clone(p.Above), step)}
@@ -44,7 +44,7 @@ func (p Place) here() string {
 	return p.Title
 }
 
-// Show answers with a page in its frame, and what the last change left to tell.
+// Show answers with a page in its frame, including the notice of the last change.
 func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Component) error {
 	frame, err := s.frameOf(ctx, place)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Compon
 	return Render(ctx, status, ui.Framed(frame, body))
 }
 
-// frameOf is what surrounds a page of the signed-in user.
+// frameOf returns the frame of a page for the signed-in user.
 func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 	failing, alerts, err := s.Badges(ctx.Request().Context())
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 	return frame, nil
 }
 
-// plainFrame is a frame without the counts, which need the database.
+// plainFrame returns a frame without the counts, which need the database.
 func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
 	_, zone := s.Zone(ctx)
 	return ui.Frame{
@@ -84,12 +84,12 @@ func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
 // zipFrom is the size from which a page is worth compressing, in bytes.
 const zipFrom = 4 << 10
 
-// Render writes a whole page or a fragment. Nothing is sent before the
-// component is rendered to its end, so that an error can still be answered, and that
-// of a request whose context has ended, too.
+// Render writes a whole page or a fragment. The component is rendered completely before
+// anything is sent, so that an error, including that of a cancelled context, can still be
+// answered.
 //
-// The HTML is compressed where the browser takes it. Answers to forms may show a new
-// secret, whose length alone could tell something: they never are.
+// The HTML is compressed if the browser accepts that. Answers to forms are never compressed:
+// they may show a new secret, about which the compressed length could reveal something.
 func Render(ctx echo.Context, status int, component templ.Component) error {
 	request, header := ctx.Request(), ctx.Response().Header()
 	html, err := HTML(context.WithoutCancel(request.Context()), component)
@@ -116,8 +116,8 @@ func HTML(ctx context.Context, component templ.Component) ([]byte, error) {
 	return html.Bytes(), nil
 }
 
-// TokenField is the hidden field by which a form is known: one that is sent twice
-// acts once.
+// TokenField is the hidden field that identifies a rendered form, so that a form that is
+// sent twice acts once.
 const TokenField = "token"
 
 // userField is the hidden field with the UID of the user for whom a form was made.

@@ -12,26 +12,26 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// What a session holds. The list of sessions in the database says whose it is.
+// The keys of a session. Which user it belongs to is in the database's table of sessions.
 const (
-	// SessionID and SessionCredential name the session in that list.
+	// SessionID and SessionCredential identify the session in that table.
 	SessionID         = "session"
 	SessionCredential = "credential"
 	sessionNotice     = "notice"
 )
 
-// sessionError is what keeps a request from its session.
+// sessionError is the error of loading or saving a request's session.
 type sessionError struct {
 	err error
-	// answering tells that the handler is at work, whose answer is on its way when
-	// the session cannot be kept.
+	// answering is set while the handler runs. Its answer may have begun when saving the
+	// session fails.
 	answering bool
 }
 
 type sessionErrorKey struct{}
 
-// refuseSession leaves an error of the library to the guard, to be answered like every
-// other, unless an answer is on its way, before which nothing else can be said.
+// refuseSession passes an error of the session library to the guard, which answers it like any
+// other error, unless the handler is already answering: then it writes the error itself.
 func refuseSession(w http.ResponseWriter, r *http.Request, err error) {
 	refused, guarded := r.Context().Value(sessionErrorKey{}).(*sessionError)
 	if guarded && !refused.answering {
@@ -44,7 +44,7 @@ func refuseSession(w http.ResponseWriter, r *http.Request, err error) {
 		http.StatusServiceUnavailable)
 }
 
-// withSession lets a handler answer in the session that the request's cookie names.
+// withSession runs a handler in the session that the request's cookie names.
 func (s *Site) withSession(handler echo.HandlerFunc) echo.HandlerFunc {
 	answer := echo.WrapMiddleware(s.Sessions.LoadAndSave)(func(ctx echo.Context) error {
 		if refused, ok := ctx.Request().Context().Value(sessionErrorKey{}).(*sessionError); ok {
@@ -65,8 +65,8 @@ func (s *Site) withSession(handler echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// resume returns who the request's session belongs to, and false without one.
-// A live page does not keep its session from idling.
+// resume returns the user of the request's session, and false if there is none. A live page
+// does not keep its session from expiring when idle.
 func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 	request := ctx.Request().Context()
 	if !s.Sessions.Exists(request, SessionID) {
@@ -84,8 +84,8 @@ func (s *Site) resume(ctx echo.Context) (operator.Signed, bool, error) {
 	return operator.Signed{}, false, s.Sessions.Destroy(request)
 }
 
-// StillSignedIn tells of a request that goes on for long whether its session does too: the database
-// is asked, not the session that it began with.
+// StillSignedIn reports for a long-running request whether its session is still valid, by
+// reading the database rather than the session that the request began with.
 func (s *Site) StillSignedIn(ctx echo.Context) (bool, error) {
 	request := postgres.Current(ctx.Request().Context())
 	_, known, err := s.Operators.Look(request,
@@ -93,17 +93,16 @@ func (s *Site) StillSignedIn(ctx echo.Context) (bool, error) {
 	return known, err
 }
 
-// LeaveNotice keeps a message for the next page that is shown.
+// LeaveNotice stores a message for the next page.
 func (s *Site) LeaveNotice(ctx echo.Context, text string) {
 	s.Sessions.Put(ctx.Request().Context(), sessionNotice, text)
 }
 
-// changedCookie tells that a change was made in this browser which the replica of the
-// database may not have yet.
+// changedCookie marks a browser that made a change which the replica may not have yet.
 const changedCookie = "changed"
 
-// MayLag lets a handler read from the replica of the database, unless this browser made a
-// change a short while ago: anyone who changes something sees it on the next page.
+// MayLag lets a handler read from the replica, unless this browser made a change a short
+// while ago: users see their own changes on the next page.
 func (s *Site) MayLag(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		if _, err := ctx.Cookie(s.CookieName(changedCookie)); err != nil { // there is none
@@ -114,8 +113,8 @@ func (s *Site) MayLag(handler echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// CookieName adds the prefix by which browsers hold a cookie to this host and
-// to TLS; they refuse it over plain http.
+// CookieName adds the prefix that makes browsers bind a cookie to this host and to TLS.
+// Browsers refuse the prefix over plain HTTP.
 func (s *Site) CookieName(name string) string {
 	if s.Secure {
 		return "__Host-drawbridge-" + name
@@ -123,8 +122,8 @@ func (s *Site) CookieName(name string) string {
 	return "drawbridge-" + name
 }
 
-// Cookie is one that scripts cannot read and that lives for so long, sent to this
-// host alone and, where TLS is, by TLS alone.
+// Cookie returns a cookie with the given lifetime that scripts cannot read and that is sent
+// to this host only and, where TLS is used, only over TLS.
 func (s *Site) Cookie(name, value string, life time.Duration) *http.Cookie {
 	//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
 	return &http.Cookie{

@@ -1,9 +1,9 @@
-// Package page is what every page of the console stands on: who asks, by which
-// session and in which zone; the frame around a page, its notices, its errors and
-// its live regions; and the guard in front of every handler.
+// Package page is the base of every page of the console: the user, session and time zone of
+// a request; the frame of a page, its notices, errors and live regions; and the guard in
+// front of every handler.
 //
-// A feature of the console embeds a Site, and returns its pages by Site.Show. It
-// changes nothing by itself: that is what package action is for.
+// A feature of the console embeds a Site and renders its pages with Site.Show. Changes are
+// made by package action.
 package page
 
 import (
@@ -24,18 +24,18 @@ import (
 	"drawbridge/views/paths"
 )
 
-// Options are what a site is made of.
+// Options configure a site.
 type Options struct {
 	DB        *postgres.DB
 	Operators *operator.Service
-	// Badges counts what the rail shows beside its links, up to a few hundred: the
-	// deliveries that failed lately and the alerts that are open.
+	// Badges returns the counts beside the rail's links, up to a few hundred: recently failed
+	// deliveries and open alerts.
 	Badges func(ctx context.Context) (failing, alerts int, err error)
-	// PublicURL is the origin that browsers see, such as https://bridge.example.
+	// PublicURL is the origin that browsers use, for example https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.
 	Environment string
-	// Currency is that of every amount, by its ISO 4217 code.
+	// Currency is the ISO 4217 code of every amount.
 	Currency string
 	// Version names the running build.
 	Version string
@@ -43,23 +43,23 @@ type Options struct {
 	Development bool
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
-	// LiveEvery is how often a live page looks for news; a second when zero.
+	// LiveEvery is how often a live page polls for changes; zero means a second.
 	LiveEvery time.Duration
 }
 
 // Site serves pages.
 type Site struct {
 	Options
-	// Sessions hold who is signed in, and what the next page tells.
+	// Sessions hold the signed-in user and the notice for the next page.
 	Sessions *scs.SessionManager
 
 	origins *http.CrossOriginProtection
 	Secure  bool
 	closing chan struct{}
-	// guestForms are the places for large forms of who is not signed in.
+	// guestForms limits the large forms of users who are not signed in.
 	guestForms chan struct{}
 	close      func()
-	// roles are the least roles by method and pattern, as the routes name them.
+	// roles maps the method and pattern of each route to its lowest role.
 	roles map[string]operator.Role
 }
 
@@ -84,10 +84,10 @@ func NewSite(options Options) (*Site, error) {
 	s.Sessions = scs.New()
 	s.Sessions.Store = s.Operators.SessionStore()
 	s.Sessions.IdleTimeout = operator.SessionIdle
-	// The list of sessions ends them after their lifetime. The library's own end is
-	// told by the clock of whichever machine is asked, which may be wrong or step.
+	// The sessions table ends sessions after their lifetime. The library's own expiry uses the
+	// clock of the machine that serves the request, which may be wrong or jump.
 	s.Sessions.Lifetime = 365 * 24 * time.Hour
-	// Anyone who reads the table cannot use what it holds.
+	// Someone who reads the table cannot use the tokens in it.
 	s.Sessions.HashTokenInStore = true
 	s.Sessions.Cookie.Name = s.CookieName("session")
 	s.Sessions.Cookie.HttpOnly = true
@@ -98,8 +98,8 @@ func NewSite(options Options) (*Site, error) {
 	return s, nil
 }
 
-// Close ends the streams of live pages, so that a server that stops does not
-// wait for them; browsers connect to the next one by themselves.
+// Close ends the streams of live pages, so that a stopping server does not wait for them;
+// browsers reconnect to the next server by themselves.
 func (s *Site) Close() { s.close() }
 
 // Route is one page or change, for the server's route table.
@@ -108,23 +108,23 @@ type Route struct {
 	// Path is absolute, in Echo's notation.
 	Path string
 	Name string
-	// Role is the least that may call; empty for the sign-in, which is for guests.
+	// Role is the lowest role that may use the route; empty for the sign-in, which is for guests.
 	Role    operator.Role
 	Handler echo.HandlerFunc
 }
 
-// Get is the route of a page.
+// Get returns the route of a page.
 func Get(path, name string, role operator.Role, handler echo.HandlerFunc) Route {
 	return Route{Method: http.MethodGet, Path: path, Name: name, Role: role, Handler: handler}
 }
 
-// Post is the route of a change.
+// Post returns the route of a change.
 func Post(path, name string, role operator.Role, handler echo.HandlerFunc) Route {
 	return Route{Method: http.MethodPost, Path: path, Name: name, Role: role, Handler: handler}
 }
 
-// Mount puts the guard in front of every route, with once between the two, and
-// remembers who may call which: the frame of a page is asked for it.
+// Mount wraps every route in the guard, with once inside it, and records the roles: the
+// frame of a page looks up which links a user may follow.
 func (s *Site) Mount(routes []Route, once func(echo.HandlerFunc) echo.HandlerFunc) []Route {
 	for i, route := range routes {
 		s.roles[route.Method+" "+route.Path] = route.Role
@@ -133,8 +133,8 @@ func (s *Site) Mount(routes []Route, once func(echo.HandlerFunc) echo.HandlerFun
 	return routes
 }
 
-// may tells whether a role reaches the page at a path, or where there is none the
-// change; a method before the path asks for that alone.
+// may reports whether a role may open the page at a path or, if there is no page, make the
+// change. A path with a method in front asks for that method only.
 func (s *Site) may(role operator.Role, path string) bool {
 	for _, method := range []string{"", http.MethodGet + " ", http.MethodPost + " "} {
 		if needed, ok := s.roles[method+path]; ok {
@@ -144,20 +144,20 @@ func (s *Site) may(role operator.Role, path string) bool {
 	return false
 }
 
-// IsSent tells whether a form came back filled in.
+// IsSent reports whether the request submits a form.
 func IsSent(ctx echo.Context) bool { return ctx.Request().Method == http.MethodPost }
 
-// IsFragment tells whether htmx asks for a part of a page.
+// IsFragment reports whether htmx asks for a part of a page.
 func IsFragment(ctx echo.Context) bool {
 	header := ctx.Request().Header
 	return header.Get("HX-Request") == "true" && header.Get("HX-Boosted") == ""
 }
 
-// isStream tells whether the request is for an event stream. htmx also accepts
-// streams on every other request, so the path decides.
+// isStream reports whether the request is for an event stream. htmx accepts streams on all
+// its requests, so the path decides.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
 
-// UID is the identifier in the request's path. Error: NOT_FOUND.
+// UID returns the identifier in the request's path. Error: NOT_FOUND.
 func UID(ctx echo.Context) (uuid.UUID, error) {
 	text := ctx.Param("uid")
 	uid, err := uuid.Parse(text)
@@ -172,7 +172,7 @@ func UID(ctx echo.Context) (uuid.UUID, error) {
 	return uid, nil
 }
 
-// Named is what the identifier in the request's path names, as find reads it. Error: NOT_FOUND.
+// Named returns what find reads for the identifier in the request's path. Error: NOT_FOUND.
 func Named[T any](
 	ctx echo.Context, find func(ctx context.Context, uid uuid.UUID) (T, error),
 ) (T, error) {
@@ -184,7 +184,7 @@ func Named[T any](
 	return find(ctx.Request().Context(), uid)
 }
 
-// SessionUID is the id of a session in the request's path. Error: NOT_FOUND.
+// SessionUID returns the session id in the request's path. Error: NOT_FOUND.
 func SessionUID(ctx echo.Context) (uuid.UUID, error) {
 	session, err := uuid.Parse(ctx.Param("session"))
 	if err != nil {
@@ -193,7 +193,7 @@ func SessionUID(ctx echo.Context) (uuid.UUID, error) {
 	return session, nil
 }
 
-// LeadTo sends the browser to another page, also when a script asked for a part of
+// LeadTo redirects the browser to another page, even if a script requested only a part of
 // this one.
 func LeadTo(ctx echo.Context, target string) error {
 	if IsFragment(ctx) {
@@ -203,7 +203,7 @@ func LeadTo(ctx echo.Context, target string) error {
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
-// SafeNext is a path of the console to go on to, its home for any other address.
+// SafeNext returns next if it is a path of the console, otherwise the console's home.
 func SafeNext(next string) string {
 	inside := next == paths.Home || strings.HasPrefix(next, paths.Home+"/") ||
 		strings.HasPrefix(next, paths.Home+"?")
@@ -213,8 +213,8 @@ func SafeNext(next string) string {
 	return next
 }
 
-// CameFrom is the page of the console that is asked for, or that a form was sent
-// from.
+// CameFrom returns the requested page of the console or, for a submitted form, the page
+// that it was sent from.
 func CameFrom(ctx echo.Context) string {
 	if !IsSent(ctx) {
 		return SafeNext(ctx.Request().URL.RequestURI())
@@ -226,7 +226,7 @@ func CameFrom(ctx echo.Context) string {
 	return SafeNext(referer.RequestURI())
 }
 
-// Known writes an identifier, and the nil one as nothing.
+// Known formats an identifier; the nil UUID is the empty string.
 func Known(uid uuid.UUID) string {
 	if uid == uuid.Nil {
 		return ""

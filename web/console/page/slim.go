@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// impliedEnds are end tags that HTML lets one leave out where the templates have them:
-// the next element of the kind, or the end of what holds them, ends these elements, too.
+// impliedEnds are end tags that HTML allows one to omit where the templates use them: the
+// elements also end at the next element of the kind or at the end of their parent.
 var impliedEnds = [][]byte{
 	[]byte("</td>"), []byte("</tr>"), []byte("</th>"), []byte("</li>"), []byte("</option>"),
 	[]byte("</dt>"), []byte("</dd>"),
 }
 
-// unspaced are tags behind which blanks mean nothing.
+// unspaced are tags after which whitespace is insignificant.
 var unspaced = [][]byte{
 	[]byte("<tr"), []byte("<th"), []byte("<td"), []byte("</tr"), []byte("</th"), []byte("</td"),
 	[]byte("</option"),
 }
 
-// slim leaves out of a page what means nothing: the quotes around plain values of
-// attributes, end tags that are implied, and blanks around the cells of tables. In a list of
-// fifty rows that is a tenth.
+// slim removes insignificant bytes from a page: the quotes around plain attribute values,
+// implied end tags, and whitespace around table cells. In a list of fifty rows that is a
+// tenth of the page.
 //
-// It takes what templates write: text and values are escaped, so that a bracket or a
-// quote in them is none.
+// It relies on the output of templates, in which text and values are escaped, so that they
+// contain no literal bracket or quote.
 func slim(html []byte) []byte {
 	slimmed := make([]byte, 0, len(html))
 	for len(html) > 0 {
@@ -54,7 +54,7 @@ func slim(html []byte) []byte {
 	return append(slimmed, html...)
 }
 
-// appendTag writes a tag without the quotes that it does not need.
+// appendTag appends a tag without the quotes that it does not need.
 func appendTag(slimmed, tag []byte) []byte {
 	for {
 		start := bytes.Index(tag, []byte(`="`))
@@ -67,7 +67,7 @@ func appendTag(slimmed, tag []byte) []byte {
 			return append(slimmed, tag...)
 		}
 		value, rest := tag[start:start+length], tag[start+length+1:]
-		// A slash after it would become its end.
+		// A slash after an unquoted value would be parsed as the end of the tag.
 		plain := length > 0 && !bytes.HasPrefix(rest, []byte("/"))
 		if plain && !bytes.ContainsAny(value, " \t\n\r\f'=<>`") {
 			slimmed = append(append(slimmed, tag[:start-1]...), value...)

@@ -12,22 +12,21 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// SessionCheck is how often what goes on for long, a stream or a file, asks whether its user
-// still may.
+// SessionCheck is how often a long-running response, a stream or a file, checks that its
+// user is still signed in.
 const SessionCheck = 15 * time.Second
 
 const (
-	// keepAlive is how often an idle stream shows that it lives.
+	// keepAlive is how often an idle stream sends a sign of life.
 	keepAlive = 15 * time.Second
-	// streamLife bounds a stream: the browser's next one is checked again.
+	// streamLife bounds a stream; the browser then reconnects and is checked again.
 	streamLife = 10 * time.Minute
-	// writeTimeout is what one message may take to a browser that reads slowly.
+	// writeTimeout is how long a browser may take to read one message.
 	writeTimeout = 10 * time.Second
 )
 
-// Stream sends the part of a page that is kept up to date: what render returns, at
-// once and whenever it has changed, until the browser leaves, the session ends or the
-// server stops.
+// Stream sends the live part of a page: the result of render, at once and whenever it has
+// changed, until the browser disconnects, the session ends or the server stops.
 func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, error)) error {
 	request := ctx.Request().Context()
 	sent, err := render(request)
@@ -40,7 +39,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 	}
 	header := out.response.Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // proxies must pass each event on
+	header.Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	out.response.WriteHeader(http.StatusOK)
 	ticker := time.NewTicker(s.LiveEvery)
 	defer ticker.Stop()
@@ -60,7 +59,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 		if now.Sub(checked) > SessionCheck {
 			checked = now
 			if known, err := s.StillSignedIn(ctx); !known || err != nil {
-				return nil // the browser connects again by itself
+				return nil // the browser reconnects by itself
 			}
 		}
 		html, err := render(request)
@@ -71,8 +70,8 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 			return nil
 		}
 		if bytes.Equal(html, sent) {
-			// A sign of life now and then: an event, since the page hears no comment and takes a
-			// longer silence for a dead connection.
+			// Send a sign of life now and then. It must be an event, because the page does not see
+			// comments and takes a longer silence for a dead connection.
 			connected = time.Since(out.last) < keepAlive || out.write([]byte("event: alive\ndata:\n\n"))
 			continue
 		}
@@ -89,9 +88,9 @@ type eventWriter struct {
 	last       time.Time
 }
 
-// message sends HTML as one event, and returns false when the browser is gone. Line ends part
-// the lines of an event, so a carriage return that belongs to the content goes as a character
-// reference.
+// message sends HTML as one event, and returns false if the browser has disconnected. Line
+// ends separate the lines of an event, so a carriage return in the content is sent as a
+// character reference.
 func (w *eventWriter) message(html []byte) bool {
 	html = bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))
 	html = bytes.ReplaceAll(html, []byte("\n"), []byte("\ndata: "))

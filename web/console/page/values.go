@@ -11,12 +11,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// localLayouts are how a time may be written without a zone: it is then the reader's.
-// The first is what browsers write.
+// localLayouts are the accepted layouts of a time without a zone, which is then in the
+// reader's zone. The first is what browsers send.
 var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.DateOnly, time.RFC3339}
 
-// ReadTime reads a time of a form or an address, which is in the reader's zone unless it
-// names another; zero for none. What is wrong goes under its name.
+// ReadTime reads a time of a form or an address, in the reader's zone unless it names
+// another; the zero time if it is empty. Errors go into wrong under name.
 func ReadTime(wrong map[string]string, name, text string, zone *time.Location) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -50,8 +50,8 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 	return time.Time{}
 }
 
-// moments are those at which a clock of the zone shows the text, or the first of its day: none
-// where it is set forward over them, two where it is set back.
+// moments returns the instants at which a clock in the zone shows the text, or the start of
+// its day: none if the clock is set forward over it, two if it is set back.
 func moments(layout, text string, zone *time.Location) (found []time.Time) {
 	shown, _ := time.Parse(layout, text)
 	for _, beside := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
@@ -64,7 +64,7 @@ func moments(layout, text string, zone *time.Location) (found []time.Time) {
 	return found
 }
 
-// ReadUID reads an identifier, the nil one for none. What is wrong goes under its name.
+// ReadUID reads an identifier, the nil UUID if it is empty. Errors go into wrong under name.
 func ReadUID(wrong map[string]string, name, text string) uuid.UUID {
 	if text == "" {
 		return uuid.Nil
@@ -77,8 +77,8 @@ func ReadUID(wrong map[string]string, name, text string) uuid.UUID {
 	return uid
 }
 
-// Ticked are the identifiers of the rows that were ticked in a list, if any, at most so many;
-// a refusal calls them many and one. Error: VALIDATION_ERROR.
+// Ticked returns the identifiers of the rows that were ticked in a list, at most `most`. A
+// refusal calls the rows many and one of them one. Error: VALIDATION_ERROR.
 func Ticked(ctx echo.Context, field string, most int, many, one string) ([]uuid.UUID, error) {
 	//nolint:forbidigo // a form that was received, not a client's call
 	ticked := ctx.Request().PostForm[field]
