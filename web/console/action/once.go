@@ -37,7 +37,7 @@ func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	token, err := FormToken(ctx)
 	user := page.User(ctx)
 	if err != nil || !page.IsSent(ctx) || user.Email == "" {
-		return false, nil //nolint:nilerr // a missing token is refused by Commit
+		return false, nil //nolint:nilerr // what has no token is unknown; Commit refuses it
 	}
 	target, known, err := e.Operators.Submitted(ctx.Request().Context(), token, user.Email)
 	if err != nil || !known {

@@ -27,8 +27,8 @@ import (
 type Feature struct {
 	*list.Engine
 	Webhooks *webhook.Services
-	// Filter reads the filter of the list of deliveries from the query of its address; it
-	// is not right where wrong is not empty.
+	// Filter reads the filter of the list of deliveries from the query of its address. The
+	// filter is not valid if wrong is not empty.
 	Filter func(ctx echo.Context, query url.Values) (
 		filter delivery.Filter, kept url.Values, wrong map[string]string)
 }
@@ -54,7 +54,7 @@ var place = page.Place{Section: ui.SectionBulks, Title: "Bulk re-sends"}
 
 // bulks lists the bulk re-sends.
 func (f *Feature) bulks() list.Spec[resend.Resend] {
-	states := []resend.State{ // what goes on first
+	states := []resend.State{ // those in progress first
 		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
 		resend.StateCancelled,
 	}
@@ -85,7 +85,7 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 	}
 }
 
-// bulk shows one bulk re-send: a draft with its plan, or how far it has come.
+// bulk shows one bulk re-send: a draft with its plan, or the progress of a confirmed one.
 func (f *Feature) bulk(ctx echo.Context) error {
 	found, err := page.Named(ctx, f.Webhooks.Bulk.Get)
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *Feature) bulk(ctx echo.Context) error {
 	return f.showProgress(ctx, found)
 }
 
-// change is one of a bulk re-send, which the audit log calls name.
+// change returns a change of a bulk re-send; name is its action in the audit log.
 func change(
 	name string, uid uuid.UUID,
 	do func(ctx context.Context, tx *postgres.Tx, entry *operator.Entry) error,

@@ -24,18 +24,18 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// draftForm is what was typed on the page of a draft, and what was wrong.
+// draftForm holds the input on the page of a draft, and its errors.
 type draftForm struct {
 	Status        int
 	Reason, Count string
-	// Options are those that were refused, with the pace as it was typed; nil for the draft's.
+	// Options are the refused options, with the pace as typed; nil means the draft's own.
 	Options *resend.Options
 	Pace    string
 	Errors  map[string]string
 	Error   string
 }
 
-// showDraft shows what confirming a draft would do now.
+// showDraft shows what confirming the draft would do now.
 func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) error {
 	plan, err := f.Webhooks.Bulk.Plan(ctx.Request().Context(), of.UID)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *Feature) amend(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is no number is none, which the service refuses.
+	// A text that is no number becomes 0, which the service refuses.
 	typed := strings.TrimSpace(ctx.FormValue("pace"))
 	pace, _ := strconv.Atoi(typed)
 	options := resend.Options{
@@ -78,7 +78,7 @@ func (f *Feature) amend(ctx echo.Context) error {
 	return page.LeadTo(ctx, outcome.Target)
 }
 
-// targetsOf are the targets of a plan as they would be frozen.
+// targetsOf returns the targets of a plan as they would be frozen.
 func targetsOf(plan resend.Plan) []resend.Target {
 	targets := make([]resend.Target, 0, len(plan.Targets))
 	for _, target := range plan.Targets {
@@ -93,7 +93,7 @@ func targetsOf(plan resend.Plan) []resend.Target {
 	return targets
 }
 
-// described is how a form says what it showed of a draft: how it is sent, and how much goes where.
+// described says what a form showed of a draft: how it is sent, and how much goes where.
 func described(options resend.Options, targets []resend.Target) string {
 	words := []string{fmt.Sprintf("at most %d a second to one endpoint", options.Pace)}
 	for _, option := range []struct {
@@ -107,14 +107,14 @@ func described(options resend.Options, targets []resend.Target) string {
 		words = append(words, verb+option.what)
 	}
 	for _, target := range targets {
-		if total := target.Total(); total > 0 { // else all of it is left out
+		if total := target.Total(); total > 0 { // otherwise all of it is left out
 			words = append(words, fmt.Sprintf("%d to %s", total, target.Label()))
 		}
 	}
 	return strings.Join(words, "; ")
 }
 
-// confirm begins to send what the person was shown.
+// confirm starts sending what the user was shown.
 func (f *Feature) confirm(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -154,8 +154,8 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	return page.LeadTo(ctx, outcome.Target)
 }
 
-// refuseDraft shows the plan again with what was typed and what was wrong with
-// it. A draft that is none any more leads to what became of it.
+// refuseDraft shows the plan again with the input and its errors. If the re-send is no
+// longer a draft, it redirects to its page.
 func (f *Feature) refuseDraft(
 	ctx echo.Context, uid uuid.UUID, refused error, form draftForm,
 ) error {
@@ -178,13 +178,13 @@ func (f *Feature) refuseDraft(
 	return f.showDraft(ctx, found, form)
 }
 
-// formLabels are the fields of the forms by their names, as a sentence mentions them.
+// formLabels maps the names of the forms' fields to their labels, as written within a sentence.
 var formLabels = map[string]string{
 	"reason": "The reason", "count": "The count", "pace": "The pace", "partner": "The partner",
 	"since": "The beginning", "until": "The end",
 }
 
-// problems are a refusal's wrong fields, in words for a form.
+// problems maps a refusal's fields to their messages, in the words of the form.
 func problems(err error) map[string]string {
 	found := map[string]string{}
 	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))

@@ -24,8 +24,8 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// start shows the form that recovers or replays, or asks whose part of a choice is meant. A link
-// may fill the form in: subscription, and recover_since or replay_since in UTC.
+// start shows the form of a recovery or replay, or asks which partner's part of a selection is
+// meant. A link may fill in the form: subscription, and recover_since or replay_since in UTC.
 func (f *Feature) start(ctx echo.Context) error {
 	query, zone := ctx.QueryParams(), ui.ZoneOf(ctx.Request().Context())
 	if query.Has("all") || query.Has("delivery") {
@@ -58,8 +58,8 @@ func (f *Feature) showStart(ctx echo.Context, status int, form bulk.Start) (err 
 	return f.Show(ctx, status, place.Under(paths.Bulks, "Recover or replay"), bulk.StartForm(form))
 }
 
-// draft makes a draft of what a form chose: deliveries by their ids, all
-// that match a filter, or what to recover or replay.
+// draft creates a draft of what a form selected: deliveries by their ids, all that match a
+// filter, or what to recover or replay.
 func (f *Feature) draft(ctx echo.Context) error {
 	form, err := ctx.FormParams()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *Feature) draft(ctx echo.Context) error {
 	return f.draftChoice(ctx, form)
 }
 
-// draftRange drafts a recovery, or a replay of a range or of one event.
+// draftRange creates a draft of a recovery, or of the replay of a range or of one event.
 func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	start := bulk.Start{
 		Kind: form.Get("kind"), Subscription: form.Get("subscription"),
@@ -108,16 +108,16 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	return err
 }
 
-// choice is what was chosen in the list of deliveries, which may be of several partners.
+// choice is a selection in the list of deliveries, which may belong to several partners.
 type choice struct {
 	partners []resend.PartnerShare
-	// scope is the part of one partner.
+	// scope returns the part of one partner.
 	scope func(partner uuid.UUID) resend.Scope
-	// query is the choice in an address.
+	// query is the selection as the query of an address.
 	query url.Values
 }
 
-// choose reads what was chosen: all that match a filter, or deliveries that were ticked.
+// choose reads a selection: all deliveries that match a filter, or those that were ticked.
 func (f *Feature) choose(ctx echo.Context, form url.Values) (choice, error) {
 	if form.Get("all") != "" {
 		return f.chooseFilter(ctx, form)
@@ -147,7 +147,7 @@ func (f *Feature) chooseFilter(ctx echo.Context, form url.Values) (choice, error
 }
 
 func (f *Feature) chooseTicked(ctx echo.Context, form url.Values) (choice, error) {
-	// In an address no name stands twice.
+	// A parameter of an address may be given only once.
 	together := strings.Join(form["delivery"], ",")
 	var ticked []uuid.UUID
 	for text := range strings.SplitSeq(together, ",") {
@@ -175,7 +175,7 @@ func (f *Feature) chooseTicked(ctx echo.Context, form url.Values) (choice, error
 	return chosen, nil
 }
 
-// draftChoice drafts what was chosen, and asks for a partner where it is of several.
+// draftChoice creates a draft of a selection, or asks for a partner if it belongs to several.
 func (f *Feature) draftChoice(ctx echo.Context, form url.Values) error {
 	if form.Get("all") == "" && len(form["delivery"]) == 0 {
 		f.LeaveNotice(ctx, "Tick the deliveries to re-send first.")
@@ -199,7 +199,7 @@ func (f *Feature) draftChoice(ctx echo.Context, form url.Values) error {
 	return f.keepDraft(ctx, chosen.scope(partner))
 }
 
-// askPartner asks for one partner of what an address chose.
+// askPartner asks for one partner of the selection in the address.
 func (f *Feature) askPartner(ctx echo.Context) error {
 	chosen, err := f.choose(ctx, ctx.QueryParams())
 	if err != nil {
@@ -216,8 +216,8 @@ func (f *Feature) askPartner(ctx echo.Context) error {
 		bulk.ChoosePartner(fields, chosen.partners))
 }
 
-// choosePartner returns the one partner that is meant, nil when it must be asked: whoever named one
-// of which nothing is left is not given the deliveries of another.
+// choosePartner returns the partner that is meant, nil if the user must be asked. If the
+// named partner has nothing left to send, it does not fall back to another partner.
 func choosePartner(named string, shares []resend.PartnerShare) (uuid.UUID, error) {
 	for _, share := range shares {
 		if share.UID.String() == named {
@@ -234,7 +234,7 @@ func choosePartner(named string, shares []resend.PartnerShare) (uuid.UUID, error
 	return uuid.Nil, nil
 }
 
-// keepDraft keeps a draft and leads to its plan.
+// keepDraft stores a draft and redirects to its plan.
 func (f *Feature) keepDraft(ctx echo.Context, scope resend.Scope) error {
 	by := page.User(ctx).Email
 	outcome, err := f.Commit(ctx, change("draft", uuid.Nil,

@@ -23,7 +23,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// showProgress shows how far a confirmed bulk re-send has come.
+// showProgress shows the progress of a confirmed bulk re-send.
 func (f *Feature) showProgress(ctx echo.Context, of resend.Resend) error {
 	filter, err := readItemFilter(ctx.QueryParams())
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *Feature) showProgress(ctx echo.Context, of resend.Resend) error {
 	return f.Show(ctx, http.StatusOK, here, bulk.ProgressOf(shown))
 }
 
-// live streams the page's region as it changes.
+// live streams the page's live region.
 func (f *Feature) live(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Feature) live(ctx echo.Context) error {
 	})
 }
 
-// readItemFilter reads which results are shown from the address.
+// readItemFilter reads from the address which results to show.
 func readItemFilter(query url.Values) (resend.ItemFilter, error) {
 	filter := resend.ItemFilter{State: resend.ItemState(query.Get("outcome")), Limit: list.PageSize}
 	if text := query.Get("after"); text != "" {
@@ -137,8 +137,8 @@ func outcomeTabs(uid uuid.UUID, counts resend.Counts, current resend.ItemState) 
 	return tabs
 }
 
-// move is the handler of a change of state, which the audit log calls so: pause, resume or
-// cancel. Under htmx the page stays and shows what follows.
+// move returns the handler of a change of state, named as in the audit log: pause, resume
+// or cancel. Under htmx the page stays and shows the new state.
 func (f *Feature) move(name string) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		before, err := page.Named(ctx, f.Webhooks.Bulk.Get)
@@ -160,7 +160,7 @@ func (f *Feature) move(name string) echo.HandlerFunc {
 				done = "Cancelled: " + ui.Plural(count, "delivery was", "deliveries were") + " withdrawn."
 				return err
 			})
-		if before.State == resend.StateDraft { // nothing stays of one that is discarded
+		if before.State == resend.StateDraft { // a discarded draft is deleted
 			discard := changed.Do
 			changed.Do = func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				outcome, err := discard(request, tx)

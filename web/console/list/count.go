@@ -11,8 +11,8 @@ import (
 const (
 	// maxCount is the highest exact count of a list.
 	maxCount = 10_000
-	// countPatience is how long a list waits for its count: a reader came for the
-	// rows, and a live page counts again at every look.
+	// countPatience is how long a list waits for its count: readers want the rows, and a live
+	// page counts again at every poll.
 	countPatience = 50 * time.Millisecond
 )
 
@@ -26,12 +26,12 @@ type total struct {
 	more bool
 }
 
-// in words the total: "1 loan", "1,204 loans", "10,000+ loans".
+// in formats the total: "1 loan", "1,204 loans", "10,000+ loans".
 func (t total) in(one, many string) string {
 	return ui.If(t.more, ui.Number(t.count)+"+ "+many, ui.Plural(t.count, one, many))
 }
 
-// counting is a count under way. It ends by itself, also when nobody asks for it.
+// counting is a count in progress. It ends by itself, even if its result is never read.
 type counting <-chan countAnswer
 
 type countAnswer struct {
@@ -39,8 +39,8 @@ type countAnswer struct {
 	err   error
 }
 
-// startCount counts what matches a filter while its rows are read, for as long as
-// a list waits for it.
+// startCount starts counting the rows that match a filter while they are loaded. The count
+// ends after CountPatience.
 func (e *Engine) startCount(
 	ctx context.Context, count func(ctx context.Context, limit int) (int, error),
 ) counting {
@@ -57,7 +57,7 @@ func (e *Engine) startCount(
 	return answer
 }
 
-// countSoon counts for as long as a list waits for its count. Error: errSlowCount.
+// countSoon counts for at most CountPatience. Error: errSlowCount.
 func (e *Engine) countSoon(
 	ctx context.Context, count func(ctx context.Context) (int, error),
 ) (int, error) {
@@ -68,15 +68,15 @@ func (e *Engine) countSoon(
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, err := count(patient)
-	// The server's clock may end it a moment before ours.
+	// The server's timeout may fire slightly before ours.
 	if err != nil && (patient.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 		err = errSlowCount
 	}
 	return found, err
 }
 
-// CountSoon counts beside what a reader came for, for as long as a list waits for its count: what
-// took longer is some other number, such as the last that is known.
+// CountSoon counts for at most CountPatience and returns other if that was too short, for
+// example the last known count.
 func (e *Engine) CountSoon(
 	ctx context.Context, other int, count func(ctx context.Context) (int, error),
 ) (int, error) {
@@ -87,8 +87,8 @@ func (e *Engine) CountSoon(
 	return found, err
 }
 
-// with returns the total of a list of which shown rows are on this page, all of
-// them or some. A count that was given up makes it more than those.
+// with returns the total of a list of which this page shows `shown` rows; all means that
+// these are all rows. If the count was given up, the total is "more than shown".
 func (c counting) with(shown int, all bool) (total, error) {
 	if all {
 		return total{count: shown}, nil

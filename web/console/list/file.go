@@ -22,29 +22,29 @@ import (
 )
 
 const (
-	// fileBatch is how many rows of a list are read at a time for a file.
+	// fileBatch is how many rows are loaded at a time for a file.
 	fileBatch = 500
-	// csvStall is how long one batch of a file may take to a slow reader.
+	// csvStall is how long a slow reader may take for one batch of a file.
 	csvStall = 30 * time.Second
 )
 
-// File is rows as a file to download.
+// File describes the download of a list's rows.
 type File[R any] struct {
-	// Path is where a list has it.
+	// Path is the path of the download.
 	Path string
-	// Name begins the file's name; the time of the export follows.
+	// Name is the prefix of the file's name; the time of the export follows.
 	Name string
-	// Action and Subject name the export in the audit log, as in "delivery.export" of a
-	// "delivery".
+	// Action and Subject are the export's action and subject kind in the audit log, for
+	// example "delivery.export" and "delivery".
 	Action, Subject string
-	// Columns are the titles, Cells what a row has under them.
+	// Columns are the column titles, Cells returns a row's cells.
 	Columns []string
 	Cells   func(R) []string
-	// ByLink fetches the file by a link with the filter in its address, not by a form.
+	// ByLink offers the download as a link with the filter in its address, not as a form.
 	ByLink bool
 }
 
-// export streams every row that matches the filter of the list.
+// export streams all rows that match the filter of the list.
 func (l lister[R]) export(ctx echo.Context) error {
 	query := ctx.QueryParams()
 	if !l.File.ByLink {
@@ -70,8 +70,8 @@ func (l lister[R]) export(ctx echo.Context) error {
 	})
 }
 
-// Matching reads the filter that a form or a file of a list carries, and refuses one
-// that is wrong.
+// Matching reads the filter of a list from the query that a form or a file carries. Error:
+// VALIDATION_ERROR for a wrong filter.
 func Matching[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values) (*Values, error) {
 	v := lister[R]{e, spec}.read(ctx, query)
 	if spec.Read(v); len(v.Wrong) > 0 {
@@ -81,10 +81,10 @@ func Matching[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values
 	return v, nil
 }
 
-// Send streams the rows that a filter leaves, and keeps in the audit log who took what: next
-// returns a batch of them, no more than memory may hold at once and none at the end. An error
-// before the first row is answered like any other. After it, and when the session
-// has ended, the connection breaks off: a file that lacks rows must not look whole.
+// Send streams the rows of a filter, and writes to the audit log who downloaded what. next
+// returns the next batch, limited to what memory can hold, and none at the end. An error
+// before the first row is answered normally. After it, or if the session has ended, the
+// connection is aborted: a file that lacks rows must not look complete.
 func (f File[R]) Send(
 	ctx echo.Context, engine *action.Engine, filter url.Values, next func() ([]R, error),
 ) error {
@@ -117,8 +117,8 @@ func (f File[R]) Send(
 		if request := ctx.Request().Context(); request.Err() == nil {
 			slog.WarnContext(request, "sending a file", "route", ctx.Path(), "error", err)
 		}
-		// Without the final chunk, which a handler that returns would send, the browser
-		// reports a failed download.
+		// Abort without the final chunk, which a returning handler would send, so that the
+		// browser reports a failed download.
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -131,8 +131,8 @@ func streamCSV(
 	controller := http.NewResponseController(ctx.Response())
 	writer := csv.NewWriter(ctx.Response())
 	for len(batch) > 0 {
-		// The file may take longer than a request; each batch may not. A writer
-		// without deadlines is that of a test without a connection.
+		// The file as a whole may take longer than a request; each batch may not. A writer that
+		// supports no deadlines belongs to a test without a connection.
 		_ = controller.SetWriteDeadline(time.Now().Add(csvStall))
 		if err := writeBatch(writer, batch); err != nil {
 			return err
@@ -140,7 +140,7 @@ func streamCSV(
 		if err := controller.Flush(); err != nil {
 			return err
 		}
-		postgres.Renew(ctx.Request().Context()) // for the next batch
+		postgres.Renew(ctx.Request().Context()) // a new time limit for the next batch
 		var err error
 		if batch, err = next(); err != nil {
 			return err
@@ -171,7 +171,7 @@ func writeBatch(writer *csv.Writer, rows [][]string) error {
 	return writer.Error()
 }
 
-// CellTime writes a time in UTC, empty for none.
+// CellTime formats a time in UTC, empty for the zero time.
 func CellTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -179,7 +179,7 @@ func CellTime(at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// CellNumber writes a number, empty for zero.
+// CellNumber formats a number, empty for zero.
 func CellNumber(n int64) string {
 	if n == 0 {
 		return ""
@@ -187,7 +187,7 @@ func CellNumber(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// CellMoney writes an amount, empty for none.
+// CellMoney formats an amount, empty for nil.
 func CellMoney(amount *lending.Money) string {
 	if amount == nil {
 		return ""

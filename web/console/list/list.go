@@ -1,7 +1,7 @@
-// Package list is the one list of the console. A list is data: its filters, tabs,
-// columns, order, file and the views that readers save; the engine reads the filter
-// from the address and writes it back, counts for as long as readers wait, pages by key,
-// streams the file, and keeps a live list up to date.
+// Package list is the one list of the console. A Spec describes a list: its filters, tabs,
+// columns, order, file and saved views. The engine reads the filter from the address and
+// writes it back, counts the rows for a limited time, pages by keyset, streams the file,
+// and keeps a live list up to date.
 package list
 
 import (
@@ -28,83 +28,83 @@ import (
 const (
 	// PageSize is how many rows a page of a list has.
 	PageSize = 50
-	// loadTimeout bounds what a list that says so may ask of the database.
+	// loadTimeout bounds the queries of a list that has an Unavailable text.
 	loadTimeout = 5 * time.Second
 )
 
 // Spec is a list of rows of one type.
 type Spec[R any] struct {
-	// Name is the list's route, Path where it is, Role the least that may read it.
+	// Name is the list's route, Path its path, Role the lowest role that may read it.
 	Name, Path string
 	Role       operator.Role
 	Place      page.Place
-	// Intro says in a sentence what is listed; IntroOf, where it depends on more.
+	// Intro says in a sentence what is listed; IntroOf is used if the sentence needs a query.
 	Intro   string
 	IntroOf func(ctx context.Context) (string, error)
-	// One and Many are what it lists: "delivery", "deliveries".
+	// One and Many name the rows: "delivery", "deliveries".
 	One, Many string
 	// Order says how it is sorted: "Newest first".
 	Order string
 	// SummaryBelow puts the count under the table, beside the order.
 	SummaryBelow bool
-	// Tabs switch between the values of a filter of their own.
+	// Tabs switch between the values of one filter that has tabs instead of a field.
 	Tabs Tabs
-	// Filters are the others, in the order of the form; Search shows them at all times.
+	// Filters are the other filters, in the order of the form. Search keeps their form open.
 	Filters []Filter
 	Search  bool
-	// Read reads the filter, and returns the rows that match it.
+	// Read reads the filter, and returns the source of the rows that match it.
 	Read func(v *Values) Source[R]
-	// CheckPlace tells whether a text is a place in this list, nil for keyset cursors.
+	// CheckPlace reports whether a text is a position in this list; nil means keyset cursors.
 	CheckPlace func(text string) bool
-	// Table is the table of some rows.
+	// Table returns the table of the given rows.
 	Table func(rows []R) ui.TableProps[R]
-	// Empty is shown when there is nothing at all, NoMatch when nothing matches the
-	// filter. EmptyBody is shown in place of Empty, nil for none.
+	// Empty is shown if the list is empty, NoMatch if nothing matches the filter. EmptyBody,
+	// unless nil, is shown instead of Empty.
 	Empty, NoMatch ui.EmptyProps
 	EmptyBody      templ.Component
-	// Unavailable is what to say when the rows could not be loaded in time; without
-	// it the list answers with the error.
+	// Unavailable is the text shown if the rows could not be loaded in time. If it is empty,
+	// the list answers with the error.
 	Unavailable string
-	// Buttons are beside the title.
+	// Buttons are shown beside the title.
 	Buttons templ.Component
-	// File is the list to download, nil for none.
+	// File is the list's download, nil for none.
 	File *File[R]
-	// Saved lets readers give names to filters, Views are the names that everybody has.
+	// Saved lets readers save filters under a name; Views are the names that everybody has.
 	Saved bool
 	Views []View
-	// Pick is what can be done with rows that are selected: where the form is sent, and
-	// its buttons. Empty for nothing.
+	// PickAction is where the form with the selected rows is sent, PickButtons are its
+	// buttons. Both are empty if rows cannot be selected.
 	PickAction  string
 	PickButtons templ.Component
-	// Live keeps the list up to date, nil for a list that stays as it is.
+	// Live keeps the list up to date; nil for a list that does not change on screen.
 	Live *Live[R]
 }
 
-// Tabs are the values of a filter that has tabs in place of a field.
+// Tabs are the values of a filter that is shown as tabs instead of a field.
 type Tabs struct {
 	Name string
-	// Options begin with the one without a value.
+	// Options start with the one that has no value.
 	Options []ui.Option
-	// Default is what the tab without a value stands for, where that is not everything:
-	// the tabs are lists of their own then, and do not count as a filter.
+	// Default is the value that the tab without a value stands for, unless that is all rows:
+	// the tabs are then separate lists and do not count as a filter.
 	Default string
 }
 
-// View is a filter with a name that everybody has.
+// View is a filter with a name, for everybody.
 type View struct{ Label, Query string }
 
-// Source is what matches a filter.
+// Source reads the rows that match a filter.
 type Source[R any] struct {
-	// Load returns up to limit rows from a place on, and the place of the next page,
+	// Load returns up to limit rows from a position on, and the position of the next page,
 	// empty on the last one.
 	Load func(ctx context.Context, from string, limit int) (rows []R, next string, err error)
-	// Count counts all up to a limit, nil where nobody counts.
+	// Count counts the rows up to a limit; nil if they are not counted.
 	Count func(ctx context.Context, limit int) (int, error)
-	// Newer counts up to a page's limit what came before it; only for live lists.
+	// Newer counts, up to a page's limit, the rows before a position; only for live lists.
 	Newer func(ctx context.Context, page postgres.Paging) (int, error)
 }
 
-// Keyset is a source's Load over rows that are sorted by time and identifier.
+// Keyset returns a Source's Load for rows that are sorted by time and identifier.
 func Keyset[R any](
 	load func(context.Context, postgres.Paging) ([]R, postgres.Cursor, error),
 ) func(context.Context, string, int) ([]R, string, error) {
@@ -118,8 +118,8 @@ func Keyset[R any](
 	}
 }
 
-// Filtered is the source of the rows that match a filter: load gets it with the
-// page that is wanted.
+// Filtered returns the source of the rows that match a filter: load gets it with the
+// requested page.
 func Filtered[F, R any](
 	filter F,
 	load func(context.Context, F, postgres.Paging) ([]R, postgres.Cursor, error),
@@ -136,15 +136,15 @@ func Filtered[F, R any](
 // Engine serves lists.
 type Engine struct {
 	*action.Engine
-	// CountPatience is how long a list waits for its count; 50 ms when zero.
+	// CountPatience is how long a list waits for its count; zero means 50 ms.
 	CountPatience time.Duration
-	// Things finds what there is to choose from.
+	// Things finds the options of pickers.
 	Things *search.Service
-	// saved are the lists whose filters can be saved.
+	// saved are the paths of the lists whose filters can be saved.
 	saved map[string]bool
 }
 
-// Routes are the routes of a list: its pages, its file, its live region.
+// Routes returns the routes of a list: its pages, its file, its live region.
 func Routes[R any](e *Engine, spec Spec[R]) []page.Route {
 	l := lister[R]{e, spec}
 	routes := []page.Route{page.Get(spec.Path, spec.Name, spec.Role, e.MayLag(l.show))}
@@ -178,7 +178,7 @@ type lister[R any] struct {
 func (l lister[R]) show(ctx echo.Context) error {
 	v := l.read(ctx, ctx.QueryParams())
 	l.Read(v)
-	// A time without a zone means another moment to somebody else: the filter has given it one.
+	// Redirect if a time got its zone here: without it the address means another time to others.
 	zoned := v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"]
 	if l.Live != nil && !page.IsFragment(ctx) && len(v.Wrong) == 0 && zoned {
 		query := maps.Clone(v.asked)
@@ -219,7 +219,7 @@ func (l lister[R]) show(ctx echo.Context) error {
 	return l.Show(ctx, status, place, ui.List(props))
 }
 
-// around adds to the rows what stands around them.
+// around adds to the rows the rest of the page: filters, tabs, buttons and views.
 func (l lister[R]) around(
 	ctx echo.Context, v *Values, region ui.ListRegion,
 ) (props ui.ListProps, err error) {
@@ -237,7 +237,7 @@ func (l lister[R]) around(
 		props.Buttons = ui.ButtonsWith(ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
 	}
 	if region.Unavailable != nil {
-		return props, nil // what else there is to choose from comes from the database, too
+		return props, nil // the options of the filters come from the database, too
 	}
 	if l.IntroOf != nil {
 		if props.Intro, err = l.IntroOf(request); err != nil {
@@ -312,12 +312,12 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 	return region, err
 }
 
-// empty is what is shown in place of rows: why nothing matches the filter, or that
+// empty returns what is shown instead of rows: that nothing matches the filter, or that
 // there is nothing at all.
 func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
 	narrowed := len(v.texts)
 	if l.Tabs.Default != "" && v.texts[l.Tabs.Name] != "" {
-		narrowed-- // such a tab is a list of its own
+		narrowed-- // such a tab is a separate list
 	}
 	if narrowed == 0 {
 		return l.Empty, l.EmptyBody

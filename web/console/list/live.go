@@ -12,32 +12,31 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// maxNews is the highest count of new rows that wait to be shown.
+// maxNews is the highest count of new rows waiting to be shown.
 const maxNews = 100
 
-// Live is how a list is kept up to date.
+// Live describes how a list is kept up to date.
 type Live[R any] struct {
-	// Path is where its rows are streamed.
+	// Path is the path of the stream of its rows.
 	Path string
-	// Place is a row's place in the list.
+	// Place returns a row's position in the list.
 	Place func(R) postgres.Cursor
 }
 
-// mode is how a list takes what comes in.
+// mode says how a list treats new rows.
 type mode string
 
 const (
-	// modeRead shows the rows that the address names.
+	// modeRead shows the rows at the position in the address.
 	modeRead mode = ""
-	// modeNews counts what came in since, and moves nothing.
+	// modeNews counts the new rows and keeps the shown rows in place.
 	modeNews mode = "news"
-	// modeTail shows what comes in at once.
+	// modeTail shows new rows at once.
 	modeTail mode = "tail"
 )
 
-// live sets the addresses that keep a page up to date. Except in the tail,
-// they hold on to the rows that are shown: what is newer is counted, and moves
-// nothing.
+// live sets the addresses from which a page is updated. Except in the tail, they are fixed
+// to the rows that are shown: newer rows are counted and move nothing.
 func (l lister[R]) live(
 	ctx context.Context, v *Values, source Source[R], rows []R,
 ) (*ui.LiveList, error) {
@@ -62,7 +61,7 @@ func (l lister[R]) live(
 	first := place.IsZero() || v.mode == modeNews
 	if first && place.IsZero() && len(rows) > 0 {
 		place = l.Live.Place(rows[0])
-		// The least identifier above the row's: a list from there begins with the row itself.
+		// Increment the identifier: a list from the next higher one starts with the row itself.
 		for i := len(place.UID) - 1; i >= 0; i-- {
 			if place.UID[i]++; place.UID[i] != 0 {
 				break
@@ -89,7 +88,7 @@ func (l lister[R]) stream(ctx echo.Context) error {
 		return lending.NewError(lending.CodeValidation, "the filter of this page is not right")
 	}
 	return l.Stream(ctx, func(request context.Context) ([]byte, error) {
-		v.Now = l.DB.Now() // a range that ends now moves on
+		v.Now = l.DB.Now() // move a range that ends now
 		region, err := l.region(request, v)
 		if err != nil {
 			return nil, err

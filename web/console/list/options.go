@@ -13,7 +13,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// The filters by what many lists are about.
+// The filters that many lists share.
 var (
 	Partner = Filter{
 		Name: "partner", Label: "Partner", Kind: Choice,
@@ -50,7 +50,7 @@ var (
 	Until = Filter{Name: "until", Label: "To", Kind: Time}
 )
 
-// rangeStart is when the range that was chosen begins, zero for all time.
+// rangeStart returns the start of the chosen range, the zero time for all time.
 func (v *Values) rangeStart() time.Time {
 	var known []string
 	for _, option := range Range.Options[1:] {
@@ -64,7 +64,7 @@ func (v *Values) rangeStart() time.Time {
 	}[OneOf(v, Range.Name, known)]
 }
 
-// ApplicationWord names the application of a filter, by its id where there is none.
+// ApplicationWord returns the name of the filter's application, or its id if there is none.
 func ApplicationWord(
 	applications *application.Service,
 ) func(ctx context.Context, value string) (string, error) {
@@ -81,29 +81,29 @@ func ApplicationWord(
 	}
 }
 
-// Choose is a filter by one of some options.
+// Choose returns a filter by one of the options.
 func Choose(name, label string, options []ui.Option) Filter {
 	return Filter{Name: name, Label: label, Kind: Choice, Options: options}
 }
 
-// Either is a filter that Values.YesNo reads: without what it names, or that alone.
+// Either returns a filter for Values.YesNo: without the named rows, or only those.
 func Either(name, label, both string) Filter {
 	return Choose(name, label, append(
 		Any(both), ui.Option{Value: "no", Label: "without"}, ui.Option{Value: "yes", Label: "only"}))
 }
 
-// Only is a filter that Values.Is reads: off or on, with a word for each.
+// Only returns a filter for Values.Is: off or on, with a word for each.
 func Only(name, label, off, on string) Filter {
 	return Choose(name, label, append(Any(off), ui.Option{Value: "yes", Label: on}))
 }
 
-// Called is the filter with the word that its chip begins with.
+// Called returns the filter with another prefix for its chip.
 func (f Filter) Called(chip string) Filter {
 	f.Chip = chip
 	return f
 }
 
-// Colons are the filters with a colon behind the first word of each chip.
+// Colons returns the filters with a colon after the first word of each chip.
 func Colons(filters ...Filter) []Filter {
 	for i, filter := range filters {
 		filters[i].Chip = cmp.Or(filter.Chip, filter.Label) + ": "
@@ -111,7 +111,7 @@ func Colons(filters ...Filter) []Filter {
 	return filters
 }
 
-// Options offers values under a first option for any, each by its word; nil for as it is.
+// Options returns an option per value after one for any; with a nil word the value is the label.
 func Options[T ~string](first string, values []T, word func(T) string) []ui.Option {
 	options := Any(first)
 	for _, value := range values {
@@ -124,8 +124,8 @@ func Options[T ~string](first string, values []T, word func(T) string) []ui.Opti
 	return options
 }
 
-// Any is the option that chooses nothing in particular.
+// Any returns the option that selects any value.
 func Any(label string) []ui.Option { return []ui.Option{{Label: label}} }
 
-// EventKinds offers the kinds of events.
+// EventKinds returns the options for kinds of events.
 func EventKinds() []ui.Option { return ui.EventOptions("All events") }

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// maxSought bounds the text that a picker looks for, in bytes.
+	// maxSought bounds the search text of a picker, in bytes.
 	maxSought = 100
-	// offered is how many things a picker offers before somebody types, examples how many of
-	// more than those.
+	// offered is how many things a picker lists before the user types; if there are more, it
+	// lists only examples of them.
 	offered, examples = 12, 3
-	// maxTicked bounds what is ticked where several can be chosen.
+	// maxTicked bounds the ticked things where several can be chosen.
 	maxTicked = 500
 )
 
-// Pick offers things of a kind under a first option for none: those whose names hold
-// a text, and the chosen one in any case. The picker is nil when all are offered.
+// Pick offers things of a kind after a first option for none: those whose names contain the
+// text, and always the chosen one. The picker is nil if all things are offered.
 func (e *Engine) Pick(
 	ctx context.Context, kind search.Kind, none, text, chosen string,
 ) ([]ui.Option, *ui.Picker, error) {
@@ -37,8 +37,8 @@ func (e *Engine) Pick(
 	return append([]ui.Option{{Label: none}}, options...), picker, err
 }
 
-// PickSeveral offers things of a kind to tick, those of one partner or of all for the nil
-// owner: what is ticked, and others whose names hold a text.
+// PickSeveral offers things of a kind to tick, those of one partner or, with the nil owner,
+// of all partners: the ticked ones, and others whose names contain the text.
 func (e *Engine) PickSeveral(
 	ctx context.Context, kind search.Kind, owner uuid.UUID, text string, ticked []string,
 ) ([]ui.Option, *ui.Picker, error) {
@@ -51,7 +51,7 @@ func (e *Engine) pick(
 	ctx context.Context, asked ui.Picker, chosen ...string,
 ) ([]ui.Option, *ui.Picker, error) {
 	kind := search.Kind(asked.Kind)
-	owner, _ := uuid.Parse(asked.Owner) // of all when there is none
+	owner, _ := uuid.Parse(asked.Owner) // without one: of all partners
 	sought := strings.ToValidUTF8(asked.Text[:min(len(asked.Text), maxSought)], "")
 	found, err := e.Things.Pick(ctx, kind, sought, owner, offered)
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) pick(
 	return options, &asked, nil
 }
 
-// PickRoute answers a picker while somebody types.
+// PickRoute returns the route that answers a picker while the user types.
 func (e *Engine) PickRoute() page.Route {
 	return page.Get(paths.Pick, "console.pick", operator.RoleSupport, func(ctx echo.Context) error {
 		kind := search.Kind(ctx.Param("kind"))
@@ -98,7 +98,7 @@ func (e *Engine) PickRoute() page.Route {
 		field, none := query.Get("field"), query.Get("none")
 		text := query.Get(field + ui.SoughtSuffix)
 		if query.Get("several") != "" {
-			owner, _ := uuid.Parse(query.Get("owner")) // of all when there is none
+			owner, _ := uuid.Parse(query.Get("owner")) // without one: of all partners
 			options, picker, err := e.PickSeveral(ctx.Request().Context(), kind, owner, text, query[field])
 			if err != nil {
 				return err

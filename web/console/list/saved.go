@@ -16,8 +16,8 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// SaveRoute is where readers keep filters under a name, or remove one that is kept. They are
-// the reader's own preference, which no audit log is about.
+// SaveRoute returns the route that saves a reader's filter under a name, or removes a saved
+// one. Saved filters are personal preferences, so they are not in the audit log.
 func (e *Engine) SaveRoute() page.Route {
 	save := func(ctx echo.Context) (action.Change, error) {
 		path := ctx.FormValue("path")
@@ -50,8 +50,8 @@ func (e *Engine) SaveRoute() page.Route {
 	return page.Post(paths.SavedViews, "console.savedViews", operator.RoleSupport, e.Post(save))
 }
 
-// namedFilters are the filters of a list that have a name: everybody's, the reader's
-// own, and that of the tail.
+// namedFilters returns the named filters of a list: everybody's, the reader's own, and the
+// tail.
 func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*ui.NamedFilters, error) {
 	query := v.Query()
 	bar := &ui.NamedFilters{Path: l.Path, Query: query.Encode()}

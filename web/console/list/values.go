@@ -19,7 +19,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// Kind is how a filter is filled in.
+// Kind is the kind of a filter's field.
 type Kind int
 
 // The kinds of filters. Text is the zero one.
@@ -29,50 +29,50 @@ const (
 	Choice
 	// Time is a time in the reader's zone.
 	Time
-	// Hidden has no field: only links set it.
+	// Hidden has no field; only links set it.
 	Hidden
 )
 
 // Filter is one filter of a list.
 type Filter struct {
-	// Name is its parameter of the address.
+	// Name is its query parameter.
 	Name string
-	// Label is its field's. Chip begins its chip among the filters in force, the label
-	// when empty.
+	// Label is the label of its field. Chip is the prefix of its chip among the active
+	// filters, the label if empty.
 	Label, Chip string
 	Kind        Kind
-	// Max bounds a text, in characters; an identifier's 36 when zero.
+	// Max bounds a text, in characters; zero means the 36 of an identifier.
 	Max               int
 	Hint, Placeholder string
-	// Options are the choices, the first one for any; OptionsOf, where they depend on
-	// what there is.
+	// Options are the choices, the first one meaning any; OptionsOf is used if they need a
+	// query.
 	Options   []ui.Option
 	OptionsOf func(ctx context.Context) ([]ui.Option, error)
-	// Pick is what it chooses one of, where there may be more than a list has room for; the
-	// one option is for any.
+	// Pick is the kind of thing that a picker offers, if a list of options would be too long;
+	// the only option then means any.
 	Pick search.Kind
-	// Open takes any value, and shows one that is no option as one more.
+	// Open accepts any value, and adds one that is not an option to the options.
 	Open bool
-	// Thing is what a value names, the filter's name when empty: "There is no such kind".
+	// Thing names a value, the filter's name if empty: "There is no such kind".
 	Thing string
-	// Word is how the chip shows a value, nil for the option's label or the value itself.
+	// Word returns a value's text in the chip; nil uses the option's label or the value itself.
 	Word func(value string) string
-	// WordOf is the same, where it depends on what there is; nil without.
+	// WordOf is Word for texts that need a query; nil if not used.
 	WordOf func(ctx context.Context, value string) (string, error)
 }
 
-// Values are the filter of a list as the reader's address has it. What is wrong is
-// left out of the filter, and named in Wrong.
+// Values are the filter of a list as read from the address. Wrong values are left out of
+// the filter and listed in Wrong.
 type Values struct {
-	// Now and Zone are the reader's: "today" depends on both.
+	// Now and Zone are the reader's, because "today" depends on both.
 	Now  time.Time
 	Zone *time.Location
 	User operator.User
-	// Wrong says what is wrong with a value, by parameter.
+	// Wrong has the error of each wrong parameter.
 	Wrong map[string]string
 
 	path string
-	// stated is the zone of times that name none.
+	// stated is the zone of times that name no zone.
 	stated *time.Location
 	texts  map[string]string
 	asked  url.Values
@@ -85,12 +85,12 @@ type Values struct {
 	) ([]ui.Option, *ui.Picker, error)
 }
 
-// Read reads the filter of a list that another page needs, from a query of its address.
+// Read reads the filter of a list for another page, from the query of the list's address.
 func Read[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values) *Values {
 	return lister[R]{e, spec}.read(ctx, query)
 }
 
-// Values reads filters from the address of a page that is no list.
+// Values reads filters from the address of a page that is not a list.
 func (e *Engine) Values(ctx echo.Context, filters ...Filter) *Values {
 	spec := Spec[struct{}]{
 		Path: ctx.Request().URL.Path, Filters: filters,
@@ -138,13 +138,13 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	return v
 }
 
-// Text is a value as it was typed, without spaces around it.
+// Text returns a value as typed, without surrounding spaces.
 func (v *Values) Text(name string) string { return v.texts[name] }
 
-// Is tells whether a filter that is on or off is on; yes is its only value.
+// Is reports whether an on/off filter is on; "yes" is its only value.
 func (v *Values) Is(name string) bool { return OneOf(v, name, []string{"yes"}) != "" }
 
-// YesNo is a filter that may be yes or no, nil for either.
+// YesNo returns a filter that is yes or no, nil for either.
 func (v *Values) YesNo(name string) *bool {
 	value := OneOf(v, name, []string{"yes", "no"})
 	if value == "" {
@@ -153,7 +153,7 @@ func (v *Values) YesNo(name string) *bool {
 	return new(value == "yes")
 }
 
-// OneOf is a value of a closed list, empty for none and for a wrong one.
+// OneOf returns a value of a closed list, empty if it is absent or wrong.
 func OneOf[T ~string](v *Values, name string, known []T) T {
 	value := T(v.texts[name])
 	if value == "" || slices.Contains(known, value) {
@@ -170,11 +170,11 @@ func OneOf[T ~string](v *Values, name string, known []T) T {
 	return ""
 }
 
-// UID is an identifier, the nil one for none.
+// UID returns an identifier, the nil UUID if it is absent.
 func (v *Values) UID(name string) uuid.UUID { return page.ReadUID(v.Wrong, name, v.texts[name]) }
 
-// Time is a time, zero for none. One without a zone is in the form's, else the reader's, and gets
-// it, so that the address means the same to everybody.
+// Time returns a time, the zero time if it is absent. A time without a zone is in the form's zone,
+// or else in the reader's, and gets that zone, so that the address means the same to everybody.
 func (v *Values) Time(name string) time.Time {
 	at := page.ReadTime(v.Wrong, name, v.texts[name], v.stated)
 	if _, err := time.Parse(time.RFC3339, v.texts[name]); err != nil && !at.IsZero() {
@@ -183,8 +183,8 @@ func (v *Values) Time(name string) time.Time {
 	return at
 }
 
-// Span is the time between the filters since and until, from the beginning of the range on
-// that was chosen.
+// Span returns the time between the filters since and until, or from the start of the
+// chosen range.
 func (v *Values) Span() (since, until time.Time) {
 	since, until = v.Time("since"), v.Time("until")
 	if from := v.rangeStart(); from.After(since) {
@@ -196,8 +196,8 @@ func (v *Values) Span() (since, until time.Time) {
 	return since, until
 }
 
-// Query is the filter as the query of an address, without a place in the list. What
-// was wrong is kept, so that it can be corrected.
+// Query returns the filter as the query of an address, without a position in the list.
+// Wrong values are kept, so that they can be corrected.
 func (v *Values) Query() url.Values {
 	query := url.Values{}
 	for name, text := range v.texts {
@@ -206,7 +206,7 @@ func (v *Values) Query() url.Values {
 	return query
 }
 
-// href is the list under the filter with one parameter changed, or without it when
+// href returns the list's address with the filter and one parameter changed, or removed if
 // the value is empty.
 func (v *Values) href(name, value string) string {
 	query := v.Query()
@@ -217,8 +217,8 @@ func (v *Values) href(name, value string) string {
 	return paths.With(v.path, query)
 }
 
-// Local writes a time of the filter as a control of the reader's zone has it, and as
-// it is when it cannot be read.
+// Local formats a time of the filter for a control in the reader's zone. A time that cannot
+// be parsed is returned as it is.
 func (v *Values) Local(name string) string {
 	at, err := time.Parse(time.RFC3339, v.texts[name])
 	if err != nil {
@@ -242,7 +242,7 @@ func (v *Values) tabs(tabs Tabs) []ui.Tab {
 	return found
 }
 
-// choices fills in what a filter's field offers, and returns what the chosen value is called.
+// choices sets the options of a filter's field, and returns the label of the chosen value.
 func (v *Values) choices(
 	ctx context.Context, filter Filter, field *ui.Control, props *ui.ListProps,
 ) (shown string, err error) {
@@ -269,7 +269,7 @@ func (v *Values) choices(
 	return value, nil
 }
 
-// word is how the chip shows a value, of which the field says what is shown.
+// word returns the text of a value in its chip; shown is its text in the field.
 func (f Filter) word(ctx context.Context, value, shown string) (string, error) {
 	switch {
 	case f.WordOf != nil:
@@ -330,7 +330,7 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 	return nil
 }
 
-// wrongFilters lists what is wrong in the order of the form.
+// wrongFilters lists the errors in the order of the form.
 func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []ui.FieldError {
 	var found []ui.FieldError
 	wrong := maps.Clone(v.Wrong)
