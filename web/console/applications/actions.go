@@ -13,8 +13,8 @@ import (
 	"drawbridge/web/console/action"
 )
 
-// actions are the changes of an application that are possible now, by what they are
-// about. Each is asked for as its own form would be.
+// actions returns the changes of an application that are possible now, grouped by subject.
+// Each is checked by building its form.
 func (f *Feature) actions(
 	ctx context.Context, shown applications.Page,
 ) (possible []applications.ActionGroup, err error) {
@@ -71,12 +71,12 @@ func (f *Feature) actions(
 	return possible, err
 }
 
-// action leads to a change, if it is possible now.
+// action returns the link to a change, or the zero Action if the change is not possible now.
 func (c changing) action(name string, query url.Values) (applications.Action, error) {
 	c.get = query.Get
 	confirmation, err := changes[name].confirm(c)
 	if _, refused := errors.AsType[*lending.Error](err); refused || action.IsUnneeded(err) {
-		return applications.Action{}, nil // what is refused or so already is not offered
+		return applications.Action{}, nil // do not offer what is refused or already so
 	}
 	if err != nil {
 		return applications.Action{}, err

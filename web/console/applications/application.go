@@ -64,8 +64,8 @@ func (f *Feature) application(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, placeOf(summary), applications.Detail(shown))
 }
 
-// showParts puts those draws and certificates on the page that stand at its address: draws are
-// cancelled and asked for again without bound.
+// showParts sets the draws and certificates that the address selects. There may be any
+// number of draws, since they can be cancelled and requested again.
 func showParts(shown *applications.Page, at *url.URL, certificates []loan.StoredCertificate) {
 	newest := slices.Clone(shown.Loan.History)
 	slices.Reverse(newest)
@@ -79,8 +79,8 @@ func drawKey(draw loan.Disbursement) string { return strconv.FormatInt(draw.ID, 
 
 func certificateKey(stored loan.StoredCertificate) string { return stored.UID.String() }
 
-// leadToParts turns links of the timeline to draws and certificates that are not on the page into
-// such to the page that they are on.
+// leadToParts rewrites timeline links to draws and certificates that are not on the page
+// into links to the page that shows them.
 func leadToParts(shown applications.Page) {
 	here := map[string]bool{}
 	for _, draw := range shown.Draws {
@@ -97,23 +97,23 @@ func leadToParts(shown applications.Page) {
 	}
 }
 
-// placeOf is where an application's page stands.
+// placeOf returns the place of an application's page.
 func placeOf(summary application.Summary) page.Place {
 	return applicationsPlace.Under(paths.Applications, summary.Name())
 }
 
-// about names an application for those who are about to change it.
+// about describes an application to a user who is about to change it.
 func about(s application.Summary) string {
 	parts := []string{s.Name(), ui.Value(s.Reference), s.MerchantName}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
-// maxUndelivered is up to how many failures of one application are counted.
+// maxUndelivered is the highest count of an application's failed deliveries.
 const maxUndelivered = 1000
 
-// undelivered says how many webhooks of an application used up their attempts, which
-// is what most questions about an application are about; nil when there is none that
-// was not made good.
+// undelivered says how many webhooks of an application used up their attempts and were not
+// delivered by a re-send, which is what most questions about an application are about. It
+// returns nil if there are none.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	filter := delivery.Filter{
 		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: new(false),

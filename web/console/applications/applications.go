@@ -1,5 +1,5 @@
 // Package applications is the console's pages about applications, their loans and the
-// products that loans are taken under.
+// products of loans.
 package applications
 
 import (

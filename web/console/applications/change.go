@@ -24,20 +24,20 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// change is one of the changes of an application.
+// change is one kind of change of an application.
 type change struct {
-	// action names it in the audit log.
+	// action is its name in the audit log.
 	action string
-	// confirm returns its form. An error says why it is not possible now.
+	// confirm returns its form. An error says why the change is not possible now.
 	confirm func(changing) (changeForm, error)
-	// basis writes what it rests on, and with it what the form says of its effects. The form
-	// carries that, and what differs by the time the form is sent is told instead of changed.
+	// basis describes the state that the change and its stated effects depend on. The form carries
+	// it; if it differs when the form is sent, the difference is reported and nothing is changed.
 	basis func(changing) string
-	// ofTask tells that it is about one of the application's tasks.
+	// ofTask means that the change concerns one of the application's tasks.
 	ofTask bool
 }
 
-// changes are all of them, by the last part of their address.
+// changes are all kinds of changes, by the last part of their address.
 var changes = map[string]change{
 	"status": {
 		action: "application.status", confirm: changing.confirmStatus,
@@ -56,7 +56,7 @@ var changes = map[string]change{
 	"document": {
 		action: "application.document", confirm: changing.confirmDocument, basis: changing.documents,
 	},
-	// The form's token keeps a task from being made twice.
+	// The form's token keeps a task from being created twice.
 	"task": {
 		action: "task.create", confirm: changing.confirmTask, basis: changing.communications,
 	},
@@ -66,7 +66,7 @@ var changes = map[string]change{
 	},
 	"funding": {
 		action: "draw.status", confirm: changing.confirmFunding,
-		basis: func(c changing) string { // where the money of the draw stands
+		basis: func(c changing) string { // the funding status of the draw
 			if c.now.Loan != nil {
 				for _, draw := range c.now.Loan.Disbursements {
 					if strconv.FormatInt(draw.ID, 10) == c.get("draw") {
@@ -81,45 +81,45 @@ var changes = map[string]change{
 	"terms":  {action: "application.terms", confirm: changing.confirmTerms, basis: changing.offers},
 }
 
-// changing is what somebody wants to change, and how things stand.
+// changing is a requested change and the current state.
 type changing struct {
 	*Feature
 
 	uid uuid.UUID
-	// back is where it leads to once it is done, or given up.
+	// back is where the user goes after the change, or on cancelling.
 	back string
-	// get reads what the change is about from the form or the address.
+	// get reads a parameter of the change from the form or the address.
 	get func(name string) string
-	// now is how things stand when the form is made, and what was locked by the time it acts.
+	// now is the state when the form is built, and the locked state when it acts.
 	now       *application.Standing
 	interests map[lending.EventKind]subscription.Interest
-	// products are those that may be offered.
+	// products returns the products that may be offered.
 	products func() ([]lending.Product, error)
-	// sent tells that the form comes back, and is not asked for.
+	// sent means that the form was submitted, not requested.
 	sent bool
-	// draw reads a draw with what was recorded of its money.
+	// draw reads a draw with its funding history.
 	draw func(id int64) (loan.Disbursement, error)
-	// clock writes a time as the reader sees it.
+	// clock formats a time for the reader.
 	clock func(at time.Time) string
 }
 
-// changeForm is how a change is asked for, and what it does.
+// changeForm is the form of a change, and what it does.
 type changeForm struct {
-	// button leads to the form, and note says beside it what the change would cause.
+	// button is the label of the link to the form, and note says beside it what the change causes.
 	button, note string
 	form         ui.Confirmation
-	// after is what the audit log keeps, done what is said once it is done.
+	// after is the new state in the audit log, done the notice after the change.
 	after map[string]any
 	done  string
-	// overtaken refuses the form that comes back, nil for none: what it asks for was done
-	// otherwise meanwhile.
+	// overtaken, unless nil, refuses the submitted form: meanwhile the same change was made
+	// with other details.
 	overtaken error
-	// do makes the change; false when it was so already.
+	// do makes the change; it returns false if there was nothing to change.
 	do func(ctx context.Context, tx *postgres.Tx, by application.Caller) (changed bool, err error)
 }
 
-// change changes an application as its form said, unless what the form showed is no
-// longer so.
+// change changes an application as its form says, unless the state that the form showed has
+// changed.
 func (f *Feature) change() action.Spec {
 	return action.Spec{
 		Path: paths.ApplicationChange, Shown: "console.application.change",
@@ -158,7 +158,7 @@ func (f *Feature) change() action.Spec {
 	}
 }
 
-// form is that of a change as things are now.
+// form returns the form of a change in the current state.
 func (c changing) form(
 	ctx echo.Context, change change, summary application.Summary,
 ) (form action.Form, err error) {
@@ -218,7 +218,7 @@ func (c changing) form(
 	return form, nil
 }
 
-// cameFrom is where the form was opened: the draw desk as it was then, or the application.
+// cameFrom returns the page where the form was opened: the draw desk with its filter, or fallback.
 func cameFrom(ctx echo.Context, fallback string) string {
 	back := ctx.FormValue("back")
 	if from, err := url.Parse(ctx.Request().Referer()); err == nil && !page.IsSent(ctx) {
@@ -230,19 +230,19 @@ func cameFrom(ctx echo.Context, fallback string) string {
 	return fallback
 }
 
-// standing writes what most effects of a change follow from: where the application is, what is
-// selected, and whether its borrower is mailed.
+// standing describes the state that most effects depend on: the application's status, the
+// selected product, and whether the borrower gets e-mails.
 func (c changing) standing() string {
 	return fmt.Sprintf("%s; %s selected; %s", c.now.Status,
 		cmp.Or(c.now.SelectedProductCode, "nothing"), c.communications())
 }
 
-// communications writes whether the borrower is mailed.
+// communications describes whether the borrower gets e-mails.
 func (c changing) communications() string {
 	return "communications " + string(c.now.Communications)
 }
 
-// tells says which event a change causes and who gets it.
+// tells says which event a change causes and who receives it.
 func (c changing) tells(of lending.EventKind) string {
 	kind := fmt.Sprintf("“%s” (%s)", of.Title(), of)
 	interest := c.interests[of]
@@ -257,7 +257,7 @@ func (c changing) tells(of lending.EventKind) string {
 	return fmt.Sprintf("Sends %s to %s.", kind, subscriptions)
 }
 
-// mails says what the borrower is sent.
+// mails says which e-mail the borrower receives.
 func (c changing) mails(kind string) string {
 	if c.now.Communications == lending.CommunicationsPaused {
 		return fmt.Sprintf("The %s e-mail is not sent: communications are paused until an offer is "+
@@ -266,17 +266,17 @@ func (c changing) mails(kind string) string {
 	return fmt.Sprintf("The borrower gets the %s e-mail.", kind)
 }
 
-// notNow refuses a change that is not possible as things stand.
+// notNow refuses a change that is not possible in the current state.
 func notNow(format string, args ...any) error {
 	return lending.NewError(lending.CodeInvalidState, format, args...)
 }
 
-// soAlready ends the asking for what is so already: the person is led back.
+// soAlready ends a change whose result is already in place and redirects back.
 func (c changing) soAlready(format string, args ...any) error {
 	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)), c.back)
 }
 
-// chooseOne refuses an address that names no choice of a form, in the form's words.
+// chooseOne refuses an address with an unknown choice, in the words of the form.
 func chooseOne(err error, choice string) error {
 	return lending.NewError(lending.CodeValidation, "%s", choice).WithCause(err)
 }

@@ -38,7 +38,7 @@ func (c changing) confirmStatus() (changeForm, error) {
 	if to.IsFinal() {
 		risks = append(risks, string(to)+" is final: nothing follows it.")
 	}
-	if c.now.Loan != nil && to.IsFinal() { // whose money goes on whatever becomes of it
+	if c.now.Loan != nil && to.IsFinal() { // its money moves on whatever becomes of the application
 		for _, draw := range c.now.Loan.Disbursements {
 			if draw.Status.IsPending() {
 				risks = append(risks, fmt.Sprintf("Draw #%d of %s is under way (%s), and goes on.",
@@ -62,12 +62,12 @@ func (c changing) confirmStatus() (changeForm, error) {
 	}, nil
 }
 
-// drawWord is what the state of a draw is called within a sentence.
+// drawWord is the state of a draw as written within a sentence.
 func drawWord(state lending.FundingStatus) string {
 	return strings.ToLower(applications.DrawWord(state))
 }
 
-// opening writes which loan a move opens, empty for none.
+// opening describes the loan that a move opens, empty if it opens none.
 func (c changing) opening() string {
 	to := lending.ApplicationStatus(c.get("to"))
 	offer, due := lending.LoanToOpen(to, c.now.Offers, c.now.Selected())
@@ -91,12 +91,12 @@ func (c changing) confirmDecision() (changeForm, error) {
 		done: "The decision has run.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) (bool, error) {
 			_, err := c.Applications.RunDecision(ctx, tx, by, c.uid)
-			return true, err // it has run, whatever it came to
+			return true, err // it has run, whatever the result
 		},
 	}, nil
 }
 
-// decides says what the decision may come to.
+// decides says what the results of the decision may be.
 func (c changing) decides() (note string, effects []string) {
 	const each = "Each active product may make an offer. "
 	note = c.tells(lending.EventStatusUpdated)
@@ -125,7 +125,7 @@ func (c changing) decides() (note string, effects []string) {
 	return note, effects
 }
 
-// documents writes where the loan documents stand.
+// documents describes the state of the loan documents.
 func (c changing) documents() string {
 	return strings.ToLower(applications.DocumentWord(c.now.Document))
 }
@@ -202,7 +202,7 @@ func (c changing) confirmTaskStatus() (changeForm, error) {
 	}
 	verb := ui.If(to == lending.TaskCancelled, "Cancel", "Complete")
 	short, event := task.Title, c.tells(lending.EventTaskUpdated)
-	if runes := []rune(short); len(runes) > 40 { // which is what fits on a button
+	if runes := []rune(short); len(runes) > 40 { // what fits on a button
 		short = string(runes[:39]) + "…"
 	}
 	return changeForm{
@@ -223,8 +223,8 @@ func (c changing) confirmTaskStatus() (changeForm, error) {
 	}, nil
 }
 
-// fundings are what becomes of a draw by its next status: what that is called, what it
-// means, and the event that tells it.
+// fundings describes the changes of a draw's funding, by the new status: the title, the
+// effect, and the event.
 var fundings = map[lending.FundingStatus]struct {
 	title, effect string
 	event         lending.EventKind
@@ -265,7 +265,7 @@ func (c changing) confirmFunding() (changeForm, error) {
 		"merchant_disbursement_id": id, "status": to,
 	}
 	for _, field := range lending.FundingFields() {
-		// Of money that moves, the form's reason is the audit log's: the partner reads evidence.
+		// If the money moves, the form's reason is for the audit log only; partners read the evidence.
 		private := field == lending.FieldReason && to.InForce()
 		if text := c.get(field); text != "" && !private {
 			fields[field], after[field] = text, text
@@ -311,9 +311,9 @@ func (c changing) confirmFunding() (changeForm, error) {
 	}, nil
 }
 
-// fundedOtherwise refuses a form that comes back for a draw which has that status already,
-// unless it says what was recorded with it: somebody else moved the money meanwhile, and what
-// was typed would be lost.
+// fundedOtherwise refuses a submitted form for a draw that already has the status, unless
+// the form's values are those that were recorded: somebody else moved the money meanwhile,
+// and the values typed here would be lost.
 func (c changing) fundedOtherwise(
 	id int64, to lending.FundingStatus, fields map[string]string,
 ) (overtaken, err error) {
@@ -339,8 +339,8 @@ func (c changing) fundedOtherwise(
 		"recorded", id, drawWord(to), cmp.Or(made.By, "somebody"), c.clock(made.At), with), nil
 }
 
-// evidenceControls ask for what is kept of a change: where money moved its payment, and
-// where it stays or comes back the reason.
+// evidenceControls ask for the evidence of a change: the payment if money moved, the reason
+// if it stays or comes back.
 func evidenceControls(to lending.FundingStatus) []ui.Control {
 	var controls []ui.Control
 	if !to.InForce() {

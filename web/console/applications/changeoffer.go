@@ -70,8 +70,8 @@ func (c changing) confirmAcceptance() (changeForm, error) {
 	}, nil
 }
 
-// acceptable are the products to choose from: those that made an offer, and before
-// the decision all that could.
+// acceptable returns the products to choose from: those that made an offer and, before the
+// decision, all that could.
 func (c changing) acceptable() ([]ui.Option, error) {
 	var options []ui.Option
 	for _, offer := range c.now.Offers {
@@ -92,7 +92,7 @@ func (c changing) acceptable() ([]ui.Option, error) {
 	return options, err
 }
 
-// readAcceptance reads what is accepted and what is closed with it.
+// readAcceptance reads which product is accepted and which applications are closed with it.
 func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptance, error) {
 	acceptance := application.Acceptance{ApplicationUID: uid}
 	var errs lending.FieldErrors
@@ -111,7 +111,7 @@ func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptan
 	return acceptance, errs.Err()
 }
 
-// offers writes how things stand, with amounts and terms of every offer.
+// offers describes the current state, with amounts and terms of every offer.
 func (c changing) offers() string {
 	var texts []string
 	for _, offer := range c.now.Offers {
@@ -140,7 +140,7 @@ func (c changing) confirmAmount() (changeForm, error) {
 	if offer == nil {
 		return changeForm{}, notNow("There is no offer whose amount could change")
 	}
-	// Asked with the present amount, the rules say whether it may change at all.
+	// Changing to the present amount shows whether the rules allow any change now.
 	if _, err := c.now.Approval().ChangeAmount(offer.ApprovedAmount); err != nil &&
 		lending.ErrorCode(err) == lending.CodeInvalidState {
 		return changeForm{}, err

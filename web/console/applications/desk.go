@@ -16,11 +16,11 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// deskAges are the ages to choose from, in business hours.
+// deskAges are the ages in the filter, in business hours.
 var deskAges = []string{"1", "4", "8", "16", "40"}
 
-// desk lists the draws whose money is under way, with what has to be done about each, and
-// those of any other state with what was given as evidence.
+// desk lists the draws whose funding is in progress, with the next step of each, and the
+// draws of any other state with their evidence.
 func (f *Feature) desk() list.Spec[loan.Waiting] {
 	tabs := list.Options("Under way", lending.AllFundingStatuses(), applications.DrawWord)
 	ages := list.Options("Any age", deskAges, func(hours string) string {

@@ -10,8 +10,8 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// document downloads one file of a completion certificate. It is never shown
-// in the browser, and every download is in the audit log before it begins.
+// document downloads one file of a completion certificate. It is never shown in the
+// browser, and every download is in the audit log before it begins.
 func (f *Feature) document(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {

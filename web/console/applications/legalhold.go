@@ -30,8 +30,8 @@ func (f *Feature) legalHoldInForce(
 	return &holds[at], nil
 }
 
-// legalHold places a legal hold or releases it. How long things are kept is for
-// administrators to say.
+// legalHold places or releases a legal hold. Retention periods are for administrators to
+// set.
 func (f *Feature) legalHold() action.Spec {
 	return action.Spec{
 		Path: paths.LegalHold, Shown: "console.application.hold",
@@ -46,7 +46,7 @@ func (f *Feature) legalHold() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			// The form says what it is for, so that one that arrives late does not do the
+			// The form states whether it places or releases, so that a late one does not do the
 			// opposite.
 			release := held != nil
 			if sent := ctx.FormValue("release"); sent != "" {
@@ -69,7 +69,7 @@ func (f *Feature) legalHold() action.Spec {
 			form.Do = func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				hold, err := change(ctx, tx, uid, by, reason)
 				if now := legalHoldWords(&hold); err == nil && release && now != seen {
-					err = action.Overtaken(seen, now) // which undoes the release of another hold
+					err = action.Overtaken(seen, now) // the error rolls back the release of another hold
 				}
 				return operator.Did(path, operator.NewEntry(name, uid.String(),
 					map[string]any{"held": release}, map[string]any{"held": !release})), err
@@ -79,7 +79,7 @@ func (f *Feature) legalHold() action.Spec {
 	}
 }
 
-// legalHoldWords tells one legal hold from every other, empty for none.
+// legalHoldWords identifies a legal hold, empty for none.
 func legalHoldWords(hold *retention.LegalHold) string {
 	if hold == nil {
 		return ""
@@ -87,7 +87,7 @@ func legalHoldWords(hold *retention.LegalHold) string {
 	return fmt.Sprintf("hold %d, “%s”, by %s", hold.ID, hold.Reason, hold.PlacedBy)
 }
 
-// legalHoldForm asks for a legal hold, or for the release of the one that is in force.
+// legalHoldForm asks for a legal hold, or for the release of the current one.
 func legalHoldForm(ctx echo.Context, release bool, held *retention.LegalHold) ui.Confirmation {
 	form := ui.Confirmation{
 		Title: "Place a legal hold", Submit: "Place the hold", NoReason: true,

@@ -13,7 +13,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// loans lists loans with their draws under way.
+// loans lists loans with their draws in progress.
 func (f *Feature) loans() list.Spec[loan.Summary] {
 	tabs := list.Options("All", loan.ListStates(), func(state loan.ListState) string {
 		return applications.LoanChip(string(state)).Word

@@ -19,7 +19,7 @@ import (
 	"drawbridge/web/console/action"
 )
 
-// newApplication makes an application whose source is the console.
+// newApplication creates an application whose source is the console.
 func (f *Feature) newApplication() action.Spec {
 	return action.Spec{
 		Path: paths.ApplicationNew, Shown: "console.application.new",
@@ -29,7 +29,7 @@ func (f *Feature) newApplication() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			// The page of a merchant leads here with it chosen.
+			// The merchant's page links here with the merchant preselected.
 			fields.Controls[0].Value = ctx.QueryParam("merchant")
 			request, invalid := readApplication(ctx)
 			if invalid == nil {
@@ -64,8 +64,7 @@ func (f *Feature) newApplication() action.Spec {
 	}
 }
 
-// applicationForm asks for what an application consists of; its fields are called as
-// the API calls them.
+// applicationForm asks for the data of an application; its fields have the API's names.
 func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 	ctx := asked.Request().Context()
 	chosen := cmp.Or(asked.FormValue("merchant_uid"), asked.QueryParam("merchant"))
@@ -99,7 +98,7 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 	}, nil
 }
 
-// applicationControls are the fields of an application after whose it is and of what product.
+// applicationControls returns the fields after the merchant and the product.
 func (f *Feature) applicationControls(choices ...ui.Control) []ui.Control {
 	line := func(name, label, hint string, limit int) ui.Control {
 		return ui.Control{
@@ -126,12 +125,12 @@ func (f *Feature) applicationControls(choices ...ui.Control) []ui.Control {
 	)
 }
 
-// readApplication reads the form by the rules of the API, so that both refuse the
-// same.
+// readApplication reads the form by the rules of the API, so that both refuse the same
+// input.
 func readApplication(ctx echo.Context) (application.NewApplication, error) {
 	var errs lending.FieldErrors
 	text := func(name string) string { return typed(ctx, name) }
-	// What stands in mails is a name.
+	// Texts that appear in e-mails must pass the check of names.
 	named := func(name string, limit int) string { return errs.Name(name, text(name), limit) }
 	optional := func(name string, limit int) *string {
 		if text(name) == "" {
@@ -160,7 +159,7 @@ func readApplication(ctx echo.Context) (application.NewApplication, error) {
 	return request, errs.Err()
 }
 
-// readOffered reads what is asked for: the amount, the product, and the income that limits it.
+// readOffered reads the requested amount, the product, and the income that limits the amount.
 func readOffered(ctx echo.Context, request *application.NewApplication, errs *lending.FieldErrors) {
 	const amount, product, income = "requested_amount", "product_uid", "borrower.annual_income"
 	if before := len(*errs); typed(ctx, amount) == "" {
@@ -177,10 +176,10 @@ func readOffered(ctx echo.Context, request *application.NewApplication, errs *le
 	}
 }
 
-// typed is what stands in a field of the form.
+// typed returns the trimmed value of a field of the form.
 func typed(ctx echo.Context, name string) string { return strings.TrimSpace(ctx.FormValue(name)) }
 
-// listed is what was chosen from a list of the form.
+// listed returns the option that was chosen from a list of the form.
 func listed(ctx echo.Context, name string, errs *lending.FieldErrors) uuid.UUID {
 	uid, err := uuid.Parse(typed(ctx, name))
 	if err != nil {

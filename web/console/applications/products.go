@@ -19,7 +19,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// products lists what may be offered.
+// products lists the products.
 func (f *Feature) products(ctx echo.Context) error {
 	found, err := f.Products.List(ctx.Request().Context())
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *Feature) newProduct() action.Spec {
 	}
 }
 
-// overdueControl asks after how long a draw is overdue.
+// overdueControl asks for the time after which a draw is overdue.
 func overdueControl(hours string) ui.Control {
 	return ui.Control{
 		Name: "overdue_hours", Label: "Overdue after", Value: hours, MaxLength: 3, Required: true,
@@ -98,7 +98,7 @@ func overdueControl(hours string) ui.Control {
 	}
 }
 
-// changeOverdue sets when draws of a product are overdue.
+// changeOverdue sets the time after which draws of a product are overdue.
 func (f *Feature) changeOverdue() action.Spec {
 	return action.Spec{
 		Path: paths.ProductOverdue, Shown: "console.product.overdue",
@@ -138,7 +138,7 @@ func (f *Feature) changeOverdue() action.Spec {
 	}
 }
 
-// previewed draws the form with the stages that its schedule would make.
+// previewed renders the form with a preview of the stages of its schedule.
 func previewed(form ui.Confirmation) templ.Component {
 	var schedule, preview *ui.Control
 	for i := range form.Controls {
@@ -165,7 +165,7 @@ func previewed(form ui.Confirmation) templ.Component {
 	return applications.ProductForm(form, lending.Money{}, nil)
 }
 
-// switchProduct puts a product on offer or takes it off.
+// switchProduct starts or stops offering a product.
 func (f *Feature) switchProduct() action.Spec {
 	return action.Spec{
 		Path: paths.ProductActive, Shown: "console.product.switch",

@@ -22,17 +22,16 @@ import (
 	"drawbridge/views/ui"
 )
 
-// timelinePage is how many entries a page of the timeline holds.
+// timelinePage is how many entries a page of the timeline shows.
 const timelinePage = 50
 
-// timeline loads a page of the entries of the chosen kinds; kinds that do not exist
-// are left out.
+// timeline loads a page of entries of the chosen kinds; unknown kinds are ignored.
 func (f *Feature) timeline(
 	ctx context.Context, uid uuid.UUID, query url.Values,
 ) (shown applications.Timeline, err error) {
 	path, kinds := paths.To(paths.Application, uid.String()), application.EntryKinds()
 	under := func(kinds []application.EntryKind, before string) string {
-		at := maps.Clone(query) // which draws and certificates are shown stays
+		at := maps.Clone(query) // keep the selection of draws and certificates
 		at.Del("show")
 		at.Del("before")
 		for _, kind := range kinds {
@@ -55,7 +54,7 @@ func (f *Feature) timeline(
 		return shown, err
 	}
 	shown.Kinds = []ui.Tab{{Label: "All", Href: under(nil, ""), Current: len(filter.Kinds) == 0}}
-	// Each tab switches its kind on or off.
+	// Each tab toggles its kind.
 	for _, kind := range kinds {
 		others := slices.DeleteFunc(slices.Clone(kinds), func(other application.EntryKind) bool {
 			return slices.Contains(filter.Kinds, other) == (other == kind)
@@ -77,7 +76,7 @@ func (f *Feature) timeline(
 	}
 	for _, found := range found.Entries {
 		one := entry(ctx, found)
-		uid, _ := uuid.Parse(found.ID) // of the others, such as draws, nothing came
+		uid, _ := uuid.Parse(found.ID) // others, such as draws, cause no deliveries
 		if outcome, sent := outcomes[uid]; sent {
 			one.Outcome = &outcome
 		}
@@ -86,7 +85,7 @@ func (f *Feature) timeline(
 	return shown, nil
 }
 
-// outcomes reads what became of the events among entries, by the events' ids.
+// outcomes reads the delivery outcomes of the events among entries, by event id.
 func (f *Feature) outcomes(
 	ctx context.Context, entries []application.TimelineEntry,
 ) (map[uuid.UUID]delivery.EventOutcome, error) {
@@ -100,7 +99,7 @@ func (f *Feature) outcomes(
 	return f.Webhooks.Deliveries.EventOutcomes(ctx, events, oldest)
 }
 
-// entryMarks are how a kind of entry is called and marked.
+// entryMarks are the name and the icon of each kind of entry.
 var entryMarks = map[application.EntryKind]struct {
 	tab, icon string
 	tone      ui.Tone
@@ -115,7 +114,7 @@ var entryMarks = map[application.EntryKind]struct {
 	application.EntryOperator: {"Operators", "user", ui.Odd},
 }
 
-// entry words what happened.
+// entry describes an entry of the timeline.
 func entry(ctx context.Context, m application.TimelineEntry) applications.Entry {
 	mark := entryMarks[m.Kind]
 	shown := applications.Entry{ID: m.Name + "-" + m.ID, At: m.At, Icon: mark.icon, Tone: mark.tone}
@@ -164,7 +163,7 @@ func entry(ctx context.Context, m application.TimelineEntry) applications.Entry 
 	return shown
 }
 
-// wordStep words how the money of a draw moved on, with what was said about it.
+// wordStep describes a funding step of a draw, with what was said about it.
 func wordStep(ctx context.Context, shown *applications.Entry, m application.TimelineEntry) {
 	var parts []string
 	word := "processing"
@@ -191,8 +190,8 @@ func wordStep(ctx context.Context, shown *applications.Entry, m application.Time
 	shown.Href = "#draw-" + m.ID
 }
 
-// wordCall words what the partner asked and what it was answered. People know an
-// operation by the last word of its path.
+// wordCall describes a partner's request and its answer. Users identify an operation by the
+// last word of its path.
 func wordCall(shown *applications.Entry, m application.TimelineEntry) {
 	chip := ui.AnswerChip(m.HTTPStatus)
 	words := strings.Split(m.State, "/")
@@ -217,8 +216,8 @@ func wordCall(shown *applications.Entry, m application.TimelineEntry) {
 	}
 }
 
-// eventText picks from an event's payload what its title does not say. A
-// payload that cannot be read says no more.
+// eventText returns details of an event's payload that its title lacks, empty if the
+// payload cannot be parsed.
 func eventText(ctx context.Context, m application.TimelineEntry) string {
 	var payload struct {
 		TaskTitle string `json:"task_title"`
@@ -253,7 +252,7 @@ func eventText(ctx context.Context, m application.TimelineEntry) string {
 	return ""
 }
 
-// grouped writes an amount of a payload as pages do; what is none stays.
+// grouped formats an amount of a payload as pages do; any other text is kept.
 func grouped(ctx context.Context, text string) string {
 	amount, err := lending.ParseMoney(text)
 	if err != nil {

@@ -33,8 +33,8 @@ func (f *Feature) resendForm(ctx echo.Context) error {
 	return f.showResend(ctx, uid, http.StatusOK, "", "")
 }
 
-// resend adds a new delivery of the same event. Under htmx the page stays and
-// shows the new delivery among the re-sends; else its own page comes next.
+// resend creates a new delivery of the same event. Under htmx the page stays and shows the
+// new delivery among the re-sends; otherwise the new delivery's page opens.
 func (f *Feature) resend(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func (f *Feature) resend(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// The page's script is told what was done, where it is to be seen, and the token of
-	// the form that is in the dialog from now on.
+	// The page's script gets the notice, the link to the new delivery, and the token for the
+	// form that stays in the dialog.
 	trigger, err := json.Marshal(map[string]any{
 		"console:done": map[string]string{
 			"text": "Re-sent as a new delivery", "href": outcome.Target, "label": "Open",
@@ -97,8 +97,8 @@ func (f *Feature) showResend(
 	return f.Show(ctx, status, here, deliveries.ResendForm(form))
 }
 
-// cancel asks once what cancelling the chosen deliveries means, and then cancels
-// those that still wait.
+// cancel asks for confirmation with the consequences, and then cancels those of the chosen
+// deliveries that are still waiting.
 func (f *Feature) cancel(ctx echo.Context) error {
 	chosen, err := page.Ticked(ctx, "delivery", postgres.MaxPage, "deliveries", "a delivery")
 	if err != nil {
@@ -143,8 +143,8 @@ func (f *Feature) cancel(ctx echo.Context) error {
 	return page.LeadTo(ctx, outcome.Target)
 }
 
-// confirmCancel names how many would be cancelled, where they go, and what that
-// means.
+// confirmCancel says how many deliveries would be cancelled, where they go, and what the
+// consequences are.
 func (f *Feature) confirmCancel(
 	ctx echo.Context, status int, chosen []uuid.UUID, form deliveries.CancelForm,
 ) (err error) {
@@ -181,14 +181,14 @@ func (f *Feature) showDoctor(ctx echo.Context, status int, form deliveries.Docto
 		deliveries.Doctor(form))
 }
 
-// examine answers what is wrong with a signature. That somebody asked is kept in
-// the audit log, since it takes the secret to answer, and bounded, since the answer tells whether
-// a guess of the secret is right.
+// examine says what is wrong with a signature. Requests are in the audit log, because
+// answering needs the secret, and limited, because the answer shows whether a guess of the
+// secret is right.
 func (f *Feature) examine(ctx echo.Context) error {
 	form := deliveries.DoctorForm{
 		Delivery:     strings.TrimSpace(ctx.FormValue("delivery")),
 		Subscription: strings.TrimSpace(ctx.FormValue("subscription")),
-		// Browsers write the line ends of a field in their own way.
+		// Browsers send the line ends of a text field as CRLF.
 		Body:      strings.ReplaceAll(ctx.FormValue("body"), "\r\n", "\n"),
 		Signature: strings.TrimSpace(ctx.FormValue("signature")), Errors: map[string]string{},
 	}

@@ -1,5 +1,5 @@
-// Package deliveries is the console's pages about deliveries: their log, the page of one,
-// and what is done to them.
+// Package deliveries is the console's pages about deliveries: the log, single deliveries,
+// and the changes to them.
 package deliveries
 
 import (
@@ -33,7 +33,7 @@ func (f *Feature) Routes() []page.Route {
 	routes := list.Routes(f.Engine, f.deliveries())
 	shown := routes[0].Handler
 	routes[0].Handler = func(ctx echo.Context) error {
-		if sought := ctx.QueryParam("q"); sought != "" { // what was once looked for here
+		if sought := ctx.QueryParam("q"); sought != "" { // earlier links searched here
 			return ctx.Redirect(http.StatusSeeOther, paths.Where(paths.Search, "q", sought))
 		}
 		return shown(ctx)
@@ -52,8 +52,8 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Section: ui.SectionDeliveries, Title: "Deliveries"}
 
-// Filter reads the filter of the list from the query of its address; it is not right
-// where wrong is not empty.
+// Filter reads the filter of the list from the query of its address. The filter is not
+// valid if wrong is not empty.
 func (f *Feature) Filter(
 	ctx echo.Context, query url.Values,
 ) (filter delivery.Filter, kept url.Values, wrong map[string]string) {

@@ -19,7 +19,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// How many deliveries of the same application, and lines of the event's ledger, a page lists.
+// The bounds on a page's related deliveries of the application and on its lines of the ledger.
 const (
 	maxRelated = 8
 	maxLedger  = 20
@@ -42,7 +42,7 @@ func (f *Feature) delivery(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, here, deliveries.Detail(shown))
 }
 
-// deliveryLive streams the page's region as it changes.
+// deliveryLive streams the page's live region.
 func (f *Feature) deliveryLive(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *Feature) deliveryLive(ctx echo.Context) error {
 	})
 }
 
-// load reads one delivery with everything that its page says.
+// load reads one delivery with everything that its page shows.
 func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Page, err error) {
 	if shown.Resend, err = f.loadResend(ctx, uid); err != nil {
 		return shown, err
@@ -102,7 +102,7 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	return shown, nil
 }
 
-// related are the other deliveries of a delivery's application, newest first.
+// related returns the other deliveries of a delivery's application, newest first.
 func (f *Feature) related(ctx context.Context, to delivery.Delivery) ([]delivery.Delivery, error) {
 	if to.Test {
 		return nil, nil
@@ -113,7 +113,7 @@ func (f *Feature) related(ctx context.Context, to delivery.Delivery) ([]delivery
 	return others[:min(len(others), maxRelated)], err
 }
 
-// loadResend reads a delivery that may be sent again, with what speaks against it.
+// loadResend reads a delivery that may be re-sent, with the reasons against it.
 func (f *Feature) loadResend(
 	ctx context.Context, uid uuid.UUID,
 ) (shown deliveries.Resend, err error) {
@@ -137,9 +137,9 @@ func (f *Feature) loadResend(
 	return shown, err
 }
 
-// addNeighbours adds the way to the deliveries before and after this one in the list
-// that it was opened from. The browser says which that was; from then on the
-// address does.
+// addNeighbours adds links to the deliveries before and after this one in the list that it
+// was opened from. The Referer names that list first; later links carry it in their
+// address.
 func (f *Feature) addNeighbours(ctx echo.Context, shown *deliveries.Page) error {
 	var query url.Values
 	if ctx.QueryParams().Has("in") {

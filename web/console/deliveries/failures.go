@@ -20,8 +20,8 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// failures shows what fails at one endpoint: since when, with what, one exchange that
-// failed and the last one that did not, and what to do about all of it.
+// failures shows the failures of one endpoint: since when, which errors, one failed
+// exchange and the last successful one, and what can be done about all of them.
 func (f *Feature) failures(ctx echo.Context) error {
 	failing, err := page.Named(ctx, f.Webhooks.Subscriptions.Get)
 	if err != nil {
@@ -32,7 +32,7 @@ func (f *Feature) failures(ctx echo.Context) error {
 	all := delivery.Filter{
 		SubscriptionUID: uid, State: delivery.StateFailed, Open: true, Test: new(false),
 	}
-	shown.Filter = all // what the address names narrows it, unless it is no kind of failure
+	shown.Filter = all // the address narrows it, unless it names no kind of failure
 	class := sender.ErrorClass(ctx.QueryParam("error"))
 	if slices.Contains(sender.ErrorClasses(), class) {
 		shown.Filter.ErrorClass = class
@@ -71,7 +71,7 @@ func (f *Feature) failures(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, here, deliveries.FailuresPage(shown))
 }
 
-// newest is the newest delivery that matches, with its attempts; nil for none.
+// newest returns the newest delivery that matches, with its attempts; nil for none.
 func (f *Feature) newest(ctx context.Context, filter delivery.Filter) (*delivery.Detail, error) {
 	found, _, err := f.Webhooks.Deliveries.List(ctx, filter, postgres.Paging{Limit: 1})
 	if err != nil || len(found) == 0 {

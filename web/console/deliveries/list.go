@@ -16,10 +16,10 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// stateWaiting is a tab besides the states: pending and retrying deliveries.
+// stateWaiting is a tab in addition to the states: pending and retrying deliveries.
 const stateWaiting delivery.State = ui.WaitingDeliveries
 
-// states are the tabs, what needs a human first.
+// states are the tabs, beginning with what needs a person.
 var states = []delivery.State{
 	delivery.StateFailed, stateWaiting, delivery.StateRetrying, delivery.StatePending,
 	delivery.StateDelivered, delivery.StateCancelled,
@@ -128,10 +128,10 @@ func readFilter(v *list.Values) delivery.Filter {
 	return filter
 }
 
-// cells are a delivery's line of the file; times are in UTC.
+// cells returns a delivery's row of the file; times are in UTC.
 func cells(d delivery.Delivery) []string {
 	owner := d.ApplicationUID.String()
-	if d.Test { // that of a test event is a sample
+	if d.Test { // a test event's application is a sample
 		owner = ""
 	}
 	return []string{

@@ -1,5 +1,5 @@
-// Package development is the console's pages of a development server: the sample
-// receiver, and the mailbox of mails that were kept instead of sent.
+// Package development is the console's pages of a development server: the sample receiver,
+// and the mailbox of e-mails that were stored instead of sent.
 package development
 
 import (
@@ -28,13 +28,13 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// maxPartners bounds the partners to choose from.
+// maxPartners bounds the list of partners to choose from.
 const maxPartners = 500
 
-// Server is what a development server has besides.
+// Server holds the extras of a development server.
 type Server struct {
 	Receiver *receiver.Receiver
-	// Sends tells that a mail server is configured.
+	// Sends means that a mail server is configured.
 	Sends bool
 }
 
@@ -47,8 +47,8 @@ type Feature struct {
 	Webhooks *webhook.Services
 }
 
-// Routes lists the pages and changes. What changes the receiver, which keeps all in
-// memory, leaves no audit entry.
+// Routes lists the pages and changes. The receiver keeps everything in memory, so changes
+// of it have no audit entry.
 func (f *Feature) Routes() []page.Route {
 	const support = operator.RoleSupport
 	return []page.Route{
@@ -92,14 +92,14 @@ func (f *Feature) receiverURL() string {
 	return strings.TrimRight(f.PublicURL, "/") + receiver.Path
 }
 
-// receiverLive streams what comes in.
+// receiverLive streams the received requests.
 func (f *Feature) receiverLive(ctx echo.Context) error {
 	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
 		return page.HTML(request, development.Received(f.Receiver.Received()))
 	})
 }
 
-// setReceiver turns the knobs.
+// setReceiver changes the receiver's behaviour.
 func (f *Feature) setReceiver(ctx echo.Context) error {
 	return f.actOnReceiver(ctx, "Set. The next request is answered so.", func() error {
 		if f.Receiver.Set(receiver.Settings{
@@ -111,7 +111,7 @@ func (f *Feature) setReceiver(ctx echo.Context) error {
 	})
 }
 
-// teachReceiver tells it a secret.
+// teachReceiver gives the receiver a secret.
 func (f *Feature) teachReceiver(ctx echo.Context) error {
 	text := strings.TrimSpace(ctx.FormValue("secret"))
 	return f.actOnReceiver(ctx, "The receiver knows the secret now.", func() error {
@@ -123,7 +123,7 @@ func (f *Feature) teachReceiver(ctx echo.Context) error {
 	})
 }
 
-// clearReceiver forgets what came in.
+// clearReceiver deletes the received requests.
 func (f *Feature) clearReceiver(ctx echo.Context) error {
 	return f.actOnReceiver(ctx, "", func() error {
 		f.Receiver.Clear()
@@ -131,7 +131,7 @@ func (f *Feature) clearReceiver(ctx echo.Context) error {
 	})
 }
 
-// actOnReceiver does something to the receiver, once for each form.
+// actOnReceiver changes the receiver, once per form.
 func (f *Feature) actOnReceiver(ctx echo.Context, done string, use func() error) error {
 	_, err := f.Commit(ctx, action.Change{
 		Done: done,
@@ -142,7 +142,7 @@ func (f *Feature) actOnReceiver(ctx echo.Context, done string, use func() error)
 	return f.answer(ctx, paths.Receiver, err)
 }
 
-// answer leads on, or says on the receiver's page what was refused.
+// answer redirects, or shows a refusal on the receiver's page.
 func (f *Feature) answer(ctx echo.Context, target string, err error) error {
 	if code := lending.ErrorCode(err); code == lending.CodeValidation ||
 		code == lending.CodeNotFound {
@@ -154,7 +154,7 @@ func (f *Feature) answer(ctx echo.Context, target string, err error) error {
 	return page.LeadTo(ctx, target)
 }
 
-// subscribeReceiver creates a subscription to the receiver, which learns its
+// subscribeReceiver creates a subscription to the receiver and gives the receiver its
 // secret.
 func (f *Feature) subscribeReceiver(ctx echo.Context) error {
 	settings := subscription.Settings{
@@ -188,8 +188,8 @@ func (f *Feature) subscribeReceiver(ctx echo.Context) error {
 	return f.answer(ctx, outcome.Target, err)
 }
 
-// mailbox shows the mails that were kept because there is no mail server, and the one
-// that was chosen, else the newest.
+// mailbox shows the e-mails that were stored because there is no mail server, and the
+// chosen one, or else the newest.
 func (f *Feature) mailbox(ctx echo.Context) error {
 	request := ctx.Request().Context()
 	cursor, err := postgres.ParseCursor(ctx.QueryParam("cursor"))
@@ -221,7 +221,7 @@ func (f *Feature) mailbox(ctx echo.Context) error {
 			return err
 		}
 	}
-	// This page may hold frames of this origin.
+	// This page may embed frames of this origin.
 	ctx.Response().Header().Set("Content-Security-Policy", page.Policy+"; frame-src 'self'")
 	place := page.Place{
 		Section: ui.SectionMailbox, Title: "Mailbox", Above: []ui.Crumb{{Label: "Development"}},

@@ -40,7 +40,7 @@ func (f *Feature) detail(ctx echo.Context) error {
 		emails.Detail(found, resend))
 }
 
-// body answers the rendered body of an e-mail for the frame of its page.
+// body answers with the rendered body of an e-mail for the frame of its page.
 func (f *Feature) body(ctx echo.Context) error {
 	found, err := f.written(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (f *Feature) body(ctx echo.Context) error {
 	return framed(ctx, found.HTML)
 }
 
-// source answers the message as it goes onto the wire, to be kept as proof or opened in
-// a mail program.
+// source answers with the raw message as it is sent, to be kept as proof or opened in a
+// mail program.
 func (f *Feature) source(ctx echo.Context) error {
 	found, err := f.written(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Feature) source(ctx echo.Context) error {
 	return ctx.Blob(http.StatusOK, "message/rfc822", []byte(found.Source))
 }
 
-// written loads the e-mail in the path, which must have a text.
+// written loads the e-mail in the path. Error: NOT_FOUND if it has no text.
 func (f *Feature) written(ctx echo.Context) (email.Detail, error) {
 	found, err := f.named(ctx)
 	if err == nil && (found.HTML == "" || found.Source == "") {
@@ -72,28 +72,28 @@ func (f *Feature) written(ctx echo.Context) (email.Detail, error) {
 }
 
 const (
-	// framePolicy is what an e-mail may do in a frame: bring its own styles. Nothing in
-	// it runs, sends a form, loads anything or leads anywhere.
+	// framePolicy lets an e-mail in a frame use its own styles. It cannot run scripts, send
+	// forms, load anything or navigate.
 	framePolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; " +
 		"form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
-	// stillLinks follows a framed e-mail: its links lead nowhere here, and a click would
-	// only put the browser's refusal in place of the e-mail.
+	// stillLinks is appended to a framed e-mail: its links cannot be opened here, and a click
+	// would replace the e-mail by the browser's refusal.
 	stillLinks = "<style>a{pointer-events:none}</style>"
 )
 
-// framed answers foreign HTML so that it can be looked at and do nothing, within a
-// frame of the console or opened by itself.
+// framed answers with foreign HTML that can be viewed and do nothing, in a frame of the
+// console or opened by itself.
 func framed(ctx echo.Context, html string) error {
 	header := ctx.Response().Header()
 	header.Set("Content-Security-Policy", framePolicy)
 	header.Set("X-Frame-Options", "SAMEORIGIN")
 	header.Set("Referrer-Policy", "no-referrer")
-	// Browsers show no sandboxed document that asks for a group of its own.
+	// Browsers do not render a sandboxed document with this header.
 	header.Del("Cross-Origin-Opener-Policy")
 	return ctx.HTML(http.StatusOK, html+stillLinks)
 }
 
-// samples shows how one kind of e-mail looks with the stored settings.
+// samples shows one kind of e-mail with the stored settings.
 func (f *Feature) samples(ctx echo.Context) error {
 	name := ctx.QueryParam("mail")
 	if name == "" {
@@ -109,7 +109,7 @@ func (f *Feature) samples(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, at, emails.Samples(name, content))
 }
 
-// sample answers the rendered body of a sample for a frame.
+// sample answers with the rendered body of a sample for a frame.
 func (f *Feature) sample(ctx echo.Context) error {
 	content, err := f.renderSample(ctx.Request().Context(), ctx.Param("name"))
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *Feature) sample(ctx echo.Context) error {
 	return framed(ctx, content.HTML)
 }
 
-// renderSample renders the sample of that name as the stored settings have it.
+// renderSample renders the named sample with the stored settings.
 func (f *Feature) renderSample(ctx context.Context, name string) (email.Content, error) {
 	samples := mail.Samples()
 	at := slices.IndexFunc(samples, func(sample mail.Sample) bool { return sample.Name == name })

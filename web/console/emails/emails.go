@@ -1,5 +1,5 @@
-// Package emails is the console's pages about e-mails: the log, one e-mail and its
-// re-sends, how e-mails look and who hears of trouble.
+// Package emails is the console's pages about e-mails: the log, single e-mails and their
+// re-sends, the appearance of e-mails and the recipients of alerts.
 package emails
 
 import (
@@ -37,10 +37,10 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Section: ui.SectionEmails, Title: "E-mails"}
 
-// stateUnknown is a tab besides the states: failed e-mails that may have arrived.
+// stateUnknown is a tab in addition to the states: failed e-mails that may have arrived.
 const stateUnknown = "unknown"
 
-// states are the tabs, what needs a human first.
+// states are the tabs, beginning with what needs a person.
 var states = []string{
 	string(email.StateFailed), stateUnknown, string(email.StateQueued),
 	string(email.StateNotSent), string(email.StateCaptured), string(email.StateSuppressed),

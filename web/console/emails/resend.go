@@ -22,7 +22,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// resend adds a new e-mail with the same text.
+// resend creates a new e-mail with the same text.
 func (f *Feature) resend() action.Spec {
 	return action.Spec{
 		Path: paths.EmailResend, Shown: "console.email.resend", Sent: "console.email.resend.submit",
@@ -58,10 +58,10 @@ func (f *Feature) resend() action.Spec {
 	}
 }
 
-// resentWords say how often something was re-sent.
+// resentWords says how often something was re-sent.
 func resentWords(times int) string { return "re-sent " + ui.Plural(times, "time", "times") }
 
-// notResentSince refuses to re-send again what was re-sent since a form told how often it was.
+// notResentSince refuses a re-send if there was another since the form was shown.
 func notResentSince(ctx context.Context, tx *postgres.Tx, seen string, uids ...uuid.UUID) error {
 	count, err := email.LockResends(ctx, tx, uids...)
 	if now := resentWords(count); err == nil && now != seen {
@@ -74,7 +74,7 @@ func resendEntry(original, made uuid.UUID) operator.Entry {
 	return operator.NewEntry("email.resend", original.String(), nil, map[string]any{"email_uid": made})
 }
 
-// resendForm names what a re-send would do, and what speaks against it.
+// resendForm says what a re-send would do, and what speaks against it.
 func resendForm(ctx context.Context, e email.Detail) ui.Confirmation {
 	form := ui.Confirmation{
 		Title: "Re-send this e-mail", About: e.ToAddress, Submit: "Re-send",
@@ -110,10 +110,10 @@ func resendForm(ctx context.Context, e email.Detail) ui.Confirmation {
 	return form
 }
 
-// maxResent bounds what one form re-sends.
+// maxResent bounds the e-mails that one form re-sends.
 const maxResent = 500
 
-// resendMany asks once what re-sending the chosen e-mails means, and then does it.
+// resendMany asks for confirmation with the consequences, and then re-sends the chosen e-mails.
 func (f *Feature) resendMany(ctx echo.Context) error {
 	query, err := url.ParseQuery(ctx.FormValue("filter"))
 	if err != nil {
@@ -163,8 +163,8 @@ func (f *Feature) resendMany(ctx echo.Context) error {
 	return f.Submit(ctx, form)
 }
 
-// sending is how a form re-sends what it names, which was re-sent so often before; the form is
-// told of that.
+// sending returns how a form re-sends its e-mails, and adds to the form that they were
+// re-sent `before` times.
 func (f *Feature) sending(ctx echo.Context, form *ui.Confirmation, before int) func(
 	context.Context, *postgres.Tx, []uuid.UUID, string, string,
 ) ([]email.Resent, error) {
@@ -173,7 +173,7 @@ func (f *Feature) sending(ctx echo.Context, form *ui.Confirmation, before int) f
 	}
 	form.Hidden = append(form.Hidden, action.Seen(resentWords(before)))
 	if ctx.FormValue("all") != "" || ctx.FormValue("found") != "" {
-		// Somebody else may ask about the same ones.
+		// Another user may ask to re-send the same e-mails.
 		form.Hidden = append(form.Hidden, ui.HiddenField{Name: "found", Value: "yes"})
 		return f.Emails.ResendFound
 	}
@@ -188,7 +188,7 @@ func (f *Feature) sending(ctx echo.Context, form *ui.Confirmation, before int) f
 	}
 }
 
-// resentOutcome is what the re-send of so many e-mails came to: of all of them, or of none.
+// resentOutcome is the outcome of a re-send of many e-mails: of all of them, or of none.
 func resentOutcome(
 	back string, resent []email.Resent, asked int, err error,
 ) (operator.Outcome, error) {
@@ -204,8 +204,8 @@ func resentOutcome(
 	return outcome, err
 }
 
-// chosen reads the rows that were selected, or finds all that match and says how many do, and
-// why others are left out.
+// chosen reads the selected rows, or finds all that match the filter and says how many
+// match and why some are left out.
 func (f *Feature) chosen(
 	ctx echo.Context, query url.Values,
 ) (uids []uuid.UUID, matched string, err error) {
@@ -228,7 +228,7 @@ func (f *Feature) chosen(
 	return uids, matchedWords(f.inWords(v), matching, left), nil
 }
 
-// inWords says a filter as its chips do.
+// inWords describes a filter in the words of its chips.
 func (f *Feature) inWords(v *list.Values) string {
 	var words []string
 	spec := f.list()
@@ -252,10 +252,10 @@ func (f *Feature) inWords(v *list.Values) string {
 	return "“" + strings.Join(words, " · ") + "”"
 }
 
-// maxMatching bounds what is counted of the e-mails that match a filter.
+// maxMatching bounds the count of e-mails that match a filter.
 const maxMatching = 10_000
 
-// leftOutWords complete "3 ", in the order in which they are told.
+// leftOutWords follow a count such as "3 ", in this order.
 var leftOutWords = []struct {
 	why  email.LeftOut
 	word string
@@ -269,7 +269,7 @@ var leftOutWords = []struct {
 	{email.LeftOutRemoved, "without a text any more"},
 }
 
-// matchedWords say how many e-mails match a filter, and why how many of them are left out.
+// matchedWords says how many e-mails match a filter, how many of them are left out, and why.
 func matchedWords(filter string, matching int, left map[email.LeftOut]int) string {
 	if matching == 0 {
 		return "No e-mail matches " + filter + ", so there is none to re-send."
@@ -294,8 +294,8 @@ func matchedWords(filter string, matching int, left map[email.LeftOut]int) strin
 	return which + "; " + ui.Number(out) + " left out: " + strings.Join(reasons, ", ") + "."
 }
 
-// resendManyForm asks about those of the chosen e-mails that can be re-sent, and
-// returns their ids. It begins with what matched, empty where they were ticked.
+// resendManyForm asks about those of the chosen e-mails that can be re-sent, and returns
+// their ids. It begins with matched, which is empty if the e-mails were ticked.
 func resendManyForm(matched string, chosen []email.Email) (ui.Confirmation, []uuid.UUID) {
 	form := ui.Confirmation{
 		Title: "Re-send e-mails", Action: paths.EmailsResend, MustReason: true,

@@ -20,7 +20,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// settings changes how e-mails look and who hears of trouble.
+// settings changes the appearance of e-mails and the recipients of alerts.
 func (f *Feature) settings() action.Spec {
 	return action.Spec{
 		Path: paths.MailSettings, Shown: "console.mailSettings", Sent: "console.mailSettings.save",
@@ -36,7 +36,7 @@ func (f *Feature) settings() action.Spec {
 				PrimaryColor: strings.ToLower(strings.TrimSpace(ctx.FormValue("primary_color"))),
 				AccentColor:  strings.ToLower(strings.TrimSpace(ctx.FormValue("accent_color"))),
 				ReplyTo:      strings.TrimSpace(ctx.FormValue("reply_to")),
-				// Addresses may be parted by anything that people put between them.
+				// Addresses may be separated by spaces, commas or semicolons, on one or several lines.
 				AlertTo: strings.FieldsFunc(ctx.FormValue("alert_to"), func(r rune) bool {
 					return unicode.IsSpace(r) || r == ',' || r == ';'
 				}),
@@ -72,7 +72,7 @@ func (f *Feature) settings() action.Spec {
 	}
 }
 
-// described is how a form says what it showed of the settings.
+// described says what a form showed of the settings.
 func described(s email.Settings) string {
 	return fmt.Sprintf("the lender's name “%s”; the header colour %s; the accent colour %s; "+
 		"replies to %s; alerts to %s", s.LenderName, s.PrimaryColor, s.AccentColor,

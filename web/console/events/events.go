@@ -1,4 +1,4 @@
-// Package events is the console's pages about what happened to applications.
+// Package events is the console's pages about the events of applications.
 package events
 
 import (
@@ -38,7 +38,7 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Section: ui.SectionEvents, Title: "Events"}
 
-// events lists what happened.
+// events lists the events.
 func (f *Feature) events() list.Spec[delivery.EventRecord] {
 	return list.Spec[delivery.EventRecord]{
 		Name: "console.events", Path: paths.Events, Role: operator.RoleSupport, Place: place,
@@ -94,7 +94,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 
 func cells(e delivery.EventRecord) []string {
 	owner := e.ApplicationUID.String()
-	if e.Test { // that of a test event is a sample
+	if e.Test { // a test event's application is a sample
 		owner = ""
 	}
 	return []string{
@@ -107,13 +107,13 @@ func cells(e delivery.EventRecord) []string {
 	}
 }
 
-// The parts of the ledger and of the deliveries of an event that its page shows.
+// How much of an event's ledger and of its deliveries its page shows.
 const (
 	ledgerLines = 50
 	deliveries  = 20
 )
 
-// event shows one event: what was said, to whom, and to whom not.
+// event shows one event: its payload, its recipients, and why the others did not get it.
 func (f *Feature) event(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
