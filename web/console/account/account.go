@@ -1,5 +1,5 @@
-// Package account is how people sign in to the console and out of it, by a password or by
-// the provider, and what everybody may do with their own account.
+// Package account is the sign-in and sign-out of the console, by password or by the OpenID
+// provider, and the pages on which users manage their own account.
 package account
 
 import (
@@ -23,13 +23,13 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*action.Engine
-	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	// Provider signs users in by OpenID Connect; nil for passwords only.
 	Provider *operator.Provider
 }
 
-// Routes lists the pages and changes. There is a way to the provider and back only where
-// there is one; the way back is a link, since that is how browsers come, and changes
-// nothing but for the browser that was led away by its own form.
+// Routes lists the pages and changes. The routes to and from the provider exist only if
+// there is one. The return is a GET, as browsers are redirected that way; it changes
+// something only for a browser that its own form sent to the provider.
 func (f *Feature) Routes() []page.Route {
 	const guest, support = operator.Role(""), operator.RoleSupport
 	routes := []page.Route{
@@ -65,7 +65,7 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Title: "Your account"}
 
-// overview shows how the viewer signs in and where they are signed in.
+// overview shows how the viewer signs in, and their sessions.
 func (f *Feature) overview(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), page.User(ctx)
 	sessions, err := f.Operators.Sessions(request, user.UID)
@@ -80,7 +80,7 @@ func (f *Feature) overview(ctx echo.Context) error {
 		account.Overview(user, sessions, page.Session(ctx).UID, left, f.providerOf(user)))
 }
 
-// providerOf names the provider that a user signs in by, empty without.
+// providerOf names the provider that a user signs in by, empty if none.
 func (f *Feature) providerOf(user operator.User) string {
 	if f.Provider == nil || !user.Provided {
 		return ""
@@ -88,7 +88,7 @@ func (f *Feature) providerOf(user operator.User) string {
 	return f.Provider.Name
 }
 
-// own is a change of the viewer's own account, recorded under a name.
+// own is a change of the viewer's own account; name is its audit action.
 func own(
 	ctx echo.Context, name, done string, use func(ctx context.Context, tx *postgres.Tx) error,
 ) action.Change {
@@ -128,7 +128,7 @@ func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
 	return change, nil
 }
 
-// passwordForm asks for the viewer's password now and the new one.
+// passwordForm asks for the viewer's current password and the new one.
 func (f *Feature) passwordForm(ctx echo.Context) error {
 	return f.showPasswordForm(ctx, http.StatusOK, nil)
 }
@@ -138,8 +138,8 @@ func (f *Feature) showPasswordForm(ctx echo.Context, status int, problems map[st
 		account.Password(page.User(ctx).MustChangePassword, problems))
 }
 
-// changePassword replaces the viewer's password, goes on with this session under
-// a new token and ends every other one.
+// changePassword replaces the viewer's password, continues this session under a new token
+// and ends all other sessions.
 func (f *Feature) changePassword(ctx echo.Context) error {
 	signed := page.SignedIn(ctx)
 	if ctx.FormValue("password") != ctx.FormValue("again") {
@@ -147,14 +147,14 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 			"again": "The two new passwords are not the same; type them again.",
 		})
 	}
-	// Before the transaction, since it needs connections of its own.
+	// Before the transaction, because the check uses a connection of its own.
 	wrong := f.Operators.CheckPassword(ctx.Request().Context(), signed, ctx.FormValue("current"))
 	var changed operator.User
 	var session operator.Session
 	var refusedBy error
 	change := own(ctx, "user.password_change", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
-			// In here, since a second arrival of the form would find the new password.
+			// Refuse inside the transaction: a second submission would be checked against the new password.
 			refusedBy = wrong
 			if refusedBy != nil {
 				return refusedBy
@@ -167,7 +167,7 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 				return err
 			}
 			visit := signed.Session
-			visit.ProvedAt = time.Time{} // now, by the password that was typed
+			visit.ProvedAt = time.Time{} // now, by the password just entered
 			session, err = f.Operators.Begin(request, tx, changed, visit)
 			return err
 		})
@@ -193,7 +193,7 @@ func (f *Feature) changePassword(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, paths.Account)
 }
 
-// passwordProblems is what a refusal says of each field of the form, in its words.
+// passwordProblems maps the fields of the form to the messages of a refusal.
 func passwordProblems(refusal *lending.Error) map[string]string {
 	problems := map[string]string{}
 	for _, detail := range refusal.Details {
@@ -204,7 +204,7 @@ func passwordProblems(refusal *lending.Error) map[string]string {
 	return problems
 }
 
-// confirmForm asks for the password once more.
+// confirmForm asks for the password again.
 func (f *Feature) confirmForm(ctx echo.Context) error {
 	return f.showConfirm(ctx, http.StatusOK, ctx.QueryParam("next"), "")
 }
@@ -214,7 +214,7 @@ func (f *Feature) showConfirm(ctx echo.Context, status int, next, problem string
 		account.Confirm(page.SafeNext(next), problem, f.providerOf(page.User(ctx))))
 }
 
-// confirm notes that the viewer has shown who they are.
+// confirm records that the viewer has re-authenticated.
 func (f *Feature) confirm(ctx echo.Context) error {
 	next := ctx.FormValue("next")
 	err := f.Operators.CheckPassword(
@@ -228,7 +228,7 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	return f.proved(ctx, page.SafeNext(next))
 }
 
-// proved notes that the viewer has shown who they are, and leads on.
+// proved records that the viewer has re-authenticated, and redirects.
 func (f *Feature) proved(ctx echo.Context, next string) error {
 	if err := f.Operators.Prove(ctx.Request().Context(), page.Session(ctx).UID); err != nil {
 		return err

@@ -19,27 +19,27 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// departure is what a browser keeps while it is at the provider, encrypted. It is no row
-// of ours: anybody may begin to sign in, as often as they like.
+// departure is the state that a browser keeps, encrypted, while it is at the provider. It is
+// not stored in the database, because anybody may start signing in, as often as they like.
 type departure struct {
 	operator.Ticket
 	Next string
-	// Session is the one that is to be proved; nil for a sign-in.
+	// Session is the session that re-authenticates; nil for a sign-in.
 	Session uuid.UUID
 }
 
 const (
 	departureCookie = "provider"
-	// maxDepartureNext bounds a page to come back to, in bytes: browsers drop cookies of
-	// more than 4 KiB.
+	// maxDepartureNext bounds the path to return to, in bytes: browsers drop cookies larger
+	// than 4 KiB.
 	maxDepartureNext = 1500
 )
 
-// The place that a departure is encrypted for.
+// The table, column and row that a departure is encrypted for.
 const departureTable, departureColumn, departureRow = "sign_in", "departure", "cookie"
 
-// toProvider leads to the provider with a fresh ticket, by a page of ours: browsers
-// refuse a form that is redirected to another site than the policy names.
+// toProvider sends the browser to the provider with a new ticket, through a page of ours:
+// browsers refuse to follow a form's redirect to a site that the policy does not name.
 func (f *Feature) toProvider(ctx echo.Context) error {
 	request := ctx.Request().Context()
 	address, ticket, err := f.Provider.Start(request, page.User(ctx).Email != "", f.DB.Now())
@@ -64,11 +64,10 @@ func (f *Feature) toProvider(ctx echo.Context) error {
 	return f.showToGuest(ctx, http.StatusOK, account.ToProvider(f.Provider.Name, address))
 }
 
-// fromProvider lets in whom the provider vouches for.
+// fromProvider signs in the user whom the provider has identified.
 func (f *Feature) fromProvider(ctx echo.Context) error {
 	request, here := ctx.Request().Context(), page.User(ctx)
-	// What the browser has kept is taken away; without it, the ticket is one that nothing
-	// belongs to.
+	// Remove the browser's state. Without state, the ticket is one that nothing matches.
 	var leaving departure
 	if cookie, err := ctx.Cookie(f.CookieName(departureCookie)); err == nil {
 		ctx.SetCookie(f.Cookie(departureCookie, "", -time.Second))
@@ -79,7 +78,7 @@ func (f *Feature) fromProvider(ctx echo.Context) error {
 		}
 	}
 	if here.Email != "" && leaving.Session != page.Session(ctx).UID {
-		// Signed in meanwhile, by another page: the provider was not asked for a proof.
+		// Signed in meanwhile on another page: the provider was not asked to re-authenticate.
 		return ctx.Redirect(http.StatusSeeOther, page.SafeNext(leaving.Next))
 	}
 	identity, err := f.Provider.Finish(request, leaving.Ticket,
@@ -101,14 +100,14 @@ func (f *Feature) fromProvider(ctx echo.Context) error {
 	}
 	visit := operator.Session{Method: operator.MethodProvider, ProvedAt: identity.ProvedAt}
 	if now := f.DB.Now(); visit.ProvedAt.After(now) {
-		visit.ProvedAt = now // when the provider asked cannot be in the future
+		visit.ProvedAt = now // the authentication cannot be in the future
 	} else if visit.ProvedAt.IsZero() {
-		visit.ProvedAt = time.Unix(0, 0) // long ago when it does not say
+		visit.ProvedAt = time.Unix(0, 0) // long ago if the provider does not say when
 	}
 	return f.admit(ctx, user, visit, leaving.Next)
 }
 
-// admitIdentity finds or makes the user of an identity.
+// admitIdentity finds or creates the user of an identity.
 func (f *Feature) admitIdentity(
 	ctx echo.Context, identity operator.Identity,
 ) (operator.User, error) {
@@ -129,8 +128,8 @@ func (f *Feature) admitIdentity(
 	return user, err
 }
 
-// refuseSignIn shows the sign-in page with the reason, or to who is signed in the one
-// that asks for a proof; what is no refusal is an error.
+// refuseSignIn shows the reason on the sign-in page or, to a signed-in user, on the page
+// that asks to re-authenticate. An error that is not a refusal is returned.
 func (f *Feature) refuseSignIn(ctx echo.Context, err error) error {
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized, lending.CodeInvalidState:

@@ -15,8 +15,8 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// factorForm shows the secret of a second factor that waits for its first code,
-// or offers to begin. Reading it makes no secret.
+// factorForm shows the secret of a second factor whose first code is awaited, or offers to
+// begin. Reading it creates no secret.
 func (f *Feature) factorForm(ctx echo.Context) error {
 	if page.User(ctx).SecondFactor {
 		return ctx.Redirect(http.StatusSeeOther, paths.Account)
@@ -34,8 +34,7 @@ func (f *Feature) showFactorForm(ctx echo.Context, status int, problem string) e
 		account.SecondFactor(must, secret, problem))
 }
 
-// sessionEnrolment is where the session keeps a second factor that waits for its first
-// code.
+// sessionEnrolment is the session's key of a second factor whose first code is awaited.
 const sessionEnrolment = "enrolment"
 
 func (f *Feature) enrolling(ctx echo.Context) (operator.Enrolment, bool) {
@@ -43,8 +42,8 @@ func (f *Feature) enrolling(ctx echo.Context) (operator.Enrolment, bool) {
 	return f.Operators.SecondFactors().Enrolling(page.SignedIn(ctx), kept)
 }
 
-// beginFactor makes the secret that the viewer's app is to learn. Begun again it
-// stays the same, so that an app that has learned it is right.
+// beginFactor creates the secret for the viewer's app. Beginning again keeps the secret, so
+// that an app that has scanned it stays valid.
 func (f *Feature) beginFactor(ctx echo.Context) error {
 	if _, begun := f.enrolling(ctx); !begun {
 		kept, err := f.Operators.SecondFactors().Enrol(page.SignedIn(ctx))
@@ -56,7 +55,7 @@ func (f *Feature) beginFactor(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, paths.SecondFactor)
 }
 
-// factorPicture is the secret as a QR code. It is never cached.
+// factorPicture returns the secret as a QR code. It is never cached.
 func (f *Feature) factorPicture(ctx echo.Context) error {
 	enrolment, begun := f.enrolling(ctx)
 	if !begun {
@@ -70,7 +69,7 @@ func (f *Feature) factorPicture(ctx echo.Context) error {
 	return ctx.Blob(http.StatusOK, "image/png", picture)
 }
 
-// confirmFactor turns the second factor on and shows the recovery codes, once.
+// confirmFactor enables the second factor and shows the recovery codes, once.
 func (f *Feature) confirmFactor(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), page.User(ctx)
 	var codes []string
@@ -88,7 +87,7 @@ func (f *Feature) confirmFactor(ctx echo.Context) error {
 		return err
 	}
 	f.Sessions.Remove(request, sessionEnrolment)
-	// What the session may do has grown: it goes on under a new token.
+	// The session has gained rights, so it continues under a new token.
 	if err := f.keep(ctx, user, page.Session(ctx)); err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func (f *Feature) showRecoveryCodes(ctx echo.Context, codes []string) error {
 		account.RecoveryCodes(codes))
 }
 
-// recoveryCodes makes new recovery codes and shows them, once.
+// recoveryCodes creates new recovery codes and shows them, once.
 func (f *Feature) recoveryCodes(ctx echo.Context) error {
 	user := page.User(ctx)
 	if !user.SecondFactor {
@@ -119,7 +118,7 @@ func (f *Feature) recoveryCodes(ctx echo.Context) error {
 	return f.showRecoveryCodes(ctx, codes)
 }
 
-// removeFactor turns the viewer's second factor off.
+// removeFactor disables the viewer's second factor.
 func (f *Feature) removeFactor(ctx echo.Context) (action.Change, error) {
 	user := page.User(ctx)
 	if user.SecondFactorNeeded {

@@ -13,21 +13,21 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// codeWait is how long a right password waits for the code.
+// codeWait is how long a correct password is valid while the code is awaited.
 const codeWait = 10 * time.Minute
 
-// What a session holds between the password and the code.
+// The session's keys between the password and the code.
 const (
 	sessionWaiting    = "waiting"
 	sessionWaitingFor = "waiting.credential"
 	sessionWaitingAt  = "waiting.at"
 	sessionWaitingBy  = "waiting.by"
-	// sessionWaitingProof is when the provider asked who they are.
+	// sessionWaitingProof is when the provider authenticated the user.
 	sessionWaitingProof = "waiting.proof"
 )
 
-// begin starts a session under a new token, so that one that was planted
-// before the sign-in is worth nothing, and keeps it in the audit log.
+// begin starts a session under a new token, so that a token planted before the sign-in is
+// useless, and writes the sign-in to the audit log.
 func (f *Feature) begin(
 	ctx echo.Context, user operator.User, visit operator.Session, how map[string]any,
 ) error {
@@ -41,7 +41,7 @@ func (f *Feature) begin(
 	if err != nil {
 		return err
 	}
-	// The browser is known when it signs in to the account again.
+	// Recognise the browser when it signs in to the account again.
 	kept := f.Operators.NewDevice(user.Email, f.visitor(ctx, user.Email).Known)
 	if kept != "" {
 		//nolint:gosec // it sets every attribute
@@ -49,14 +49,14 @@ func (f *Feature) begin(
 		cookie.SameSite = http.SameSiteStrictMode
 		ctx.SetCookie(cookie)
 	}
-	// What the browser held, such as a new secret, is of who was here before.
+	// Data in the session, such as a new secret, belongs to its former user.
 	if err := f.Sessions.Clear(ctx.Request().Context()); err != nil {
 		return err
 	}
 	return f.keep(ctx, user, session)
 }
 
-// visitor is where a try to sign in to an account comes from.
+// visitor describes where an attempt to sign in to an account comes from.
 func (f *Feature) visitor(ctx echo.Context, email string) operator.Visitor {
 	visitor := operator.Visitor{Address: ctx.RealIP()}
 	if cookie, err := ctx.Cookie(f.CookieName(operator.DeviceCookie(email))); err == nil {
@@ -65,7 +65,7 @@ func (f *Feature) visitor(ctx echo.Context, email string) operator.Visitor {
 	return visitor
 }
 
-// keep lets the browser go on with a session under a new token.
+// keep continues a session of the browser under a new token.
 func (f *Feature) keep(ctx echo.Context, user operator.User, session operator.Session) error {
 	request := ctx.Request().Context()
 	if err := f.Sessions.RenewToken(request); err != nil {

@@ -20,7 +20,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// signInForm shows the sign-in, or leads on who is signed in already.
+// signInForm shows the sign-in, or redirects a user who is signed in already.
 func (f *Feature) signInForm(ctx echo.Context) error {
 	if page.User(ctx).Email != "" {
 		return ctx.Redirect(http.StatusSeeOther, page.SafeNext(ctx.QueryParam("next")))
@@ -44,7 +44,7 @@ func (f *Feature) showSignIn(ctx echo.Context, status int, form account.SignInFo
 	return f.showToGuest(ctx, status, account.SignIn(form))
 }
 
-// showToGuest answers with a page that nobody needs to be signed in for.
+// showToGuest answers with a page that needs no sign-in.
 func (f *Feature) showToGuest(ctx echo.Context, status int, body templ.Component) error {
 	around := ui.AuthLayout("Sign in", f.Environment, f.Preference(ctx, "theme"))
 	return page.Render(ctx, status, templ.ComponentFunc(
@@ -70,11 +70,11 @@ func (f *Feature) signIn(ctx echo.Context) error {
 	return f.admit(ctx, user, visit, ctx.FormValue("next"))
 }
 
-// busySeconds is for how long who is refused for want of room is asked to wait.
+// busySeconds is the Retry-After of a sign-in that was refused for lack of capacity.
 const busySeconds = "5"
 
-// refusedProof is why a password or code was refused, to be shown where it was typed;
-// false for any other error and for none.
+// refusedProof returns why a password or code was refused, to be shown beside its field;
+// false for any other error and for nil.
 func refusedProof(ctx echo.Context, err error) (text string, refused bool) {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
@@ -90,8 +90,8 @@ func refusedProof(ctx echo.Context, err error) (text string, refused bool) {
 	return refusal.Message, true
 }
 
-// admit lets in who has shown the first factor, or asks for the second, for whose code the
-// session keeps who they are.
+// admit signs in a user who has passed the first factor, or stores the user in the session
+// and asks for the second factor.
 func (f *Feature) admit(
 	ctx echo.Context, user operator.User, visit operator.Session, next string,
 ) error {
@@ -150,14 +150,14 @@ func (f *Feature) checkCode(ctx echo.Context) error {
 	if err := f.begin(ctx, user, visit, how); err != nil {
 		return err
 	}
-	if recovered { // after the session began, which forgets what was left before
+	if recovered { // after begin, which clears the session
 		f.LeaveNotice(ctx, "You used a recovery code; it will not work again. "+
 			"Make new ones on your account page before they run out.")
 	}
 	return ctx.Redirect(http.StatusSeeOther, page.SafeNext(ctx.FormValue("next")))
 }
 
-// awaitedCode returns who has given the right password a moment ago and owes a code.
+// awaitedCode returns the user who has just given the correct password and must enter a code.
 func (f *Feature) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 	request := ctx.Request().Context()
 	uid, err := uuid.Parse(f.Sessions.GetString(request, sessionWaiting))

@@ -24,7 +24,7 @@ import (
 
 var alertsPlace = page.Place{Section: ui.SectionAlerts, Title: "Needs attention"}
 
-// alerts lists what needs a human.
+// alerts lists what needs a person.
 func (f *Feature) alerts() list.Spec[alert.Item] {
 	kinds := list.Options("Anything", alert.Kinds(), ui.AlertKind)
 	return list.Spec[alert.Item]{
@@ -79,7 +79,7 @@ func (f *Feature) alerts() list.Spec[alert.Item] {
 // alert shows one alert and what can be done about it.
 func (f *Feature) alert(ctx echo.Context) error { return f.showAlert(ctx, nil) }
 
-// showAlert shows an alert, and what was wrong with the form that came, nil for nothing.
+// showAlert shows an alert, and the errors of a submitted form, nil if there are none.
 func (f *Feature) showAlert(ctx echo.Context, refusal *lending.Error) error {
 	item, err := page.Named(ctx, f.Alerts.Get)
 	if err != nil {
@@ -105,8 +105,8 @@ func (f *Feature) showAlert(ctx echo.Context, refusal *lending.Error) error {
 		operations.Alert(item, f.DB.Now(), form))
 }
 
-// closedMeanwhile tells who sent a form about an alert that somebody had closed, who that was, and
-// gives back what was typed.
+// closedMeanwhile tells a user whose form concerned an alert that was closed meanwhile who
+// closed it, and returns the text that the user had typed.
 func closedMeanwhile(ctx echo.Context, item alert.Item, note string) string {
 	said := item.ClosedBy + " closed this at "
 	if item.ClosedBy == alert.BySystem {
@@ -119,15 +119,15 @@ func closedMeanwhile(ctx echo.Context, item alert.Item, note string) string {
 	return said
 }
 
-// alertDone is what is said after each act on an alert.
+// alertDone is the notice after each action on an alert.
 var alertDone = map[string]string{
 	"take": "It is yours now.", "release": "It belongs to nobody again.",
 	"snooze": "It is out of sight for a while.", "wake": "It is in sight again.",
 	"resolve": "Resolved. Should the cause turn up again, it is opened again.",
 }
 
-// actOnAlert takes, gives back, snoozes, wakes or resolves an alert. What is wrong with
-// a field shows beside it.
+// actOnAlert takes, releases, snoozes, wakes or resolves an alert. An error in a field is
+// shown beside the field.
 func (f *Feature) actOnAlert(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 	return page.LeadTo(ctx, target)
 }
 
-// changeAlert does to an alert what the form says.
+// changeAlert makes the change of an alert that the form asks for.
 func (f *Feature) changeAlert(
 	ctx echo.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (operator.Outcome, error) {

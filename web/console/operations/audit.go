@@ -86,7 +86,7 @@ func (f *Feature) readAudit(v *list.Values) list.Source[operator.Record] {
 		Load: func(
 			ctx context.Context, from string, limit int,
 		) (records []operator.Record, next string, err error) {
-			filter := filter // the count reads it meanwhile
+			filter := filter // the count reads it concurrently
 			filter.Limit, filter.Before = limit, 0
 			if from != "" {
 				if filter.Before, err = strconv.ParseInt(from, 10, 64); err != nil {

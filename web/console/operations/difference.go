@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// hiddenValue stands for what must not be shown, should it ever be written.
+	// hiddenValue replaces a value that must not be shown, should one ever be recorded.
 	hiddenValue = "[hidden]"
-	// maxDepth is how deep a state is taken apart; below, it is shown as JSON.
+	// maxDepth is how many levels of a state become fields; deeper levels are shown as JSON.
 	maxDepth = 6
-	// wholeState names a state that is no object.
+	// wholeState is the field name of a state that is not an object.
 	wholeState = "state"
 )
 
-// secretFields are what no state should hold and no page shows.
+// secretFields are fields that no state should contain and no page shows.
 var secretFields = map[string]bool{
 	"secret": true, "client_secret": true, "password": true, "token": true,
 	"authorization": true, "recovery_codes": true,
 }
 
-// stateDifferences puts two states of the audit log side by side, field by
-// field: what changed first, each part by name.
+// stateDifferences compares two states of the audit log field by field, with the changed
+// fields first, then by name.
 func stateDifferences(before, after []byte) []operations.Difference {
 	was, is := fieldsOf(before), fieldsOf(after)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(was)), maps.Keys(is))
@@ -46,7 +46,7 @@ func stateDifferences(before, after []byte) []operations.Difference {
 	return append(changed, same...)
 }
 
-// fieldsOf takes a state apart into its fields, nested ones by dotted names.
+// fieldsOf flattens a state into its fields; nested fields get dotted names.
 func fieldsOf(state []byte) map[string]string {
 	fields := map[string]string{}
 	if len(state) == 0 {
@@ -81,7 +81,7 @@ func spread(fields map[string]string, name string, value any, depth int) {
 	}
 }
 
-// fieldText is a value as people read it: text without quotes, the rest as JSON.
+// fieldText formats a value for readers: text without quotes, anything else as JSON.
 func fieldText(name string, value any) string {
 	hidden := secretFields[name[strings.LastIndex(name, ".")+1:]]
 	switch value := value.(type) {
@@ -99,19 +99,19 @@ func fieldText(name string, value any) string {
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return "" // what was decoded can be written
+		return "" // a decoded value can be encoded
 	}
 	return string(text)
 }
 
-// maskedState is a state in one cell of a file.
+// maskedState formats a state for one cell of a file.
 func maskedState(state []byte) string {
 	if len(state) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(fieldsOf(state))
 	if err != nil {
-		return "" // texts can be written
+		return "" // strings can be encoded
 	}
 	return string(text)
 }

@@ -1,5 +1,5 @@
-// Package operations is the console's pages about what runs it: the overview, what
-// needs attention, the job queues, the system, the settings, the audit log, the search.
+// Package operations is the console's pages about running Drawbridge: the overview, alerts,
+// the job queues, the system, the settings, the audit log, the search.
 package operations
 
 import (
@@ -35,13 +35,13 @@ type Feature struct {
 	Search    *search.Service
 	Why       *why.Service
 	Webhooks  *webhook.Services
-	// System is shown on the page about the system.
+	// System is shown on the system page.
 	System SystemFacts
-	// Configuration is what the environment sets, secrets masked.
+	// Configuration lists the settings of the environment, with secrets masked.
 	Configuration []config.Setting
-	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	// Provider signs users in by OpenID Connect; nil for passwords only.
 	Provider *operator.Provider
-	// JobConsole is the queue library's own console, nil for none.
+	// JobConsole is River's own console, nil for none.
 	JobConsole http.Handler
 }
 

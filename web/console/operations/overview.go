@@ -28,14 +28,14 @@ import (
 const (
 	// overviewAlerts is how many alerts the overview lists.
 	overviewAlerts = 6
-	// overviewTimeout bounds what the overview may ask of the database.
+	// overviewTimeout bounds the queries of the overview.
 	overviewTimeout = 5 * time.Second
-	// overviewPause is how many looks for news a stream of the overview lets pass:
-	// its numbers change slowly and cost more than a list.
+	// overviewPause is how many polls a stream of the overview skips: its numbers change
+	// slowly and cost more than a list.
 	overviewPause = 5
 )
 
-// overview shows how Drawbridge does over a time.
+// overview shows how Drawbridge performed over a period.
 func (f *Feature) overview(ctx echo.Context) error {
 	request := ctx.Request().Context()
 	chosen, values := f.readSpan(ctx)
@@ -47,9 +47,9 @@ func (f *Feature) overview(ctx echo.Context) error {
 	numbers, err := f.numbers(request, chosen)
 	switch {
 	case err != nil && (request.Err() != nil || page.IsFragment(ctx)):
-		return err // a page that has numbers keeps them, and looks again
+		return err // keep the shown numbers and try again
 	case err != nil:
-		// The numbers are a comfort: without them the console must still open.
+		// The console must open even if the numbers cannot be read.
 		slog.ErrorContext(request, "summing up the overview", "error", err)
 		body.Unavailable = true
 	case len(values.Wrong) > 0:
@@ -95,7 +95,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	if err != nil {
 		return numbers, err
 	}
-	// A week ago nothing but whole hours is kept.
+	// For a week ago, only whole hours are kept.
 	before, err := f.Webhooks.Health.Traffic(ctx, chosen.since.Add(-week), chosen.until.Add(-week),
 		time.Hour)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	return numbers, err
 }
 
-// begun are the applications and draws of the time, with the lists of each state's.
+// begun counts the applications and draws of the period, by state, with links to their lists.
 func begun(activity processes.Activity, chosen span) []operations.Begun {
 	return []operations.Begun{
 		{
@@ -154,7 +154,7 @@ func begun(activity processes.Activity, chosen span) []operations.Begun {
 	}
 }
 
-// week is how far back the figures are compared.
+// week is the age of the period that figures are compared with.
 const week = 7 * 24 * time.Hour
 
 func sumOf(steps []health.TrafficStep) health.Counts {
@@ -165,8 +165,8 @@ func sumOf(steps []health.TrafficStep) health.Counts {
 	return sum
 }
 
-// rateOf writes the share of deliveries that arrived, of those that ended. It is rounded
-// down, so that 100 % means all of them.
+// rateOf formats the share of finished deliveries that were delivered. It is rounded down,
+// so that 100 % means all of them.
 func rateOf(of health.Counts) string {
 	finished := of.Delivered + of.Failed
 	if finished == 0 {
@@ -176,7 +176,7 @@ func rateOf(of health.Counts) string {
 	return strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + " %"
 }
 
-// slowestOf writes the time within which 95 of 100 were answered.
+// slowestOf formats the time within which 95 of 100 attempts were answered.
 func slowestOf(of health.Counts) string {
 	if of.Latency.Count() == 0 {
 		return "–"
@@ -184,9 +184,9 @@ func slowestOf(of health.Counts) string {
 	return ui.Duration(of.Latency.Percentile(0.95))
 }
 
-// delivered counts the deliveries that arrived of those created in the time, and of those a week
-// before, as the list does that the number leads to. What the list does not count to its end is
-// taken from the summaries, which go by when deliveries ended.
+// delivered counts the deliveries created in the period, and in the period a week before,
+// that were delivered, like the list that the number links to. Where the list would stop
+// counting, the number comes from the summaries, which go by when deliveries ended.
 func (f *Feature) delivered(
 	ctx context.Context, chosen span, sum, was health.Counts,
 ) (counts [2]int, err error) {
@@ -206,8 +206,8 @@ func (f *Feature) delivered(
 	return counts, nil
 }
 
-// figures are the three headlines of the time chosen, each against the week before.
-// Of what was delivered, the first count is of the time, the second of the week before.
+// figures returns the three headlines of the chosen period, each compared with the week
+// before. counts has the delivered deliveries of the period and of the week before.
 func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []operations.Figure {
 	sum, was := sumOf(steps), sumOf(before)
 	against := func(value string) string {
@@ -228,7 +228,7 @@ func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []o
 		Label: "95 % answered within", Value: slowestOf(sum), Note: against(slowestOf(was)),
 		Icon: "clock", Tone: ui.Mute, Href: chosen.deliveries(delivery.StateDelivered),
 	}}
-	// Neighbouring steps are summed up, so that a sparkline can show them.
+	// Sum adjacent steps, so that a sparkline can show them.
 	for group := range slices.Chunk(steps, max(1, (len(steps)+sparkBars-1)/sparkBars)) {
 		part := sumOf(group)
 		rate.Spark.Points = append(rate.Spark.Points,
@@ -244,11 +244,11 @@ func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []o
 	return found
 }
 
-// sparkBars is how many bars a sparkline has at most.
+// sparkBars is the maximum number of bars of a sparkline.
 const sparkBars = 30
 
-// tiles are the numbers of this moment, after what was created in the time chosen, failed, and was
-// not made good since, which is what its list shows.
+// tiles returns the current numbers. The first one counts the deliveries that were created
+// in the chosen period, failed, and were not delivered since, like its list.
 func (f *Feature) tiles(
 	ctx context.Context, chosen span, backlog health.Backlog, activity processes.Activity, waiting int,
 ) ([]ui.Tile, error) {
@@ -293,7 +293,7 @@ func (f *Feature) tiles(
 	}, nil
 }
 
-// alarm fills in a number that should be zero.
+// alarm sets a number that should be zero.
 func alarm(tile ui.Tile, count int) ui.Tile {
 	tile.Value, tile.Tone = operations.UpTo(count), ui.Bad
 	if count == 0 {
@@ -302,7 +302,7 @@ func alarm(tile ui.Tile, count int) ui.Tile {
 	return tile
 }
 
-// plots draw, step by step, what became of deliveries and how long answers took.
+// plots returns the outcomes of deliveries and the response times, step by step.
 func plots(
 	steps []health.TrafficStep, chosen span,
 ) (outcomes ui.BarPlotProps, latency ui.LinePlotProps) {
@@ -334,10 +334,10 @@ func plots(
 	return outcomes, latency
 }
 
-// partTones are the colours of the parts of a plot, the last one that of all others.
+// partTones are the colours of the parts of a plot; the last one is for all others.
 var partTones = []ui.Tone{ui.Bad, ui.Warn, ui.Odd, ui.Calm, ui.Mute}
 
-// failurePlot is a plot of the attempts that failed, by what they have in common.
+// failurePlot plots the failed attempts by endpoint or by error.
 func failurePlot(parts []health.FailurePart, chosen span) ui.BarPlotProps {
 	plot := ui.BarPlotProps{
 		ID: "outcomes", Title: "Failed attempts per " + chosen.stepName() + " by " + string(chosen.by),

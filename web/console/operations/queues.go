@@ -57,17 +57,16 @@ func (f *Feature) steerQueue(ctx echo.Context) (action.Change, error) {
 	}, nil
 }
 
-// maxCall bounds what the audit log keeps of a call's body, in bytes.
+// maxCall bounds what the audit log keeps of a request body, in bytes.
 const maxCall = 2 << 10
 
-// jobConsolePolicy is the page.Policy of the embedded console: it sets styles from
-// its script, which everything else here must not.
+// jobConsolePolicy is page.Policy for the embedded console, whose script sets styles, which
+// no other page may do.
 var jobConsolePolicy = strings.Replace(page.Policy,
 	"style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
 
-// jobConsole serves the queue library's own console. It has no sign-in and no log
-// of its own: the guard is before it, and each change is kept in the audit log before
-// it is passed on.
+// jobConsole serves River's own console. It has no sign-in and no audit log of its own: the
+// guard protects it, and each change is written to the audit log before it is passed on.
 func (f *Feature) jobConsole(ctx echo.Context) error {
 	request, response := ctx.Request(), ctx.Response()
 	if request.URL.Path == paths.JobConsole && request.Method == http.MethodGet {

@@ -15,9 +15,9 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// search leads to the one thing that the text names, or lists what it may be; a
-// question about a missing event is answered. Under htmx it answers the list alone,
-// which the palette shows while typing.
+// search redirects to the one thing that matches the text, or lists the matches. A question
+// about a missing event is answered. Under htmx it returns only the list, which the palette
+// shows while the user types.
 func (f *Feature) search(ctx echo.Context) error {
 	request, sought := ctx.Request().Context(), strings.TrimSpace(ctx.QueryParam("q"))
 	hits, err := f.Search.Find(request, sought)
@@ -45,8 +45,8 @@ func (f *Feature) search(ctx echo.Context) error {
 		operations.Search(operations.Found{Sought: sought, Hits: hits, Missed: missed}))
 }
 
-// missed answers a search that asks why somebody did not get an event; nil for one
-// that asks nothing, or about nobody.
+// missed answers a search that asks why somebody did not get an event. It returns nil if
+// the search asks no such question, or about nobody.
 func (f *Feature) missed(ctx context.Context, sought string) (*operations.WhyProps, error) {
 	subject, question, asked := why.Parse(sought)
 	if !asked {
@@ -60,7 +60,7 @@ func (f *Feature) missed(ctx context.Context, sought string) (*operations.WhyPro
 	return &shown, nil
 }
 
-// answer fills in the answer, or whom the subject may mean.
+// answer sets the answer, or the candidates if the subject is ambiguous.
 func (f *Feature) answer(ctx context.Context, shown *operations.WhyProps) error {
 	var err error
 	shown.Candidates, err = f.Why.Candidates(ctx, shown.Subject, shown.Question)

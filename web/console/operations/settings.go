@@ -27,7 +27,7 @@ import (
 
 var settingsPlace = page.Place{Section: ui.SectionSettings, Title: "Settings"}
 
-// settings shows what can be set, and what the environment sets.
+// settings shows the settings that can be changed, and those of the environment.
 func (f *Feature) settings(ctx echo.Context) error {
 	stored, err := f.Retention.Settings(ctx.Request().Context())
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *Feature) settings(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, settingsPlace, body(retentionForm(stored)))
 }
 
-// settingsPage is the page around the form of the retention.
+// settingsPage returns the page around the retention form.
 func (f *Feature) settingsPage(
 	ctx context.Context,
 ) (func(retention ui.Confirmation) templ.Component, error) {
@@ -59,7 +59,7 @@ func (f *Feature) settingsPage(
 func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 	values, err := ctx.FormParams()
 	if err != nil {
-		return action.Change{}, err // the guard has read the form already: this cannot fail
+		return action.Change{}, err // the guard has parsed the form already: this cannot fail
 	}
 	roles := []operator.Role{}
 	for _, name := range values["roles"] {
@@ -130,7 +130,7 @@ func wholeNumber(ctx echo.Context, errs *lending.FieldErrors, name string) int {
 	return number
 }
 
-// readRetention reads the form. What it refuses is named as the form names it.
+// readRetention reads the form. Its errors use the form's names.
 func readRetention(ctx echo.Context) (retention.Settings, error) {
 	var errs lending.FieldErrors
 	wanted := retention.Settings{
@@ -148,8 +148,7 @@ func readRetention(ctx echo.Context) (retention.Settings, error) {
 	})
 }
 
-// saveRetention says what the settings would remove, and saves them when that was
-// confirmed.
+// saveRetention says what the settings would remove, and saves them once that is confirmed.
 func (f *Feature) saveRetention(ctx echo.Context) error {
 	request := ctx.Request().Context()
 	stored, err := f.Retention.Settings(request)
@@ -188,14 +187,14 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 	return f.Submit(ctx, form)
 }
 
-// retentionWords is how a form says what it showed of the settings.
+// retentionWords says what a form showed of the settings.
 func retentionWords(s retention.Settings) string {
 	return fmt.Sprintf("%d months of events, deliveries and attempts; %d days of bodies; "+
 		"%d days of texts of e-mails; %d days of requests",
 		s.Months, s.BodyDays, s.EmailBodyDays, s.APIRequestDays)
 }
 
-// retentionState is how the audit log writes the settings.
+// retentionState is the settings in the audit log.
 func retentionState(settings retention.Settings) map[string]any {
 	return map[string]any{
 		"metadata_months": settings.Months, "body_days": settings.BodyDays,
@@ -203,7 +202,7 @@ func retentionState(settings retention.Settings) map[string]any {
 	}
 }
 
-// healthSettings asks from when on a subscription counts as failing.
+// healthSettings sets when a subscription counts as failing.
 func (f *Feature) healthSettings() action.Spec {
 	return action.Spec{
 		Path: paths.SettingsHealth, Shown: "console.settings.health",
@@ -267,7 +266,7 @@ func (f *Feature) healthSettings() action.Spec {
 	}
 }
 
-// healthWords is how a form says what it showed of the settings.
+// healthWords says what a form showed of the settings.
 func healthWords(s health.Settings) string {
 	return fmt.Sprintf("%d minutes without a success; at least %d events tried",
 		s.FailingMinutes, s.FailingEvents)

@@ -14,20 +14,20 @@ import (
 	"drawbridge/web/console/list"
 )
 
-// span is the time that the overview shows.
+// span is the period that the overview shows.
 type span struct {
 	since, until time.Time
 	step         time.Duration
-	// name is that of a range, empty for a time of the reader's own.
+	// name is that of a predefined range, empty for a period that the reader entered.
 	name, label string
-	// live tells that the time ends now, so that its numbers go on changing.
+	// live means that the period ends now, so that its numbers keep changing.
 	live  bool
 	query url.Values
-	// by is what the plot of failures is split by, empty for the plot of outcomes.
+	// by is what the plot of failures is split by; empty for the plot of outcomes.
 	by health.Split
 }
 
-// ranges are the times to choose from; the second is the one without a choice.
+// ranges are the predefined periods; the second one is the default.
 var ranges = []struct {
 	name, tab, label string
 	length           time.Duration
@@ -38,7 +38,7 @@ var ranges = []struct {
 	{"30d", "30 days", "last 30 days", 30 * 24 * time.Hour},
 }
 
-// spanFilters are what the address of the overview may say of its time.
+// spanFilters are the parameters of the overview's address.
 var spanFilters = []list.Filter{
 	{Name: "range", Kind: list.Hidden},
 	{Name: "by", Kind: list.Hidden},
@@ -46,8 +46,8 @@ var spanFilters = []list.Filter{
 	{Name: "until", Kind: list.Time},
 }
 
-// readSpan reads the time from the address of the overview. A wrong one is the usual
-// one, with what is wrong named in the values.
+// readSpan reads the period from the overview's address. A wrong one is replaced by the
+// default, and its errors are in the values.
 func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	v := f.Values(ctx, spanFilters...)
 	by := list.OneOf(v, "by", []health.Split{health.ByEndpoint, health.ByError})
@@ -91,8 +91,8 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	return chosen, v
 }
 
-// stepOf chooses a step that makes about a hundred bars, of those that are kept
-// for a time that began that long ago.
+// stepOf chooses a step that yields about a hundred bars, among the steps that are still
+// kept for a period that began that long ago.
 func stepOf(length, ago time.Duration) time.Duration {
 	switch {
 	case length <= 3*time.Hour && ago < health.TrafficKept:
@@ -118,8 +118,8 @@ func (s span) stepName() string {
 	}
 }
 
-// list is the list that a number of the overview is about, under the tab of a state or of any.
-// The minute in which the time begins keeps a live page from changing with each look.
+// list returns the list behind a number of the overview, under the tab of a state or of all.
+// The start is truncated to the minute, so that a live page does not change with each poll.
 func (s span) list(path, tab, state string) string {
 	query := url.Values{"since": {s.since.Truncate(time.Minute).Format(time.RFC3339)}}
 	if state != "" {
@@ -131,12 +131,12 @@ func (s span) list(path, tab, state string) string {
 	return paths.With(path, query)
 }
 
-// deliveries is the list of those that a number of the overview is about, without tests.
+// deliveries returns the list of deliveries behind a number of the overview, without tests.
 func (s span) deliveries(state delivery.State) string {
 	return s.list(paths.Deliveries, "state", string(state)) + "&test=no"
 }
 
-// filter is what that list shows.
+// filter returns the filter of that list.
 func (s span) filter(state delivery.State) delivery.Filter {
 	filter := delivery.Filter{State: state, Test: new(false), Since: s.since.Truncate(time.Minute)}
 	if !s.live {
@@ -145,7 +145,7 @@ func (s span) filter(state delivery.State) delivery.Filter {
 	return filter
 }
 
-// tabs lead to the ranges.
+// tabs returns the links to the ranges.
 func (s span) tabs() []ui.Tab {
 	tabs := make([]ui.Tab, 0, len(ranges))
 	for _, one := range ranges {
@@ -157,7 +157,7 @@ func (s span) tabs() []ui.Tab {
 	return tabs
 }
 
-// splits lead to the plots of the same time.
+// splits returns the links to the plots of the same period.
 func (s span) splits() []ui.Tab {
 	var tabs []ui.Tab
 	for _, one := range []struct {
@@ -172,7 +172,7 @@ func (s span) splits() []ui.Tab {
 	return tabs
 }
 
-// href is the overview of a time, with a plot of failures.
+// href returns the address of the overview of a period, with a plot of failures.
 func (s span) href(query url.Values, by health.Split) string {
 	query.Del("by")
 	if by != "" {
@@ -181,7 +181,7 @@ func (s span) href(query url.Values, by health.Split) string {
 	return paths.With(paths.Home, query)
 }
 
-// hours is the step of a plot of whole hours.
+// hours returns the span with steps of at least an hour.
 func (s span) hours() span {
 	s.step = max(s.step, time.Hour)
 	return s

@@ -12,17 +12,17 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// SystemFacts are what the process knows of its configuration.
+// SystemFacts are the configuration shown on the system page.
 type SystemFacts struct {
 	// KeyIDs name the keys for secrets at rest, the one in use first.
 	KeyIDs []string
 	// Bucket says where uploads are kept, without credentials.
 	Bucket string
-	// MailServer tells whether mails are sent.
+	// MailServer means that e-mails are sent.
 	MailServer bool
 }
 
-// system shows how the whole of Drawbridge is.
+// system shows the state of the whole of Drawbridge.
 func (f *Feature) system(ctx echo.Context) error {
 	report, err := f.Processes.Report(ctx.Request().Context())
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *Feature) system(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, place, operations.System(report, facts, quarantine))
 }
 
-// quarantine is what a restored database holds back, for the banner.
+// quarantine returns what a restored database holds back, for the banner.
 func (f *Feature) quarantine(ctx context.Context) (operations.Quarantine, error) {
 	state, err := f.Restored.State(ctx)
 	if err != nil || !state.IsQuarantined() {

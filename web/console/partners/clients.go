@@ -26,7 +26,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// overlaps are for how long an old secret may go on working.
+// overlaps are the choices for how long an old secret stays valid.
 var overlaps = []ui.Option{
 	{Value: "24h", Label: "24 hours"},
 	{Value: "0s", Label: "Not at all: the old secret stops at once"},
@@ -39,7 +39,7 @@ var overlaps = []ui.Option{
 type kind struct {
 	view.ClientActs
 
-	// route begins the names of the routes, and role is the least that may make changes.
+	// route is the prefix of the route names, and role the lowest role that may make changes.
 	route  string
 	role   operator.Role
 	lender bool
@@ -84,8 +84,8 @@ func (f *Feature) client(ctx echo.Context, k kind) error {
 	return f.Show(ctx, http.StatusOK, clientPlace(found, owner), view.ClientPage(detail))
 }
 
-// ownedClient is the client that the path names, and its partner. Error: NOT_FOUND, also for
-// one of another kind.
+// ownedClient returns the client that the path names, and its partner. Error: NOT_FOUND,
+// also for a client of another kind.
 func (f *Feature) ownedClient(ctx echo.Context, k kind) (partner.Client, partner.Partner, error) {
 	found, err := f.Partners.Client(ctx.Request().Context(), ctx.Param("id"))
 	if err == nil && found.IsLender() != k.lender {
@@ -98,7 +98,7 @@ func (f *Feature) ownedClient(ctx echo.Context, k kind) (partner.Client, partner
 	return found, owner, err
 }
 
-// clientPlace is the client's page; the end of its id tells it from others.
+// clientPlace returns the client's page; the end of its id tells it from other clients.
 func clientPlace(client partner.Client, owner partner.Partner) page.Place {
 	if client.IsLender() {
 		return systemsPlace.Under(paths.Lender, client.Name)
@@ -108,13 +108,13 @@ func clientPlace(client partner.Client, owner partner.Partner) page.Place {
 	return place
 }
 
-// clientPath is where a client is shown.
+// clientPath returns the path of a client's page.
 func clientPath(client partner.Client) string {
 	return ui.If(client.IsLender(), paths.To(paths.LenderClient, client.ID),
 		paths.To(paths.Client, client.ID))
 }
 
-// newClient issues credentials and shows the secret, this once.
+// newClient issues credentials and shows the secret, once.
 func (f *Feature) newClient() action.Spec {
 	return action.Spec{
 		Path: paths.ClientNew, Shown: "console.client.new", Sent: "console.client.issue", Role: clerk,
@@ -210,8 +210,8 @@ func (f *Feature) clientFields(
 	}, err
 }
 
-// showSecret is the one page that has a secret, with a command that asks the API for
-// what does not exist: credentials that are wrong are refused before that.
+// showSecret is the one page with a secret. Its command requests a resource that does not
+// exist: wrong credentials are refused first.
 func (f *Feature) showSecret(
 	ctx echo.Context, title string, client partner.Client, owner partner.Partner,
 	credentials partner.Credentials,
@@ -243,12 +243,12 @@ func (f *Feature) showSecret(
 	}))
 }
 
-// userOf is who uses a client.
+// userOf names the system or partner that uses a client.
 func userOf(client partner.Client, owner partner.Partner) string {
 	return ui.If(client.IsLender(), client.Name, owner.Name)
 }
 
-// clientForm is the form of a change, at a path of its own, of a client.
+// clientForm completes the form of a change of a client, which has its own path.
 func clientForm(
 	client partner.Client, owner partner.Partner, act string, form action.Form,
 ) action.Form {
@@ -259,12 +259,12 @@ func clientForm(
 	return form
 }
 
-// secretsOf tells the secrets of a client from those before and after a rotation.
+// secretsOf identifies the current secrets of a client: it differs after each rotation.
 func secretsOf(client partner.Client) string {
 	return fmt.Sprintf("%s %d", client.Hint, ui.Value(client.PreviousValidUntil).UnixMicro())
 }
 
-// rotateClient gives a client a new secret and shows it, this once.
+// rotateClient gives a client a new secret and shows it, once.
 func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.Rotate, Shown: k.route + "rotation", Sent: k.route + "rotate",
@@ -325,12 +325,12 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 	}
 }
 
-// rateOf is how a form says what it showed of a client's limit.
+// rateOf says what a form showed of a client's limit.
 func rateOf(client partner.Client) string {
 	return fmt.Sprintf("%d requests a second; a burst of %d", client.RatePerSecond, client.Burst)
 }
 
-// limitClient sets how often a client may ask.
+// limitClient sets a client's rate limit.
 func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.Rate, Shown: k.route + "limit", Sent: k.route + "limit.save",
@@ -340,7 +340,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			// What is no number is 0, which the service refuses with the bounds.
+			// A text that is no number becomes 0, which the service refuses with the bounds.
 			perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 			burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
 			seen := ctx.FormValue(action.SeenField)
@@ -391,7 +391,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 	}
 }
 
-// revokeClient ends a client for good.
+// revokeClient revokes a client permanently.
 func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
 		Path: k.Revoke, Shown: k.route + "revocation", Sent: k.route + "revoke",

@@ -21,7 +21,7 @@ import (
 // latestApplications is how many applications the page of a merchant shows.
 const latestApplications = 10
 
-// ownedMerchant is the merchant that the path names, and its partner. Error: NOT_FOUND.
+// ownedMerchant returns the merchant that the path names, and its partner. Error: NOT_FOUND.
 func (f *Feature) ownedMerchant(ctx echo.Context) (view.MerchantDetail, error) {
 	merchant, err := page.Named(ctx, f.Partners.Merchant)
 	if err != nil {

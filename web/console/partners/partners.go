@@ -1,5 +1,5 @@
-// Package partners is the console's pages about partners, their merchants and clients,
-// and the log of what they ask of the API.
+// Package partners is the console's pages about partners, their merchants and clients, and
+// the log of their API requests.
 package partners
 
 import (
@@ -38,7 +38,7 @@ const (
 	// shown is how many merchants, clients and subscriptions the page of a partner
 	// shows.
 	shown = 100
-	// maxName bounds the beginning of a name that is searched for, in bytes.
+	// maxName bounds the prefix of a name that is searched for, in bytes.
 	maxName = 800
 
 	day = 24 * time.Hour
@@ -51,12 +51,12 @@ type Feature struct {
 	Partners     *partner.Service
 	Applications *application.Service
 	Webhooks     *webhook.Services
-	// Requests is the log of the partners' requests, Retention how long it is kept.
+	// Requests is the log of the partners' API requests, Retention says how long it is kept.
 	Requests  *apilog.Service
 	Retention *retention.Service
-	// Statements are the daily ones of merchants.
+	// Statements are the daily statements of merchants.
 	Statements *statement.Service
-	// BasePath precedes the API's paths, such as /api.
+	// BasePath precedes the API's paths, for example /api.
 	BasePath string
 }
 
@@ -86,7 +86,7 @@ func (f *Feature) Routes() []page.Route {
 
 var listPlace = page.Place{Section: ui.SectionPartners, Title: "Partners"}
 
-// placeOf is the page of a partner.
+// placeOf returns the place of a partner's page.
 func placeOf(p partner.Partner) page.Place { return listPlace.Under(paths.Partners, p.Name) }
 
 // partners lists partners.
@@ -150,9 +150,9 @@ func (f *Feature) partner(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, placeOf(found), view.Detail(detail))
 }
 
-// hasArrived tells whether anything ever arrived at a partner's endpoints. The health of
-// subscriptions knows it within minutes; what is newer is looked for no longer than a list counts,
-// since all of a large partner's deliveries may have failed.
+// hasArrived reports whether anything was ever delivered to a partner's endpoints. The
+// health of subscriptions has that within minutes; newer deliveries are searched only for
+// as long as a list counts, since all deliveries of a large partner may have failed.
 func (f *Feature) hasArrived(ctx context.Context, partnerUID uuid.UUID) (bool, error) {
 	known, err := f.Webhooks.Health.HasSucceeded(ctx, partnerUID)
 	if known || err != nil {
@@ -166,12 +166,12 @@ func (f *Feature) hasArrived(ctx context.Context, partnerUID uuid.UUID) (bool, e
 	return arrived > 0, err
 }
 
-// owner is the partner that the path names. Error: NOT_FOUND.
+// owner returns the partner that the path names. Error: NOT_FOUND.
 func (f *Feature) owner(ctx echo.Context) (partner.Partner, error) {
 	return page.Named(ctx, f.Partners.Partner)
 }
 
-// named adds the names of their merchants to clients.
+// named adds to clients the names of their merchants.
 func (f *Feature) named(ctx context.Context, clients []partner.Client) ([]view.Client, error) {
 	var uids []uuid.UUID
 	for _, client := range clients {
@@ -192,7 +192,7 @@ func (f *Feature) named(ctx context.Context, clients []partner.Client) ([]view.C
 	return found, nil
 }
 
-// traffic sums requests up over the last day and the last 30.
+// traffic sums up the requests of the last day and of the last 30 days.
 func (f *Feature) traffic(ctx context.Context, scope apilog.Scope) ([]view.Traffic, error) {
 	lastDay, err := f.Requests.Traffic(ctx, scope, f.DB.Now().Add(-day))
 	if err != nil {
@@ -257,7 +257,7 @@ func (f *Feature) newPartner() action.Spec {
 	}
 }
 
-// renamePartner gives a partner another name.
+// renamePartner changes a partner's name.
 func (f *Feature) renamePartner() action.Spec {
 	return action.Spec{
 		Path: paths.PartnerRename, Shown: "console.partner.name", Sent: "console.partner.rename",
@@ -287,7 +287,7 @@ func contactControl(value string) ui.Control {
 	}
 }
 
-// contactPartner says who at a partner hears of deliveries that failed for good.
+// contactPartner sets who at a partner is told about deliveries that failed for good.
 func (f *Feature) contactPartner() action.Spec {
 	return action.Spec{
 		Path: paths.PartnerContact, Shown: "console.partner.contact",
@@ -319,15 +319,15 @@ func (f *Feature) contactPartner() action.Spec {
 	}
 }
 
-// renaming gives something, a partner or a merchant, another name.
+// renaming is the change of a partner's or merchant's name.
 type renaming struct {
-	// kind is what is renamed, path where it is shown, pattern that of the form.
+	// kind is the kind of thing, path the path of its page, pattern the route of the form.
 	kind, path, pattern string
 	uid                 uuid.UUID
 	place               page.Place
-	// now is its name, about what the form says of whose it is, says what follows.
+	// now is the current name, about describes the owner, says states the consequences.
 	now, about, says string
-	// rename returns the name before.
+	// rename returns the former name.
 	rename func(ctx context.Context, tx *postgres.Tx, name string) (string, error)
 }
 

@@ -20,7 +20,7 @@ import (
 
 var requestsPlace = page.Place{Section: ui.SectionRequests, Title: "API requests"}
 
-// requests lists what partners asked of the API.
+// requests lists the partners' API requests.
 func (f *Feature) requests() list.Spec[apilog.Request] {
 	codes := list.Options("Any or none", lending.Codes(), nil)
 	methods := list.Options("Any", []string{http.MethodGet, http.MethodPost, http.MethodPut}, nil)
@@ -102,14 +102,14 @@ func requestCells(r apilog.Request) []string {
 	}
 }
 
-// request shows one request, and as a command to ask the same again.
+// request shows one request, and a command that repeats it.
 func (f *Feature) request(ctx echo.Context) error {
 	found, err := page.Named(ctx, f.Requests.Get)
 	if err != nil {
 		return err
 	}
-	// The command's secret and body are variables of the shell, which the reader sets; they are
-	// not kept.
+	// The command's secret and body are shell variables that the reader sets; they are not
+	// stored.
 	curl := []string{
 		"curl -i -X " + quoted(found.Method) + " " +
 			quoted(strings.TrimRight(f.PublicURL, "/")+found.Path),
@@ -134,5 +134,5 @@ func (f *Feature) request(ctx echo.Context) error {
 	return f.Show(ctx, http.StatusOK, place, view.Request(found, strings.Join(curl, " \\\n  ")))
 }
 
-// quoted is one word of a shell, whatever is in it.
+// quoted quotes a text as one word of a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

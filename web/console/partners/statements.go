@@ -24,7 +24,7 @@ import (
 
 var statementsPlace = page.Place{Section: ui.SectionPartners, Title: "Daily statements"}
 
-// maxVersions is how many versions of a statement its page names.
+// maxVersions is how many versions of a statement its page lists.
 const maxVersions = postgres.MaxPage
 
 // statements lists the frozen statements.
@@ -61,8 +61,8 @@ func (f *Feature) statements() list.Spec[statement.Summary] {
 	}
 }
 
-// ownedStatement is the version of a statement that the address names, the newest without one.
-// Error: NOT_FOUND.
+// ownedStatement returns the version of a statement that the address names, by default the
+// newest. Error: NOT_FOUND.
 func (f *Feature) ownedStatement(ctx echo.Context) (view.StatementDetail, error) {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *Feature) statement(ctx echo.Context) error {
 		statementsPlace.Under(others, "Statement of "+detail.Date()), view.Statement(detail))
 }
 
-// statementFile downloads a statement byte for byte, or the signature over it. Every
+// statementFile downloads the exact bytes of a statement, or the signature over them. Every
 // download is in the audit log before it begins.
 func (f *Feature) statementFile(ctx echo.Context) error {
 	detail, err := f.ownedStatement(ctx)

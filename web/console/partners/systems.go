@@ -51,7 +51,7 @@ var scopeLabels = map[partner.Scope]string{
 	partner.ScopeFunding:      "read the work list, and say that money moved",
 }
 
-// newSystem issues credentials to one of the lender's systems and shows the secret, this once.
+// newSystem issues credentials to one of the lender's systems and shows the secret, once.
 func (f *Feature) newSystem() action.Spec {
 	return action.Spec{
 		Path: paths.LenderNew, Shown: "console.lender.new", Sent: "console.lender.issue", Role: admin,

@@ -1,5 +1,5 @@
-// Package people is the console's pages about its users: who may sign in, and what an
-// admin may do about them.
+// Package people is the console's pages about its users: who may sign in, and what an admin
+// may do about them.
 package people
 
 import (
@@ -71,7 +71,7 @@ func (f *Feature) list() list.Spec[operator.User] {
 			}
 			return list.Source[operator.User]{
 				Load: func(ctx context.Context, from string, limit int) ([]operator.User, string, error) {
-					filter := filter // the count reads it meanwhile
+					filter := filter // the count reads it concurrently
 					filter.After, filter.Limit = from, limit
 					users, more, err := f.Operators.Users(ctx, filter)
 					if err != nil || !more {
@@ -84,7 +84,7 @@ func (f *Feature) list() list.Spec[operator.User] {
 				},
 			}
 		},
-		CheckPlace: func(string) bool { return true }, // an address, which need not be known
+		CheckPlace: func(string) bool { return true }, // an address, which need not exist
 		Table:      people.Table,
 		NoMatch: ui.EmptyProps{
 			Title: "Nobody matches these filters",

@@ -20,12 +20,12 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// invite adds a user and shows their one-time password.
+// invite creates a user and shows their one-time password.
 func (f *Feature) invite() action.Spec {
 	return action.Spec{
 		Path: paths.PersonNew, Shown: "console.person.new", Sent: "console.person.invite",
 		Role: operator.RoleAdmin,
-		// Asked before the form, so that nothing is typed twice.
+		// Re-authenticate before the form, so that nothing has to be typed twice.
 		Reauthenticate: true,
 		Confirm: func(ctx echo.Context) (action.Form, error) {
 			request := operator.NewUser{
@@ -95,11 +95,11 @@ func (f *Feature) person(ctx echo.Context) error {
 		people.Detail(user, sessions, user.UID == page.User(ctx).UID, page.Session(ctx).UID))
 }
 
-// wholeChanges are those of which all is recorded: what is recorded alike changed nothing.
+// wholeChanges record the whole change: equal states before and after mean no change.
 var wholeChanges = []string{"user.role", "user.disable", "user.enable"}
 
-// other is an admin's change of somebody else, recorded under a name. Errors:
-// NOT_FOUND, INVALID_STATE for a change of oneself.
+// other is an admin's change of another user; name is its audit action. Errors: NOT_FOUND,
+// INVALID_STATE for a change of oneself.
 func (f *Feature) other(
 	ctx echo.Context, name, done string,
 	use func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error),
@@ -126,7 +126,7 @@ func (f *Feature) other(
 	}, nil
 }
 
-// setRole gives a user another role.
+// setRole changes a user's role.
 func (f *Feature) setRole(ctx echo.Context) (action.Change, error) {
 	role := operator.Role(ctx.FormValue("role"))
 	return f.other(ctx, "user.role", "The role is "+ui.RoleWord(string(role))+" now.",
@@ -135,7 +135,7 @@ func (f *Feature) setRole(ctx echo.Context) (action.Change, error) {
 		})
 }
 
-// setAccess ends a user's access or gives it back.
+// setAccess ends or restores a user's access.
 func (f *Feature) setAccess(ctx echo.Context) (action.Change, error) {
 	disabled, name, done := true, "user.disable", "Their access has ended."
 	switch ctx.FormValue("access") {
@@ -151,7 +151,7 @@ func (f *Feature) setAccess(ctx echo.Context) (action.Change, error) {
 		})
 }
 
-// resetPassword gives a user a one-time password and shows it.
+// resetPassword gives a user a new one-time password and shows it.
 func (f *Feature) resetPassword(ctx echo.Context) error {
 	var changed operator.User
 	var password secret.String
@@ -169,7 +169,7 @@ func (f *Feature) resetPassword(ctx echo.Context) error {
 	return f.showPassword(ctx, changed, password)
 }
 
-// resetFactor turns a user's second factor off and signs them out.
+// resetFactor disables a user's second factor and signs them out.
 func (f *Feature) resetFactor(ctx echo.Context) (action.Change, error) {
 	return f.other(ctx, "user.second_factor_reset",
 		"Their second factor is off and they are signed out.",

@@ -15,9 +15,9 @@ import (
 	"drawbridge/views/subscriptions"
 )
 
-// showConflict answers a change that was made from a version which is not in
-// force any more: what only the others changed is taken over, what was typed
-// stays, and both are shown beside what the form began with.
+// showConflict answers a change that was based on a version which is no longer in force.
+// Settings that only the others changed are taken over, what was typed stays, and both are
+// shown beside the values that the form started with.
 func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	request := ctx.Request().Context()
 	current, _, err := f.subscription(ctx)
@@ -53,7 +53,7 @@ func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	_, seen := chosenMerchants(began)
 	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
 	if slices.Equal(chosen, seen) {
-		typed.Unshown = theirs.Unshown // which the texts count and do not name
+		typed.Unshown = theirs.Unshown // the texts show only its count
 	}
 	if err := f.relistMerchants(request, &typed, current.Merchants); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	return f.showForm(ctx, http.StatusConflict, typed)
 }
 
-// begunAt is where the version that a form was filled from stands among the versions of a
-// subscription, newest first. For one that never was it is the first that there was.
+// begunAt returns the index, in a subscription's versions (newest first), of the one that a
+// form was filled from. For an unknown number it is the index of the oldest version.
 func begunAt(versions []subscription.Version, number int) int {
 	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == number })
 	if at < 0 {
@@ -73,8 +73,8 @@ func begunAt(versions []subscription.Version, number int) int {
 	return at
 }
 
-// relistMerchants lists what a form has ticked beside the merchants that are in force, so that
-// each can be kept or taken away, and saving it replaces nothing that it does not show.
+// relistMerchants lists the merchants that the form ticked together with those in force, so
+// that each can be kept or removed and saving replaces none that the form does not show.
 func (f editor) relistMerchants(
 	ctx context.Context, form *subscriptions.Form, stored []uuid.UUID,
 ) error {
@@ -84,14 +84,14 @@ func (f editor) relistMerchants(
 			ticked = append(ticked, uuid.MustParse(merchant.Value))
 		}
 	}
-	// What the others took away is not put back unseen.
+	// Merchants that the others removed must not be restored invisibly.
 	form.Unshown = slices.DeleteFunc(form.Unshown,
 		func(uid uuid.UUID) bool { return !slices.Contains(stored, uid) })
 	form.Merchants = nil
 	return f.addMerchants(ctx, form, ticked, stored)
 }
 
-// settingTexts say what a form has for each setting, in the order of settingNames.
+// settingTexts describes a form's value of each setting, in the order of settingNames.
 func settingTexts(form subscriptions.Form) []string {
 	merchants, failing := "all", "go on trying"
 	if _, names := chosenMerchants(form); !form.AllMerchants {
@@ -104,7 +104,7 @@ func settingTexts(form subscriptions.Form) []string {
 	if form.Standard {
 		standard = "yes"
 	}
-	// Headers are told apart without showing what may be a credential.
+	// Describe headers without showing values that may be credentials.
 	var headers []string
 	for _, header := range form.Headers {
 		if header.Name == "" && header.Value == "" {
@@ -133,8 +133,8 @@ var settingNames = []string{
 	"Alert e-mail", "Name", "Delays before attempts 2 and 3", "Standard Webhooks",
 }
 
-// mergeForms takes over into typed what only the others changed, and returns
-// every setting that they changed.
+// mergeForms takes over into typed the settings that only the others changed, and returns
+// all settings that they changed.
 func mergeForms(
 	typed *subscriptions.Form, began, theirs subscriptions.Form,
 ) []subscriptions.ConflictChange {

@@ -27,16 +27,16 @@ import (
 const (
 	// recentRows is how many deliveries a subscription's page shows.
 	recentRows = 15
-	// errorDays is the time that the groups of errors cover.
+	// errorDays is the period that the groups of errors cover.
 	errorDays = 7 * 24 * time.Hour
 )
 
-// show shows one subscription, one tab of it.
+// show shows one tab of a subscription.
 func (f *Feature) show(ctx echo.Context) error {
 	return f.showTab(ctx, http.StatusOK, ctx.QueryParam("tab"), subscriptions.SecretTab{})
 }
 
-// showTab answers with a tab of a subscription. A secret that was just made is shown once.
+// showTab answers with a tab of a subscription. A secret that was just created is shown once.
 func (f *Feature) showTab(
 	ctx echo.Context, status int, tab string, secret subscriptions.SecretTab,
 ) error {
@@ -57,7 +57,7 @@ func (f *Feature) showTab(
 	return f.Show(ctx, status, at, subscriptions.Detail(shown))
 }
 
-// secretTab is what can be told of a subscription's secret.
+// secretTab returns what may be shown of a subscription's secret.
 func (f *Feature) secretTab(
 	s subscription.Subscription, tab subscriptions.SecretTab,
 ) templ.Component {
@@ -67,7 +67,7 @@ func (f *Feature) secretTab(
 	return subscriptions.Secret(s, tab)
 }
 
-// stream streams the activity as it changes.
+// stream streams the activity tab.
 func (f *Feature) stream(ctx echo.Context) error {
 	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
 		shown, err := f.tab(ctx, ctx.QueryParam("tab"), subscriptions.SecretTab{})
@@ -78,7 +78,7 @@ func (f *Feature) stream(ctx echo.Context) error {
 	})
 }
 
-// tab loads a subscription with what one tab shows.
+// tab loads a subscription with the data of one tab.
 func (f *Feature) tab(
 	ctx echo.Context, tab string, secret subscriptions.SecretTab,
 ) (subscriptions.Page, error) {
@@ -132,7 +132,7 @@ func (f *Feature) tab(
 	return shown, err
 }
 
-// describe adds the banner, and where what was missed is sent again.
+// describe adds the banner, and a link to re-send what was missed.
 func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error {
 	s, uid := shown.Subscription, shown.UID.String()
 	if s.State != subscription.StateDeleted {
@@ -171,8 +171,8 @@ func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error
 	return nil
 }
 
-// describeTrouble says in plain words how long an endpoint has failed and with
-// what; nothing while the last attempt succeeded.
+// describeTrouble says in plain words how long an endpoint has been failing and with which
+// error; nothing if the last attempt succeeded.
 func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page) error {
 	found, err := f.health(ctx, time.Hour, shown.UID)
 	if err != nil {
@@ -226,12 +226,12 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 	return nil
 }
 
-// recoverFrom is where a recovery begins that is to hold what failed since then: a recovery goes
-// by when deliveries were created, and what fails first may have been created long before.
+// recoverFrom returns where a recovery of all failures since `since` must start: it goes by
+// creation time, and a delivery that failed then may have been created long before.
 func (f *Feature) recoverFrom(
 	ctx context.Context, uid uuid.UUID, since time.Time,
 ) (time.Time, error) {
-	since = since.Truncate(time.Minute) // to which the form goes
+	since = since.Truncate(time.Minute) // the precision of the form
 	return f.oldest.Get(failing{uid, since}, func() (time.Time, error) {
 		oldest, err := f.Webhooks.Deliveries.OldestFailed(ctx, uid, since, deliveries.MaxFailures)
 		if oldest.IsZero() || oldest.After(since) {

@@ -24,7 +24,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// offeredMerchants is how many merchants a form offers to tick at once.
+// offeredMerchants is how many merchants a form offers to tick at a time.
 const offeredMerchants = 50
 
 // maxMerchants bounds the chosen merchants that a form shows.
@@ -40,7 +40,7 @@ const (
 // sampleTime dates the samples of the form.
 var sampleTime = time.Date(2026, time.January, 15, 9, 30, 0, 123456000, time.UTC)
 
-// editor serves the form that makes and changes a subscription.
+// editor serves the form that creates or changes a subscription.
 type editor struct{ *Feature }
 
 // newForm shows the form for a new subscription.
@@ -56,7 +56,7 @@ func (f editor) newForm(ctx echo.Context) error {
 	return f.showForm(ctx, http.StatusOK, form)
 }
 
-// editForm shows the form for a subscription as it is.
+// editForm shows the form with a subscription's current settings.
 func (f editor) editForm(ctx echo.Context) error {
 	current, _, err := f.subscription(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f editor) editForm(ctx echo.Context) error {
 	return f.showForm(ctx, http.StatusOK, form)
 }
 
-// showForm answers with the form: alone when script asks, else as a page.
+// showForm answers with the form alone if a script asks, or else with the page.
 func (f editor) showForm(ctx echo.Context, status int, form subscriptions.Form) error {
 	form.Timeout = f.Webhooks.Subscriptions.Sender.Timeout()
 	if page.IsFragment(ctx) {
@@ -86,7 +86,7 @@ func (f editor) showForm(ctx echo.Context, status int, form subscriptions.Form) 
 	return f.Show(ctx, status, at, subscriptions.FormPage(form))
 }
 
-// formOf is the form as a subscription fills it. Secret header values stay where they are.
+// formOf returns the form filled with a subscription's settings, without secret header values.
 func (f editor) formOf(
 	ctx context.Context, current subscription.Subscription,
 ) (subscriptions.Form, error) {
@@ -120,8 +120,8 @@ func (f editor) formOf(
 	return form, err
 }
 
-// readForm reads what was typed. current is the subscription that is changed,
-// nil for a new one.
+// readForm reads the form's input. current is the subscription that is changed, nil for a
+// new one.
 func (f editor) readForm(
 	ctx echo.Context, current *subscription.Subscription,
 ) (subscriptions.Form, error) {
@@ -143,7 +143,7 @@ func (f editor) readForm(
 		Retry:            strings.TrimSpace(values.Get("retry")),
 		Standard:         values.Get("standard") != "",
 	}
-	form.Version, _ = strconv.Atoi(values.Get("version")) // 0 is a version that never was
+	form.Version, _ = strconv.Atoi(values.Get("version")) // 0 is no version
 	form.Headers = readHeaders(values, sender.Auth(form.Auth))
 	var stored []uuid.UUID
 	if current != nil {
@@ -152,8 +152,8 @@ func (f editor) readForm(
 		if stored, err = f.merchantsSeen(ctx.Request().Context(), *current, form.Version); err != nil {
 			return subscriptions.Form{}, err
 		}
-		// Stored merchants that the form did not show stay as they are. A form that says nothing
-		// of what it showed had all of them.
+		// Stored merchants that the form did not show stay as they are. A form that does not say
+		// which merchants it showed is taken to have shown all of them.
 		if shown := parseUIDs(values["merchant_shown"]); len(shown) > 0 {
 			form.Unshown = slices.DeleteFunc(slices.Clone(stored),
 				func(uid uuid.UUID) bool { return slices.Contains(shown, uid) })
@@ -166,8 +166,8 @@ func (f editor) readForm(
 	return form, err
 }
 
-// merchantsSeen are the merchants that a subscription covered in the version that a form was
-// filled from, which may be no longer the one in force.
+// merchantsSeen returns the merchants that a subscription covered in the version that a
+// form was filled from, which may no longer be in force.
 func (f editor) merchantsSeen(
 	ctx context.Context, current subscription.Subscription, version int,
 ) ([]uuid.UUID, error) {
@@ -181,7 +181,7 @@ func (f editor) merchantsSeen(
 	return versions[begunAt(versions, version)].Merchants, nil
 }
 
-// parseUIDs are the ids among texts.
+// parseUIDs returns the valid ids among texts.
 func parseUIDs(texts []string) []uuid.UUID {
 	var uids []uuid.UUID
 	for _, text := range texts {
@@ -192,8 +192,8 @@ func parseUIDs(texts []string) []uuid.UUID {
 	return uids
 }
 
-// readHeaders reads the rows of the header editor in their order, and says at each what
-// becomes of it although it is right.
+// readHeaders reads the rows of the header editor in order, and notes on valid rows how
+// they will be treated.
 func readHeaders(values url.Values, auth sender.Auth) []subscriptions.HeaderField {
 	var fields []subscriptions.HeaderField
 	names, texts, kinds := values["header_name"], values["header_value"], values["header_kind"]
@@ -227,9 +227,9 @@ func readHeaders(values url.Values, auth sender.Auth) []subscriptions.HeaderFiel
 	return fields
 }
 
-// addChoices adds what there is to choose from: events and merchants, those that are
-// chosen ticked. Ticked and stored merchants are listed however many there are, so that
-// the form shows all that saving it replaces.
+// addChoices adds the events and merchants to choose from, with the chosen ones ticked. All
+// ticked and stored merchants are listed however many there are, so that the form shows
+// everything that saving it replaces.
 func (f editor) addChoices(
 	ctx context.Context, form *subscriptions.Form, events []string, ticked, stored []uuid.UUID,
 ) (err error) {
@@ -277,7 +277,7 @@ func (f editor) addMerchants(
 	}
 	known := make(map[uuid.UUID]bool, len(ticked)+len(form.Unshown))
 	for _, uid := range form.Unshown {
-		known[uid] = true // it stays, and is not offered
+		known[uid] = true // it stays and is not offered
 	}
 	shown := slices.DeleteFunc(slices.Concat(ticked, stored),
 		func(uid uuid.UUID) bool { return known[uid] })
@@ -292,7 +292,7 @@ func (f editor) addMerchants(
 	}
 	for _, choice := range slices.Concat(chosen, found.Choices) {
 		if known[choice.UID] {
-			continue // each is listed once
+			continue // list each once
 		}
 		known[choice.UID] = true
 		form.Merchants = append(form.Merchants, subscriptions.Choice{
@@ -302,7 +302,7 @@ func (f editor) addMerchants(
 			Label: strings.TrimSuffix(choice.Label, ", "+form.PartnerName),
 		})
 	}
-	// What is chosen stands before what could be.
+	// List the ticked merchants first.
 	slices.SortStableFunc(form.Merchants, func(a, b subscriptions.Choice) int {
 		return strings.Compare(strconv.FormatBool(b.Checked), strconv.FormatBool(a.Checked))
 	})
@@ -314,7 +314,7 @@ func (f editor) addMerchants(
 	return nil
 }
 
-// chosenEvents are the kinds of a form as settings have them.
+// chosenEvents returns the event kinds of a form in the form of settings.
 func chosenEvents(form subscriptions.Form) []string {
 	chosen := []string{}
 	if form.AllEvents {
@@ -328,7 +328,7 @@ func chosenEvents(form subscriptions.Form) []string {
 	return chosen
 }
 
-// chosenMerchants are the merchants that a form has ticked, with their names; none for all.
+// chosenMerchants returns the ticked merchants of a form, with their names; none means all.
 func chosenMerchants(form subscriptions.Form) (uids []uuid.UUID, names []string) {
 	uids = []uuid.UUID{}
 	for _, merchant := range form.Merchants {
@@ -344,8 +344,8 @@ func chosenMerchants(form subscriptions.Form) (uids []uuid.UUID, names []string)
 	return append(uids, form.Unshown...), names
 }
 
-// editHeaders adds or removes a row as the pressed button says, and tells
-// whether it was such a button.
+// editHeaders adds or removes a header row if the pressed button asks for that, and reports
+// whether it does.
 func editHeaders(form *subscriptions.Form, pressed string) bool {
 	if pressed == "add-header" {
 		last := subscriptions.HeaderField{}

@@ -17,12 +17,12 @@ import (
 	"drawbridge/web/console/list"
 )
 
-// day is the time that the success rates of the list cover.
+// day is the period that the success rates of the list cover.
 const day = 24 * time.Hour
 
-// list lists where events are sent.
+// list lists the subscriptions.
 func (f *Feature) list() list.Spec[subscriptions.Listed] {
-	// What needs a human comes first.
+	// What needs a person comes first.
 	states := []subscription.State{
 		subscription.StateFailing, subscription.StateActive, subscription.StatePaused,
 		subscription.StateDeleted,
@@ -73,7 +73,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 	}
 }
 
-// health is how sending to subscriptions went in the last time of a length.
+// health returns the health of subscriptions over the last period of the given length.
 func (f *Feature) health(
 	ctx context.Context, length time.Duration, uids ...uuid.UUID,
 ) (map[uuid.UUID]health.Health, error) {

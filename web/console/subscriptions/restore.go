@@ -24,7 +24,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// settingWords name the settings of a difference.
+// settingWords are the labels of settings in a list of differences.
 var settingWords = map[subscription.Setting]string{
 	subscription.SettingURL: "URL", subscription.SettingAuth: "Authentication",
 	subscription.SettingSecret: "Secret", subscription.SettingEvents: "Events",
@@ -35,7 +35,7 @@ var settingWords = map[subscription.Setting]string{
 	subscription.SettingStandard: "Standard Webhooks",
 }
 
-// differences words what differs, merchants by their names.
+// differences describes the changed settings, merchants by their names.
 func (f *Feature) differences(
 	ctx context.Context, changes []subscription.SettingChange,
 ) ([]subscriptions.Difference, error) {
@@ -73,7 +73,7 @@ func (f *Feature) differences(
 	return rows, nil
 }
 
-// restore brings a version back.
+// restore restores a version.
 func (f *Feature) restore() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionRestore, Shown: "console.subscription.restore",
@@ -91,7 +91,7 @@ func (f *Feature) restore() action.Spec {
 			fields := restoreFields(current, old)
 			done := fmt.Sprintf("Version %d is in force once more.", old.Number)
 			var refused error
-			if page.IsSent(ctx) { // DNS is asked before the transaction
+			if page.IsSent(ctx) { // query DNS before the transaction
 				var warning string
 				warning, refused = f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(),
 					old.URL)
@@ -136,7 +136,7 @@ func (f *Feature) restore() action.Spec {
 	}
 }
 
-// restorable is the version that the request names, and what its restore would change.
+// restorable returns the version that the request names, and what restoring it would change.
 func (f *Feature) restorable(
 	ctx echo.Context, current subscription.Subscription,
 ) (subscription.Version, []subscriptions.Difference, error) {
@@ -145,7 +145,7 @@ func (f *Feature) restorable(
 	if err != nil {
 		return subscription.Version{}, nil, err
 	}
-	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is a version that never was
+	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is no version
 	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == number })
 	if at < 0 {
 		return subscription.Version{}, nil,
@@ -164,8 +164,8 @@ func (f *Feature) restorable(
 	return versions[at], changes, err
 }
 
-// restoreFields ask for a restore: the token and the values of secret headers again
-// where they do not move to the version's scheme, host or port.
+// restoreFields asks for a restore. If the version has another scheme, host or port, the
+// token and the values of secret headers must be entered again.
 func restoreFields(current subscription.Subscription, old subscription.Version) ui.Confirmation {
 	form := ui.Confirmation{
 		Title: "Restore version " + strconv.Itoa(old.Number), Submit: "Restore as a new version",
@@ -216,13 +216,13 @@ func restoreFields(current subscription.Subscription, old subscription.Version) 
 	return form
 }
 
-// restoration is what the form of a restore says.
+// restoration reads the form of a restore.
 func restoration(ctx echo.Context, version int) subscription.Choice {
 	choice := subscription.Choice{
 		Version: version, Secret: pasted(ctx.FormValue("secret")), Reason: ctx.FormValue("reason"),
 		NoHeaders: ctx.FormValue("no_headers") != "",
 	}
-	choice.Base, _ = strconv.Atoi(ctx.FormValue("base")) // 0 restores over whatever there is
+	choice.Base, _ = strconv.Atoi(ctx.FormValue("base")) // 0 restores over any version
 	form := ctx.Request().Form
 	names := form["header_name"]
 	for i, text := range form["header_value"] {

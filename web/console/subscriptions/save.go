@@ -25,10 +25,10 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// create does what the pressed button of the new form says.
+// create handles the buttons of the form for a new subscription.
 func (f editor) create(ctx echo.Context) error { return f.answerForm(ctx, nil) }
 
-// edit does what the pressed button of the edit form says.
+// edit handles the buttons of the form for an existing subscription.
 func (f editor) edit(ctx echo.Context) error {
 	current, _, err := f.subscription(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (f editor) edit(ctx echo.Context) error {
 	return f.answerForm(ctx, &current)
 }
 
-// answerForm leads to what the pressed button asks for. Without a button, as
-// after Enter in a field, the form is saved.
+// answerForm does what the pressed button asks for. Without a button, as after Enter in a
+// field, it saves the form.
 func (f editor) answerForm(ctx echo.Context, current *subscription.Subscription) error {
 	form, err := f.readForm(ctx, current)
 	if err != nil {
@@ -59,15 +59,15 @@ func (f editor) answerForm(ctx echo.Context, current *subscription.Subscription)
 	return f.save(ctx, form, current)
 }
 
-// checkAddress answers what is known of the URL in the form, for script.
+// checkAddress answers a script with the result of checking the form's URL.
 func (f editor) checkAddress(ctx echo.Context) error {
 	found := f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(),
 		strings.TrimSpace(ctx.FormValue("url")))
 	return page.Render(ctx, http.StatusOK, subscriptions.CheckList(subscriptions.Checked(found)))
 }
 
-// settingsOf are the settings that a form asks for, and for each header the row
-// that it stands in. watch is what the form shows a part of.
+// settingsOf returns the settings of a form, and for each header its row. watch holds the
+// alert settings, of which the form shows a part.
 func settingsOf(
 	form subscriptions.Form, watch subscription.Watch,
 ) (subscription.Settings, []subscriptions.HeaderField) {
@@ -77,16 +77,16 @@ func settingsOf(
 	}
 	settings.Merchants, _ = chosenMerchants(form)
 	settings.Watch.Pause, settings.Watch.AlertEmail = form.PauseWhenFailing, form.AlertEmail
-	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm names what is no number
+	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm reports what is no number
 	settings.Name, settings.Standard = form.Name, form.Standard
-	settings.Retry, _ = subscription.ParseDelays(form.Retry) // likewise, what are no delays
+	settings.Retry, _ = subscription.ParseDelays(form.Retry) // likewise for delays
 	if form.SecretMode == secretPaste {
 		settings.Secret = pasted(form.Secret)
 	}
 	var rows []subscriptions.HeaderField
 	for _, field := range form.Headers {
 		if field.Name == "" && field.Value == "" {
-			continue // a row that nobody filled
+			continue // an empty row
 		}
 		settings.Headers = append(settings.Headers, sender.Header{
 			Name: field.Name, Value: field.Value, Plain: field.Plain,
@@ -97,7 +97,7 @@ func settingsOf(
 	return settings, rows
 }
 
-// checkForm finds what only the form can get wrong.
+// checkForm finds the errors that only a form can have.
 func checkForm(form subscriptions.Form) lending.FieldErrors {
 	merchants, _ := chosenMerchants(form)
 	_, rateErr := strconv.Atoi(form.Rate)
@@ -148,8 +148,8 @@ func checkForm(form subscriptions.Form) lending.FieldErrors {
 	return problems
 }
 
-// save saves the form whole, or nothing of it, and leads to the subscription: to a new
-// secret first.
+// save saves the whole form or nothing, and redirects to the subscription, or to its secret
+// tab if the secret is new.
 func (f editor) save(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
@@ -189,13 +189,13 @@ func (f editor) save(
 	return page.LeadTo(ctx, outcome.Target)
 }
 
-// saved is a subscription as it was saved, with its secret if that is new.
+// saved is a saved subscription, with its secret if that is new.
 type saved struct {
 	subscription.Subscription
 	secret secret.String
 }
 
-// path is where a saved subscription is looked at: a new secret first.
+// path is the page after saving: the secret tab if the secret is new.
 func (s saved) path() string {
 	tab := subscriptions.TabConfiguration
 	if !s.secret.IsZero() {
@@ -204,7 +204,7 @@ func (s saved) path() string {
 	return paths.SubscriptionTab(s.UID.String(), tab)
 }
 
-// saving makes the subscription that the form asks for, or changes the one before to it.
+// saving creates the subscription of the form, or changes the existing one to it.
 func (f editor) saving(
 	ctx echo.Context, form subscriptions.Form, settings subscription.Settings,
 	before *subscription.Subscription, made *saved,
@@ -239,7 +239,7 @@ func (f editor) saving(
 	}
 }
 
-// patchOf is the change of a subscription that a form asks for.
+// patchOf returns the patch of a subscription that a form asks for.
 func patchOf(form subscriptions.Form, settings subscription.Settings) subscription.Patch {
 	patch := subscription.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
@@ -253,7 +253,7 @@ func patchOf(form subscriptions.Form, settings subscription.Settings) subscripti
 	return patch
 }
 
-// formLabels are the fields of the form by their names, as a sentence mentions them.
+// formLabels maps the names of the form's fields to their labels, as written within a sentence.
 var formLabels = map[string]string{
 	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
 	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
@@ -261,15 +261,15 @@ var formLabels = map[string]string{
 	"retry": "The delays", "standard": "Standard Webhooks",
 }
 
-// formOrder is the order of the form's fields from the top down.
+// formOrder is the order of the form's fields, from top to bottom.
 var formOrder = []string{
 	"name", "url", "partner", "merchant", "event", "auth", "secret", "standard", "headers", "rate",
 	"retry", "alert_email",
 	"reason", "test_event",
 }
 
-// showWrong shows the form with what a refusal says, beside the fields. rows are the
-// rows of the headers that were checked. What is no refusal of fields is returned.
+// showWrong shows the form with the messages of a refusal beside the fields. rows are the
+// rows of the headers that were checked. An error that refuses no field is returned.
 func (f editor) showWrong(
 	ctx echo.Context, form subscriptions.Form, err error, rows []subscriptions.HeaderField,
 ) error {

@@ -24,7 +24,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// overlaps are how long a former signing secret may go on signing.
+// overlaps are the choices for how long a former signing secret goes on signing.
 var overlaps = []ui.Option{
 	{Value: subscription.DefaultOverlap.String(), Label: "24 hours"},
 	{Value: time.Hour.String(), Label: "1 hour"},
@@ -33,7 +33,7 @@ var overlaps = []ui.Option{
 	{Value: time.Duration(0).String(), Label: "None: the present secret stops at once"},
 }
 
-// rotate puts a new secret in force and shows it once.
+// rotate replaces the signing secret and shows the new one once.
 func (f *Feature) rotate() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionRotate, Shown: "console.subscription.rotate",
@@ -113,10 +113,10 @@ func rotateFields(s subscription.Subscription) ui.Confirmation {
 	return form
 }
 
-// rotation is the change that the form of a rotation asks for.
+// rotation returns the patch that the form of a rotation asks for.
 func rotation(ctx echo.Context, current subscription.Subscription) (subscription.Patch, error) {
 	patch := subscription.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
-	patch.Base, _ = strconv.Atoi(ctx.FormValue("version")) // 0 rotates whatever there is
+	patch.Base, _ = strconv.Atoi(ctx.FormValue("version")) // 0 rotates any version
 	var problems lending.FieldErrors
 	if ctx.FormValue("secret_mode") == secretPaste {
 		if *patch.Secret = pasted(ctx.FormValue("secret")); patch.Secret.IsZero() {
@@ -124,7 +124,7 @@ func rotation(ctx echo.Context, current subscription.Subscription) (subscription
 		}
 	}
 	overlap := ctx.FormValue("overlap")
-	patch.Overlap, _ = time.ParseDuration(overlap) // what is of the list can be read
+	patch.Overlap, _ = time.ParseDuration(overlap) // the choices of the list can be parsed
 	if current.Auth == sender.AuthHMAC && !slices.ContainsFunc(overlaps,
 		func(o ui.Option) bool { return o.Value == overlap }) {
 		problems.Add("overlap", "Choose one of the lengths.")
@@ -132,7 +132,7 @@ func rotation(ctx echo.Context, current subscription.Subscription) (subscription
 	return patch, problems.Err()
 }
 
-// compareSecret tells whether a pasted value is a secret of the subscription.
+// compareSecret checks whether a pasted value is a secret of the subscription.
 func (f *Feature) compareSecret(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		subscriptions.SecretTab{Match: new(matchNotice(ctx.Request().Context(), found))})
 }
 
-// matchNotice says what a pasted value is, and what to do about it.
+// matchNotice says whether a pasted value is one of the secrets, and what to do about it.
 func matchNotice(ctx context.Context, found subscription.SecretMatch) ui.Notice {
 	switch {
 	case found.Match == secret.MatchCurrent:

@@ -1,5 +1,5 @@
-// Package subscriptions is the console's pages about subscriptions: the list, the page
-// of one, the form that makes or changes one, and what can be done with one.
+// Package subscriptions is the console's pages about subscriptions: the list, the page of
+// one, the form that creates or changes one, and the other changes to one.
 package subscriptions
 
 import (
@@ -35,7 +35,7 @@ type Feature struct {
 	oldest postgres.ThrottledCache[failing, time.Time]
 }
 
-// failing is a subscription and since when it fails.
+// failing is a subscription and the time since which it has been failing.
 type failing struct {
 	uid   uuid.UUID
 	since time.Time
@@ -66,17 +66,17 @@ func (f *Feature) Routes() []page.Route {
 
 var place = page.Place{Section: ui.SectionSubscriptions, Title: "Subscriptions"}
 
-// placeOf is where the page of a subscription stands.
+// placeOf returns the place of a subscription's page.
 func placeOf(s subscription.Subscription) page.Place {
 	return place.Under(paths.Subscriptions, s.Label())
 }
 
-// under is where a form about a subscription stands.
+// under returns the place of a form about a subscription.
 func under(s subscription.Subscription, title string) page.Place {
 	return placeOf(s).Under(paths.To(paths.Subscription, s.UID.String()), title)
 }
 
-// subscription is the one in the path, unless it was deleted, and its partner's name.
+// subscription returns the path's subscription, unless deleted, and its partner's name.
 func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, string, error) {
 	current, err := page.Named(ctx, f.Webhooks.Subscriptions.Get)
 	if err != nil {
@@ -90,18 +90,18 @@ func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, str
 	return current, owner.Name, err
 }
 
-// versionField tells which version a form showed.
+// versionField records which version a form showed.
 func versionField(s subscription.Subscription) ui.HiddenField {
 	return ui.HiddenField{Name: "version", Value: strconv.Itoa(s.Version)}
 }
 
-// did is the outcome of a change of a subscription.
+// did returns the outcome of a change of a subscription.
 func did(target, action string, s subscription.Subscription, before, after any) operator.Outcome {
 	return operator.Did(target,
 		operator.NewEntry("subscription."+action, s.UID.String(), before, after))
 }
 
-// pasted is a value without the white space that copying adds; the zero value for none.
+// pasted removes the white space that copying adds; the zero value if nothing is left.
 func pasted(text string) secret.String {
 	if text = strings.TrimSpace(text); text == "" {
 		return secret.String{}

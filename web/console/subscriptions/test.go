@@ -21,11 +21,11 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// testPatience is how long the page of a test waits for its first outcome, so
-// that it is there without script too.
+// testPatience is how long the result page of a test waits for the first outcome, so that
+// it is shown even without script.
 const testPatience = 3 * time.Second
 
-// test sends a test event and leads to its result.
+// test sends a test event and redirects to its result.
 func (f *Feature) test() action.Spec {
 	return action.Spec{
 		Path: paths.SubscriptionTest, Shown: "console.subscription.test",
@@ -54,7 +54,7 @@ func (f *Feature) test() action.Spec {
 	}
 }
 
-// testForm asks which event is sent.
+// testForm asks which event to send.
 func testForm(s subscription.Subscription, kind lending.EventKind) action.Form {
 	event := ui.Control{Name: "event", Label: "Event", Value: string(kind)}
 	for _, kind := range lending.AllEventKinds() {
@@ -68,7 +68,7 @@ func testForm(s subscription.Subscription, kind lending.EventKind) action.Form {
 	return action.Form{Place: under(s, fields.Title), Fields: fields}
 }
 
-// showTest shows what became of a test event. It waits a little for the first outcome.
+// showTest shows the result of a test event. It waits a little for the first outcome.
 func (f *Feature) showTest(ctx echo.Context) error {
 	current, owner, err := f.subscription(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *Feature) showTest(ctx echo.Context) error {
 		subscriptions.Test(form.Fields, current, owner, &result))
 }
 
-// streamTest streams the result as it changes.
+// streamTest streams the result page's live region.
 func (f *Feature) streamTest(ctx echo.Context) error {
 	current, _, err := f.subscription(ctx)
 	if err != nil {

@@ -22,23 +22,23 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// maxWaiting is the highest count of deliveries that wait.
+// maxWaiting is the highest count of waiting deliveries.
 const maxWaiting = 10_000
 
-// transition is a change of a subscription's state that asks first.
+// transition is a change of a subscription's state with a confirmation.
 type transition struct {
-	// path is where it asks; name is the verb in the audit log and the route's name.
+	// path is the confirmation's path; name is the verb in the audit log and in the route's name.
 	path, name                string
 	title, button, icon, done string
 	danger                    bool
-	// reached tells that there is nothing to do, which already says; nil where
-	// there always is.
+	// reached reports that there is nothing to do, and already is the notice then; nil if
+	// there always is something.
 	reached func(s subscription.Subscription) bool
 	already string
 	change  func(
 		s *subscription.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 	) (subscription.Subscription, error)
-	// effects say what will happen; waiting is how many have not gone out.
+	// effects describes the consequences; waiting is the number of unsent deliveries.
 	effects func(s subscription.Subscription, waiting int) []string
 }
 
@@ -98,7 +98,7 @@ var remove = transition{
 	},
 }
 
-// waitingWords say how many deliveries wait, and with them the verb "go".
+// waitingWords says how many deliveries wait, with the matching form of the verb "go".
 func waitingWords(waiting int) (waits, goes string) {
 	switch {
 	case waiting == 0:
@@ -111,7 +111,7 @@ func waitingWords(waiting int) (waits, goes string) {
 	return ui.Number(waiting) + " deliveries wait", "go"
 }
 
-// waiting counts what has not gone out, at most one more than maxWaiting.
+// waiting counts the unsent deliveries, to at most one more than maxWaiting.
 func (f *Feature) waiting(ctx context.Context, s subscription.Subscription) (int, error) {
 	total := 0
 	for _, state := range []delivery.State{delivery.StatePending, delivery.StateRetrying} {
@@ -169,7 +169,7 @@ func (f *Feature) transition(t transition) action.Spec {
 							return operator.Outcome{},
 								lending.Invalid("confirm", "Type it exactly as it stands above.")
 						}
-						seen, _ := strconv.Atoi(ctx.FormValue("version")) // 0 saw whatever there is
+						seen, _ := strconv.Atoi(ctx.FormValue("version")) // 0 saw any version
 						before, err := f.Webhooks.Subscriptions.LockFrom(request, tx, current.UID, seen)
 						if err != nil {
 							return operator.Outcome{}, err

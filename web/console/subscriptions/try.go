@@ -20,9 +20,9 @@ import (
 	"drawbridge/web/console/action"
 )
 
-// try sends one sample with the settings of the form and shows the answer. Nothing is
-// saved; that it is sent is in the audit log before it leaves, as nobody may be there after it.
-// A form can be tried out once as it was shown; saving it is another matter.
+// try sends one sample with the form's settings and shows the answer. Nothing is saved. The
+// sample is written to the audit log before it is sent, since the process may not be there
+// afterwards. A rendered form can be tried only once; saving it is separate.
 func (f editor) try(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
@@ -50,7 +50,7 @@ func (f editor) try(
 	var rows []subscriptions.HeaderField
 	trial.Settings, rows = settingsOf(form, subscription.Watch{})
 	if len(trial.Settings.Events) == 0 {
-		trial.Settings.Events = []string{subscription.AllEvents} // the sample goes out whatever is chosen
+		trial.Settings.Events = []string{subscription.AllEvents} // send the sample whatever is chosen
 	}
 	result, err := f.Webhooks.Subscriptions.Try(ctx.Request().Context(), trial)
 	if errors.Is(err, operator.ErrRepeated) {
@@ -62,14 +62,14 @@ func (f editor) try(
 	}
 	form.Trial, form.Focus = trialOf(form, result, f.DB.Now()), "try"
 	if !result.Secret.IsZero() {
-		// What was tested is what will be saved.
+		// Save exactly what was tested.
 		form.SecretMode, form.Secret = secretPaste, result.Secret.Reveal()
 		form.Trial.Secret = form.Secret
 	}
 	return f.showForm(ctx, http.StatusOK, form)
 }
 
-// trialOf shows a sample that was sent as the log would keep it.
+// trialOf presents a sent sample as the log would.
 func trialOf(
 	form subscriptions.Form, result subscription.TrialResult, now time.Time,
 ) *subscriptions.Trial {
