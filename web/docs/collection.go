@@ -12,10 +12,10 @@ import (
 //go:embed collection.yaml
 var collectionSource []byte
 
-// The collection is in the Postman 2.1 format, which Bruno, Insomnia and
-// Hoppscotch import too. collection.yaml says what it asks in which order, and the
-// examples of openapi.yaml with what values. It runs from top to bottom: each request
-// keeps what the later ones need in variables.
+// The collection is in the Postman 2.1 format, which Bruno, Insomnia and Hoppscotch can
+// import too. collection.yaml lists the requests in order; their values come from the
+// examples of openapi.yaml. The collection runs from top to bottom: each request stores
+// what later ones need in variables.
 
 type collection struct {
 	Info struct {
@@ -23,7 +23,7 @@ type collection struct {
 		Description string `json:"description"`
 		Schema      string `json:"schema"`
 	} `json:"info"`
-	// Auth is of the type "noauth": credentials travel in headers of our own.
+	// Auth is of the type "noauth", because our credentials are sent in our own headers.
 	Auth     map[string]string  `json:"auth"`
 	Variable []collectionPair   `json:"variable"`
 	Event    []collectionEvent  `json:"event"`
@@ -94,7 +94,7 @@ type collectionPart struct {
 	Src string `json:"src,omitempty"`
 }
 
-// walk is what collection.yaml says.
+// walk is the content of collection.yaml.
 type walk struct {
 	Variables map[string]string
 	Folders   []struct {
@@ -106,7 +106,7 @@ type walk struct {
 // step is one request of the collection.
 type step struct {
 	Operation string
-	// Example is the key of the example, empty where there is only one or none.
+	// Example is the key of the example, empty if there is at most one.
 	Example string
 	// Needs is the variable without which the step is skipped, empty for none.
 	Needs string
@@ -114,7 +114,7 @@ type step struct {
 	Save  ordered[string]
 }
 
-// makeCollection writes the walk.
+// makeCollection generates the collection.
 func (d *document) makeCollection() ([]byte, error) {
 	var way walk
 	if err := yaml.Unmarshal(collectionSource, &way); err != nil {
@@ -152,7 +152,7 @@ func (d *document) makeCollection() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// call finds the example that a step sends.
+// call returns the example that a step sends.
 func (d *document) call(step step) (call, error) {
 	for _, op := range d.operations {
 		if op.ID != step.Operation {
@@ -179,7 +179,7 @@ func (d *document) item(step step, variables map[string]string) (collectionItem,
 			break
 		}
 	}
-	// The answer is checked, and what later requests need of it is kept.
+	// Check the answer, and store what later requests need.
 	after := []string{fmt.Sprintf(
 		`pm.test("answers %s", () => pm.response.to.have.status(%s));`, status, status)}
 	if len(step.Save) > 0 {
@@ -212,7 +212,7 @@ func (d *document) item(step step, variables map[string]string) (collectionItem,
 	return item, item.Request.fill(call, variables)
 }
 
-// fill adds key and body.
+// fill adds the Idempotency-Key and the body.
 func (r *collectionRequest) fill(call call, variables map[string]string) error {
 	if call.takesKey() {
 		r.Header = append(r.Header, collectionPair{Key: "Idempotency-Key", Value: "{{$guid}}"})
@@ -248,8 +248,8 @@ func (r *collectionRequest) fill(call call, variables map[string]string) error {
 	return nil
 }
 
-// collectionURL is the address with variables in the path; of the query, what the step asks for
-// is sent, and the rest is there to be switched on.
+// collectionURL returns the address with variables in the path. The step's query parameters
+// are enabled, the others are listed but disabled.
 func (c call) collectionURL(query, variables map[string]string) collectionURL {
 	made := collectionURL{Host: []string{"{{base_url}}"}}
 	path := c.Path

@@ -12,7 +12,7 @@ import (
 // multipartType is the media type of the two operations that take files.
 const multipartType = "multipart/form-data"
 
-// certificateName is the file that examples attach: their content is a PDF.
+// certificateName is the name of the attached file in examples; its content is a PDF.
 const certificateName = "certificate.pdf"
 
 // call is one example request of an operation.
@@ -20,10 +20,10 @@ type call struct {
 	operation
 
 	base string
-	// example is the summary of the example, empty where the operation has one, and key
-	// its name.
+	// example is the summary of the example, empty if the operation has only one; key is the
+	// name of the example.
 	example, key string
-	// mediaType and value are those of the body; value is nil without one.
+	// mediaType and value describe the body; value is nil if there is none.
 	mediaType string
 	value     *yaml.Node
 }
@@ -49,8 +49,8 @@ func (o operation) calls(base string) []call {
 	return list
 }
 
-// curl writes the call as a command that can be pasted once CLIENT_ID and
-// CLIENT_SECRET are set in the shell.
+// curl returns the call as a command that can be pasted once CLIENT_ID and CLIENT_SECRET
+// are set in the shell.
 func (c call) curl() (string, error) {
 	verb := "curl "
 	if c.Method != http.MethodGet {
@@ -62,16 +62,16 @@ func (c call) curl() (string, error) {
 		`-H "x-service-client-secret: $CLIENT_SECRET"`,
 	}
 	if c.takesKey() {
-		// The key names the intention, as one's own should, so that the same command again is the
-		// same request.
+		// The key names the intention, as real ones should, so that running the command again
+		// repeats the same request.
 		key := strings.TrimSuffix("example-"+c.ID+"-"+c.key, "-")
 		lines = append(lines, "-H "+quoteShell("Idempotency-Key: "+key))
 	}
 	switch {
 	case c.value == nil:
 	case c.mediaType == multipartType:
-		// In an example a file is its content; the command names a file instead, which is what a
-		// reader has.
+		// In an example a file is given by its content; the command names a file instead, which
+		// is what a reader has.
 		for name, part := range pairs(c.value) {
 			if part.Kind != yaml.SequenceNode {
 				lines = append(lines, "-F "+quoteShell(name+"="+part.Value))
@@ -90,7 +90,7 @@ func (c call) curl() (string, error) {
 	return strings.Join(lines, " \\\n  "), nil
 }
 
-// url is the address with the example values in the path and the query.
+// url returns the address with the example values in the path and the query.
 func (c call) url() string {
 	path, query := c.Path, url.Values{}
 	for _, parameter := range c.Parameters {
@@ -110,14 +110,14 @@ func (c call) url() string {
 	return c.base + path
 }
 
-// takesKey tells whether the operation reads an idempotency key.
+// takesKey reports whether the operation reads an Idempotency-Key.
 func (o operation) takesKey() bool {
 	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
 		return p.Name == "Idempotency-Key"
 	})
 }
 
-// jsonBody writes a value as JSON, on one line when it is short.
+// jsonBody encodes a value as JSON, on one line if it is short.
 func jsonBody(value *yaml.Node) (string, error) {
 	if compact, err := compactJSON(value); err != nil || len(compact) < 70 {
 		return compact, err
@@ -126,7 +126,7 @@ func jsonBody(value *yaml.Node) (string, error) {
 	return string(text), err
 }
 
-// quoteShell quotes a word where a shell would need it.
+// quoteShell quotes a word if a shell needs that.
 func quoteShell(word string) string {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/:.=_-@%+,"
 	if strings.Trim(word, safe) == "" {

@@ -2,15 +2,14 @@
 // the OpenAPI document, the pages rendered from it, the guides, the quick
 // start, signature checking samples and a request collection to download.
 //
-// openapi.yaml is the one source. The reference, the error table, the webhook
-// events, the JSON Schemas of the events, the curl commands and the collection
-// are all made from it, so that none of them can say something else. Prose
-// lives in guides/ as Markdown, the commands of the quick start in
-// quickstart.yaml, where a test can execute exactly what the page prints.
+// openapi.yaml is the single source. The reference, the error table, the webhook events,
+// the JSON Schemas of the events, the curl commands and the collection are all generated
+// from it, so that they cannot contradict it. Prose is in guides/ as Markdown, and the
+// commands of the quick start in quickstart.yaml, where a test can execute exactly what the
+// page prints.
 //
-// Package contracttest, below this one, holds requests and answers of a running
-// server against the same document. It is for tests, and keeps the validating
-// library out of the binary.
+// Package contracttest below checks requests and answers of a running server against the
+// same document. It is for tests, and keeps the validating library out of the binary.
 package docs
 
 import (
@@ -28,24 +27,24 @@ const Prefix = "/docs"
 
 // Options configure a Site. The zero value serves the address of the examples.
 type Options struct {
-	// BaseURL answers the address that precedes /v2, without a trailing slash
-	// (specification section 1). It is asked once, at the first request, when a
-	// server on port 0 knows its address. Nil is ExampleBaseURL.
+	// BaseURL returns the address that precedes /v2, without a trailing slash (specification
+	// section 1). It is called once, at the first request, when a server on port 0 knows its
+	// address. Nil means ExampleBaseURL.
 	BaseURL func() string
-	// Environment is production, sandbox or development, which empty means. Production leaves
-	// out the hints that only make sense beside a sandbox.
+	// Environment is production, sandbox or development, the default. Production omits the
+	// hints that only make sense with a sandbox.
 	Environment string
-	// Currency is that of every amount, by its ISO 4217 code; empty is ExampleCurrency.
+	// Currency is the ISO 4217 code of every amount; empty means ExampleCurrency.
 	Currency string
-	// Egress are the networks that webhooks come from; empty names none.
+	// Egress are the networks that webhooks come from; nil lists none.
 	Egress []netip.Prefix
-	// Webhooks is how deliveries are timed; nil is as the guides are written.
+	// Webhooks is the timing of deliveries; nil means the timing in the guides.
 	Webhooks *Timing
-	// Keys are those that verify statements, the one that signs first; nil has none.
+	// Keys returns the keys that verify statements, the signing one first; nil means none.
 	Keys func(ctx context.Context) ([]statement.Key, error)
 }
 
-// Environments as the pages name them.
+// The environments' names on the pages.
 const production, development = "production", "development"
 
 // ExampleBaseURL is the address that openapi.yaml is written with.

@@ -19,14 +19,14 @@ var source []byte
 // address and the currency of its amounts, as it is served at /docs/openapi.yaml.
 func Document(base, currency string) []byte { return at(base, currency, source) }
 
-// at puts the addresses of a server and its currency in the place of the example's.
+// at replaces the example's addresses and currency by those of a server.
 func at(base, currency string, source []byte) []byte {
 	source = bytes.ReplaceAll(source, []byte("`"+ExampleCurrency+"`"), []byte("`"+currency+"`"))
 	moved := bytes.ReplaceAll(source, []byte(ExampleBaseURL), []byte(base))
 	return bytes.ReplaceAll(moved, []byte(origin(ExampleBaseURL)+Prefix), []byte(origin(base)+Prefix))
 }
 
-// origin is the beginning of an address up to its path.
+// origin returns an address up to its path.
 func origin(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -35,9 +35,9 @@ func origin(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// document is the view of openapi.yaml that the pages are made of: references
-// resolved, orders kept. A library that reads OpenAPI documents would keep the
-// orders of neither fields nor examples, and readers see both.
+// document is the part of openapi.yaml that the pages need, with references resolved and
+// orders kept. An OpenAPI library would lose the order of fields and examples, which
+// readers see.
 type document struct {
 	Info     struct{ Title, Description string }
 	Tags     []struct{ Name, Description string }
@@ -45,7 +45,7 @@ type document struct {
 	Webhooks ordered[pathItem]
 	Codes    []docsview.ErrorCode `yaml:"x-error-codes"`
 
-	// operations are those of Paths in their order.
+	// operations are those of Paths in order.
 	operations []operation
 	base       string
 	root       *yaml.Node
@@ -65,8 +65,8 @@ type operation struct {
 	Body        *requestBody `yaml:"requestBody"`
 	Responses   ordered[response]
 	Errors      []string `yaml:"x-errors"`
-	// Tell and Cause are for webhooks: how a receiver knows the event, and what
-	// makes it happen.
+	// Tell and Cause are for webhooks: how a receiver recognises the event, and what triggers
+	// it.
 	Tell  string `yaml:"x-tell"`
 	Cause string `yaml:"x-cause"`
 }
@@ -98,7 +98,7 @@ type named[T any] struct {
 	Value T
 }
 
-// ordered is a mapping in the order of its source.
+// ordered is a mapping in the order of the source.
 type ordered[T any] []named[T]
 
 // UnmarshalYAML reads a mapping.
@@ -119,7 +119,7 @@ func (o *ordered[T]) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// get returns the entry of a name.
+// get returns the entry with a name.
 func (o ordered[T]) get(name string) (T, bool) {
 	for _, entry := range o {
 		if entry.Name == name {
@@ -130,7 +130,7 @@ func (o ordered[T]) get(name string) (T, bool) {
 	return none, false
 }
 
-// readDocument parses a document that was written for one base address.
+// readDocument parses a document written for one base address.
 func readDocument(base string, source []byte) (*document, error) {
 	root, err := parseYAML(source)
 	if err != nil {

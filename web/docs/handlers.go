@@ -15,8 +15,8 @@ import (
 	docsview "drawbridge/views/docs"
 )
 
-// Policy is the content security policy of the documentation: everything comes
-// from the server itself, nothing is inline.
+// Policy is the content security policy of the documentation: everything comes from this
+// server, and nothing is inline.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
@@ -56,8 +56,8 @@ func (s *Site) Routes() []Route {
 	)
 }
 
-// missing leads from an address with a slash too many to its page. For any other that has
-// nothing, people get a page, and programs echo.ErrNotFound.
+// missing redirects an address with extra trailing slashes to its page. For any other
+// unknown address, browsers get a page, and programs echo.ErrNotFound.
 func (s *Site) missing(c echo.Context, lib *library) error {
 	address := c.Request().URL.Path
 	if plain := strings.TrimRight(address, "/"); plain != address {
@@ -104,7 +104,7 @@ func (s *Site) answer(c echo.Context) error {
 	body, etag := found.body, found.etag
 	if compress.Accepted(c.Request()) {
 		if zipped := found.zipped(); zipped != nil {
-			// Two forms are two entities: each has a tag of its own.
+			// The gzip form is a different entity and needs its own tag.
 			body, etag = zipped, found.etag+"-gzip"
 			headers.Set("Content-Encoding", "gzip")
 		}
@@ -115,7 +115,7 @@ func (s *Site) answer(c echo.Context) error {
 	return nil
 }
 
-// answerKeys publishes the keys that verify statements, as they are at the moment.
+// answerKeys publishes the current keys that verify statements.
 func (s *Site) answerKeys(c echo.Context) error {
 	keys := []statement.Key{}
 	if s.keys != nil {
@@ -128,7 +128,7 @@ func (s *Site) answerKeys(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string][]statement.Key{"keys": keys})
 }
 
-// guarded sets the headers that every answer has, and returns them.
+// guarded sets the headers of every answer, and returns them.
 func guarded(c echo.Context, contentType string) http.Header {
 	headers := c.Response().Header()
 	headers.Set("Content-Type", contentType)
@@ -139,7 +139,7 @@ func guarded(c echo.Context, contentType string) http.Header {
 	return headers
 }
 
-// search answers with what the partners' pages say about the words of q, or the lender's.
+// search answers with the passages about the words of q, from the partners' pages or the lender's.
 func (s *Site) search(c echo.Context) error {
 	lib, err := s.build()
 	if err != nil {
@@ -159,18 +159,18 @@ func (s *Site) search(c echo.Context) error {
 	return docsview.Search(frame, lib.search(query, of)).Render(c.Request().Context(), c.Response())
 }
 
-// slim writes an answer without a copy, or through a small buffer: what thousands of
-// clients hold that do not read adds up.
+// slim writes an answer without copying it, or through a small buffer: the buffers of
+// thousands of clients that do not read would add up.
 type slim struct{ *echo.Response }
 
-// ReadFrom is for io.Copy.
+// ReadFrom implements io.ReaderFrom for io.Copy.
 func (s slim) ReadFrom(source io.Reader) (int64, error) {
 	if part, ok := source.(*io.LimitedReader); ok {
 		if whole, ok := part.R.(*bytes.Reader); ok && int64(whole.Len()) <= part.N {
 			return whole.WriteTo(s.Response)
 		}
 	}
-	// Without its other methods the one is but a writer and the other but a reader.
+	// Hide the other methods, so that io.CopyBuffer uses the buffer.
 	return io.CopyBuffer(struct{ io.Writer }{s.Response}, struct{ io.Reader }{source},
 		make([]byte, 4<<10))
 }

@@ -13,8 +13,8 @@ import (
 //go:embed lender.yaml
 var lenderSource []byte
 
-// The keys by which lender.yaml says the rest: the schema of an answer's data, and the
-// schema whose properties come before a schema's own.
+// The extension keys of lender.yaml: the schema of an answer's data, and the schema whose
+// properties precede a schema's own.
 const (
 	dataKey    = "x-data"
 	extendsKey = "x-extends"
@@ -60,7 +60,7 @@ func lenderRoot(base, currency string) (*yaml.Node, error) {
 	for _, key := range []string{"x-examples", "x-reading", "x-writing", "x-envelope"} {
 		removeChild(root, key)
 	}
-	// All error codes, those that are told in words of their own among them.
+	// All error codes, including those that lender.yaml describes in its own words.
 	codes := plain(child(partner, codesKey))
 	for i, code := range codes.Content {
 		for _, own := range child(root, codesKey).Content {
@@ -78,11 +78,11 @@ func lenderRoot(base, currency string) (*yaml.Node, error) {
 	return root, nil
 }
 
-// merging completes a document from another one.
+// merging completes the document root with components of another one.
 type merging struct{ root, from *yaml.Node }
 
-// complete adds to an operation what all have that read, or write, and makes its answers of the
-// envelope.
+// complete adds to an operation what all reading, or all writing, operations have, and
+// wraps its answers in the envelope.
 func complete(operation, common, envelope *yaml.Node) {
 	parameters := child(operation, "parameters")
 	if parameters == nil {
@@ -124,8 +124,8 @@ func removeChild(node *yaml.Node, key string) {
 	}
 }
 
-// fetch copies each component that the tree refers to and the root lacks, and what these refer
-// to in turn. It puts the properties of the schema that a schema extends before its own.
+// fetch copies, recursively, each component that the tree refers to and the root lacks. The
+// properties of an extended schema are inserted before the extending schema's own.
 func (m merging) fetch(node *yaml.Node) error {
 	if extends := child(node, extendsKey); extends != nil {
 		base, err := lookup(m.from, extends.Value)
@@ -165,7 +165,7 @@ func (m merging) fetch(node *yaml.Node) error {
 	return nil
 }
 
-// plain copies a tree with every alias replaced by what it stands for.
+// plain copies a tree and replaces every alias by its target.
 func plain(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return plain(node.Alias)

@@ -22,23 +22,23 @@ import (
 //go:embed assets guides/*.md samples schemas/*.json
 var content embed.FS
 
-// file is something that is served.
+// file is a served file.
 type file struct {
 	contentType string
 	body        []byte
-	// zipped returns the gzip form, nil where it saves little.
+	// zipped returns the gzip form, nil if it saves little.
 	zipped func() []byte
 	etag   string
-	// download is the name to save it under, empty to show it.
+	// download is the file name for saving, empty to show the file.
 	download string
-	// lasting is set where the address carries the content's hash.
+	// lasting means that the address contains the content's hash.
 	lasting bool
 }
 
 // library holds every file by its path below Prefix.
 type library struct {
 	files map[string]*file
-	// doc is the document whose pages are made: the partners', then the lender's.
+	// doc is the document whose pages are being made: the partners', then the lender's.
 	doc      *document
 	options  Options
 	sections []section
@@ -73,7 +73,7 @@ func newLibrary(options Options) (*library, error) {
 		return nil, err
 	}
 	lib.addSummary(origin(base))
-	// The networks that webhooks come from, for the firewalls of partners to read.
+	// The networks that webhooks come from, for partners' firewalls.
 	networks := map[string][]netip.Prefix{"addresses": append([]netip.Prefix{}, options.Egress...)}
 	body, err := json.Marshal(networks)
 	if err != nil {
@@ -83,7 +83,7 @@ func newLibrary(options Options) (*library, error) {
 	return lib, nil
 }
 
-// addDocument publishes an OpenAPI document below a path, and the pages that are made from it.
+// addDocument publishes an OpenAPI document below a path, and the pages generated from it.
 func (l *library) addDocument(below, base string, source []byte, pages []pageSpec) (err error) {
 	if l.doc, err = readDocument(base, source); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (l *library) add(name, contentType string, body []byte) *file {
 	return added
 }
 
-// addContent stores the assets under addresses that change with their content, the
-// samples as plain text to be read in a browser, and the schemas.
+// addContent stores the assets under addresses that contain their hash, the samples as
+// plain text for reading in a browser, and the schemas.
 func (l *library) addContent() error {
 	err := fs.WalkDir(content, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

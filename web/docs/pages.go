@@ -13,8 +13,8 @@ import (
 	docsview "drawbridge/views/docs"
 )
 
-// pageSpec is one page of the documentation: its line in the menu, its head, and what
-// is made from its guide.
+// pageSpec is one page of the documentation: its menu entry, its head, and how it is
+// rendered from its guide.
 type pageSpec struct {
 	docsview.Link
 
@@ -24,8 +24,8 @@ type pageSpec struct {
 
 type renderer func(l *library, frame docsview.Page, prose string) (templ.Component, error)
 
-// newPage is the page at a path of the documentation, by which its guide is called, with its label
-// as its title unless it has one of its own.
+// newPage returns the page at a path of the documentation; the path is also the name of its
+// guide. The title defaults to the label.
 func newPage(path, label, title, lead string, render renderer) pageSpec {
 	guide := strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")
 	return pageSpec{
@@ -67,7 +67,7 @@ var pages = []pageSpec{
 		"Every operation, with its fields, examples that you can send, and its errors.", referencePage),
 }
 
-// lenderPages are those for the lender's own systems, which partners do not need.
+// lenderPages are the pages for the lender's own systems, which partners do not need.
 var lenderPages = []pageSpec{
 	newPage("/lender", "Lender API", "Drawbridge for the lender's systems",
 		"Follow applications, decide them, and report that money moved.", guidePage),
@@ -75,7 +75,7 @@ var lenderPages = []pageSpec{
 		"Every operation, with its fields, examples that you can send, and its errors.", referencePage),
 }
 
-// lenderPrefix is where they stand.
+// lenderPrefix is their path.
 const lenderPrefix = Prefix + "/lender"
 
 // addPages renders the pages, each in a menu with the others.
@@ -108,7 +108,7 @@ func (l *library) addPages(pages []pageSpec) error {
 	return nil
 }
 
-// frame is what is around a page in a menu with others.
+// frame returns the frame of a page with the menu.
 func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 	frame := docsview.Page{
 		Title: page.title, Lead: page.lead, Current: page.Href,
@@ -121,9 +121,9 @@ func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 	return frame
 }
 
-// environmentWords are the sentences of the guides that are not true in an environment, each
-// before what is said there instead: production is no place to try things, and the commands bear
-// its address.
+// environmentWords maps sentences of the guides that are not true in an environment to
+// their replacements, as pairs: production is no place to try things, and the commands
+// contain its address.
 var environmentWords = map[string][]string{
 	development: {
 		sandboxMail, "No money moves. If this server has a mail server, the borrower is mailed " +
@@ -142,7 +142,7 @@ const (
 		"are mailed for real. Ask the lender for the sandbox address and "
 )
 
-// guidePage is a page of prose alone.
+// guidePage is a page of prose only.
 func guidePage(_ *library, frame docsview.Page, prose string) (templ.Component, error) {
 	return docsview.Guide(frame, prose), nil
 }
@@ -155,7 +155,7 @@ func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Compon
 	return docsview.QuickStart(frame, prose, steps), err
 }
 
-// catchUpPage shows whole programs that follow the feed.
+// catchUpPage shows complete programs that follow the feed.
 func catchUpPage(_ *library, frame docsview.Page, prose string) (templ.Component, error) {
 	programs, err := read(consumers)
 	return docsview.Webhooks(docsview.WebhooksProps{
@@ -163,7 +163,7 @@ func catchUpPage(_ *library, frame docsview.Page, prose string) (templ.Component
 	}), err
 }
 
-// webhooksPage takes the headers from the first event: all deliveries have the same.
+// webhooksPage takes the headers from the first event, because all deliveries have the same ones.
 func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	events, err := l.doc.events()
 	if err != nil {
@@ -185,7 +185,7 @@ func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Componen
 	}), err
 }
 
-// errorsPage shows every code with the operations that single it out.
+// errorsPage shows every code with the operations that list it.
 func errorsPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	entries := slices.Clone(l.doc.Codes)
 	for i, entry := range entries {

@@ -7,13 +7,13 @@ import (
 	docsview "drawbridge/views/docs"
 )
 
-// commonErrors may come from every operation and are not repeated at each.
+// commonErrors can come from every operation and are not repeated for each.
 var commonErrors = []string{
 	"UNAUTHORIZED", "FORBIDDEN", "METHOD_NOT_ALLOWED", "RATE_LIMITED", "INTERNAL",
 	"UNAVAILABLE",
 }
 
-// writingErrors may come from every operation that takes a body.
+// writingErrors can come from every operation that takes a body.
 var writingErrors = []string{
 	"UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE", "IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_MISMATCH",
 }
@@ -66,8 +66,8 @@ func (d *document) operationView(op operation) (docsview.Operation, error) {
 	return shown, err
 }
 
-// addAnswers shows the fields of the successful answer's data, and the examples: every success, and
-// the refusals among the operation's own errors.
+// addAnswers shows the fields of the successful answer's data, and the examples: all
+// successes, and the refusals whose code is one of the operation's own.
 func addAnswers(shown *docsview.Operation, op operation) error {
 	for _, answer := range op.Responses {
 		for _, media := range answer.Value.Content {
@@ -85,7 +85,7 @@ func addAnswers(shown *docsview.Operation, op operation) error {
 				err := sample.Value.Value.Decode(&refusal)
 				if name := refusal.Result.Error.Code; err != nil ||
 					name != "" && !slices.Contains(op.Errors, name) {
-					continue // the same at every operation
+					continue // the same for every operation
 				}
 				code, err := sample.Value.listing(answer.Name + " " + sample.Value.Summary)
 				if err != nil {
@@ -98,7 +98,7 @@ func addAnswers(shown *docsview.Operation, op operation) error {
 	return nil
 }
 
-// listing is the example's value as JSON.
+// listing returns the example's value as JSON.
 func (e example) listing(title string) (docsview.Code, error) {
 	text, err := toJSON(&e.Value)
 	return docsview.Code{Title: title, Lang: "json", Text: string(text)}, err
@@ -129,7 +129,7 @@ func (d *document) errorCodes(names []string) []docsview.ErrorCode {
 	return entries
 }
 
-// events prepares the webhook events for the guide.
+// events returns the webhook events for the guide.
 func (d *document) events() ([]docsview.Event, error) {
 	var events []docsview.Event
 	for _, hook := range d.Webhooks {

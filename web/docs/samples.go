@@ -27,19 +27,19 @@ func QuickStart(base string) ([]docsview.Step, error) {
 	return steps, nil
 }
 
-// sample is a program of ours that pages show, by its file below samples/.
+// sample is a program that pages show, by its file below samples/.
 type sample struct{ name, lexer, file string }
 
-// consumers follow the feed. make gates runs them as they are shown, and kills them.
+// consumers follow the feed. `make gates` runs them exactly as shown, and kills them.
 var consumers = []sample{
 	{"Go", "go", "consumer/go/main.go"},
 	{"Python", "python", "consumer/python/consumer.py"},
 	{"TypeScript", "typescript", "consumer/typescript/consumer.ts"},
 }
 
-// sampleLanguages orders the signature checking samples on the page, where they
-// are shown as a test runs them. Each file is a whole program: secret and
-// signatures are arguments, the body is standard input.
+// sampleLanguages are the signature checking samples in the order of the page. A test runs
+// them exactly as shown. Each file is a complete program: secret and signatures are
+// arguments, the body is standard input.
 var sampleLanguages = []sample{
 	{"Go", "go", "go/main.go"},
 	{"Node.js", "javascript", "node/verify.mjs"},
@@ -50,7 +50,7 @@ var sampleLanguages = []sample{
 	{"C#", "c#", "csharp/Verify.cs"},
 }
 
-// Vectors returns the signature tests that partners can try their receiver with.
+// Vectors returns the test vectors with which partners can test their signature check.
 func Vectors() ([]docsview.Vector, error) {
 	text, err := content.ReadFile("samples/vectors.json")
 	if err != nil {
@@ -63,7 +63,7 @@ func Vectors() ([]docsview.Vector, error) {
 	return vectors, nil
 }
 
-// read reads each language's program.
+// read reads the program of each language.
 func read(programs []sample) ([]docsview.Code, error) {
 	var shown []docsview.Code
 	for _, language := range programs {
@@ -77,7 +77,7 @@ func read(programs []sample) ([]docsview.Code, error) {
 	return shown, nil
 }
 
-// Snippets are the programs that check a signature, for the console.
+// Snippets returns the programs that check a signature, for the console.
 func Snippets() ([]subscriptions.Snippet, error) {
 	programs, err := read(sampleLanguages)
 	var snippets []subscriptions.Snippet

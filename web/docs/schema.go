@@ -25,7 +25,7 @@ type schema struct {
 	AnyOf       []schema `yaml:"anyOf"`
 }
 
-// typeNames is one type or a list of them.
+// typeNames is a type or a list of types.
 type typeNames []string
 
 // UnmarshalYAML reads a scalar or a sequence.
@@ -37,14 +37,14 @@ func (t *typeNames) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*[]string)(t))
 }
 
-// labels name the string components in the words of a reader.
+// labels are the names of string components in the types that readers see.
 var labels = map[string]string{
 	"Uid": "uuid", "Amount": "amount", "AmountInput": "amount",
 	"Percentage": "percentage", "Moment": "date-time", "EventMoment": "date-time",
 	"CertificateMetadataText": "JSON text",
 }
 
-// flat folds an anyOf with null into its other branch.
+// flat reduces an anyOf with null to its other branch.
 func (s schema) flat() (folded schema, nullable bool) {
 	if len(s.AnyOf) == 2 {
 		return s.AnyOf[0], true
@@ -52,7 +52,7 @@ func (s schema) flat() (folded schema, nullable bool) {
 	return s, slices.Contains(s.Type, "null")
 }
 
-// typeText says the type in a few words: "array of uuids", "amount or null".
+// typeText describes the type in a few words: "array of uuids", "amount or null".
 func (s schema) typeText() string {
 	folded, nullable := s.flat()
 	text := cmp.Or(labels[folded.Component], folded.Format)
@@ -73,7 +73,7 @@ func (s schema) typeText() string {
 	return text
 }
 
-// values lists what an enumerated or constant schema allows.
+// values lists the values that an enumerated or constant schema allows.
 func (s schema) values() []string {
 	var texts []string
 	for _, value := range append([]any{s.Const}, s.Enum...) {
@@ -84,8 +84,8 @@ func (s schema) values() []string {
 	return texts
 }
 
-// fields lists the properties of an object, nested ones after their parent
-// with names joined by dots.
+// fields lists the properties of an object, nested ones after their parent with dotted
+// names.
 func (s schema) fields(prefix string) []docsview.Field {
 	folded, _ := s.flat()
 	var rows []docsview.Field

@@ -17,8 +17,8 @@ import (
 	docsview "drawbridge/views/docs"
 )
 
-// readings are what readers without a browser get of each page: it as Markdown, and the
-// sections that the search finds.
+// readings stores the two other forms of each page: Markdown, and the sections that the
+// search finds.
 func (l *library) readings(page pageSpec, rendered []byte) error {
 	document, err := goquery.NewDocumentFromReader(bytes.NewReader(rendered))
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *library) readings(page pageSpec, rendered []byte) error {
 		link.SetAttr("href", page.Href+link.AttrOr("href", ""))
 	})
 	l.sections = append(l.sections, sectionsOf(page, main.Get(0))...)
-	// Steps have headings, which would make no Markdown within the items of a list.
+	// Steps contain headings, which list items cannot contain in Markdown.
 	main.Find("ol.steps, li.step").Each(func(_ int, list *goquery.Selection) {
 		list.ReplaceWithSelection(list.Contents())
 	})
@@ -48,7 +48,7 @@ func (l *library) readings(page pageSpec, rendered []byte) error {
 	return nil
 }
 
-// markdown is the address of the page as Markdown.
+// markdown returns the address of the page's Markdown.
 func (p pageSpec) markdown() string {
 	if p.Href == Prefix {
 		return Prefix + "/overview.md"
@@ -56,7 +56,7 @@ func (p pageSpec) markdown() string {
 	return p.Href + ".md"
 }
 
-// addSummary says in /llms.txt what there is to read, for programs that read for people.
+// addSummary lists the pages in /llms.txt, for programs that read on behalf of people.
 func (l *library) addSummary(server string) {
 	var out strings.Builder
 	line := func(title, href, about string) {
@@ -80,16 +80,16 @@ func (l *library) addSummary(server string) {
 	l.add("/llms.txt", "text/plain; charset=utf-8", []byte(out.String()))
 }
 
-// section is a part of a page that the search finds.
+// section is a part of a page, for the search.
 type section struct {
 	page, title, href, text string
 	// lower is title and text in lower case.
 	lower string
-	// rank is how well a search found it.
+	// rank is how well it matches a search.
 	rank int
 }
 
-// sectionsOf cuts a page at its headings that can be linked.
+// sectionsOf splits a page at its headings that have an anchor.
 func sectionsOf(page pageSpec, main *html.Node) []section {
 	found := []section{{page: page.title, title: page.title, href: page.Href}}
 	var text strings.Builder
@@ -128,27 +128,27 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 	return found
 }
 
-// within are the elements that stand within words.
+// within are inline elements, which do not separate words.
 var within = []string{"wbr", "span", "code", "b", "strong", "em", "bdi", "a"}
 
 const (
 	// maxHits bounds the answer to a search.
 	maxHits = 20
-	// excerptBefore and excerptLength are how much is shown around what was found, in bytes.
+	// excerptBefore and excerptLength are the size of the excerpt around a match, in bytes.
 	excerptBefore, excerptLength = 60, 220
-	// maxQuery bounds what is searched for, in bytes.
+	// maxQuery bounds the query, in bytes.
 	maxQuery = 200
 )
 
-// synonyms are what the pages say for words that readers bring from elsewhere.
+// synonyms maps words of other APIs to the words of the pages.
 var synonyms = map[string]string{
 	"pagination": "next_cursor", "paging": "next_cursor",
 	"timezone": "times are utc", "dedupe": "duplicate", "deduplicate": "duplicate",
 	"refund": "returned",
 }
 
-// search finds the sections of some pages that hold every word, those with the words
-// in their titles first.
+// search finds the sections of some pages that contain all words, those with the words in
+// their titles first.
 func (l *library) search(query string, of []pageSpec) []docsview.Hit {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -187,11 +187,11 @@ func (l *library) search(query string, of []pageSpec) []docsview.Hit {
 	return hits
 }
 
-// excerpt is the part of a text around a word.
+// excerpt returns the part of a text around a word.
 func excerpt(text, word string) string {
 	from := max(strings.Index(strings.ToLower(text), word)-excerptBefore, 0)
 	if from >= len(text) {
-		from = 0 // some capitals are longer than their small letters
+		from = 0 // some capitals are longer than their lower-case letters
 	}
 	to := min(from+excerptLength, len(text))
 	if from > 0 {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Timing is how an operator times deliveries, where partners notice it.
+// Timing is the part of an operator's timing of deliveries that partners notice.
 type Timing struct {
-	// Timeout is for one whole attempt.
+	// Timeout bounds a whole attempt.
 	Timeout time.Duration
-	// RetryAfterMax is how far Retry-After may move an attempt; zero ignores it.
+	// RetryAfterMax is how far Retry-After may postpone an attempt; zero ignores Retry-After.
 	RetryAfterMax time.Duration
 }
 
-// What the guides say of it, which is true of what they are written with.
+// The values that the guides are written with.
 const (
 	writtenTimeout    = 30 * time.Second
 	writtenRetryAfter = time.Hour
@@ -24,7 +24,7 @@ const (
 		"  `Retry-After` can move the next attempt later, up to an hour."
 )
 
-// words are the sentences of the guides that are not true, each before what is true instead.
+// words returns, as pairs, the sentences of the guides that are not true and their replacements.
 func (t *Timing) words() (pairs []string) {
 	if t == nil {
 		return nil
@@ -44,7 +44,7 @@ func (t *Timing) words() (pairs []string) {
 	return pairs
 }
 
-// spell writes a duration in its largest whole unit.
+// spell formats a duration in its largest whole unit.
 func spell(d time.Duration) string {
 	units := []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// component is the key that resolve adds to what stood behind a reference:
-// the last part of the reference, for example "Amount".
+// component is the key that resolve adds to the target of a reference: the last part of the
+// reference, for example "Amount".
 const component = "x-component"
 
 // parseYAML reads one document and returns its root value.
@@ -28,7 +28,7 @@ func parseYAML(source []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// place is where the value of a key stands in the content of a mapping, -1 where there is none.
+// place returns the index of a key's value in the content of a mapping, -1 if absent.
 func place(node *yaml.Node, key string) int {
 	if node != nil && node.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -40,7 +40,7 @@ func place(node *yaml.Node, key string) int {
 	return -1
 }
 
-// child returns the value of a key, nil where there is none.
+// child returns the value of a key, nil if absent.
 func child(node *yaml.Node, key string) *yaml.Node {
 	if node != nil && node.Kind == yaml.AliasNode {
 		return child(node.Alias, key)
@@ -51,7 +51,7 @@ func child(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// pairs are the names and values of a mapping, none of anything else.
+// pairs iterates over the names and values of a mapping, over nothing for any other node.
 func pairs(node *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if node == nil || node.Kind != yaml.MappingNode {
@@ -80,10 +80,10 @@ func lookup(root *yaml.Node, reference string) (*yaml.Node, error) {
 	return node, nil
 }
 
-// resolve copies a tree with every alias and reference replaced by what it
-// stands for: the latter gets its name, and the keys that stand beside the reference in
-// place of its own, which OpenAPI 3.1 uses for another description. The document has no
-// cycles, so this ends.
+// resolve copies a tree and replaces every alias and reference by its target. The copy of a
+// reference's target gets the reference's name, and keys beside the reference replace the
+// target's own, which OpenAPI 3.1 uses for another description. The document has no cycles,
+// so this terminates.
 func resolve(root, node *yaml.Node) (*yaml.Node, error) {
 	if node.Kind == yaml.AliasNode {
 		return resolve(root, node.Alias)
@@ -127,12 +127,12 @@ func setChild(node *yaml.Node, key string, value *yaml.Node) {
 	node.Content = append(node.Content, text(key), value)
 }
 
-// text makes a string node.
+// text returns a string node.
 func text(value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
-// toJSON writes a tree as JSON in the order of its source, indented by two.
+// toJSON encodes a tree as JSON in the order of its source, indented by two.
 func toJSON(node *yaml.Node) ([]byte, error) {
 	compact, err := compactJSON(node)
 	if err != nil {
@@ -187,8 +187,8 @@ func compactJSON(node *yaml.Node) (string, error) {
 	return valueJSON(value)
 }
 
-// valueJSON keeps <, > and & as they are: this is JSON in a file or in escaped
-// HTML, never JSON in a script.
+// valueJSON does not escape <, > and &: the JSON is used in files or in escaped HTML, never
+// in a script.
 func valueJSON(value any) (string, error) {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

@@ -1,5 +1,5 @@
-// What the documentation does beyond plain HTML. Without it everything can
-// still be read: copy buttons, the theme switch and the filter just are not there.
+// What the documentation adds to plain HTML. Without script everything can still be read;
+// only the copy buttons, the theme switch and the filter are missing.
 
 const status = document.querySelector("[data-status]");
 
@@ -21,7 +21,7 @@ for (const figure of document.querySelectorAll("[data-copy]")) {
       button.textContent = "Copied";
       announce("Copied");
     } catch {
-      // Without the clipboard (plain http on another host), select it instead.
+      // Without clipboard access (plain HTTP on another host), select the code instead.
       getSelection().selectAllChildren(code);
       button.textContent = "Selected";
       announce("Selected; press the copy keys");
@@ -47,7 +47,7 @@ if (themeSwitch) {
   label();
 }
 
-// On a narrow screen the menu begins folded.
+// On a narrow screen the menu starts folded.
 const fold = document.querySelector("[data-fold]");
 if (fold) {
   const narrow = matchMedia("(max-width: 59.99rem)");
@@ -90,7 +90,7 @@ if (filter) {
   });
 }
 
-// The contents follow what is being read.
+// The table of contents highlights the section in view.
 const entries = new Map();
 for (const link of document.querySelectorAll(".contents a")) {
   const target = document.getElementById(decodeURIComponent(link.hash.slice(1)));

@@ -12,15 +12,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// bodies holds JSON bodies against the schemas of a document. Each schema is compiled once, where
-// the library that reads the document compiles it for each body: that took a third of the time
-// of all calls of a test.
+// bodies checks JSON bodies against the schemas of a document. Each schema is compiled
+// once; the OpenAPI library compiles it for each body, which took a third of the time of
+// all requests of a test.
 type bodies map[*openapi3.Schema]*jsonschema.Schema
 
 // jsonType is the media type of requests, answers and events.
 const jsonType = "application/json"
 
-// jsonSchema is the schema of an operation's JSON bodies, nil where it has none of that type.
+// jsonSchema returns the schema of an operation's JSON bodies, nil if it has none.
 func jsonSchema(content openapi3.Content, contentType string) *openapi3.Schema {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	media := content[jsonType]
@@ -30,7 +30,7 @@ func jsonSchema(content openapi3.Content, contentType string) *openapi3.Schema {
 	return media.Schema.Value
 }
 
-// newBodies compiles the schemas of all JSON bodies of a document, as they are by now.
+// newBodies compiles the schemas of all JSON bodies of a document in its present state.
 func newBodies(document *openapi3.T) (bodies, error) {
 	schemas := map[string]*openapi3.SchemaRef{}
 	add := func(content openapi3.Content) {
@@ -74,7 +74,7 @@ func newBodies(document *openapi3.T) (bodies, error) {
 	return compiled, nil
 }
 
-// check says how a body departs from its schema.
+// check returns how a body differs from its schema.
 func (b bodies) check(of *openapi3.Schema, body []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package contracttest holds requests and answers of a running server against the
+// Package contracttest checks the requests and answers of a running server against the
 // OpenAPI document of package docs, so that neither can drift from the other.
 //
-// It is for tests. Wrap a client's transport with Transport, and every exchange
-// of a test suite is checked; Examples gives each example request of the
-// document, ready to be sent.
+// It is for tests. Wrap a client's transport with Transport, and every exchange of a test
+// suite is checked; Examples returns each example request of the document, ready to be
+// sent.
 package contracttest
 
 import (
@@ -27,29 +27,28 @@ import (
 
 // Contract is the loaded document.
 type Contract struct {
-	// Document is the document as it was loaded, but for the objects of answers:
-	// they allow no field that the document does not name, so that a field added
-	// to the code alone is found.
+	// Document is the document as loaded, except that the objects of answers are closed: they
+	// allow only documented fields, so that a field added only to the code is found.
 	Document *openapi3.T
-	// Lender is the document of the lender's own systems, likewise.
+	// Lender is the document of the lender's own systems, closed in the same way.
 	Lender            *openapi3.T
 	partners, lenders part
-	// base is the address of the server, for which requests are found as for anywhere.
+	// base is the address of the server; requests are matched as if sent to anywhere.
 	base string
 }
 
-// part is what a document is compared by.
+// part is what requests and answers of one document are checked with.
 type part struct {
 	router routers.Router
 	bodies bodies
 }
 
-// anywhere is the address that the documents are loaded for. That takes long, and is done
+// anywhere is the address that the documents are loaded for. Loading is slow, so it is done
 // once for all servers of a process.
 const anywhere = "http://drawbridge.invalid/api"
 
-// fileTypes are what upload parts may say of themselves; the validating
-// library reads only the media types that it was told about.
+// fileTypes are the allowed types of upload parts; the validating library reads only the
+// media types that are registered with it.
 var fileTypes = []string{
 	"application/pdf", "application/msword", "application/vnd.ms-excel",
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -57,7 +56,7 @@ var fileTypes = []string{
 	"image/jpeg", "image/png", "image/webp",
 }
 
-// Load reads and validates the documents, examples included, for a server whose
+// Load reads and validates the documents, including their examples, for a server whose
 // address before /v2 is base, for example "http://127.0.0.1:8080/api". All contracts share
 // the documents.
 func Load(base string) (*Contract, error) {
@@ -100,8 +99,8 @@ func loadDocument(source []byte) (document *openapi3.T, by part, err error) {
 	return document, by, err
 }
 
-// closeAnswers forbids undocumented fields in every answer and event, to which partners are told
-// that fields may be added.
+// closeAnswers forbids undocumented fields in every answer and event. (Partners are told to
+// expect additional fields.)
 func closeAnswers(document *openapi3.T) {
 	for _, hook := range document.Webhooks {
 		for _, media := range hook.Post.RequestBody.Value.Content {
@@ -139,8 +138,8 @@ func closeSchema(reference *openapi3.SchemaRef) {
 // ErrUndocumented is returned for a method and path that the document lacks.
 var ErrUndocumented = errors.New("not in openapi.yaml")
 
-// find returns the route of a request. The workflow operations answer without
-// the version segment too and are documented once.
+// find returns the route of a request. The workflow operations are also served without the
+// version segment, and documented once.
 func (c *Contract) find(
 	request *http.Request,
 ) (*openapi3filter.RequestValidationInput, bodies, error) {
@@ -160,12 +159,12 @@ func (c *Contract) find(
 		return nil, nil, fmt.Errorf("reading %s: %w", request.URL, err)
 	}
 	route, parameters, err := by.router.FindRoute(versioned)
-	// The router overlooks a slash at the end, which makes another address of a path.
+	// The router ignores a trailing slash, which makes a different address.
 	if err != nil || strings.HasSuffix(versioned.URL.Path, "/") {
 		return nil, nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
 	}
-	// Parameters and headers are plain values, for which the library compiles nothing in a document
-	// of the former version.
+	// Parameters and headers are plain values; for a document of the previous OpenAPI version
+	// the library does not compile schemas for them.
 	plain, former := *route, *route.Spec
 	plain.Spec, former.OpenAPI = &former, "3.0.3"
 	return &openapi3filter.RequestValidationInput{
@@ -179,8 +178,8 @@ func (c *Contract) find(
 	}, by.bodies, nil
 }
 
-// CheckRequest says how a request departs from the document. Body is what was
-// sent. A request without credentials departs too.
+// CheckRequest returns how a request differs from the document. body is what was sent. A
+// request without credentials differs too.
 func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
 	input, bodies, err := c.find(request)
 	if err != nil {
@@ -208,9 +207,9 @@ func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
 	return nil
 }
 
-// CheckResponse says how an answer departs from the document: its status, its
-// headers, its body. An answer at an undocumented address, 404 and 405 among
-// them, must be the error envelope.
+// CheckResponse returns how an answer differs from the document: its status, headers and
+// body. An answer at an undocumented address, such as 404 or 405, must be the error
+// envelope.
 func (c *Contract) CheckResponse(
 	request *http.Request, response *http.Response, body []byte,
 ) error {
@@ -267,7 +266,7 @@ func checkStatusCode(status int, body []byte) error {
 	return nil
 }
 
-// CheckEvent says how a webhook body departs from the schema of its kind.
+// CheckEvent returns how a webhook body differs from the schema of its kind.
 func (c *Contract) CheckEvent(kind string, body []byte) error {
 	hook := c.Document.Webhooks[kind]
 	if hook == nil {

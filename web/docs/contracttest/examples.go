@@ -16,8 +16,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// The identifiers that the document's examples are written with. Replace them
-// by real ones with Example.Replace before sending.
+// The identifiers in the document's examples. Replace them by real ones with
+// Example.Replace before sending.
 const (
 	ApplicationUID = "0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11"
 	SiblingUID     = "91e0c4a7-6d2b-4b18-8f3d-1a7e5c90bb32"
@@ -30,7 +30,7 @@ const (
 	DeliveryUID     = "0199f2c4-61aa-7b02-9d3c-4f5e6a7b8c91"
 	RecoveryUID     = "0199f2d1-5e77-7a21-b0c4-9d8e7f6a5b43"
 	FaultUID        = "0199f2e4-8c31-7a52-9b6d-2e1f0a9b8c7d"
-	// RecoverySince is where the time of an example recovery begins.
+	// RecoverySince is the start of an example recovery.
 	RecoverySince = "2026-11-21T09:30:00Z"
 	// StatementDate is the day of an example statement.
 	StatementDate = "2026-11-20"
@@ -47,11 +47,11 @@ type Example struct {
 	ContentType string
 	// Body is nil for none.
 	Body []byte
-	// Expect is the status that the document promises.
+	// Expect is the documented status.
 	Expect int
-	// Needs names what the example acts on, in the words below. Amounts fit a loan
-	// of 25000.00 over 40/40/20 at a fee of 3.75 % in which every earlier draw
-	// is settled.
+	// Needs names the state that the example acts on, in the words below. The amounts fit a
+	// loan of 25000.00 over 40/40/20 at a fee of 3.75 % in which every earlier draw is
+	// settled.
 	//
 	//	application.new          created, not decided
 	//	application.offered      decided, at least one offer
@@ -67,13 +67,13 @@ type Example struct {
 	Needs string
 }
 
-// Replace returns the example with other identifiers, by old value.
+// Replace returns the example with identifiers replaced; the keys are the old values.
 func (e Example) Replace(identifiers map[string]string) Example {
 	for old, value := range identifiers {
 		if old == DisbursementID {
 			e.Path = strings.TrimSuffix(
 				strings.ReplaceAll(e.Path+"/", "/"+old+"/", "/"+value+"/"), "/")
-			continue // the number could be part of anything else
+			continue // the number could be part of something else
 		}
 		e.Path = strings.ReplaceAll(e.Path, old, value)
 		e.Body = bytes.ReplaceAll(e.Body, []byte(old), []byte(value))
@@ -81,9 +81,9 @@ func (e Example) Replace(identifiers map[string]string) Example {
 	return e
 }
 
-// Request makes the HTTP request for a server at base, without credentials.
+// Request returns the HTTP request for a server at base, without credentials.
 func (e Example) Request(base string) (*http.Request, error) {
-	// The caller gives it the context that it wants.
+	// The caller replaces the context.
 	request, err := http.NewRequestWithContext(
 		context.Background(), e.Method, base+e.Path, bytes.NewReader(e.Body))
 	if err != nil {
@@ -98,7 +98,7 @@ func (e Example) Request(base string) (*http.Request, error) {
 // Examples lists every example request of partners, ordered by path, method and name.
 func (c *Contract) Examples() ([]Example, error) { return examplesIn(c.Document) }
 
-// LenderExamples lists every example request of the lender's own systems, likewise.
+// LenderExamples lists every example request of the lender's own systems in the same order.
 func (c *Contract) LenderExamples() ([]Example, error) { return examplesIn(c.Lender) }
 
 func examplesIn(document *openapi3.T) ([]Example, error) {
@@ -142,7 +142,7 @@ func examplesOf(method, path string, operation *openapi3.Operation) ([]Example, 
 	return list, nil
 }
 
-// read takes what an operation or an example says of itself.
+// read reads the extensions of an operation or an example.
 func (e *Example) read(extensions map[string]any) {
 	e.Needs, _ = extensions["x-needs"].(string)
 	if expect, ok := extensions["x-expect"].(float64); ok {
@@ -150,7 +150,7 @@ func (e *Example) read(extensions map[string]any) {
 	}
 }
 
-// fill puts the example parameters into the path and the query.
+// fill inserts the example parameters into the path and the query.
 func fill(path string, operation *openapi3.Operation) string {
 	query := url.Values{}
 	for _, reference := range operation.Parameters {
@@ -172,8 +172,8 @@ func fill(path string, operation *openapi3.Operation) string {
 	return path
 }
 
-// write makes the body. An empty form is no body at all, which is how the
-// document says that a whole stage is drawn.
+// write encodes the body. An empty form is no body at all, which is how the document
+// requests a draw of a whole stage.
 func (e *Example) write(mediaType string, value any) error {
 	if mediaType == "multipart/form-data" {
 		fields, _ := value.(map[string]any)

@@ -14,11 +14,10 @@ const (
 	PlaceholderProductUID   = "<PRODUCT_UID>"
 )
 
-// stepMark begins the line that Script prints before each step, followed by
-// the step's id.
+// stepMark starts the line that Script prints before each step, followed by the step's id.
 const stepMark = "### "
 
-// Script joins the commands into one bash script, exactly as they are printed but for
+// Script joins the commands into one bash script, exactly as they are printed except for
 // the placeholders, which values replaces. The script stops at the first command that
 // fails.
 func Script(base string, values map[string]string) (string, error) {
@@ -38,8 +37,8 @@ func Script(base string, values map[string]string) (string, error) {
 	return written, nil
 }
 
-// CheckQuickStart compares what Script printed with what each step promises, and
-// names the first promise that was not kept.
+// CheckQuickStart compares the output of Script with what each step promises, and names the
+// first promise that was not kept.
 func CheckQuickStart(output string) error {
 	steps, err := docs.QuickStart(docs.ExampleBaseURL)
 	if err != nil {

@@ -14,10 +14,10 @@ type Reporter interface {
 	Errorf(format string, args ...any)
 }
 
-// Transport checks every exchange below the contract's base address that goes
-// through it, and reports what departs from the document. Requests are checked
-// where the server accepted them: a test may well send a wrong one to see it
-// refused. Bodies are held in memory, so it is not for measuring uploads.
+// Transport checks every exchange below the contract's base address, and reports how it
+// differs from the document. Requests are checked only if the server accepted them, since a
+// test may send a wrong one to see it refused. Bodies are held in memory, so Transport is
+// not for measuring uploads.
 func (c *Contract) Transport(t Reporter, next http.RoundTripper) http.RoundTripper {
 	return &transport{contract: c, report: t, next: next}
 }
