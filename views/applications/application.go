@@ -20,48 +20,48 @@ import (
 type Page struct {
 	Summary     application.Summary
 	Application application.Application
-	// Undelivered points to a delivery that failed for good, nil without one.
+	// Undelivered links to a delivery that failed for good, nil if there is none.
 	Undelivered *ui.Notice
-	// LegalHold keeps all of it, nil without one.
+	// LegalHold is the hold on the application, nil if there is none.
 	LegalHold *retention.LegalHold
 	// Loan is nil until it opens.
 	Loan *loan.Loan
-	// Draws and Certificates are those on this page, of which the pagers lead to the others.
+	// Draws and Certificates are those on this page; the pagers lead to the others.
 	Draws             []loan.Disbursement
 	DrawsPager        ui.PagerProps
 	Certificates      []loan.StoredCertificate
 	CertificatesPager ui.PagerProps
 	Tasks             []application.TaskEntry
-	// Actions are what an operator may do now.
+	// Actions are the changes that are possible now.
 	Actions  []ActionGroup
 	Timeline Timeline
 }
 
-// ActionGroup is what may be done about one thing.
+// ActionGroup is the possible changes of one subject.
 type ActionGroup struct {
 	Title   string
 	Actions []Action
 }
 
-// Action leads to the form of one change.
+// Action is the link to the form of one change.
 type Action struct {
 	Label, Href string
-	// Note says what it would cause.
+	// Note says what the change would cause.
 	Note string
-	// Move is the status that it moves to, empty for any other change.
+	// Move is the new status, empty if the change is not a change of status.
 	Move string
 }
 
-// Timeline is a page of what happened to an application.
+// Timeline is a page of an application's timeline.
 type Timeline struct {
-	// Kinds switch the kinds of entries on and off.
+	// Kinds are the tabs that show or hide kinds of entries.
 	Kinds   []ui.Tab
 	Entries []Entry
-	// Newest and Older are neighbouring pages, empty where there is none.
+	// Newest and Older link to other pages, empty if there are none.
 	Newest, Older string
 }
 
-// Entry is one thing that happened.
+// Entry is one entry of the timeline.
 type Entry struct {
 	// ID is unique on the page.
 	ID    string
@@ -69,20 +69,20 @@ type Entry struct {
 	Icon  string
 	Tone  ui.Tone
 	Title string
-	// Code is the kind of an event, empty for what is none.
+	// Code is the kind of an event, empty if the entry is not an event.
 	Code string
-	// Href leads to more about it, empty for nothing more.
+	// Href leads to more about the entry, empty if there is no more.
 	Href string
-	// Chip is the state of a mail or the answer to a call, nil for none.
+	// Chip is the state of an e-mail or the answer to a request, nil if the entry has none.
 	Chip *ui.ChipProps
 	// Tag marks a re-send, empty for none.
 	Tag  string
 	Text string
-	// Outcome is what became of an event, nil for what is none or went to nobody.
+	// Outcome is the outcome of an event's deliveries, nil if the entry has none.
 	Outcome *delivery.EventOutcome
 }
 
-// outcomeWords sum up what became of an event, what somebody has to look at first.
+// outcomeWords summarises the deliveries of an event, beginning with what needs attention.
 func outcomeWords(of delivery.EventOutcome) string {
 	var parts []string
 	for _, part := range []struct {
@@ -102,7 +102,7 @@ func outcomeWords(of delivery.EventOutcome) string {
 	return ui.Plural(of.Total(), "delivery", "deliveries") + ": " + strings.Join(parts, ", ")
 }
 
-// triedWords sum up a delivery's attempts: "2 attempts, HTTP 503".
+// triedWords summarises a delivery's attempts: "2 attempts, HTTP 503".
 func triedWords(tried delivery.Tried) string {
 	if tried.AttemptCount == 0 {
 		return "no attempt yet"
@@ -117,7 +117,7 @@ func SourceWord(source lending.Source) string {
 		"The partner, through the API")
 }
 
-// DocumentWord says where the loan documents stand.
+// DocumentWord describes the state of the loan documents.
 func DocumentWord(status lending.DocumentStatus) string {
 	switch status {
 	case lending.DocumentSent:
@@ -129,14 +129,14 @@ func DocumentWord(status lending.DocumentStatus) string {
 	return "Not sent"
 }
 
-// loanState says what keeps the next draw from being requested, if anything.
+// loanState says what prevents the next draw, if anything.
 func loanState(open loan.Loan) string {
 	switch {
 	case open.IsPending() && (open.Status.IsFinal() || !open.Balance().IsPositive()):
 		return "A draw is pending; none follows it"
 	case open.IsPending():
 		return "A draw is pending; the next one waits for it"
-	case !open.Balance().IsPositive(): // the money of an earlier draw may have come back
+	case !open.Balance().IsPositive(): // the money of an earlier draw may have been returned
 		return "Drawn to the end"
 	case open.Status != lending.StatusApproved:
 		return "No draw while the application is not Approved"
@@ -144,7 +144,7 @@ func loanState(open loan.Loan) string {
 	return "The next draw may be requested"
 }
 
-// evidenceWords says what was given with a step of a draw's money, empty for nothing.
+// evidenceWords lists the evidence of a funding step, empty if there is none.
 func evidenceWords(change loan.Change) string {
 	var given []string
 	for _, field := range []*string{
@@ -180,7 +180,7 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 	}
 }
 
-// stageTable lists the stages of a schedule, and what was drawn for them.
+// stageTable lists the stages of a schedule, and the amounts drawn for them.
 func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps[lending.Stage] {
 	drawn := map[int]*lending.Money{}
 	for _, draw := range draws {
@@ -202,7 +202,7 @@ func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps
 	}
 }
 
-// through names the merchant of an application, and its partner where that has another name.
+// through names the merchant of an application, and its partner if the names differ.
 func through(s application.Summary) string {
 	return ui.If(s.MerchantName == s.PartnerName, s.MerchantName,
 		s.MerchantName+" of "+s.PartnerName)

@@ -9,7 +9,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// DeskTable lists draws with what has to be done about each.
+// DeskTable lists draws with the next step of each.
 func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 	return ui.TableProps[loan.Waiting]{
 		Caption: "Draws, oldest request first",

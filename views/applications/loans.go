@@ -17,7 +17,7 @@ var loanChips = map[string]ui.ChipProps{
 	"completed": {Icon: "list-checks", Word: "Drawn", Tone: ui.Mute},
 }
 
-// LoanChip describes what keeps the next draw of a loan.
+// LoanChip describes the state of a loan's next draw.
 func LoanChip(state string) ui.ChipProps { return ui.KnownChip(loanChips, state) }
 
 // LoanTable lists loans. A loan's page is its application's.
@@ -43,7 +43,7 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 	}
 }
 
-// nextDraw says which draw is under way, or which comes next.
+// nextDraw describes the draw in progress, or the next one.
 func nextDraw(ctx context.Context, s loan.Summary) string {
 	switch {
 	case s.PendingID != nil:
@@ -54,5 +54,5 @@ func nextDraw(ctx context.Context, s loan.Summary) string {
 	return ""
 }
 
-// DrawWord is what the state of a draw is called.
+// DrawWord is the name of a draw's state.
 func DrawWord(state lending.FundingStatus) string { return ui.FundingChip(string(state)).Word }

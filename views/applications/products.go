@@ -48,7 +48,7 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 	return table
 }
 
-// shares are the schedule's percentages, to be read.
+// shares formats the percentages of the schedule.
 func shares(p catalog.Product) string {
 	return strings.ReplaceAll(p.Schedule.String(), ",", " / ") + "\u00a0%"
 }

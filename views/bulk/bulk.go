@@ -25,14 +25,14 @@ var chips = map[bulk.State]ui.ChipProps{
 // Chip describes the state of a bulk re-send.
 func Chip(state bulk.State) ui.ChipProps { return ui.KnownChip(chips, state) }
 
-// itemChips are those of items that are no deliveries yet, or under way.
+// itemChips are the chips of items without a finished delivery.
 var itemChips = map[bulk.ItemState]ui.ChipProps{
 	bulk.ItemWaiting: {Icon: "clock", Word: "Waiting", Tone: ui.Mute},
 	bulk.ItemSent:    {Icon: "send", Word: "Under way", Tone: ui.Calm},
 	bulk.ItemSkipped: {Icon: "ban", Word: "Skipped", Tone: ui.Odd},
 }
 
-// ItemChip describes what became of one item of a bulk re-send.
+// ItemChip describes the outcome of one item of a bulk re-send.
 func ItemChip(state bulk.ItemState) ui.ChipProps {
 	if chip, known := itemChips[state]; known {
 		return chip
@@ -69,7 +69,7 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 	}
 }
 
-// told names a partner among others, with the end of its id where another is called the same.
+// told names a partner, with the end of its id if another one has the same name.
 func told(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
 	for _, other := range others {
 		if other.Name == partner.Name && other.UID != partner.UID {
@@ -79,14 +79,13 @@ func told(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
 	return partner.Name
 }
 
-// Start is the form that recovers what failed or replays what was never
-// sent.
+// Start is the form that recovers failed deliveries or replays events that were never sent.
 type Start struct {
 	// Kind is "recover" or "replay".
 	Kind         string
 	Subscription string
 	Since, Until string
-	// Zone is the one of these times.
+	// Zone is the hidden field with the zone of these times.
 	Zone          ui.HiddenField
 	Subscriptions []ui.Option
 	Pick          *ui.Picker
@@ -99,31 +98,31 @@ func (p Start) field(c ui.Control) ui.Control {
 	return c
 }
 
-// Draft is the page of a draft: what confirming it would do. Its reason is what was typed.
+// Draft is the page of a draft: what confirming it would do. Reason is the submitted reason.
 type Draft struct {
 	bulk.Resend
 	bulk.Plan
-	// Confirming shows the confirmation on the page, without a dialog.
+	// Confirming shows the confirmation on the page instead of in a dialog.
 	Confirming bool
-	// Seen is how the confirmation says what it shows.
+	// Seen is the hidden field that describes what the confirmation showed.
 	Seen  ui.HiddenField
 	Count string
-	// Typed are the options that the form shows, with the pace as it was typed.
+	// Typed are the options that the form shows, with the pace as typed.
 	Typed  bulk.Options
 	Pace   string
 	Errors map[string]string
-	// Error is what keeps the whole from being confirmed.
+	// Error says why the draft as a whole cannot be confirmed.
 	Error string
 }
 
-// reasons are those for leaving out, the most frequent first.
+// reasons lists the reasons for leaving out deliveries, the most frequent first.
 func (p Draft) reasons() []bulk.SkipReason {
 	return slices.SortedFunc(maps.Keys(p.Skipped), func(a, b bulk.SkipReason) int {
 		return cmp.Or(p.Skipped[b]-p.Skipped[a], strings.Compare(string(a), string(b)))
 	})
 }
 
-// progress says how far a target has come.
+// progress describes the progress of a target.
 func progress(l bulk.Target) string {
 	text := ui.Number(l.Gone()) + " of " + ui.Number(l.Total()) + " sent"
 	if l.Skipped > 0 {

@@ -10,31 +10,31 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Progress is the page of a bulk re-send that was confirmed.
+// Progress is the page of a confirmed bulk re-send.
 type Progress struct {
 	bulk.Resend
 	// Remaining is how long sending will still take at the pace.
 	Remaining time.Duration
 	Targets   []bulk.Target
-	// Outcomes are the views of the results by state.
+	// Outcomes are the tabs of the results by state.
 	Outcomes []ui.Tab
-	// Outcome is the one that is shown, empty for all.
+	// Outcome is the selected state, empty for all.
 	Outcome bulk.ItemState
 	Items   []bulk.Item
-	// First and More are the results' neighbouring pages, empty where there is none.
+	// First and More link to other pages of the results, empty if there are none.
 	First, More string
-	// StreamURL and PollURL bring the region up to date.
+	// StreamURL and PollURL update the region.
 	StreamURL, PollURL string
-	// Confirming shows the question before cancelling on the page.
+	// Confirming shows the confirmation of cancelling on the page.
 	Confirming bool
 }
 
-// holdable tells whether there is something left to hold back.
+// holdable reports whether there is something left to pause.
 func (p Progress) holdable() bool {
 	return p.Counts.Waiting > 0 && (p.State == bulk.StateRunning || p.State == bulk.StatePaused)
 }
 
-// headline says how far it has come.
+// headline describes the progress.
 func (p Progress) headline() string {
 	switch {
 	case p.State == bulk.StateCancelled:
@@ -59,10 +59,10 @@ func (p Progress) remaining() string {
 	return "about " + ui.Duration(left) + " of sending left"
 }
 
-// manyFailed is from how many failures on it is said that nothing arrives.
+// manyFailed is the number of failures from which the page says that nothing arrives.
 const manyFailed = 5
 
-// itemHref leads to the new delivery, or what there is of it.
+// itemHref links to the new delivery or, if there is none, to the old one or else the event.
 func itemHref(i bulk.Item) string {
 	switch {
 	case i.NewUID != nil:
@@ -73,7 +73,7 @@ func itemHref(i bulk.Item) string {
 	return paths.To(paths.Event, i.EventUID.String())
 }
 
-// result names the outcome in a word or two.
+// result is the outcome in a word or two.
 func result(i bulk.Item) string {
 	switch status, class := ui.Value(i.HTTPStatus), ui.Value(i.ErrorClass); {
 	case i.SkipReason != nil:

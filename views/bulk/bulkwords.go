@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Title says in a few words what a bulk re-send is made of.
+// Title describes in a few words what a bulk re-send contains.
 func Title(scope bulk.Scope) string {
 	switch scope.Kind {
 	case bulk.KindSelection:
@@ -45,7 +45,7 @@ func Title(scope bulk.Scope) string {
 	return title
 }
 
-// filterWords names every condition of a filter but its range of time.
+// filterWords describes every condition of a filter except its time range.
 func filterWords(f delivery.Filter) []string {
 	var words []string
 	add := func(given bool, word string) {
@@ -76,7 +76,7 @@ func filterWords(f delivery.Filter) []string {
 	return words
 }
 
-// scopeWords says all of it, with times in the reader's zone.
+// scopeWords describes the whole scope, with times in the reader's zone.
 func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	from, until := scope.Since, scope.Until
 	words := []string{}
@@ -99,7 +99,7 @@ func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	}
 	const layout = "2006-01-02 15:04:05 MST"
 	zone := ui.ZoneOf(ctx)
-	made := ui.If(scope.Kind == bulk.KindReplay || scope.ByEvent, // the event, that is
+	made := ui.If(scope.Kind == bulk.KindReplay || scope.ByEvent, // these times are the event's
 		"occurred ", "created ")
 	if !from.IsZero() {
 		words = append(words, made+"from "+from.In(zone).Format(layout))
@@ -111,7 +111,7 @@ func scopeWords(ctx context.Context, scope bulk.Scope) []string {
 	return words
 }
 
-// laneEvents names the kinds of a target's events with their counts.
+// laneEvents lists the kinds of a target's events with their counts.
 func laneEvents(target bulk.PlanTarget) []string {
 	words := make([]string, 0, len(target.Events))
 	for kind, count := range target.Events {
@@ -121,18 +121,18 @@ func laneEvents(target bulk.PlanTarget) []string {
 	return words
 }
 
-// risk is something to think about before confirming.
+// risk is something to consider before confirming.
 type risk struct {
 	count int
 	text  string
 }
 
-// risksOf words what somebody should know before confirming.
+// risksOf describes the risks to consider before confirming.
 func risksOf(risks bulk.Risks) []risk {
 	var found []risk
 	for _, asked := range []struct {
 		count     int
-		one, many string // the verb with what it needs
+		one, many string // verb and object
 		rest      string
 	}{
 		{
@@ -165,12 +165,12 @@ func risksOf(risks bulk.Risks) []risk {
 	return found
 }
 
-// question asks for the decision.
+// question is the question of the confirmation.
 func (p Draft) question() string {
 	return "Re-send " + ui.Plural(p.Total, "delivery", "deliveries") + "?"
 }
 
-// consequence names what confirming will do.
+// consequence says what confirming will do.
 func (p Draft) consequence() string {
 	return ui.Plural(p.Total, "new delivery goes", "new deliveries go") + " to " +
 		ui.Plural(len(p.Targets), "endpoint", "endpoints") +
@@ -179,13 +179,13 @@ func (p Draft) consequence() string {
 		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."
 }
 
-// takes is how long sending lasts.
+// takes is how long sending will take.
 func (p Draft) takes() string {
 	return ui.If(p.Total == 0, "–",
 		ui.Duration(max(p.Takes(p.Options.Pace), time.Second).Round(time.Second)))
 }
 
-// nothing explains an empty plan.
+// nothing explains why a plan is empty.
 func (p Draft) nothing() string {
 	if p.Skips() > 0 {
 		return "Everything that matches is left out; the reasons stand below."
@@ -199,7 +199,7 @@ func (p Draft) nothing() string {
 
 const cancelQuestion = "Cancel what has not been sent?"
 
-// cancelConsequence names what cancelling will do.
+// cancelConsequence says what cancelling will do.
 func (p Progress) cancelConsequence() string {
 	return ui.Plural(p.Counts.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
 		", as of now. Those that were sent go on. A cancelled bulk re-send cannot be resumed."

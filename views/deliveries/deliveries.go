@@ -1,5 +1,5 @@
-// Package deliveries renders the delivery log, the page of a delivery, and
-// what is done to deliveries.
+// Package deliveries renders the delivery log, the page of a delivery, and the forms that
+// act on deliveries.
 package deliveries
 
 import (
@@ -10,7 +10,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Table lists deliveries, with rows to select.
+// Table lists deliveries with checkboxes.
 func Table(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.DeliveryTable(rows)
 	table.Columns = append([]ui.Column[delivery.Delivery]{
@@ -19,7 +19,7 @@ func Table(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	return table
 }
 
-// ErrorClassWord names an error class for people.
+// ErrorClassWord is an error class in words.
 func ErrorClassWord(class sender.ErrorClass) string {
 	answered := map[sender.ErrorClass]string{
 		sender.ClassHTTP3xx: "Redirected (3xx)", sender.ClassHTTP4xx: "Refused (4xx)",
@@ -28,14 +28,14 @@ func ErrorClassWord(class sender.ErrorClass) string {
 	return cmp.Or(answered[class], ui.OutcomeWord(0, class))
 }
 
-// CancelForm asks whether to cancel deliveries.
+// CancelForm asks for confirmation before cancelling deliveries.
 type CancelForm struct {
 	Chosen []delivery.Delivery
-	// Waiting is how many of them still wait for an attempt, Endpoints how many
-	// endpoints those go to.
+	// Waiting is how many of them still wait for an attempt, Endpoints the number of their
+	// endpoints.
 	Waiting, Endpoints int
-	// Filter is that of the list that they were chosen from, Back its address.
+	// Filter is the filter of the list that they were chosen from, Back its address.
 	Filter, Back string
-	// Reason and Error return what was typed, with what is wrong about it.
+	// Reason and Error are the submitted reason and what is wrong with it.
 	Reason, Error string
 }

@@ -23,46 +23,45 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Resend is a delivery that may be sent again.
+// Resend is a delivery that may be re-sent.
 type Resend struct {
 	Delivery delivery.Detail
-	// Subscription is what it is today.
+	// Subscription is its present state.
 	Subscription subscription.Subscription
-	// Application is the event's, the zero one for a test.
+	// Application is the event's application, the zero value for a test.
 	Application application.Summary
-	// NewerDelivered tells that a later event of the application has arrived.
+	// NewerDelivered means that a later event of the application was delivered.
 	NewerDelivered bool
-	// Resends are the deliveries that re-send this one, newest first.
+	// Resends are the re-sends of this delivery, newest first.
 	Resends []delivery.Delivery
-	// Reason and Error return what was typed, with what is wrong about it.
+	// Reason and Error are the submitted reason and what is wrong with it.
 	Reason, Error string
 }
 
-// Page is what the page of one delivery says.
+// Page is the content of a delivery's page.
 type Page struct {
 	Resend
-	// Bulk is the bulk re-send that made this delivery, the nil one for none.
+	// Bulk is the bulk re-send that created this delivery, the nil UUID if none.
 	Bulk uuid.UUID
-	// Alert is the open one that this failed delivery belongs to, nil for none.
+	// Alert is the open alert about this failed delivery, nil if there is none.
 	Alert *alert.Item
-	// Ledger is what became of the event for the subscriptions of the partner; MoreLedger
-	// tells that there are others, which the event's page has.
+	// Ledger is the event's outcome for each subscription of the partner; MoreLedger means
+	// that there are more lines, which the event's page lists.
 	Ledger     []delivery.LedgerLine
 	MoreLedger bool
 	// Related are other deliveries of the application, newest first.
 	Related []delivery.Delivery
-	// Changed names the settings of the subscription that differ from the last
-	// attempt's.
+	// Changed names the settings of the subscription that have changed since the last attempt.
 	Changed []string
-	// ListHref is the list that the page was opened from, NewerHref and OlderHref
-	// the deliveries beside this one in it; empty where there is none.
+	// ListHref is the list that the page was opened from, NewerHref and OlderHref the adjacent
+	// deliveries in that list; empty if there is none.
 	ListHref, NewerHref, OlderHref string
 }
 
-// Possible tells whether there is still somewhere to send to.
+// Possible reports whether the subscription still exists.
 func (r Resend) Possible() bool { return r.Subscription.State != subscription.StateDeleted }
 
-// last is the last attempt, the zero one before the first.
+// last returns the last attempt, the zero value if there is none.
 func (r Resend) last() delivery.Attempt {
 	if len(r.Delivery.Attempts) == 0 {
 		return delivery.Attempt{}
@@ -70,18 +69,18 @@ func (r Resend) last() delivery.Attempt {
 	return r.Delivery.Attempts[len(r.Delivery.Attempts)-1]
 }
 
-// hash is that of the body.
+// hash is the hash of the body.
 func (r Resend) hash() string {
 	hash := sha256.Sum256(r.Delivery.Body)
 	return hex.EncodeToString(hash[:])
 }
 
-// mayCancel tells whether an attempt is to come, and whether the reader may cancel it.
+// mayCancel reports whether another attempt is due and the reader may cancel it.
 func (r Resend) mayCancel(ctx context.Context) bool {
 	return !r.Delivery.State.IsFinal() && ui.May(ctx, paths.DeliveriesCancel)
 }
 
-// risks are what somebody should know before re-sending.
+// risks lists what to consider before re-sending.
 func (r Resend) risks() []string {
 	var found []string
 	switch r.Delivery.State {
@@ -119,7 +118,7 @@ func (r Resend) risks() []string {
 	return found
 }
 
-// wait words the pause between an attempt and the one before it.
+// wait describes the pause between an attempt and the one before it.
 func wait(previous, next ui.AttemptView) string {
 	pause := next.StartedAt.Sub(previous.StartedAt.Add(previous.Duration))
 	if pause <= 0 {
@@ -131,8 +130,8 @@ func wait(previous, next ui.AttemptView) string {
 	return ui.Duration(pause.Round(time.Millisecond)) + " later"
 }
 
-// forPartner is a text that support can send to a partner as it is. It holds
-// nothing that the partner does not have: no secret, no header of theirs.
+// forPartner returns a text that support can send to a partner as it is. It contains only
+// what the partner has anyway: no secret, and none of the partner's headers.
 func forPartner(detail delivery.Detail) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n",
@@ -170,11 +169,11 @@ func forPartner(detail delivery.Detail) string {
 	return text.String()
 }
 
-// maxQuoted is how much of an answer is quoted to the partner, in bytes.
+// maxQuoted is how much of a response body is quoted to the partner, in bytes.
 const maxQuoted = 2 << 10
 
-// relatedTable lists other deliveries of the application, all of them to one partner. Their
-// endpoints are whole: several may begin alike.
+// relatedTable lists other deliveries of the application, all to the same partner.
+// Endpoints are shown in full, because several may start alike.
 func relatedTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.Without(ui.DeliveryTable(rows), "Application", "Attempts", "Took")
 	for i, column := range table.Columns {
@@ -185,7 +184,7 @@ func relatedTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	return table
 }
 
-// resendTable lists the deliveries that re-send one.
+// resendTable lists the re-sends of a delivery.
 func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	return ui.TableProps[delivery.Delivery]{
 		Caption: "Re-sends of this delivery, newest first",

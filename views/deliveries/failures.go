@@ -15,25 +15,25 @@ import (
 	"drawbridge/views/ui"
 )
 
-// MaxFailures is up to how many failures of an endpoint are counted.
+// MaxFailures is the highest count of an endpoint's failures.
 const MaxFailures = 10_000
 
-// Failures is what fails at one endpoint.
+// Failures are the failed deliveries of one endpoint.
 type Failures struct {
 	Subscription subscription.Subscription
-	// Groups split all that failed and was not made good.
+	// Groups are all failures that were not delivered by a later re-send, by kind.
 	Groups []delivery.FailureGroup
-	// Filter is what the page is about: all of it, or one kind.
+	// Filter selects the failures that the page shows: all of them, or one kind.
 	Filter delivery.Filter
-	// FailingSince is nil while the last attempt succeeded.
+	// FailingSince is nil if the last attempt succeeded.
 	FailingSince *time.Time
-	// Move is how the subscription got its URL, the zero one if it always had it.
+	// Move is how the subscription got its URL, the zero value if it always had it.
 	Move subscription.Move
-	// Sample is the newest that failed, Good the newest that arrived; nil without one.
+	// Sample is the newest failed delivery, Good the newest successful one; nil if there is none.
 	Sample, Good *delivery.Detail
 }
 
-// count sums up the groups that the page is about.
+// count adds up the groups that the page shows.
 func (p Failures) count() int {
 	count := 0
 	for _, group := range p.Groups {
@@ -49,10 +49,10 @@ func (p Failures) isAbout(group delivery.FailureGroup) bool {
 		(p.Filter.HTTPStatus == 0 || p.Filter.HTTPStatus == group.Status)
 }
 
-// narrowed tells that the page is about one kind of failure.
+// narrowed reports whether the page shows one kind of failure.
 func (p Failures) narrowed() bool { return p.Filter.ErrorClass != "" || p.Filter.HTTPStatus != 0 }
 
-// since is when the first failure that the page is about happened.
+// since is the time of the first failure that the page shows.
 func (p Failures) since() time.Time {
 	var oldest time.Time
 	for _, group := range p.Groups {
@@ -63,12 +63,12 @@ func (p Failures) since() time.Time {
 	return oldest
 }
 
-// Failures up to the most that are counted.
+// countWord formats a count of failures, up to MaxFailures.
 func countWord(count int) string {
 	return ui.If(count >= MaxFailures, ui.Number(MaxFailures)+"+", ui.Number(count))
 }
 
-// query is the filter of the page in the list of deliveries.
+// query is the page's filter in the list of deliveries.
 func (p Failures) query() url.Values {
 	query := url.Values{
 		"subscription": {p.Subscription.UID.String()}, "state": {string(delivery.StateFailed)},
@@ -83,7 +83,7 @@ func (p Failures) query() url.Values {
 	return query
 }
 
-// FailuresHref is the page about what fails at a subscription.
+// href is the page with only the failures of a group.
 func (p Failures) href(group delivery.FailureGroup) string {
 	pairs := []string{"error", string(group.Class)}
 	if group.Status != 0 {
@@ -92,7 +92,7 @@ func (p Failures) href(group delivery.FailureGroup) string {
 	return paths.Where(paths.To(paths.Failures, p.Subscription.UID.String()), pairs...)
 }
 
-// forPartner is the text that support sends to the partner about all of it.
+// forPartner returns the text about these failures that support sends to the partner.
 func (p Failures) forPartner() string {
 	var text strings.Builder
 	to, moved := p.Subscription.URL, p.Move.At.After(p.since())
@@ -122,8 +122,8 @@ func (p Failures) forPartner() string {
 	return text.String()
 }
 
-// lastAttempt is how the last attempt of a delivery went, with an id of its own on the page;
-// none before the first.
+// lastAttempt returns the last attempt of a delivery, with an id that is unique on the
+// page; empty if there is none.
 func lastAttempt(of *delivery.Detail, id string) []ui.AttemptView {
 	if of == nil || len(of.Attempts) == 0 {
 		return nil

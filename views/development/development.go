@@ -13,21 +13,21 @@ import (
 	"drawbridge/views/ui"
 )
 
-// ReceiverProps are the sample receiver as it stands.
+// ReceiverProps are the state of the sample receiver.
 type ReceiverProps struct {
-	// URL is where it receives, WrongURL where its certificate names another host.
+	// URL is its address, WrongURL one where its certificate names another host.
 	URL, WrongURL string
 	Settings      receiver.Settings
-	// Slow is how long a slow answer takes, Timeout when an attempt is given up.
+	// Slow is how long a slow answer takes, Timeout after how long an attempt is aborted.
 	Slow, Timeout time.Duration
 	Received      []receiver.Received
-	// Partners may get a subscription to it.
+	// Partners are the partners that may get a subscription to it.
 	Partners []partner.Partner
-	// Wrong says why nothing was done, empty otherwise.
+	// Wrong says why nothing was done, otherwise empty.
 	Wrong string
 }
 
-// modes are the knob's positions.
+// modes are the receiver's ways to answer.
 func (p ReceiverProps) modes() []ui.AuthChoice {
 	return []ui.AuthChoice{
 		{Value: "accept", Title: "Confirm", Text: "204 to what is genuine."},
@@ -51,7 +51,7 @@ func (p ReceiverProps) modes() []ui.AuthChoice {
 	}
 }
 
-// partnerOptions are the partners to choose from.
+// partnerOptions lists the partners to choose from.
 func (p ReceiverProps) partnerOptions() []ui.Option {
 	options := make([]ui.Option, 0, len(p.Partners))
 	for _, each := range p.Partners {

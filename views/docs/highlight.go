@@ -16,7 +16,7 @@ var formatter = chromahtml.New(
 	chromahtml.WithClasses(true), chromahtml.ClassPrefix("h-"),
 	chromahtml.PreventSurroundingPre(true))
 
-// highlight returns a listing as HTML. Code that no lexer knows, or that cannot be
+// highlight returns a listing as HTML. Code in an unknown language, or that cannot be
 // highlighted, is shown plain.
 func highlight(listing Code) string {
 	if lexer := lexers.Get(listing.Lang); lexer != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown renders the guides and the descriptions of the OpenAPI document, with
-// headings, tables, listings and code as the other components of the pages look.
+// markdown renders the guides and the descriptions of the OpenAPI document, so that
+// headings, tables, listings and code look as elsewhere on the pages.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Table),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))))
@@ -64,10 +64,10 @@ func Slug(title string) string {
 	return strings.Trim(notSlug.ReplaceAllString(strings.ToLower(title), "-"), "-")
 }
 
-// nodes render what looks different here than in goldmark's own HTML.
+// nodes renders what looks different here than in goldmark's own HTML.
 type nodes struct{}
 
-// RegisterFuncs is for goldmark.
+// RegisterFuncs implements renderer.NodeRenderer.
 func (nodes) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(ast.KindHeading, renderHeading)
 	to.Register(ast.KindFencedCodeBlock, renderListing)
@@ -75,8 +75,7 @@ func (nodes) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(tables.KindTable, renderTable)
 }
 
-// renderHeading gives a heading its anchor, and one of the second level a link to
-// itself.
+// renderHeading adds an anchor to a heading and, at the second level, a link to it.
 func renderHeading(
 	out util.BufWriter, source []byte, node ast.Node, entering bool,
 ) (ast.WalkStatus, error) {
@@ -106,7 +105,7 @@ func renderListing(
 	return ast.WalkSkipChildren, code(listing, listing.label()).Render(context.Background(), out)
 }
 
-// renderCode lets long names break.
+// renderCode allows line breaks in long names.
 func renderCode(
 	out util.BufWriter, source []byte, node ast.Node, entering bool,
 ) (ast.WalkStatus, error) {
@@ -123,7 +122,7 @@ func renderCode(
 		codeText(strings.ReplaceAll(name.String(), "\n", " ")).Render(context.Background(), out)
 }
 
-// renderTable lets a wide table scroll, and names what its headers head.
+// renderTable makes a wide table scroll, and sets the scope of its headers.
 func renderTable(
 	out util.BufWriter, _ []byte, node ast.Node, entering bool,
 ) (ast.WalkStatus, error) {

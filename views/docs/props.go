@@ -1,5 +1,5 @@
-// Package docsview renders the partner documentation as HTML. It receives
-// finished values from web/docs and looks nothing up.
+// Package docsview renders the partner documentation as HTML. It receives complete values
+// from web/docs and reads no data itself.
 package docsview
 
 import (
@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// breakable cuts a name into the parts between which a line may end: after the
-// characters of joints, and before each capital of a name in camelCase. Whole
-// addresses are left alone.
+// breakable splits a name into parts between which a line may break: after the characters
+// of joints, and before each capital of a camelCase name. URLs are not split.
 func breakable(name string) []string {
 	if strings.Contains(name, "://") {
 		return []string{name}
@@ -30,13 +29,13 @@ func breakable(name string) []string {
 	return parts
 }
 
-// joints are the characters after which a name may be broken; hyphens are by
+// joints are the characters after which a name may break; browsers break after hyphens by
 // themselves.
 const joints = "._/="
 
 // Page is the frame around every page.
 type Page struct {
-	// Title names the page; the site's name is added to it.
+	// Title is the page's title; the site's name is appended to it.
 	Title string
 	// Lead is one sentence under the title, a line of Markdown.
 	Lead string
@@ -48,9 +47,9 @@ type Page struct {
 	Menu   []Link
 	// Contents lists what is on this page, for the side navigation.
 	Contents []Entry
-	// Lender tells that it is a page for the lender's own systems.
+	// Lender means that the page is for the lender's own systems.
 	Lender bool
-	// Query is what was searched for.
+	// Query is the search text.
 	Query string
 	// Environment is shown beside the name, for example "development".
 	Environment string
@@ -60,11 +59,11 @@ type Page struct {
 type Hit struct {
 	Link
 
-	// Page is the title of its page, Excerpt what it says around the word.
+	// Page is the title of its page, Excerpt the text around the match.
 	Page, Excerpt string
 }
 
-// Link is a name and where it leads.
+// Link is a label and an address.
 type Link struct{ Href, Label string }
 
 // Entry is one line of the contents. Method is a badge, empty for a heading.
@@ -75,10 +74,10 @@ type Entry struct {
 // Code is a listing.
 type Code struct{ Title, Lang, Text string }
 
-// label names a listing: by its title, or else by what it is written in.
+// label is a listing's title, or else its language.
 func (c Code) label() string { return cmp.Or(c.Title, c.kind()) }
 
-// kind says what a listing is written in.
+// kind is the language of a listing.
 func (c Code) kind() string {
 	kinds := map[string]string{"bash": "Shell", "json": "JSON", "sql": "SQL", "text": "Text"}
 	return cmp.Or(kinds[c.Lang], "Code")
@@ -121,7 +120,7 @@ type ErrorCode struct {
 	Status      int
 	// Cause and Cure are lines of Markdown.
 	Cause, Cure string
-	// Operations are those that answer it beyond what every one may answer.
+	// Operations are those that list the code, other than the codes that all operations share.
 	Operations []Link `yaml:"-"`
 }
 
@@ -135,7 +134,7 @@ type Event struct {
 	Samples     []Code
 }
 
-// Step is one step of the quick start, as it is printed.
+// Step is one step of the quick start, as printed.
 type Step struct {
 	ID    string
 	Title string
@@ -143,16 +142,15 @@ type Step struct {
 	Text string
 	// Run holds the commands, for bash.
 	Run string
-	// Expect lists what the commands must print, each on some line.
+	// Expect lists texts that must appear in the commands' output.
 	Expect []string
 }
 
-// Vector is one published signature test: a receiver must call it genuine, or
-// not.
+// Vector is one published signature test: Genuine is the result that a receiver must get.
 type Vector struct {
 	Name, Secret, Body string
-	// Signatures are the values of x-hmac-signature and, where there are two,
-	// of x-hmac-signature-previous.
+	// Signatures are the values of x-hmac-signature and, if there are two, of
+	// x-hmac-signature-previous.
 	Signatures []string
 	Genuine    bool
 }

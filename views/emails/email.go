@@ -9,8 +9,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// due is when the next attempt of an e-mail is made; zero when it waits for more than
-// its time, and when none is due.
+// due returns the time of an e-mail's next attempt; zero if it waits for something other
+// than its time, or if none is due.
 func due(e email.Email) time.Time {
 	if e.State != email.StateQueued || e.WaitsFor != email.WaitNothing || e.NextAttemptAt == nil {
 		return time.Time{}
@@ -32,8 +32,8 @@ var outcomes = map[email.Outcome]ui.ChipProps{
 	email.OutcomeUnknown: {Icon: "circle-help", Word: "outcome unknown", Tone: ui.Odd},
 }
 
-// outcome describes how an attempt ended; its word completes "Attempt 1:". Without an
-// answer nobody refused anything.
+// outcome describes how an attempt ended; its word completes "Attempt 1:". Without a reply,
+// the word is not "refused".
 func outcome(a email.Attempt) ui.ChipProps {
 	chip := ui.KnownChip(outcomes, a.Outcome)
 	if a.Outcome == email.OutcomeTemporary && a.ReplyCode == 0 {
@@ -50,7 +50,7 @@ var stages = map[email.Stage]string{
 	email.StageData: "transmitting the message", email.StageHandOver: "handing the message over",
 }
 
-// stage completes "Ended while"; it is empty where that says nothing.
+// stage completes "Ended while"; it is empty if the stage says nothing.
 func stage(a email.Attempt) string {
 	if a.Outcome == email.OutcomeSent {
 		return ""
@@ -58,10 +58,10 @@ func stage(a email.Attempt) string {
 	return cmp.Or(stages[a.Stage], string(a.Stage))
 }
 
-// finished are the names of the time at which an e-mail came to a state.
+// finished labels the time at which an e-mail reached a final state.
 var finished = map[email.State]string{email.StateSent: "Sent", email.StateFailed: "Given up"}
 
-// explanation says in plain words where an e-mail stands and what to do.
+// explanation explains the state of an e-mail in plain words, and what to do.
 func explanation(detail email.Detail) ui.Diagnosis {
 	explained := stateExplanation(detail)
 	unsent := detail.State == email.StateFailed || detail.State == email.StateNotSent
@@ -184,7 +184,7 @@ func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
 	}
 }
 
-// lastWord is what the server said, or what went wrong without an answer.
+// lastWord is the server's reply, or the error if there was none.
 func lastWord(last email.Attempt) string {
 	if last.ReplyCode == 0 {
 		return ui.Sentence(last.Error)

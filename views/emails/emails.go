@@ -18,10 +18,10 @@ var chips = map[email.State]ui.ChipProps{
 	madeGood:              {Icon: "circle-check", Word: "Made good", Tone: ui.Mute},
 }
 
-// madeGood is what is shown in place of a failure that is none any more.
+// madeGood is the state shown for a failure that a later re-send has fixed.
 const madeGood = "made_good"
 
-// Chip describes an e-mail's state; unknown tells that a failed one may have arrived.
+// Chip describes an e-mail's state; unknown means that a failed one may have arrived.
 func Chip(state string, unknown bool) ui.ChipProps {
 	if email.State(state) == email.StateFailed && unknown {
 		return ui.ChipProps{Icon: "circle-help", Word: "Unknown", Tone: ui.Odd}
@@ -36,7 +36,7 @@ func chip(e email.Email) ui.ChipProps {
 	return Chip(string(e.State), e.OutcomeUnknown)
 }
 
-// Title is what an e-mail is called: its subject, or its kind before it has one.
+// Title is an e-mail's subject, or its kind until it has one.
 func Title(e email.Email) string {
 	if e.Subject == "" {
 		return ui.EmailKind(e.Kind)
@@ -49,7 +49,7 @@ func recipient(e email.Email) string {
 	return ui.If(e.ToName == "", e.ToAddress, e.ToName+" <"+e.ToAddress+">")
 }
 
-// Table lists e-mails, which can be selected.
+// Table lists e-mails with checkboxes.
 func Table(rows []email.Email) ui.TableProps[email.Email] {
 	table := table("E-mails, newest first", "m-", rows)
 	table.Columns = []ui.Column[email.Email]{
@@ -65,7 +65,7 @@ func Table(rows []email.Email) ui.TableProps[email.Email] {
 	return table
 }
 
-// resendTable lists the e-mails that re-send one.
+// resendTable lists the re-sends of an e-mail.
 func resendTable(rows []email.Email) ui.TableProps[email.Email] {
 	table := table("Re-sends of this e-mail, oldest first", "resend-", rows)
 	table.Columns = []ui.Column[email.Email]{

@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// fate says what became of an event, what went wrong first.
+// fate summarises an event's deliveries, failures first.
 func fate(of delivery.FanOut) string {
 	var parts []string
 	for _, part := range []struct {
@@ -58,22 +58,22 @@ func Table(rows []delivery.EventRecord) ui.TableProps[delivery.EventRecord] {
 	}
 }
 
-// Page is what the page of an event shows.
+// Page is the content of an event's page.
 type Page struct {
 	// EventDetail has a page of the ledger and the newest of the deliveries.
 	delivery.EventDetail
-	// Begun tells that lines of the ledger stand before, Next where the next ones begin, empty
-	// at the end; More, that there are other deliveries.
+	// Begun means that ledger lines precede these. Next is where the next ones begin, empty at
+	// the end; More means that there are more deliveries.
 	Begun bool
 	Next  string
 	More  bool
-	// Application is whose the event is, the zero one for a test.
+	// Application is the event's application, the zero value for a test.
 	Application application.Summary
 	// Targets are the subscriptions that the event can be replayed to.
 	Targets []uuid.UUID
 }
 
-// href is the page of the event from a line of the ledger on.
+// href is the address of the event's page from a ledger line on.
 func (p Page) href(cursor string) string {
 	path := paths.To(paths.Event, p.UID.String())
 	if cursor != "" {
@@ -82,14 +82,14 @@ func (p Page) href(cursor string) string {
 	return path + "#ledger-title"
 }
 
-// replayable tells whether a line that is shown can be ticked.
+// replayable reports whether any of the shown lines can be ticked.
 func (p Page) replayable() bool {
 	return slices.ContainsFunc(p.Ledger, func(l delivery.LedgerLine) bool {
 		return slices.Contains(p.Targets, l.SubscriptionUID)
 	})
 }
 
-// deliveryTable lists the deliveries of one event, whose name is above.
+// deliveryTable lists the deliveries of one event, which the page names above.
 func deliveryTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.Without(ui.DeliveryTable(rows), "Event", "Application", "Took")
 	table.Caption = "Deliveries of this event, newest first"

@@ -7,31 +7,31 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Alert tells operators what needs them: a webhook subscription, or work of the lender's own.
+// Alert tells operators about a subscription or about the lender's own work that needs them.
 type Alert struct {
 	Kind        email.Kind
 	PartnerName string
-	// Name is the subscription's name, empty for none, and URL its endpoint.
+	// Name is the subscription's name, which may be empty, and URL its endpoint.
 	Name, URL string
-	// Since is an RFC 3339 time: since when deliveries fail, or failed.
+	// Since is the RFC 3339 time since when deliveries have failed, or had failed.
 	Since string
-	// Failures counts the attempts that failed since then.
+	// Failures is the number of failed attempts since then.
 	Failures  string
 	LastError string
-	// Event, Reference and Delivery belong to attempts that are used up: the event kind,
-	// the application and the delivery.
+	// Event, Reference and Delivery belong to used up attempts: the event kind, the
+	// application and the delivery.
 	Event, Reference, Delivery string
-	// Paused tells that the subscription paused itself when it failed.
+	// Paused means that the subscription paused itself because it was failing.
 	Paused bool
-	// Count, Day and Draws belong to overdue draws and undecided applications: how many there are,
-	// the days that they are about, YYYY-MM-DD and the earliest first, with commas between them, and
-	// the numbers of the draws.
+	// Count, Day and Draws belong to overdue draws and undecided applications: their number,
+	// the days concerned as YYYY-MM-DD, the earliest first and separated by commas, and the
+	// numbers of the draws.
 	Count, Day, Draws string
-	// ConsoleURL leads to the page to look at next.
+	// ConsoleURL is the page of the console to open.
 	ConsoleURL string
 }
 
-// wording is what differs between the kinds.
+// wording is the text that differs between the kinds.
 type wording struct{ subject, title, lead, next, button string }
 
 func (a Alert) wording() wording {
@@ -96,7 +96,7 @@ func (a Alert) wording() wording {
 	}
 }
 
-// when names its day, or the first of many.
+// when names the day, or the first of several.
 func (a Alert) when() string {
 	if first, _, several := strings.Cut(a.Day, ","); several {
 		return "from " + first + " on"

@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// The grounds that text stands on.
+// The background colours of text.
 const (
 	lightCard = "#ffffff"
 	darkCard  = "#1d2127"
 )
 
-// readable is the least contrast between a text and its ground (WCAG 2.2, 1.4.3).
+// readable is the minimum contrast between text and background (WCAG 2.2, 1.4.3).
 const readable = 4.5
 
-// palette is derived from the lender's two colours so that every text stays
-// readable, whatever they are.
+// palette is derived from the lender's two colours so that all text stays readable,
+// whatever they are.
 type palette struct {
-	// Head is the fill of the head and OnHead the text on it.
+	// Head is the background of the header and OnHead its text.
 	Head, OnHead string
-	// Accent is the fill of buttons and OnAccent the text on it.
+	// Accent is the background of buttons and OnAccent their text.
 	Accent, OnAccent string
 	// Link and DarkLink are the accent as a text colour, light and dark.
 	Link, DarkLink string
@@ -44,8 +44,8 @@ var (
 	white = rgb{255, 255, 255}
 )
 
-// parseColor reads "#rrggbb". Nothing else may reach a style sheet, so anything
-// else is the other colour.
+// parseColor parses "#rrggbb". Nothing else may get into a style sheet, so any other text
+// yields otherwise.
 func parseColor(text string, otherwise rgb) rgb {
 	if len(text) != 7 || text[0] != '#' {
 		return otherwise
@@ -72,14 +72,14 @@ func (c rgb) luminance() float64 {
 	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
 }
 
-// contrast is from 1 to 21.
+// contrast is the contrast ratio, from 1 to 21.
 func contrast(a, b rgb) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// foreground is white where that is readable on c, as people expect of a button,
-// else black: one of the two always is.
+// foreground returns white if it is readable on c, as people expect of a button, otherwise
+// black: one of the two always is.
 func (c rgb) foreground() rgb {
 	if contrast(white, c) >= readable {
 		return white
@@ -87,7 +87,7 @@ func (c rgb) foreground() rgb {
 	return black
 }
 
-// towards mixes c with end, as little as makes it readable on ground.
+// towards mixes c with as little of end as makes it readable on ground.
 func (c rgb) towards(end, ground rgb) rgb {
 	const steps = 20
 	for i := range steps {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Contact tells a partner's contact of deliveries that used up their attempts.
+// Contact tells a partner's contact about deliveries that used up their attempts.
 type Contact struct {
 	PartnerName string
-	// Subscription is its id, Name its name, empty for none, and URL its endpoint.
+	// Subscription is its id, Name its name, which may be empty, and URL its endpoint.
 	Subscription, Name, URL string
-	// Failures is how many there are since the last such mail.
+	// Failures is the number of such deliveries since the last mail.
 	Failures string
-	// Kinds has a line for each kind of event, such as "task.created: 3".
+	// Kinds has one line per kind of event, such as "task.created: 3".
 	Kinds string
-	// Since is the RFC 3339 time of the first of the events.
+	// Since is the RFC 3339 time of the earliest event.
 	Since string
-	// RecoverSince is the RFC 3339 time from which a recovery can send again, empty for Since.
+	// RecoverSince is the RFC 3339 time to start a recovery from, empty for Since.
 	RecoverSince string
-	// Deleted tells that the subscription was deleted: nothing fails there again, and nothing can
-	// be sent there again.
+	// Deleted means that the subscription was deleted: nothing can fail or be re-sent there
+	// any more.
 	Deleted bool
-	// DocsURL leads to the guide to catching up, empty if it is not known.
+	// DocsURL is the guide to catching up, empty if unknown.
 	DocsURL string
 }
 
@@ -38,7 +38,7 @@ const (
 		"tells of everything that fails until then."
 )
 
-// what counts the deliveries.
+// what counts the deliveries, in words.
 func (c Contact) what() string {
 	if c.Failures == "1" {
 		return "1 webhook was not delivered"
@@ -49,7 +49,7 @@ func (c Contact) what() string {
 // Subject counts the deliveries and names the subscription.
 func (c Contact) Subject(Lender) string { return c.what() + ": " + endpointOf(c.Name, c.URL) }
 
-// body is what to ask for the recovery with.
+// body is the request body of the recovery.
 func (c Contact) body() string {
 	return `{"subscription_uid": "` + c.Subscription + `", "since": "` +
 		cmp.Or(c.RecoverSince, c.Since) + `"}`

@@ -7,14 +7,14 @@ import (
 	"github.com/a-h/templ"
 )
 
-// document is a mail that is being written, its text part and its HTML part at once, so that who
-// reads the one misses nothing that the other says.
+// document is a mail being written. It builds the text part and the HTML part together, so
+// that both say the same.
 type document struct {
 	Lender  Lender
 	Subject string
-	// Preview is what lists of mails show after the subject.
+	// Preview is what a mail program's list shows after the subject.
 	Preview string
-	// Why tells the reader why they received this.
+	// Why tells the recipient why they received the mail.
 	Why string
 	// Signature ends the text part.
 	Signature string
@@ -23,7 +23,7 @@ type document struct {
 	parts []templ.Component
 }
 
-// add appends a part, parted from the one before as words are.
+// add appends a part, separated from the one before by white space.
 func (d *document) add(part templ.Component) {
 	if len(d.parts) > 0 {
 		d.parts = append(d.parts, templ.Raw(" "))
@@ -31,13 +31,13 @@ func (d *document) add(part templ.Component) {
 	d.parts = append(d.parts, part)
 }
 
-// heading is the first line of a mail. Every second of the words is foreign and set apart.
+// heading is the first line of a mail. Every second string of words is foreign text, isolated.
 func (d *document) heading(words ...string) {
 	d.text.paragraph(strings.Join(words, ""))
 	d.add(heading(words))
 }
 
-// paragraph is a paragraph of running text. Every second of the words is foreign and set apart.
+// paragraph is a paragraph of text. Every second string of words is foreign text, isolated.
 func (d *document) paragraph(words ...string) {
 	d.text.paragraph(strings.Join(words, ""))
 	d.add(paragraph(words))
@@ -55,7 +55,7 @@ func (d *document) note(text string) {
 	d.add(note(text))
 }
 
-// callout sets off the one thing that the mail is about, in the text part by a mark before it.
+// callout highlights the subject of the mail; in the text part, mark precedes it.
 func (d *document) callout(mark, text string) {
 	d.text.paragraph(mark + text)
 	d.add(callout(d.Lender, text))
@@ -68,7 +68,7 @@ func (d *document) facts(title string, facts ...Fact) {
 	d.add(table(title, facts))
 }
 
-// action is the button of a mail, for an address that is known.
+// action is the button of a mail; it is left out if the address is unknown.
 func (d *document) action(label, address string) {
 	if address != "" {
 		d.text.paragraph(label + ": " + address)

@@ -2,7 +2,7 @@ package mail
 
 import "github.com/a-h/templ"
 
-// The styles that elements carry. Classes exist for the dark colours only.
+// The inline styles of elements. Classes exist only for the dark colours.
 const (
 	stylePage  = "margin:0;padding:0;width:100%;background-color:#eef0f3;"
 	styleOuter = "width:100%;border-collapse:collapse;background-color:#eef0f3;"
@@ -26,7 +26,7 @@ const (
 	styleValue = styleFont + styleLine + styleBreak + "padding:9px 0;vertical-align:top;" +
 		"font-weight:600;" + styleInk
 
-	// styleHidden is for what only lists of mails show.
+	// styleHidden is for the preview, which only lists of mails show.
 	styleHidden = "display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all;"
 
 	styleFont = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial," +
@@ -38,8 +38,8 @@ const (
 	styleLine  = "border-top:1px solid #e3e6ea;"
 )
 
-// css marks a style of this package as safe. Nothing foreign is ever in one:
-// colours have passed parseColor.
+// css marks a style of this package as safe. Styles contain no foreign data: colours have
+// passed parseColor.
 func css(style string) templ.SafeCSS { return templ.SafeCSS(style) }
 
 func (p palette) head() templ.SafeCSS {
@@ -48,7 +48,7 @@ func (p palette) head() templ.SafeCSS {
 		"background-color:" + p.Head + ";color:" + p.OnHead + ";")
 }
 
-// callout sets off the one thing that the mail is about.
+// callout highlights the subject of the mail.
 func (p palette) callout() templ.SafeCSS {
 	return css(styleFont + styleBreak + "padding:14px 16px;font-size:17px;line-height:1.4;" +
 		"font-weight:600;" + styleInk +
@@ -62,8 +62,8 @@ func (p palette) button() templ.SafeCSS {
 
 func (p palette) link() templ.SafeCSS { return css("color:" + p.Link + ";" + styleBreak) }
 
-// sheet is what cannot be inlined: dark colours and narrow screens. It must
-// overrule the inlined styles, hence the exclamation marks.
+// sheet contains what cannot be inlined: dark colours and narrow screens. It must override
+// the inline styles, hence !important.
 func (p palette) sheet() string {
 	return `<style>
 :root{color-scheme:light dark;supported-color-schemes:light dark}

@@ -8,10 +8,10 @@ import (
 	"drawbridge/internal/email"
 )
 
-// Lender is whose mails they are.
+// Lender is the sender of the mails.
 type Lender struct {
 	email.Settings
-	// Currency is that of every amount, by its ISO 4217 code.
+	// Currency is the ISO 4217 code of every amount.
 	Currency string
 }
 
@@ -19,7 +19,7 @@ type Lender struct {
 type Message interface {
 	// Subject is one line.
 	Subject(lender Lender) string
-	// write says all else.
+	// write writes the rest of the mail.
 	write(d *document)
 }
 
@@ -37,13 +37,13 @@ func Render(ctx context.Context, lender Lender, message Message) (email.Content,
 	}, nil
 }
 
-// Fact is a line of a table of facts. Lines without a value are left out.
+// Fact is a line of a table of facts. Lines without a value are omitted.
 type Fact struct {
 	Label string
 	Value string
 }
 
-// Borrower is what every mail to a borrower says about their application.
+// Borrower holds what every mail to a borrower says about the application.
 type Borrower struct {
 	FirstName    string
 	ProjectName  string
@@ -58,7 +58,7 @@ func (b Borrower) facts() []Fact {
 	}
 }
 
-// contact says whom to ask.
+// contact says whom to contact.
 func (b Borrower) contact(lender Lender) string {
 	switch {
 	case lender.ReplyTo != "":
@@ -83,7 +83,7 @@ func whyBorrower(lender Lender) string {
 		" names this address."
 }
 
-// greeting is a word and, set apart, the borrower's name where it is known, and what follows.
+// greeting returns word, the borrower's name if known, isolated, and rest.
 func (b Borrower) greeting(word, rest string) []string {
 	if b.FirstName == "" {
 		return []string{word + rest}

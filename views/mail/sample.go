@@ -5,15 +5,15 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// Sample is a message with invented facts, for previews.
+// Sample is a message with invented data, for previews.
 type Sample struct {
-	// Name tells samples apart; it may stand in a file name or an address.
+	// Name identifies the sample; it may be used in a file name or an address.
 	Name    string
 	Title   string
 	Message Message
 }
 
-// console is where the buttons of samples lead.
+// console is the address of buttons in samples.
 const console = "https://drawbridge.example/console"
 
 // Samples returns one message of each kind, in the order of the preview.

@@ -2,15 +2,14 @@ package mail
 
 import "drawbridge/internal/lending"
 
-// Stipulation tells a borrower that the application waits for them.
+// Stipulation tells a borrower that the application waits for their action.
 type Stipulation struct {
 	Borrower
-	// Status is the application status that waits: Hard Pull Authorization or
-	// Pend Clearance.
+	// Status is the application's status: Hard Pull Authorization or Pend Clearance.
 	Status lending.ApplicationStatus
 }
 
-// demand is what differs between the statuses.
+// demand is the text that differs between the statuses.
 type demand struct{ subject, title, need, next string }
 
 func (s Stipulation) demand(lender Lender) demand {
@@ -32,7 +31,7 @@ func (s Stipulation) demand(lender Lender) demand {
 	case lending.StatusPendClearance:
 		asked.need = "Documents or answers that confirm what your application says"
 		asked.next = "As soon as they have arrived and been checked, your application goes on by itself."
-	default: // whatever waits is asked for in general
+	default: // a general text for any other status
 	}
 	return asked
 }

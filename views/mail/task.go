@@ -1,6 +1,6 @@
 package mail
 
-// Task tells a borrower of a new task.
+// Task tells a borrower about a new task.
 type Task struct {
 	Borrower
 	// Title is the task as its author wrote it.

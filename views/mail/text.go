@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is where plain text wraps, in characters.
+// lineWidth is the width at which plain text wraps, in characters.
 const lineWidth = 72
 
 // textBuilder writes a plain-text part: paragraphs with an empty line between.
 type textBuilder struct{ out strings.Builder }
 
-// paragraph wraps its text. A word longer than a line, such as an address of a
-// page, stays in one piece.
+// paragraph writes wrapped text. A word longer than a line, such as a URL, is not broken.
 func (b *textBuilder) paragraph(text string) {
 	width := 0
 	for i, word := range strings.Fields(visible(text)) {
@@ -35,7 +34,7 @@ func (b *textBuilder) paragraph(text string) {
 	b.out.WriteString("\n\n")
 }
 
-// facts aligns the values.
+// facts writes facts with aligned values.
 func (b *textBuilder) facts(facts []Fact) {
 	widest := 0
 	for _, fact := range facts {
@@ -51,21 +50,21 @@ func (b *textBuilder) facts(facts []Fact) {
 	}
 }
 
-// signed ends the text with the separator that mail programs know.
+// signed ends the text with the signature separator of mail programs.
 func (b *textBuilder) signed(name string) string {
 	b.out.WriteString("-- \n" + visible(name) + "\n")
 	return b.out.String()
 }
 
-// visible makes a foreign text one line without control characters. Format
-// characters stay: scripts and emoji need them.
+// visible turns foreign text into one line without control characters. Format characters
+// stay, because scripts and emoji need them.
 func visible(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r)
 	}), " ")
 }
 
-// short cuts text to a number of characters for a subject.
+// short truncates a text to a number of characters, for a subject.
 func short(text string, most int) string {
 	text = visible(text)
 	if utf8.RuneCountInString(text) <= most {
@@ -74,11 +73,11 @@ func short(text string, most int) string {
 	return strings.TrimSpace(string([]rune(text)[:most-1])) + "…"
 }
 
-// grouped writes "12000.00" as "12,000.00".
+// grouped formats "12000.00" as "12,000.00".
 func grouped(amount string) string {
 	whole, cents, _ := strings.Cut(amount, ".")
 	if strings.Trim(whole, "0123456789") != "" || whole == "" {
-		return amount // not an amount: shown as it came
+		return amount // not an amount: return it unchanged
 	}
 	var out strings.Builder
 	for i, digit := range whole {
@@ -93,7 +92,7 @@ func grouped(amount string) string {
 	return out.String()
 }
 
-// priced writes an amount with its currency, nothing where there is none.
+// priced formats an amount with its currency; empty if there is no amount.
 func (l Lender) priced(amount string) string {
 	if amount == "" || l.Currency == "" {
 		return grouped(amount)
@@ -101,7 +100,7 @@ func (l Lender) priced(amount string) string {
 	return l.Currency + "\u00a0" + grouped(amount)
 }
 
-// moment writes an RFC 3339 time for people.
+// moment formats an RFC 3339 time for readers.
 func moment(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -110,7 +109,7 @@ func moment(text string) string {
 	return at.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// with adds a unit to a value that is known.
+// with appends a unit to a value that is not empty.
 func with(value, unit string) string {
 	if value == "" {
 		return ""
@@ -118,7 +117,7 @@ func with(value, unit string) string {
 	return value + unit
 }
 
-// endpointOf names a subscription in a subject: its name, if it has one, and host and path.
+// endpointOf names a subscription in a subject: its name, if any, with host and path.
 func endpointOf(name, address string) string {
 	place := address
 	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {

@@ -2,10 +2,10 @@ package mail
 
 import "cmp"
 
-// Welcome greets a borrower whose application may be written about.
+// Welcome greets a borrower once communications about the application may start.
 type Welcome struct {
 	Borrower
-	// The plan is known once an offer was accepted; before that these are empty.
+	// The fields of the plan are empty until an offer was accepted.
 	ProductName    string
 	ApprovedAmount string // "12000.00"
 	Term           string // months
