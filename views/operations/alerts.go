@@ -7,17 +7,17 @@ import (
 	"drawbridge/views/ui"
 )
 
-// NoteForm is the form about an alert as it was typed, and what is wrong with each field.
+// NoteForm holds the submitted form of an alert, and the error of each field.
 type NoteForm struct {
 	Note  string
 	Wrong map[string]string
-	// Refused says why nothing was done, empty for nothing to say.
+	// Refused says why nothing was done, otherwise empty.
 	Refused string
-	// Seen is sent along by the form that resolves the alert.
+	// Seen is a hidden field of the form that resolves the alert.
 	Seen ui.HiddenField
 }
 
-// AlertTable lists alerts as they stand at a time.
+// AlertTable lists alerts in their state at the given time.
 func AlertTable(items []alert.Item, now time.Time) ui.TableProps[alert.Item] {
 	return ui.TableProps[alert.Item]{
 		Caption: "What needs attention, last opened first",

@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// KindWord is a kind of subject as people say it.
+// KindWord is a kind of subject in words.
 func KindWord(kind string) string {
 	switch kind {
 	case "api_request":
@@ -32,12 +32,12 @@ func KindWord(kind string) string {
 	return strings.ReplaceAll(kind, "_", " ")
 }
 
-// Difference is one field of a state before and after.
+// Difference is one field of a state, before and after.
 type Difference struct {
 	Field  string
 	Before string
 	After  string
-	// HasBefore and HasAfter tell whether the field was there at all.
+	// HasBefore and HasAfter report whether the state had the field.
 	HasBefore bool
 	HasAfter  bool
 }
@@ -45,7 +45,7 @@ type Difference struct {
 // Changed tells whether the two sides differ.
 func (d Difference) Changed() bool { return d.HasBefore != d.HasAfter || d.Before != d.After }
 
-// word tells in a word what became of a field.
+// word describes the change of a field in a word.
 func (d Difference) word() string {
 	switch {
 	case !d.Changed():
@@ -58,8 +58,8 @@ func (d Difference) word() string {
 	return "changed"
 }
 
-// subjectHref is the page of what an entry is about; empty where there is none, and for a
-// reader whom it would refuse.
+// subjectHref is the page of an entry's subject; empty if there is none, or if the reader
+// may not see it.
 func subjectHref(ctx context.Context, r operator.Record) string {
 	if r.Subject == "" || r.Subject == "csv" {
 		return ""
@@ -87,7 +87,7 @@ func subjectHref(ctx context.Context, r operator.Record) string {
 		"bulk_resend": paths.Bulk,
 	}[r.SubjectKind]
 	if _, err := uuid.Parse(r.Subject); !known || err != nil {
-		return "" // a command may be about all that match
+		return "" // a command can concern everything that matches
 	}
 	return paths.To(pattern, r.Subject)
 }

@@ -7,7 +7,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// actionWords are the actions of the audit log as people say them.
+// actionWords are the actions of the audit log in words.
 //
 //nolint:gosec // words about secrets, none of which is one
 var actionWords = map[string]string{
@@ -107,8 +107,8 @@ var actionWords = map[string]string{
 	"user.sign_out":                  "Signed out",
 }
 
-// fieldWords are the fields of the states in the audit log as people say them,
-// where the field's own name is not its word.
+// fieldWords are the fields of the audit log's states in words, where the name itself is
+// not clear.
 var fieldWords = map[string]string{
 	"approved_amount":          "approved amount",
 	"auth":                     "authentication",
@@ -139,16 +139,15 @@ var fieldWords = map[string]string{
 	"version":                  "version",
 }
 
-// plainWords are the values that say the opposite of what they mean, or nothing
-// to people, by field and value.
+// plainWords are the words for values that would mislead readers or mean nothing to them,
+// by field and value.
 var plainWords = map[string]map[string]string{
 	"auth":      {"none": "None", "hmac": "HMAC signature", "bearer": "Bearer token"},
 	"merchants": {"[]": "all", "none": "all"},
 	"rate":      {"0": "no limit", "none": "no limit"},
 }
 
-// valueWords is a field's value in a state as people say it: a list by its
-// entries.
+// valueWords is the value of a field in words; the entries of a list are joined.
 func valueWords(field, text string) string {
 	if words := plainWords[field][text]; words != "" {
 		return words
@@ -163,8 +162,8 @@ func valueWords(field, text string) string {
 	return strings.Join(list, ", ")
 }
 
-// ActionWords is what an action of the audit log is called: one without words
-// of its own is told by its parts.
+// ActionWords is an action of the audit log in words; one that is not in actionWords is
+// described by the parts of its name.
 func ActionWords(action string) string {
 	if words := actionWords[action]; words != "" {
 		return words

@@ -1,5 +1,5 @@
-// Package operations renders what runs the console: the overview, what needs attention,
-// queues, system, settings, audit log, search, and the pages for development.
+// Package operations renders the pages about running Drawbridge: the overview, alerts,
+// queues, system, settings, audit log and search.
 package operations
 
 import (
@@ -13,51 +13,51 @@ import (
 	"drawbridge/views/ui"
 )
 
-// OverviewProps are the console's first page.
+// OverviewProps are the contents of the console's first page.
 type OverviewProps struct {
-	// Ranges are the times to choose from; Since and Until are the form's values.
+	// Ranges are the predefined periods; Since and Until are the form's values.
 	Ranges       []ui.Tab
 	Since, Until string
-	// Wrong is keyed by "since" and "until".
+	// Wrong maps "since" and "until" to their errors.
 	Wrong map[string]string
-	// StreamURL and PollURL keep the numbers up to date; empty for a time past.
+	// StreamURL and PollURL keep the numbers up to date; empty for a past period.
 	StreamURL, PollURL string
 	Numbers            Numbers
-	// Unavailable tells that the numbers could not be loaded.
+	// Unavailable means that the numbers could not be loaded.
 	Unavailable bool
 }
 
-// Numbers are what is kept up to date.
+// Numbers are the part of the overview that is kept up to date.
 type Numbers struct {
 	At time.Time
-	// Span words the time that the numbers cover: "last 24 hours".
+	// Span names the period that the numbers cover: "last 24 hours".
 	Span string
-	// Figures are what matters most of the time, against the week before; Now is how
-	// things stand at this moment.
+	// Figures are the main numbers, compared with the week before; Now are the current
+	// numbers.
 	Figures []Figure
 	Now     []ui.Tile
-	// Outcomes may be of failures alone; Splits lead to the others.
+	// Outcomes may show failures only; Splits links to the other plots.
 	Outcomes ui.BarPlotProps
 	Splits   []ui.Tab
 	Latency  ui.LinePlotProps
-	// Alerts are open, newest first.
+	// Alerts are the open alerts, newest first.
 	Alerts []alert.Item
-	// Begun is what was begun in the time.
+	// Begun counts what was started in the period.
 	Begun []Begun
 }
 
-// Figure is a headline: a number with its course, and what it was a week before.
+// Figure is a headline: a number with its sparkline, and its value a week before.
 type Figure struct {
 	ui.Tile
 	Spark ui.SparklineProps
 }
 
-// Begun are things of a kind that were begun in the time, by state.
+// Begun counts the things of one kind that were started in the period, by state.
 type Begun struct {
 	// Kind is "draw", Title "Draws requested".
 	Kind, Title string
 	Counts      []processes.StateCount
-	// Word is what a state is called, List where those in it are listed.
+	// Word is a state's name, List the address of the list of that state.
 	Word, List func(state string) string
 }
 
@@ -80,10 +80,10 @@ func (b Begun) table() ui.TableProps[processes.StateCount] {
 	}
 }
 
-// MaxCount is the highest number that the overview shows exactly.
+// MaxCount is the highest count that the overview shows exactly.
 const MaxCount = 10_000
 
-// UpTo writes a count that goes up to ten thousand.
+// UpTo formats a count, up to MaxCount.
 func UpTo(count int) string {
 	return ui.If(count >= MaxCount, ui.Number(MaxCount)+"+", ui.Number(count))
 }

@@ -2,12 +2,12 @@ package operations
 
 import "time"
 
-// Quarantine says that a restored database sends nothing until somebody decides.
+// Quarantine reports that a restored database sends nothing until somebody decides.
 type Quarantine struct {
-	// Since is when it began. It is the zero time when nothing is held.
+	// Since is when it began, the zero time if there is none.
 	Since  time.Time
 	Reason string
-	// Deliveries and Mails are from before, and may have been sent already.
+	// Deliveries and Mails date from before the restore, and may have been sent already.
 	Deliveries, Mails int
 }
 

@@ -9,7 +9,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// QueueWord is what a queue is called.
+// QueueWord is the name of a queue in words.
 func QueueWord(name string) string {
 	if word := queueWords[name]; word != "" {
 		return word
@@ -32,8 +32,8 @@ func queueChip(q queue.Queue, now time.Time) ui.ChipProps {
 	return ui.ChipProps{Icon: "circle-help", Word: "No worker", Tone: ui.Mute}
 }
 
-// queueTable lists queues; their numbers lead to the jobs in the queue library's own
-// console, for those who may.
+// queueTable lists queues; for those who may open River's console, the numbers link to the
+// jobs there.
 func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 	count := func(title, class string, state queue.State) ui.Column[queue.Queue] {
 		return ui.Column[queue.Queue]{

@@ -19,21 +19,21 @@ type PageLink struct {
 	Href  string
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Sought string
 	Hits   []search.Hit
-	// Pages are pages and actions that are named so; the palette alone has them.
+	// Pages are the pages and actions that match; only the palette shows them.
 	Pages []PageLink
-	// Missed answers a question about a missing event, nil where none was asked.
+	// Missed answers a question about a missing event, nil if none was asked.
 	Missed *WhyProps
 }
 
-// none tells that there is nothing to show.
+// none reports whether there is nothing to show.
 func (f Found) none() bool { return len(f.Hits) == 0 && len(f.Pages) == 0 && f.Missed == nil }
 
-// action is what can be begun from anywhere: its link, the pattern that the reader must
-// reach (its address where empty), and by which other words people look for it.
+// action is an action that can be started from anywhere: its link, the pattern that the
+// reader's role must allow (by default the link), and other words that people search for.
 type action struct{ label, icon, href, pattern, words string }
 
 // actions are in the order of the palette.
@@ -79,11 +79,11 @@ var actions = []action{
 	},
 }
 
-// maxPages bounds what the palette lists of pages, actions and kinds.
+// maxPages bounds the pages, actions and kinds that the palette lists.
 const maxPages = 12
 
 // PagesNamed lists the pages that a role sees, the actions that the reader may take and the
-// kinds of events, those of which every word of the text begins a word.
+// kinds of events, if each word of the text is a prefix of one of their words.
 func PagesNamed(ctx context.Context, text, role string) []PageLink {
 	var found []PageLink
 	words := strings.Fields(strings.ToLower(text))
@@ -116,8 +116,8 @@ func PagesNamed(ctx context.Context, text, role string) []PageLink {
 	return found[:min(len(found), maxPages)]
 }
 
-// hitKind is how hits of a kind are shown: the title over them, their icon, and the
-// pattern of their pages.
+// hitKind is how hits of a kind are shown: their heading, icon, and the pattern of their
+// pages.
 type hitKind struct{ title, icon, pattern string }
 
 var hitKinds = map[search.Kind]hitKind{
@@ -139,14 +139,14 @@ var hitKinds = map[search.Kind]hitKind{
 	search.System:       {"Systems of the lender", "lock", paths.LenderClient},
 }
 
-// Reachable are the hits whose pages the reader may see.
+// Reachable returns the hits whose pages the reader may see.
 func Reachable(ctx context.Context, hits []search.Hit) []search.Hit {
 	return slices.DeleteFunc(hits, func(hit search.Hit) bool {
 		return !ui.May(ctx, hitKinds[hit.Kind].pattern)
 	})
 }
 
-// HitHref is the page of what was found.
+// HitHref is the page of a hit.
 func HitHref(hit search.Hit) string {
 	href := paths.To(hitKinds[hit.Kind].pattern, hit.ID)
 	switch hit.Kind {
@@ -163,7 +163,7 @@ func HitHref(hit search.Hit) string {
 	}
 }
 
-// grouped parts hits, which come sorted by kind.
+// grouped splits hits, which are sorted by kind, into one group per kind.
 func grouped(hits []search.Hit) [][]search.Hit {
 	var groups [][]search.Hit
 	for i, hit := range hits {

@@ -18,7 +18,7 @@ func configTable(rows []config.Setting) ui.TableProps[config.Setting] {
 	}
 }
 
-// planLines tell what new settings would remove.
+// planLines says what new settings would remove.
 func planLines(plan retention.Plan) []string {
 	lines := []string{
 		ui.Plural(plan.Events, "event loses its body", "events lose their bodies"),

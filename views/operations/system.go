@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxSkew is how far a clock may be off before it is pointed out.
+	// maxSkew is how far a clock may be off before the page says so.
 	maxSkew = time.Second
-	// longTransaction is how old a transaction may be before it is pointed out: it
-	// keeps dead rows from being cleared.
+	// longTransaction is how old a transaction may be before the page says so: it keeps dead
+	// rows from being vacuumed.
 	longTransaction = 5 * time.Minute
-	// crowded is the share of the connections from which on it gets tight.
+	// crowded is the percentage of used connections from which the page warns.
 	crowded = 80
 )
 
@@ -55,7 +55,7 @@ func databaseFacts(database processes.Database) []Fact {
 	}
 }
 
-// size writes a number of bytes with a sensible unit.
+// size formats a number of bytes with a suitable unit.
 func size(bytes int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	value, unit := float64(bytes), 0
@@ -148,7 +148,7 @@ func workTable(report processes.Report) ui.TableProps[processes.Queue] {
 	}
 }
 
-// choreWords say what the kinds of chores do.
+// choreWords describe the kinds of chores.
 var choreWords = map[string]string{
 	"freeze_statements": "Freezes the statements of days that are over",
 	"housekeep":         "Makes partitions ahead, clears what expired",
@@ -175,7 +175,7 @@ func choreTable(rows []processes.Chore) ui.TableProps[processes.Chore] {
 	}
 }
 
-// migrationWords name the steps that are no file of their own.
+// migrationWords name the migration steps that are not files.
 var migrationWords = map[string]string{
 	"river": "Schema of the job queue", "lists": "Saved views and indexes of the lists",
 	"filters": "Indexes of the lists' filters",

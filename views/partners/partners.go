@@ -17,11 +17,11 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Traffic is how much was asked of the API in a span of time.
+// Traffic counts the API requests of a period.
 type Traffic struct {
 	apilog.Traffic
 
-	// Span is "last 24 hours".
+	// Span names the period: "last 24 hours".
 	Span string
 }
 
@@ -29,9 +29,9 @@ type Traffic struct {
 type Client struct {
 	partner.Client
 
-	// Names are those of the merchants that it acts for, in their order.
+	// Names are the names of the merchants that it acts for, in the same order.
 	Names []string
-	// Rotating tells that the secret before the present one still works.
+	// Rotating means that the previous secret still works.
 	Rotating bool
 }
 
@@ -57,21 +57,21 @@ type PartnerDetail struct {
 	Traffic   []Traffic
 	Merchants []partner.Merchant
 	Clients   []Client
-	// MoreMerchants and MoreClients tell that there are more than are shown.
+	// MoreMerchants and MoreClients mean that there are more than are shown.
 	MoreMerchants, MoreClients bool
 	Subscriptions              []subscription.Subscription
-	// Arrived tells that an endpoint of the partner has accepted something, be it a test.
+	// Arrived means that an endpoint of the partner has accepted something, even a test.
 	Arrived bool
 }
 
-// step is one of those to a partner's first webhook.
+// step is one of the steps to a partner's first webhook.
 type step struct {
 	title, text  string
 	done         bool
 	action, href string
 }
 
-// steps lead to the first webhook of a partner, each with what the reader may do about it.
+// steps lists the steps to a partner's first webhook, each with the reader's possible action.
 func (p PartnerDetail) steps(ctx context.Context) []step {
 	steps := []step{
 		{
@@ -106,7 +106,7 @@ func (p PartnerDetail) steps(ctx context.Context) []step {
 	return steps
 }
 
-// left counts the steps that are not done.
+// left counts the remaining steps.
 func left(steps []step) int {
 	count := 0
 	for _, step := range steps {
@@ -127,8 +127,8 @@ type MerchantDetail struct {
 	Applications []application.Summary
 }
 
-// ClientDetail is a client with those it acts for that are on this page, of which the pager leads
-// to the others.
+// ClientDetail is a client with the merchants it acts for that are on this page; the pager
+// links to the others.
 type ClientDetail struct {
 	Client
 
@@ -138,7 +138,7 @@ type ClientDetail struct {
 	Acts           ClientActs
 }
 
-// merchants are those that the client acts for.
+// merchants returns the merchants that the client acts for.
 func (c ClientDetail) merchants() []partner.Merchant {
 	var merchants []partner.Merchant
 	for i, uid := range c.MerchantUIDs {
@@ -211,7 +211,7 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 	}
 }
 
-// SystemTable lists clients of the lender's own systems as they are at a moment.
+// SystemTable lists clients of the lender's own systems, in their state at the given time.
 func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Client] {
 	return ui.TableProps[partner.Client]{
 		Caption: "The lender's systems, newest first",
@@ -230,10 +230,10 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 	}
 }
 
-// scopesOf lists what one of the lender's systems may do.
+// scopesOf lists the scopes of one of the lender's systems.
 func scopesOf(c partner.Client) string { return strings.Join(texts(c.Scopes), ", ") }
 
-// networksOf lists where one of the lender's systems may call from.
+// networksOf lists the networks that one of the lender's systems may call from.
 func networksOf(c partner.Client) string {
 	return ui.If(len(c.From) == 0, "anywhere", strings.Join(texts(c.From), ", "))
 }
@@ -246,7 +246,7 @@ func texts[T any](values []T) []string {
 	return written
 }
 
-// ClientActs are the patterns of a client's changes. Who may make one of them may make all.
+// ClientActs are the patterns of a client's changes. They all need the same role.
 type ClientActs struct{ Rotate, Rate, Revoke string }
 
 func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscription.Subscription] {
@@ -266,16 +266,16 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 
 func path(pattern string, uid uuid.UUID) string { return paths.To(pattern, uid.String()) }
 
-// Secret is a client's secret, shown for the only time.
+// Secret is a client's secret, shown only once.
 type Secret struct {
-	// Intro says for whom it is.
+	// Intro says whose secret it is.
 	Intro string
-	// Facts are what else the partner needs, Value the secret itself.
+	// Facts are the other data that the partner needs, Value is the secret itself.
 	Facts []Fact
 	Value string
-	// Check is a command by which the partner can see that it works.
+	// Check is a command with which the partner can test the secret.
 	Check string
-	// Back leads on.
+	// Back is the page to go on to.
 	Back, BackLabel string
 }
 

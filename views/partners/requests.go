@@ -31,7 +31,7 @@ func RequestTable(rows []apilog.Request) ui.TableProps[apilog.Request] {
 	}
 }
 
-// answer is what the answer said, in words.
+// answer describes the answer in words.
 func answer(r apilog.Request) string {
 	text := ui.HTTPStatus(r.Status)
 	if r.ErrorCode != "" {
@@ -43,7 +43,7 @@ func answer(r apilog.Request) string {
 	return text
 }
 
-// shortPath is the path with the middle of its ids left out.
+// shortPath is the path with shortened ids.
 func shortPath(r apilog.Request) string {
 	parts := strings.Split(r.Path, "/")
 	for i, part := range parts {
@@ -52,8 +52,8 @@ func shortPath(r apilog.Request) string {
 	return strings.Join(parts, "/")
 }
 
-// clientHref leads to the client, unless it was only claimed, or is one of the lender's systems
-// that the reader may not see.
+// clientHref links to the client, unless the request only claimed it, or it is one of the
+// lender's systems and the reader may not see those.
 func clientHref(ctx context.Context, r apilog.Request) string {
 	switch {
 	case r.Authenticated && r.PartnerUID != uuid.Nil:

@@ -10,17 +10,17 @@ import (
 	"drawbridge/views/ui"
 )
 
-// StatementDetail is one version of a statement, and the others.
+// StatementDetail is one version of a statement, with the list of all versions.
 type StatementDetail struct {
 	statement.Summary
 
-	// Versions are all of them, newest first.
+	// Versions are all versions, newest first.
 	Versions []statement.Summary
-	// JSON and CSV are its two forms.
+	// JSON and CSV are the statement's two formats.
 	JSON, CSV statement.File
 }
 
-// file is the address of one of its forms, or of the signature over it.
+// file is the address of a format of the statement, or of the signature over it.
 func (d StatementDetail) file(format statement.Format, signature bool) string {
 	pairs := []string{"format", string(format), "version", strconv.Itoa(d.Version)}
 	if signature {

@@ -1,5 +1,5 @@
-// Package paths holds the console's addresses: the patterns of the route table, and
-// the links that are made of them.
+// Package paths holds the console's addresses: the patterns of the route table, and links
+// made from them.
 package paths
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The first page, and finding things.
+// The first page, and searches.
 const (
 	Home       = "/console"
 	HomeLive   = "/console/overview/live"
@@ -18,7 +18,7 @@ const (
 	Docs       = "/docs"
 )
 
-// Sign-in and one's own account.
+// Sign-in and the user's own account.
 const (
 	SignIn         = "/console/sign-in"
 	SignInCode     = "/console/sign-in/code"
@@ -185,7 +185,7 @@ const (
 	Mailbox           = "/console/dev/mailbox"
 )
 
-// The console's people.
+// The console's users.
 const (
 	People         = "/console/people"
 	PersonNew      = "/console/people/new"
@@ -198,8 +198,8 @@ const (
 	PersonSession  = "/console/people/:uid/sessions/:session/end"
 )
 
-// To is the address that a pattern has with its ":name" parts filled by params, in
-// order. Params are escaped; there must be as many as parts.
+// To returns a pattern with its ":name" parts replaced by params, in order. Params are
+// escaped; there must be one per part.
 func To(pattern string, params ...string) string {
 	parts := strings.Split(pattern, "/")
 	for i, part := range parts {
@@ -211,10 +211,10 @@ func To(pattern string, params ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// ToID is To for a pattern whose one part is a number.
+// ToID is To for a pattern with one part, a number.
 func ToID(pattern string, id int64) string { return To(pattern, strconv.FormatInt(id, 10)) }
 
-// With is a path under a query, which may be nil or empty.
+// With returns a path with a query, which may be nil or empty.
 func With(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
@@ -222,7 +222,7 @@ func With(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// Where is a path under a query of pairs of a name and its value.
+// Where returns a path with a query of name and value pairs.
 func Where(path string, pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -231,7 +231,7 @@ func Where(path string, pairs ...string) string {
 	return With(path, query)
 }
 
-// Within is where an application's page shows a thing, such as a draw, by its number or id.
+// Within is the place on an application's page of a thing, such as a draw, by number or id.
 func Within(application, thing, key string) string {
 	return Where(To(Application, application), thing, key) + "#" + thing + "-" + key
 }
@@ -239,8 +239,8 @@ func Within(application, thing, key string) string {
 // SubscriptionTab is one tab of a subscription's page.
 func SubscriptionTab(uid, tab string) string { return Where(To(Subscription, uid), "tab", tab) }
 
-// JobsOf is the list of jobs of a state and a queue, either of which may be empty, in the
-// queue library's own console.
+// JobsOf is the list, in River's own console, of the jobs in a state and a queue, either of
+// which may be empty.
 func JobsOf(state, queue string) string {
 	query := url.Values{}
 	if state != "" {

@@ -8,7 +8,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// chip is the state of a user's access.
+// chip describes a user's access.
 func chip(u operator.User) ui.ChipProps {
 	switch {
 	case u.DisabledAt != nil:
@@ -36,7 +36,7 @@ func Table(rows []operator.User) ui.TableProps[operator.User] {
 	}
 }
 
-// RoleHint says what each role may do.
+// RoleHint describes what each role may do.
 const RoleHint = "Support can see everything except secrets, and can re-send. Operators can also " +
 	"change subscriptions, applications and clients. Admins can also change people, products and " +
 	"settings."

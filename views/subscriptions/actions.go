@@ -14,12 +14,12 @@ func headerID(name string) string {
 	return strings.NewReplacer("headers[", "header-", "].value", "").Replace(name)
 }
 
-// testResult is where the result of a test event is shown.
+// testResult is the address of a test event's result.
 func testResult(test delivery.Detail) string {
 	return paths.To(paths.SubscriptionResult, test.SubscriptionUID.String(), test.UID.String())
 }
 
-// testDiagnosis says what became of a test event.
+// testDiagnosis explains the outcome of a test event.
 func testDiagnosis(test delivery.Detail, state subscription.State) ui.Diagnosis {
 	found := ui.DiagnosisOf(test, state)
 	switch {

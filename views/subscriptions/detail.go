@@ -14,20 +14,20 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Page is the page of one subscription, one tab of it.
+// Page is one tab of a subscription's page.
 type Page struct {
 	subscription.Subscription
 	PartnerName string
-	// Tab is the one that is shown, Body what it shows.
+	// Tab is the selected tab, Body its content.
 	Tab  string
 	Body templ.Component
-	// Banner says in plain words how it goes; its title is empty when all is well.
+	// Banner describes the subscription's health in plain words; its title is empty if all is well.
 	Banner ui.Diagnosis
-	// Recover and Replay lead to bulk re-sends; empty where they do not apply.
+	// Recover and Replay link to bulk re-sends; empty if they do not apply.
 	Recover, Replay string
 }
 
-// tabs lead to the parts of a subscription's page.
+// tabs are the links to the tabs of a subscription's page.
 func (p Page) tabs() []ui.Tab {
 	var tabs []ui.Tab
 	for _, name := range Tabs {
@@ -39,26 +39,26 @@ func (p Page) tabs() []ui.Tab {
 	return tabs
 }
 
-// to is the page of an action on a subscription.
+// to is the address of an action on a subscription.
 func to(s subscription.Subscription, pattern string) string {
 	return paths.To(pattern, s.UID.String())
 }
 
-// mayEdit tells whether the reader may change a subscription as it is.
+// mayEdit reports whether the reader may change the subscription in its current state.
 func mayEdit(ctx context.Context, s subscription.Subscription) bool {
 	return ui.May(ctx, paths.SubscriptionEdit) && s.State != subscription.StateDeleted
 }
 
-// SecretTab is what the tab about a subscription's secret shows once.
+// SecretTab is the part of the secret tab that is shown only once.
 type SecretTab struct {
-	// New is a secret that was just made, else empty.
+	// New is a secret that was just created, otherwise empty.
 	New      string
 	Snippets []Snippet
-	// Match is the answer to a comparison, nil for none.
+	// Match is the result of a comparison, nil if there was none.
 	Match *ui.Notice
-	// Problem says why nothing was compared; empty for none.
+	// Problem says why nothing was compared, otherwise empty.
 	Problem string
-	// PreviousUntil is when the overlap of a rotation ends, zero for none.
+	// PreviousUntil is when the overlap of a rotation ends, zero if there is none.
 	PreviousUntil time.Time
 }
 
@@ -68,13 +68,13 @@ type Snippet struct {
 	Code     string
 }
 
-// Comparison is two versions and what differs between them.
+// Comparison is two versions and their differences.
 type Comparison struct {
 	From, To int
 	Rows     []Difference
 }
 
-// Difference is a setting that differs, in words.
+// Difference is a changed setting, in words.
 type Difference struct {
 	Setting, Before, After string
 }
@@ -133,7 +133,7 @@ func versionTable(
 	}
 }
 
-// change says what a version changed, and why.
+// change describes what a version changed, and why.
 func change(v subscription.Version) string {
 	return ui.If(v.Reason == "", v.Change, v.Change+" ("+v.Reason+")")
 }
@@ -147,13 +147,13 @@ func versionOptions(versions []subscription.Version) []ui.Option {
 	return options
 }
 
-// rate words the pace.
+// rate describes the rate limit.
 func rate(perSecond int) string {
 	return ui.If(perSecond == 0, "No limit",
 		"At most "+ui.Plural(perSecond, "request", "requests")+" a second")
 }
 
-// meanings say when each kind is sent and what it is good for.
+// meanings say when each kind is sent and what it is useful for.
 var meanings = map[lending.EventKind]string{
 	lending.EventStatusUpdated: "The application moved to another status, such as Approved or " +
 		"Declined. Carries the approved offer, if there is one.",

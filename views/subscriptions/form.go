@@ -13,116 +13,116 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Form is the form that makes or changes a subscription, as it was
-// loaded or typed, with an error for each field that is wrong.
+// Form is the form that creates or changes a subscription, as loaded or typed, with the
+// error of each wrong field.
 type Form struct {
-	// UID is the subscription that is changed; empty for a new one.
+	// UID is the subscription being changed; empty for a new one.
 	UID string
-	// Version is what the change is based on, 0 for a new one.
+	// Version is the version that the change is based on, 0 for a new subscription.
 	Version int
-	// Partner is the partner's id, PartnerName its name where it is fixed.
+	// Partner is the partner's id, PartnerName its name if it is fixed.
 	Partner     string
 	PartnerName string
 	Partners    []ui.Option
 	PartnerPick *ui.Picker
-	// PartnerSought is the part of a partner's name that was looked for.
+	// PartnerSought is the search text for a partner.
 	PartnerSought string
 	URL           string
-	// AllMerchants covers every merchant; else the Merchants that are chosen.
+	// AllMerchants covers all merchants, otherwise the ticked Merchants.
 	AllMerchants bool
 	Merchants    []Choice
-	// Unshown are chosen merchants that the form has no room for; saving it keeps them.
+	// Unshown are selected merchants that the form has no room for; saving keeps them.
 	Unshown []uuid.UUID
-	// MerchantPick looks for others than are listed, nil when these are all.
+	// MerchantPick searches for merchants that are not listed, nil if all are.
 	MerchantPick   *ui.Picker
 	MerchantSought string
-	// Loaded tells that the form is as the subscription fills it.
+	// Loaded means that the form shows the subscription's own settings.
 	Loaded bool
-	// AllEvents sends every kind; else the Events that are chosen.
+	// AllEvents sends all kinds, otherwise the ticked Events.
 	AllEvents bool
 	Events    []EventChoice
 	// Auth is "none", "hmac" or "bearer".
 	Auth string
-	// SecretMode is "generate", "paste" or, where there is one, "keep".
+	// SecretMode is "generate", "paste" or, if there is a secret, "keep".
 	SecretMode string
-	// StoredAuth is the scheme whose secret can be kept; empty for none.
+	// StoredAuth is the scheme whose secret can be kept; empty if there is none.
 	StoredAuth string
-	// Secret is what was typed a moment ago; one that is stored never stands here.
+	// Secret is what was just typed, never the stored secret.
 	Secret  string
 	Headers []HeaderField
-	// HeadersUnknown tells that those in force do not open: they are not shown, and
-	// replaced only with ReplaceHeaders.
+	// HeadersUnknown means that the headers in force cannot be decrypted: they are not shown,
+	// and replaced only with ReplaceHeaders.
 	HeadersUnknown bool
 	ReplaceHeaders bool
-	// Name is what people call it; may be empty.
+	// Name is the subscription's name; may be empty.
 	Name string
-	// Retry are its own delays, such as "5m,2h"; empty for those of all.
+	// Retry is the subscription's own retry delays, such as "5m,2h"; empty for the default ones.
 	Retry string
-	// Standard adds the signature of Standard Webhooks.
+	// Standard adds the Standard Webhooks signature.
 	Standard bool
-	// Rate is in requests a second; empty for no limit.
+	// Rate is in requests per second; empty for no limit.
 	Rate string
 	// PauseWhenFailing pauses the subscription when it is failing.
 	PauseWhenFailing bool
-	// AlertEmail hears when it starts or stops failing; empty for nobody.
+	// AlertEmail is notified when it starts or stops failing; empty for nobody.
 	AlertEmail string
 	Reason     string
-	// TestEvent is the kind of the test before saving.
+	// TestEvent is the event kind of the test before saving.
 	TestEvent string
-	// Check is what is known of the URL, nil before it was looked at.
+	// Check is the result of checking the URL, nil before the check.
 	Check []CheckItem
-	// Trial is the result of the test before saving, nil for none.
+	// Trial is the result of the test before saving, nil if there was none.
 	Trial *Trial
-	// Conflict tells what somebody else changed meanwhile, nil for nothing.
+	// Conflict describes what somebody else changed meanwhile, nil if nothing.
 	Conflict *Conflict
 	// Timeout is how long an endpoint has to answer.
 	Timeout time.Duration
-	// Focus is the id of the control to go on with; empty for the browser's choice.
+	// Focus is the id of the control to focus; empty leaves it to the browser.
 	Focus  string
 	Errors map[string]string
-	// ErrorOrder lists the wrong fields from the top of the form down.
+	// ErrorOrder lists the wrong fields from top to bottom.
 	ErrorOrder []string
 }
 
-// Choice is one box to tick.
+// Choice is one checkbox.
 type Choice struct {
 	Value   string
 	Label   string
 	Checked bool
-	// Stored tells that the subscription has it so far.
+	// Stored means that the saved subscription has it.
 	Stored bool
 }
 
-// EventChoice is an event kind to tick.
+// EventChoice is the checkbox of an event kind.
 type EventChoice struct {
 	Kind lending.EventKind
-	// Sample is a payload as it is sent.
+	// Sample is an example payload.
 	Sample  []byte
 	Checked bool
 }
 
 // HeaderField is one row of the header editor.
 type HeaderField struct {
-	// Key tells the row from its neighbours while rows come and go.
+	// Key identifies the row while other rows are added and removed.
 	Key  int
 	Name string
-	// Value is empty where the stored one is kept and not shown.
+	// Value is empty if the stored value is kept and not shown.
 	Value string
-	// Kept tells that an empty value leaves the stored one as it is.
+	// Kept means that an empty value keeps the stored one.
 	Kept bool
-	// Plain tells that the value may be read; a secret one is write-only.
+	// Plain means that the value may be read; a secret one is write-only.
 	Plain bool
-	// Note says what becomes of this header although it is right; may be empty.
+	// Note says how this valid header will be treated; may be empty.
 	Note string
 }
 
 // HeaderPlain is the kind of a header whose value may be read.
 const HeaderPlain = "plain"
 
-// Trial is a test event that was sent with settings that are not saved.
+// Trial is a test event that was sent with unsaved settings.
 type Trial struct {
-	// Secret was made up for this test and stands in the form now, so that saving keeps it;
-	// empty where there was one.
+	// Secret was generated for this test and is now in the form, so that saving keeps it;
+	// empty if there already was a secret.
 	Secret    string
 	Event     string
 	Attempt   ui.AttemptView
@@ -130,36 +130,36 @@ type Trial struct {
 	Diagnosis ui.Diagnosis
 }
 
-// Conflict is what happened to a subscription while its form was open.
+// Conflict describes the changes to a subscription while its form was open.
 type Conflict struct {
-	// Versions tell who changed it and when, oldest first.
+	// Versions say who changed it and when, oldest first.
 	Versions []subscription.Version
 	Changes  []ConflictChange
 }
 
-// ConflictChange is one setting in three states.
+// ConflictChange is one setting in three versions.
 type ConflictChange struct {
 	Setting string
-	// Base is what the form began with, Theirs what is in force now, Yours what
-	// was typed. Yours is empty where only they changed it.
+	// Base is the value that the form started with, Theirs the value in force, Yours the typed
+	// value. Yours is empty if only they changed the setting.
 	Base, Theirs, Yours string
 }
 
-// IsNew tells whether the form makes a subscription.
+// IsNew reports whether the form creates a subscription.
 func (f Form) IsNew() bool { return f.UID == "" }
 
-// action is where the form is sent.
+// action is the address that the form is sent to.
 func (f Form) action() string {
 	return ui.If(f.IsNew(), paths.SubscriptionNew, paths.To(paths.SubscriptionEdit, f.UID))
 }
 
-// field is a control of the form with what is wrong.
+// field adds the error to a control of the form.
 func (f Form) field(c ui.Control) ui.Control {
 	c.Error = f.Errors[c.Name]
 	return c
 }
 
-// described lists the ids that describe a control: its error, then what else.
+// described lists the ids that describe a control: its error, then also.
 func (f Form) described(name string, also ...string) string {
 	if f.Errors[name] != "" {
 		also = append([]string{name + "-fault"}, also...)
@@ -188,16 +188,16 @@ func authChoices() []ui.AuthChoice {
 	}
 }
 
-// SecretWord is what the scheme's secret is called.
+// SecretWord is the scheme's name for its secret.
 func SecretWord(auth string) string { return ui.If(auth == "bearer", "token", "signing secret") }
 
-// SecretRule tells what a secret that is given by hand may be.
+// SecretRule states the rule for a secret that the user enters.
 func SecretRule(auth string) string {
 	return ui.If(auth == "bearer", "16 to 256 visible ASCII characters without spaces.",
 		"16 to 256 bytes of text.")
 }
 
-// eventOptions are the kinds a test can have.
+// eventOptions are the event kinds that a test can send.
 func (f Form) eventOptions() []ui.Option {
 	var options []ui.Option
 	for _, event := range f.Events {

@@ -11,7 +11,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// plot is the large plot of the hours.
+// plot is the large plot of attempts per hour.
 func plot(h health.Health) ui.BarPlotProps {
 	props := ui.BarPlotProps{
 		ID: "health-plot", Title: "Attempts by hour", Step: "Hour",
@@ -25,7 +25,7 @@ func plot(h health.Health) ui.BarPlotProps {
 	return props
 }
 
-// times is the plot of how long the slowest of the successful attempts took.
+// times is the plot of the slowest successful attempts.
 func times(h health.Health) ui.LinePlotProps {
 	props := ui.LinePlotProps{
 		ID: "health-times", Title: "Time to answer by hour, 95 % of the successes within",
@@ -47,7 +47,7 @@ type CheckItem struct {
 	Text  string
 }
 
-// Checked words what was found out about an address without sending to it.
+// Checked describes the findings about an address that was checked without sending to it.
 func Checked(found subscription.URLCheck) []CheckItem {
 	tones := map[subscription.CheckVerdict]ui.Tone{
 		subscription.CheckGood: ui.Good, subscription.CheckWarning: ui.Warn,
@@ -67,7 +67,7 @@ func Checked(found subscription.URLCheck) []CheckItem {
 	return items
 }
 
-// probed words what a probe found.
+// probed describes the result of a probe.
 func probed(p health.ProbeRecord, now time.Time) []CheckItem {
 	items := []CheckItem{{ui.Good, "Reachable", "A delivery would get through to it."}}
 	if p.Class != "" {

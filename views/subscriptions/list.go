@@ -13,7 +13,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// The tabs of a subscription's page, as the address names them.
+// The tabs of a subscription's page, as named in the address.
 const (
 	TabActivity      = "activity"
 	TabConfiguration = "configuration"
@@ -22,10 +22,10 @@ const (
 	TabVersions      = "versions"
 )
 
-// Tabs are all of them, the first one for when none is named.
+// Tabs are all tabs; the first one is the default.
 var Tabs = []string{TabActivity, TabConfiguration, TabSecret, TabHealth, TabVersions}
 
-// AuthWord names an authentication scheme.
+// AuthWord is an authentication scheme in words.
 func AuthWord(auth sender.Auth) string {
 	switch auth {
 	case sender.AuthHMAC:
@@ -69,7 +69,7 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 	}
 }
 
-// successRate is the share of attempts that succeeded, or a word where there is none.
+// successRate is the share of successful attempts, or a word if there are none.
 func successRate(h health.Health) string {
 	rate, known := h.SuccessRate()
 	if !known {
@@ -78,10 +78,10 @@ func successRate(h health.Health) string {
 	return fmt.Sprintf("%.1f %%", 100*rate)
 }
 
-// sparkHours is how many hours one step of a sparkline sums up.
+// sparkHours is how many hours one step of a sparkline covers.
 const sparkHours = 2
 
-// sparkline is the small plot of the hours.
+// sparkline is the small plot of attempts over time.
 func sparkline(h health.Health) ui.SparklineProps {
 	var props ui.SparklineProps
 	for hours := range slices.Chunk(h.Hours, sparkHours) {
@@ -95,10 +95,10 @@ func sparkline(h health.Health) ui.SparklineProps {
 	return props
 }
 
-// successWords say how many attempts there were, and how many of them succeeded.
+// successWords gives the share of successful attempts and the number of attempts.
 func successWords(h health.Health) string {
 	return ui.If(h.Attempts == 0, successRate(h), successRate(h)+" of "+ui.Number(h.Attempts))
 }
 
-// called is the name of a subscription in its row, or where it leads.
+// called is the name of a subscription in its row, or its endpoint.
 func called(r Listed) string { return ui.Visible(cmp.Or(r.SubscriptionName, r.Where())) }
