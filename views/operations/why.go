@@ -8,20 +8,20 @@ import (
 	"drawbridge/views/ui"
 )
 
-// WhyProps are the page that answers why somebody did not get an event.
+// WhyProps are the contents of the page that says why somebody did not get an event.
 type WhyProps struct {
-	// Subject is whom it is about, as it was typed.
+	// Subject is the subject of the question, as typed.
 	Subject  string
 	Question why.Question
-	// Wrong is keyed by "q" and "event".
+	// Wrong maps "q" and "event" to their errors.
 	Wrong map[string]string
-	// Candidates are what the subject may mean; the answer is about the only one.
+	// Candidates are the possible meanings of the subject; an answer needs exactly one.
 	Candidates []why.Candidate
-	// Answer is nil while it is not known who or what is meant.
+	// Answer is nil until the subject and the event are known.
 	Answer *why.Answer
 }
 
-// Href is the page of the question.
+// Href is the address of the question's page.
 func (p WhyProps) Href() string { return whyHref(p.Subject, p.Question) }
 
 func whyHref(subject string, of why.Question) string {
@@ -48,7 +48,7 @@ var whyChips = map[why.Outcome]ui.ChipProps{
 	why.Nobody:      {Icon: "webhook", Word: "No subscription", Tone: ui.Odd},
 }
 
-// whyChip is an outcome: icon, word and colour.
+// whyChip describes an outcome.
 func whyChip(outcome why.Outcome) ui.ChipProps {
 	if chip, known := whyChips[outcome]; known {
 		return chip
@@ -56,7 +56,7 @@ func whyChip(outcome why.Outcome) ui.ChipProps {
 	return ui.ChipProps{Icon: "circle-help", Word: "Not sent", Tone: ui.Mute}
 }
 
-// othersWord counts the events of the kind that the answer is not about.
+// othersWord counts the events of the kind that the answer does not cover.
 func othersWord(answer why.Answer) string {
 	if answer.Event == nil {
 		return ui.Plural(answer.Others, "event", "events") + " of this kind"

@@ -8,7 +8,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// alertWords are what the kinds of alerts are called.
+// alertWords are the kinds of alerts in words.
 var alertWords = map[alert.Kind]string{
 	alert.KindUsedUp:         "Deliveries failed",
 	alert.KindUnknown:        "Outcome unknown",
@@ -24,11 +24,10 @@ var alertWords = map[alert.Kind]string{
 	alert.KindUndecided:      "Applications undecided",
 }
 
-// AlertKind names a kind of alert for people; one it does not know is shown
-// as it is written.
+// AlertKind is a kind of alert in words; an unknown kind is shown as it is written.
 func AlertKind(kind alert.Kind) string { return wordOf(alertWords, kind) }
 
-// AlertChip is an alert's state at a time.
+// AlertChip is the state of an alert at the given time.
 func AlertChip(a alert.Item, now time.Time) ChipProps {
 	switch {
 	case a.ClosedAt != nil:
@@ -41,8 +40,8 @@ func AlertChip(a alert.Item, now time.Time) ChipProps {
 	return ChipProps{"circle-alert", "Problem", Bad}
 }
 
-// AlertLook leads to what an alert is about, and says where that is; both are empty for what has
-// no page.
+// AlertLook returns the link to the subject of an alert and its label; both are empty if
+// the subject has no page.
 func AlertLook(a alert.Item) (label, href string) {
 	since := a.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
 	subscription := a.Subscription.UUID.String()
@@ -68,7 +67,7 @@ func AlertLook(a alert.Item) (label, href string) {
 	return "", ""
 }
 
-// AlertAbout is what an alert is about.
+// AlertAbout names the subject of an alert.
 func AlertAbout(a alert.Item) string {
 	if a.URL != "" {
 		return a.Label() + " · " + a.Partner
@@ -84,7 +83,7 @@ func AlertAbout(a alert.Item) string {
 		return "All subscriptions"
 	case alert.KindUsedUp, alert.KindUnknown, alert.KindFailing,
 		alert.KindCertificate, alert.KindProbe, alert.KindNeverSucceeded,
-		alert.KindUnopened: // of a subscription
+		alert.KindUnopened: // concerns a subscription
 	}
 	return "Drawbridge itself"
 }

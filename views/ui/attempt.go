@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// noAnswer says why an attempt has no response to show.
+// noAnswer says why an attempt has no response.
 func noAnswer(a AttemptView) string {
 	switch {
 	case a.Running:
@@ -24,12 +24,12 @@ func noAnswer(a AttemptView) string {
 	return "No answer was received: " + OutcomeWord(0, a.ErrorClass) + "."
 }
 
-// Diagnosis is a state explained: what happened, whose it probably is, and
-// what to do next.
+// Diagnosis explains a state: what happened, who is probably responsible, and what to do
+// next.
 type Diagnosis struct {
 	Tone  Tone
 	Title string
-	// Since is said behind the title: when it began, or when that was; zero for no such time.
+	// Since is shown after the title: when the state began, or when it was; zero for no time.
 	Since time.Time
 	Text  string
 	// Owner and Next may be empty.
@@ -37,18 +37,18 @@ type Diagnosis struct {
 	Next  string
 }
 
-// AttemptView is one attempt of a delivery as pages show it.
+// AttemptView is one attempt of a delivery, as pages show it.
 type AttemptView struct {
 	delivery.Attempt
-	// Of begins the ids of its elements, where a page shows attempts of several deliveries.
+	// Of is the prefix of its element ids on a page with attempts of several deliveries.
 	Of string
-	// Running tells that no outcome is recorded yet.
+	// Running means that no outcome has been recorded yet.
 	Running bool
 	// Expanded opens the request and response.
 	Expanded bool
 }
 
-// travelled says over which protocol, connection and certificate, empty where it is not known.
+// travelled names the protocol, TLS version, connection and certificate, as far as known.
 func (a AttemptView) travelled() string {
 	travelled := slices.DeleteFunc([]string{a.Protocol, a.TLSVersion},
 		func(part string) bool { return part == "" })
@@ -64,7 +64,7 @@ func (a AttemptView) travelled() string {
 	return strings.Join(travelled, ", ")
 }
 
-// HiddenWord is a masked value as the console says it.
+// HiddenWord is a masked value in words.
 func HiddenWord(masked string) string { return strings.ReplaceAll(masked, "[hidden]", "hidden") }
 
 // chip describes the outcome of an attempt.
@@ -91,8 +91,8 @@ func (a AttemptView) outcome() string {
 	return OutcomeWord(0, a.ErrorClass)
 }
 
-// ElementID changes when the attempt ends, so that an update replaces what was
-// under way and leaves alone what is over.
+// ElementID changes when the attempt ends, so that an update replaces an attempt in
+// progress and leaves a finished one alone.
 func (a AttemptView) ElementID() string {
 	if a.Running {
 		return fmt.Sprintf("%sattempt-%d-running", a.Of, a.Number)
@@ -104,16 +104,16 @@ func (a AttemptView) ElementID() string {
 type phase struct {
 	class, name string
 	took        time.Duration
-	// x and width are on the bar's scale of 1000.
+	// x and width are in units of barScale.
 	x, width int
 }
 
 // barScale is the width of a phase bar in its own units.
 const barScale = 1000
 
-// bar lays the parts of the attempt's time out on one line; longest is the time that fills it,
-// so that the attempts of a delivery compare. A part that did not take place, as on a reused
-// connection, is zero.
+// bar places the phases of the attempt on one line; longest is the duration that fills it,
+// so that the attempts of a delivery can be compared. A phase that did not take place, for
+// instance on a reused connection, is zero.
 func (a AttemptView) bar(longest time.Duration) []phase {
 	known := a.DNS + a.Connect + a.TLS + a.FirstByte
 	rest := phase{class: "ph-body", name: "Body", took: a.Duration - known}
@@ -151,8 +151,7 @@ func scale(d, longest time.Duration) int {
 	return int(d * barScale / longest)
 }
 
-// AttemptsOf are the attempts of a delivery. The last one is open when it is what the
-// reader came for.
+// AttemptsOf returns the attempts of a delivery. The last one is expanded if it failed.
 func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 	found := make([]AttemptView, 0, len(attempts))
 	for i, attempt := range attempts {
@@ -163,7 +162,7 @@ func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 	return found
 }
 
-// DiagnosisOf explains a delivery's state in plain words; zero for nothing to explain.
+// DiagnosisOf explains a delivery's state in plain words; zero if there is nothing to explain.
 func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosis {
 	last := delivery.Attempt{}
 	if len(detail.Attempts) > 0 {
@@ -205,7 +204,7 @@ func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosi
 	return Diagnosis{}
 }
 
-// Longest is the scale that all attempts of a delivery share.
+// Longest is the longest duration, the scale that all attempts of a delivery share.
 func Longest(attempts []AttemptView) time.Duration {
 	var most time.Duration
 	for _, attempt := range attempts {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// BodyProps is a request's or a response's body.
+// BodyProps is a request or response body.
 type BodyProps struct {
 	Body []byte
 	// What names the body: "body", "response body".
@@ -15,10 +15,10 @@ type BodyProps struct {
 
 // shownBody is a body as a page shows it.
 type shownBody struct {
-	// text is what the copy button takes: the same that is shown, without the marks that make
-	// hidden characters visible.
+	// text is what the copy button copies: the shown text without the marks that make hidden
+	// characters visible.
 	text, note, what string
-	// tokens are the body formatted, where it is JSON that is shown whole.
+	// tokens are the formatted body, if it is JSON that is shown whole.
 	tokens []token
 }
 
@@ -33,16 +33,16 @@ func (p BodyProps) shown() shownBody {
 	return body
 }
 
-// token is a piece of JSON text; class names its colour, empty for none.
+// token is a piece of JSON text; class is its colour's CSS class, empty for none.
 type token struct {
 	class string
 	text  string
 }
 
-// prettyJSON indents a JSON document and cuts it into coloured tokens. The
-// text is never decoded, so numbers keep every digit and keys their order. It
-// returns false for anything that is not one JSON object or array, and for one that nests so
-// deeply that the indents would make a page of megabytes.
+// prettyJSON indents a JSON document and splits it into coloured tokens. The text is never
+// decoded, so numbers keep all digits and keys their order. It returns false for anything
+// that is not one JSON object or array, and if the nesting is so deep that the indentation
+// would make the page megabytes long.
 func prettyJSON(body string) ([]token, bool) {
 	trimmed := strings.TrimSpace(body)
 	if trimmed == "" || !strings.ContainsRune("{[", rune(trimmed[0])) ||
@@ -53,7 +53,7 @@ func prettyJSON(body string) ([]token, bool) {
 	if err := json.Indent(&out, []byte(trimmed), "", "  "); err != nil {
 		return nil, false
 	}
-	// Joined, the tokens are the text again.
+	// The concatenated tokens are the text again.
 	var tokens []token
 	for text := out.String(); text != ""; {
 		length, class := nextToken(text)
@@ -63,7 +63,7 @@ func prettyJSON(body string) ([]token, bool) {
 	return tokens, true
 }
 
-// indents is how many bytes the indents of a JSON document take at most, as far as that is valid.
+// indents is the maximum size of a JSON document's indentation in bytes, up to an error.
 func indents(text string) (size int) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -99,12 +99,12 @@ func nextToken(text string) (length int, class string) {
 	case first >= 'a' && first <= 'z':
 		return span(text, "aeflnrstu"), "j-lit"
 	}
-	// Punctuation and white space up to the next value.
+	// Punctuation and white space before the next value.
 	if next := strings.IndexAny(text[1:], `"-0123456789tfn`); next >= 0 {
 		return next + 1, ""
 	}
 	return len(text), ""
 }
 
-// span returns how much of text consists of the given characters.
+// span returns the length of the prefix of text that consists of the given characters.
 func span(text, of string) int { return len(text) - len(strings.TrimLeft(text, of)) }

@@ -10,10 +10,10 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Tone is the colour of a state; it never stands alone.
+// Tone is the colour of a state; it is never the only sign of the state.
 type Tone string
 
-// The tones, each with a text, a wash and a solid colour in the style sheet.
+// The tones. Each has a text, a wash and a solid colour in the style sheet.
 const (
 	Good Tone = "good"
 	Warn Tone = "warn"
@@ -28,7 +28,7 @@ var toneIcons = map[Tone]string{
 	Calm: "info", Mute: "info",
 }
 
-// Icon returns the mark that goes with a tone where nothing better is known.
+// Icon returns the default icon of a tone.
 func (t Tone) Icon() string { return cmp.Or(toneIcons[t], "info") }
 
 // ChipProps is a state: icon, word and colour.
@@ -38,12 +38,12 @@ type ChipProps struct {
 	Tone Tone
 }
 
-// wordOf is the word of a value; one that has none is shown as it is written.
+// wordOf returns the word of a value, or the value itself if it has none.
 func wordOf[S ~string](words map[S]string, value S) string {
 	return cmp.Or(words[value], string(value))
 }
 
-// KnownChip is the chip of a state; one that has none is shown as it is written.
+// KnownChip returns the chip of a state; an unknown state is shown as it is written.
 func KnownChip[S ~string](chips map[S]ChipProps, state S) ChipProps {
 	if chip, known := chips[state]; known {
 		return chip
@@ -65,14 +65,14 @@ func DeliveryChip[S ~string](state S) ChipProps {
 	return KnownChip(deliveryChips, delivery.State(state))
 }
 
-// WaitingDeliveries is what the list of deliveries takes for a state: those that an attempt is
-// to come of.
+// WaitingDeliveries is a pseudo-state of the list of deliveries: those with another attempt
+// to come.
 const WaitingDeliveries = "waiting"
 
-// madeGood is what is shown in place of a failure that is none any more.
+// madeGood is the state shown for a failure that a later re-send has fixed.
 const madeGood = "made_good"
 
-// DeliveryChipOf is DeliveryChip that tells when a failure is none any more.
+// DeliveryChipOf is DeliveryChip, and also shows whether a failure was fixed by a re-send.
 func DeliveryChipOf(d delivery.Delivery) ChipProps {
 	if d.MadeGoodBy != nil {
 		return DeliveryChip(madeGood)
@@ -80,8 +80,8 @@ func DeliveryChipOf(d delivery.Delivery) ChipProps {
 	return DeliveryChip(d.State)
 }
 
-// StatusWord is the status that an event tells as people say it: codes of the
-// API become words, the rest are words already.
+// StatusWord is the status of an event in words: codes of the API are translated, the rest
+// are words already.
 func StatusWord(status string) string {
 	if chip, known := fundingChips[lending.FundingStatus(status)]; known {
 		return chip.Word
@@ -121,7 +121,7 @@ var fundingChips = map[lending.FundingStatus]ChipProps{
 	lending.FundingReturned:   {"rotate-ccw", "Returned", Bad},
 }
 
-// FundingChip describes where the money of a draw stands.
+// FundingChip describes the funding status of a draw.
 func FundingChip(status string) ChipProps {
 	return KnownChip(fundingChips, lending.FundingStatus(status))
 }
@@ -132,10 +132,10 @@ var taskChips = map[lending.TaskStatus]ChipProps{
 	lending.TaskCancelled: {"ban", "Cancelled", Mute},
 }
 
-// TaskChip describes where a task stands.
+// TaskChip describes a task's status.
 func TaskChip(status string) ChipProps { return KnownChip(taskChips, lending.TaskStatus(status)) }
 
-// applicationChips have no words: each status is its own.
+// applicationChips have no words, because the statuses are words.
 var applicationChips = map[lending.ApplicationStatus]ChipProps{
 	lending.StatusPendingReview:         {Icon: "clock", Tone: Calm},
 	lending.StatusHardPullAuthorization: {Icon: "triangle-alert", Tone: Warn},
@@ -153,7 +153,7 @@ func ApplicationChip(status string) ChipProps {
 	return chip
 }
 
-// AnswerChip describes the HTTP status of an answer of ours.
+// AnswerChip describes the HTTP status of one of our answers.
 func AnswerChip(status int) ChipProps {
 	chip := ChipProps{"circle-check", strconv.Itoa(status), Good}
 	switch {

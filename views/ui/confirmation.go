@@ -6,47 +6,46 @@ import (
 	"strings"
 )
 
-// Confirmation is a form that asks before something is changed: what will happen,
-// what speaks against it, and what must be said. It is shown on a page of its
-// own, and in a dialog where a script opens it there.
+// Confirmation is a form that asks before a change: what will happen, what speaks against
+// it, and what the user must enter. It is shown on a page of its own or, if a script opens
+// it, in a dialog.
 type Confirmation struct {
 	// Title is a question or an action: "Revoke this client".
 	Title string
-	// About says on whom or what it acts.
+	// About names what the change acts on.
 	About string
-	// Effects tell what will happen, a paragraph each, Risks what speaks against it.
+	// Effects describe what will happen, one paragraph each; Risks what speaks against it.
 	Effects []string
 	Risks   []string
-	// Error says why nothing was done, where no field is to blame.
+	// Error says why nothing was done, if no field is wrong.
 	Error string
 	// Controls are the fields, in order.
 	Controls []Control
-	// Hidden are fixed values that are sent along, in order.
+	// Hidden are the hidden fields, in order.
 	Hidden []HiddenField
-	// Action is where the form is sent, Cancel where it leads when it is not.
+	// Action is where the form is sent, Cancel the page to return to without sending it.
 	Action, Cancel string
-	// Submit is the verb on the button; Danger marks what cannot be undone.
+	// Submit is the verb on the button; Danger marks an irreversible change.
 	Submit string
 	Danger bool
-	// NoReason leaves out the field that asks for a reason; Reason is what was
-	// typed there.
+	// NoReason omits the field for a reason; Reason is what was typed there.
 	NoReason bool
 	Reason   string
-	// MustReason tells that nothing is done without one.
+	// MustReason makes the reason required.
 	MustReason bool
-	// Proof tells that who sends it must have shown a moment ago who they are.
+	// Proof means that the user must have re-authenticated recently.
 	Proof bool
-	// Wide gives a form of many fields more room.
+	// Wide gives a form with many fields more room.
 	Wide bool
-	// Preview is where the form is sent to be tried out without changing anything,
-	// PreviewLabel the button's word; empty for no such thing.
+	// Preview is where the form is sent to be previewed without changing anything,
+	// PreviewLabel the label of that button; empty if there is no preview.
 	Preview, PreviewLabel string
 }
 
 // HiddenField is a value that a form sends along.
 type HiddenField struct{ Name, Value string }
 
-// ControlKind says how a control is filled in.
+// ControlKind is a kind of control.
 type ControlKind string
 
 // The kinds of controls. ControlText is the zero one.
@@ -54,11 +53,11 @@ const (
 	ControlText   ControlKind = ""
 	ControlArea   ControlKind = "area"
 	ControlSelect ControlKind = "select"
-	// ControlChecks are boxes of which any number may be ticked.
+	// ControlChecks are checkboxes of which any number may be ticked.
 	ControlChecks ControlKind = "checks"
-	// ControlCheck is one box.
+	// ControlCheck is one checkbox.
 	ControlCheck ControlKind = "check"
-	// ControlHeading begins a group of controls.
+	// ControlHeading starts a group of controls.
 	ControlHeading ControlKind = "heading"
 )
 
@@ -66,19 +65,19 @@ const (
 type Control struct {
 	Kind              ControlKind
 	Name, Label, Hint string
-	// ID is its element id, its name when empty.
+	// ID is its element id, by default its name.
 	ID string
-	// Thing is what a sentence calls the field, its label when empty.
+	// Thing names the field within a sentence, by default its label.
 	Thing string
 	Value string
 	// Values are the ticked ones of ControlChecks.
 	Values []string
-	// Error says what is wrong and how to fix it, empty when nothing is.
+	// Error says what is wrong and how to fix it; empty if nothing is wrong.
 	Error   string
 	Options []Option
-	// Pick lets the reader look for others than the options, nil when these are all.
+	// Pick searches for more options on the server, nil if Options are all.
 	Pick *Picker
-	// Type is the HTML input type, "text" when empty.
+	// Type is the HTML input type, by default "text".
 	Type         string
 	Autocomplete string
 	Placeholder  string
@@ -91,7 +90,7 @@ type Control struct {
 
 func (c Control) id() string { return cmp.Or(c.ID, c.Name) }
 
-// Asked is the control within a Confirmation, whose ids differ from those of the page behind.
+// Asked returns the control for a Confirmation, with ids other than those of the page behind it.
 func (c Control) Asked() Control {
 	c.ID = "ask-" + c.Name
 	return c
@@ -111,8 +110,8 @@ func (c Control) describedBy() string {
 
 func (c Control) chosen(value string) bool { return slices.Contains(c.Values, value) }
 
-// Wrong lists the wrong fields in the order of the form; before leads from a field's name to
-// where it is on the page.
+// Wrong lists the wrong fields in the order of the form; before is the prefix that turns a
+// field's name into its address on the page.
 func (f Confirmation) Wrong(before string) []FieldError {
 	var found []FieldError
 	for _, control := range f.Controls {

@@ -2,7 +2,7 @@ package ui
 
 import "slices"
 
-// ErrorPageProps are a page that says what went wrong.
+// ErrorPageProps are the contents of an error page.
 type ErrorPageProps struct {
 	Environment string
 	Theme       string
@@ -13,36 +13,36 @@ type ErrorPageProps struct {
 	Text string
 	// RequestID is what to quote when asking for help.
 	RequestID string
-	// RetryHref is the page to try again, empty where that makes no sense.
+	// RetryHref is the page to try again, empty if that makes no sense.
 	RetryHref string
-	// Again is the form that could not be judged, to be sent once more as it was; nil
-	// where that makes no sense.
+	// Again is the form that could not be processed, to be sent again unchanged; nil if that
+	// makes no sense.
 	Again *AgainForm
-	// BackHref leads to where one probably came from, named by BackLabel; empty
-	// for nothing nearer than the overview.
+	// BackHref is the page that the user probably came from, BackLabel its label; empty if
+	// only the overview is known.
 	BackHref, BackLabel string
-	// Frame surrounds the page for who is signed in, nil for anybody else.
+	// Frame surrounds the page for a signed-in user, nil for others.
 	Frame *Frame
 }
 
-// AgainForm is a form with everything that was typed but secrets, its token included.
+// AgainForm is a submitted form without its secrets, but with its token.
 type AgainForm struct {
 	Action string
-	// Fields are in the order in which they were sent.
+	// Fields are in the order of submission.
 	Fields []AgainField
-	// SignIn tells that somebody has to sign in first.
+	// SignIn means that the user has to sign in first.
 	SignIn bool
 }
 
-// AgainField is one value of a form that is sent again.
+// AgainField is one value of a form to send again.
 type AgainField struct {
 	HiddenField
 
-	// Label names a secret, which has to be typed again; empty for what is kept.
+	// Label names a secret, which has to be typed again; empty if the value was kept.
 	Label string
 }
 
-// asksSecrets tells that something has to be typed again.
+// asksSecrets reports whether something has to be typed again.
 func (f AgainForm) asksSecrets() bool {
 	return slices.ContainsFunc(f.Fields, func(field AgainField) bool { return field.Label != "" })
 }

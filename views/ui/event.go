@@ -2,10 +2,10 @@ package ui
 
 import "drawbridge/internal/lending"
 
-// EventWord is the name of a kind of event with the code beside, for a sentence.
+// EventWord is the name of a kind of event with its code, for a sentence.
 func EventWord(code string) string { return lending.EventKind(code).Named() }
 
-// EventsWord says which kinds of events are chosen.
+// EventsWord names the selected kinds of events.
 func EventsWord(codes []string) string {
 	if len(codes) == 1 {
 		if codes[0] == lending.AllEvents {
@@ -16,12 +16,12 @@ func EventsWord(codes []string) string {
 	return Plural(len(codes), "event", "events")
 }
 
-// EventOption offers a kind of event by its name, with the code beside.
+// EventOption is the option of a kind of event: its name with its code.
 func EventOption(kind lending.EventKind) Option {
 	return Option{Value: string(kind), Label: EventWord(string(kind))}
 }
 
-// EventOptions offers the kinds of events by their names, with the code beside.
+// EventOptions are the options of all kinds of events, after one for none.
 func EventOptions(none string) []Option {
 	options := []Option{{Label: none}}
 	for _, kind := range lending.AllEventKinds() {

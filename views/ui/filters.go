@@ -11,8 +11,8 @@ func FormErrorsOf(errs map[string]string, names ...string) []FieldError {
 	return found
 }
 
-// FieldError is a wrong value of a form, and the field to fix it in; Href is empty where the form
-// has none for it.
+// FieldError is a wrong value of a form and the address of its field; Href is empty if the
+// form has no such field.
 type FieldError struct{ Href, Text string }
 
 // Tab is one of several views of a list.
@@ -22,31 +22,30 @@ type Tab struct {
 	Current bool
 }
 
-// ActiveFilter is a filter in force and the address without it.
+// ActiveFilter is an active filter, and the address without it.
 type ActiveFilter struct {
 	Label string
 	Href  string
 }
 
-// NamedFilters leads to filters of a list that have a name, and keeps the one in
-// force under a name.
+// NamedFilters links to the named filters of a list, and can save the active one under a
+// name.
 type NamedFilters struct {
-	// Path is the list's; Query is the filter in force as in an address, empty
-	// for none.
+	// Path is the list's path; Query is the active filter as a query, empty if there is none.
 	Path, Query string
 	Links       []ViewLink
 }
 
-// ViewLink is a filter with a name.
+// ViewLink is a named filter.
 type ViewLink struct {
 	Label   string
 	Href    string
 	Current bool
-	// UID is that of a view that the reader saved, empty for a built-in one.
+	// UID is the id of a view that the reader saved, empty for a built-in one.
 	UID string
 }
 
-// own are those that the reader saved.
+// own returns the views that the reader saved.
 func (b NamedFilters) own() []ViewLink {
 	var own []ViewLink
 	for _, view := range b.Links {
@@ -57,7 +56,7 @@ func (b NamedFilters) own() []ViewLink {
 	return own
 }
 
-// title says what the bar's form is for.
+// title describes the purpose of the form.
 func (b NamedFilters) title() string {
 	switch {
 	case len(b.own()) == 0:

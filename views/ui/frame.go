@@ -12,10 +12,10 @@ import (
 	"drawbridge/views/paths"
 )
 
-// Section is a place in the rail.
+// Section is an entry of the navigation rail.
 type Section string
 
-// The sections that exist.
+// The sections.
 const (
 	SectionOverview      Section = "overview"
 	SectionAlerts        Section = "attention"
@@ -37,51 +37,51 @@ const (
 	SectionLoans         Section = "loans"
 	SectionPartners      Section = "partners"
 	SectionProducts      Section = "products"
-	// SectionSystems are the lender's own, which call its API.
+	// SectionSystems are the lender's own systems, which call its API.
 	SectionSystems  Section = "systems"
 	SectionRequests Section = "requests"
-	// sectionDocs is the documentation, which is no page of the console.
+	// sectionDocs is the documentation, which is not part of the console.
 	sectionDocs Section = "docs"
 )
 
-// Frame is what surrounds every page of a signed-in user.
+// Frame is the frame of a signed-in user's page.
 type Frame struct {
 	// Title is the page's heading and, with the product's name, its title.
 	Title   string
 	Section Section
-	// May tells whether the user reaches the route at a pattern, nil where the context
-	// of the rendering tells.
+	// May reports whether the user may open the route at a pattern; nil uses the rendering
+	// context instead.
 	May func(pattern string) bool
-	// Crumbs lead to the page; the last one is the page itself.
+	// Crumbs are the breadcrumbs; the last one is the page itself.
 	Crumbs []Crumb
 	User   operator.User
-	// Environment is named in a strip over every page; empty in production.
+	// Environment is shown in a strip above every page; empty in production.
 	Environment string
 	// Development adds the pages of a development server to the rail.
 	Development bool
 	// Theme is "light", "dark" or empty for the system's choice.
 	Theme string
-	// Zone is where the reader's times are.
+	// Zone is the time zone of the reader.
 	Zone Zone
 	// Density is "compact" or empty.
 	Density string
-	// Path is this page with its query, where changed preferences return to.
+	// Path is this page with its query, to which changed preferences return.
 	Path string
 	// Query fills the search box.
 	Query string
-	// Failing is how many deliveries ask for attention, beside the rail link.
+	// Failing is the count of failed deliveries beside their link in the rail.
 	Failing int
-	// Alerts is how many alerts are open, beside their link.
+	// Alerts is the count of open alerts beside their link.
 	Alerts int
-	// Live tells whether the page updates itself.
+	// Live means that the page updates itself.
 	Live bool
-	// Notice is shown over the page once, nil for none.
+	// Notice is shown above the page once, nil for none.
 	Notice *Notice
 	// Version names the running build.
 	Version string
 }
 
-// initials are up to two letters of a name, for the user's button.
+// initials returns up to two letters of a name, for the user's button.
 func initials(name string) string {
 	var letters strings.Builder
 	for word := range strings.FieldsSeq(name) {
@@ -94,32 +94,32 @@ func initials(name string) string {
 	return strings.ToUpper(letters.String())
 }
 
-// Crumb is one step of the breadcrumb.
+// Crumb is one breadcrumb.
 type Crumb struct {
 	Label string
 	// Href is empty for the page itself.
 	Href string
 }
 
-// Notice is a message over a page or in a dialog.
+// Notice is a message above a page or in a dialog.
 type Notice struct {
 	Tone  Tone
 	Title string
 	Text  string
-	// Href and Action are an optional link; both or neither.
+	// Href and Action are an optional link; set both or neither.
 	Href   string
 	Action string
 }
 
-// NavGroup is a titled part of the rail. A folded one opens on a click, and by itself
-// where the reader is in it.
+// NavGroup is a titled group of the rail. A folded one opens on a click, and on the pages
+// of its own sections.
 type NavGroup struct {
 	title  string
 	folded bool
 	Items  []NavItem
 }
 
-// open tells whether a folded group is open on a page of a section.
+// open reports whether a folded group is open on a page of a section.
 func (g NavGroup) open(section Section) bool {
 	return slices.ContainsFunc(g.Items, func(item NavItem) bool { return item.section == section })
 }
@@ -130,11 +130,11 @@ type NavItem struct {
 	Label   string
 	Icon    string
 	Href    string
-	// key is what follows "g" on the keyboard.
+	// key is the key pressed after "g".
 	key string
 }
 
-// pages are all that the rail leads to, by their sections.
+// pages are the pages of the rail, by section.
 var pages = map[Section]NavItem{
 	SectionOverview: {Label: "Overview", Icon: "layout-dashboard", Href: paths.Home, key: "o"},
 	SectionAlerts:   {Label: "Needs attention", Icon: "inbox", Href: paths.Alerts, key: "n"},
@@ -182,8 +182,8 @@ var adminSections = map[Section]bool{
 	SectionPeople: true, SectionSettings: true, SectionSystems: true,
 }
 
-// NavigationFor lists the pages that a user of a role may open: what its people need many
-// times a day comes first, what they need once a week is folded.
+// NavigationFor lists the pages that a role may open: those that its users need many times
+// a day come first, those that they need once a week are folded.
 func NavigationFor(role string) []NavGroup {
 	groups := []NavGroup{
 		group("", false, SectionOverview, SectionAlerts, SectionApplications, SectionLoans,
@@ -218,12 +218,12 @@ func NavigationFor(role string) []NavGroup {
 // pageTitle joins the page's and the product's name.
 func pageTitle(title string) string { return If(title == "", "Drawbridge", title+" · Drawbridge") }
 
-// htmxConfig keeps htmx inside the content security policy, and keeps what the
-// reader opened (details, dialogs) open when a region is brought up to date.
+// htmxConfig keeps htmx within the content security policy, and keeps details and dialogs
+// that the reader opened open when a region is updated.
 const htmxConfig = `{"includeIndicatorCSS":false,"extensions":"sse",` +
 	`"morphIgnore":["data-htmx-powered","open"],"historyCacheSize":0}`
 
-// scripts lists the scripts of every page that this build has, in order.
+// scripts lists the scripts of this build that every page loads, in order.
 func scripts() []string {
 	var found []string
 	for _, name := range []string{static.HTMX, static.HTMXStream, static.Script} {
@@ -234,13 +234,13 @@ func scripts() []string {
 	return found
 }
 
-// shortcut is one keyboard path, for the dialog that lists them.
+// shortcut is one keyboard shortcut, for the dialog that lists them.
 type shortcut struct {
 	keys []string
 	does string
 }
 
-// shortcuts are what the scripts bind; the rail's links are added by script.
+// shortcuts are bound by the scripts, which also add the rail's.
 var shortcuts = []shortcut{
 	{[]string{"/"}, "Find anything: ids, references, names, endpoints, pages"},
 	{[]string{"Ctrl K"}, "The same, while typing too"},
@@ -257,7 +257,7 @@ var shortcuts = []shortcut{
 	{[]string{"?"}, "This list"},
 }
 
-// groups are the parts of the rail, with those of a development server.
+// groups are the groups of the rail, including those of a development server.
 func (f Frame) groups() []NavGroup {
 	groups := NavigationFor(string(f.User.Role))
 	if f.Development {

@@ -9,7 +9,7 @@ import (
 
 type frameKey struct{}
 
-// Framed is a page in its frame, which the page's parts find by FrameOf.
+// Framed is a page in its frame; the parts of the page get the frame from FrameOf.
 func Framed(frame Frame, body templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		ctx = context.WithValue(ctx, frameKey{}, frame)
@@ -20,33 +20,32 @@ func Framed(frame Frame, body templ.Component) templ.Component {
 	})
 }
 
-// FrameOf is the frame of the page that is rendered; the zero one outside of a page.
+// FrameOf returns the frame of the page being rendered; the zero value outside a page.
 func FrameOf(ctx context.Context) Frame {
 	frame, _ := ctx.Value(frameKey{}).(Frame)
 	return frame
 }
 
-// Title is the title of the page that is rendered.
+// Title returns the title of the page being rendered.
 func Title(ctx context.Context) string { return FrameOf(ctx).Title }
 
 type mayKey struct{}
 
-// WithMay tells the parts of a page, also those that are sent alone, what the reader
-// may do.
+// WithMay sets what the reader may do, for pages and for fragments that are sent alone.
 func WithMay(ctx context.Context, may func(pattern string) bool) context.Context {
 	return context.WithValue(ctx, mayKey{}, may)
 }
 
-// May tells whether the reader of what is rendered reaches the page at a pattern, or
-// where there is none the change.
+// May reports whether the reader may open the page at a pattern or, if there is no page,
+// make the change.
 func May(ctx context.Context, pattern string) bool {
 	may, ok := ctx.Value(mayKey{}).(func(string) bool)
 	return ok && may(pattern)
 }
 
-// MaySend tells whether the reader may make the change at a pattern that is a page's,
-// too.
+// MaySend reports whether the reader may make the change at a pattern that is also a
+// page's.
 func MaySend(ctx context.Context, pattern string) bool { return May(ctx, "POST "+pattern) }
 
-// IfMay is a path without parameters for a reader who reaches it, empty for others.
+// IfMay returns a path without parameters if the reader may open it, otherwise nothing.
 func IfMay(ctx context.Context, path string) string { return If(May(ctx, path), path, "") }

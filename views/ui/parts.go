@@ -8,15 +8,15 @@ import (
 	"drawbridge/views/paths"
 )
 
-// CopyProps is a copy button. With a Label it is a full button, else an icon
-// whose name is "Copy" and What.
+// CopyProps is a copy button. With a Label it is a full button, otherwise an icon whose
+// accessible name is "Copy" and What.
 type CopyProps struct {
 	Text  string
 	What  string
 	Label string
 }
 
-// EmptyProps is a screen with nothing on it. Href and Action are optional.
+// EmptyProps are shown instead of content. Href and Action are optional.
 type EmptyProps struct {
 	Icon   string
 	Title  string
@@ -25,7 +25,7 @@ type EmptyProps struct {
 	Action string
 }
 
-// headerName matches the name of one of our headers, or its beginning.
+// headerName matches the name of one of our headers, or a prefix of it.
 var headerName = regexp.MustCompile(`\bx-[a-z]+(-[a-z]*)*`)
 
 // sentencePart is a part of a sentence: the name of a header, or words.
@@ -34,7 +34,7 @@ type sentencePart struct {
 	header bool
 }
 
-// splitHeaders parts the names of headers from the words around them.
+// splitHeaders separates header names from the other words of a sentence.
 func splitHeaders(sentence string) []sentencePart {
 	var parts []sentencePart
 	from := 0
@@ -51,22 +51,22 @@ func splitHeaders(sentence string) []sentencePart {
 	return parts
 }
 
-// SoughtSuffix ends the name of the field in which a picker's text is typed.
+// SoughtSuffix is appended to a picker's name to name its search field.
 const SoughtSuffix = "_q"
 
-// Picker looks on the server for what a list has no room for.
+// Picker searches on the server for options that do not fit into a list.
 type Picker struct {
-	// Kind is what can be chosen, None what stands for nothing chosen, Owner whose things
-	// are offered, empty for everybody's.
+	// Kind is the kind of the options, None the label for no selection, Owner the partner
+	// whose things are offered, empty for all partners.
 	Kind, None, Owner string
-	// Several tells that any number can be ticked.
+	// Several means that any number can be ticked.
 	Several bool
-	// Text is what the names of the options hold; Shown of Total are offered.
+	// Text is the search text; Shown of Total matches are offered.
 	Text         string
 	Shown, Total int
 }
 
-// Summary says how much of everything is offered.
+// Summary says how many of all options are offered.
 func (p Picker) Summary() string {
 	if p.Shown == p.Total {
 		return Plural(p.Total, "match", "matches")
@@ -92,7 +92,7 @@ type Option struct {
 	Label string
 }
 
-// Tile is one number and where it leads.
+// Tile is one number and its link.
 type Tile struct {
 	Label string
 	Value string
@@ -102,7 +102,7 @@ type Tile struct {
 	Href  string
 }
 
-// AuthChoice is one authentication scheme to choose.
+// AuthChoice is one of several authentication schemes.
 type AuthChoice struct {
 	Value, Title, Text string
 }

@@ -10,37 +10,37 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Series is one part of a bar, or one line, of a plot.
+// Series is one part of each bar, or one line, of a plot.
 type Series struct {
 	Name string
 	Tone Tone
 }
 
-// Bar is one step of a plot's time, with a value for each series.
+// Bar is one time step of a plot, with a value for each series.
 type Bar struct {
 	Start  time.Time
 	Values []int
 }
 
-// BarPlotProps is a plot of counts over time, stacked by series. The first
-// series stands at the bottom, where a bar of one is seen first.
+// BarPlotProps is a plot of counts over time, stacked by series. The first series is at the
+// bottom, where even a small bar is seen first.
 type BarPlotProps struct {
 	// ID is unique on the page.
 	ID string
-	// Title says what is plotted; it is the picture's name and the table's caption.
+	// Title describes the plot; it is the picture's name and the table's caption.
 	Title string
-	// Step names the time of one bar: "Hour"; Unit names what is counted.
+	// Step names the time step of a bar: "Hour"; Unit names what is counted.
 	Step, Unit string
 	Series     []Series
 	// Bars are in the order of time, oldest first.
 	Bars []Bar
 }
 
-// LinePlotProps is a plot of durations over time, in milliseconds, one line for
-// each series. A value of 0 is none, and interrupts its line.
+// LinePlotProps is a plot of durations over time, in milliseconds, one line per series. A
+// value of 0 means no value, and interrupts the line.
 type LinePlotProps struct {
 	ID, Title, Step string
-	// Empty says in words that there is no value at all.
+	// Empty is the text shown if there are no values.
 	Empty  string
 	Series []Series
 	Bars   []Bar
@@ -49,7 +49,7 @@ type LinePlotProps struct {
 // SparklineProps is a small plot for a row of a list: counts of a good and a bad
 // outcome over time.
 type SparklineProps struct {
-	// Title says in words what the picture shows; empty where the text beside it does.
+	// Title describes the picture in words; empty if the text beside it does.
 	Title string
 	// Points are in the order of time, oldest first.
 	Points []SparkPoint
@@ -68,13 +68,13 @@ type plotBar struct {
 const (
 	plotWidth  = 960.0
 	plotHeight = 120.0
-	// A sparkline of twelve steps is as wide as its column has room for.
+	// A sparkline of twelve steps fits its column.
 	sparkHeight, sparkStep = 24, 8
 )
 
 func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
 
-// parts are the bars, laid into the plot. What is there is at least visible.
+// parts places the bars in the plot. Every non-zero value is visible.
 func (p BarPlotProps) parts() []plotBar {
 	highest, step := float64(p.axis()), plotWidth/float64(max(len(p.Bars), 1))
 	var parts []plotBar
@@ -95,7 +95,7 @@ func (p BarPlotProps) parts() []plotBar {
 	return parts
 }
 
-// summary says the plot in one sentence.
+// summary describes the plot in one sentence.
 func (p BarPlotProps) summary() string {
 	totals := make([]int, len(p.Series))
 	for _, bar := range p.Bars {
@@ -112,8 +112,8 @@ func (p BarPlotProps) summary() string {
 
 func (p SparklineProps) width() int { return max(len(p.Points), 1) * sparkStep }
 
-// areas are the outlines of everything and, before it, of what is bad: a list shows fifty
-// of them. What is there is at least visible.
+// areas returns two outlines, of everything and of the bad part in front of it, because a
+// list shows fifty of them. Every non-zero value is visible.
 func (p SparklineProps) areas() (all, bad string) {
 	highest := 1
 	for _, point := range p.Points {
@@ -138,7 +138,7 @@ func (p SparklineProps) areas() (all, bad string) {
 		outline(func(s SparkPoint) int { return s.Bad })
 }
 
-// axis is the value at the top of the upright axis, not below any bar's total.
+// axis returns the value at the top of the vertical axis, at least the highest bar's total.
 func (p BarPlotProps) axis() int {
 	highest := 1
 	for _, bar := range p.Bars {
@@ -151,7 +151,7 @@ func (p BarPlotProps) axis() int {
 	return roundUp(highest)
 }
 
-// ticks are what stands along the upright axis, from the top; none for an empty plot.
+// ticks returns the labels of the vertical axis, from the top; none for an empty plot.
 func (p BarPlotProps) ticks() []string {
 	if len(p.parts()) == 0 {
 		return nil
@@ -159,8 +159,8 @@ func (p BarPlotProps) ticks() []string {
 	return tickWords(p.axis(), Number)
 }
 
-// roundUp is the least of 1, 2, 4, 6, 8, 10, 20, 40 ... that is not below the value, so
-// that half of it is a round number too.
+// roundUp returns the smallest of 1, 2, 4, 6, 8, 10, 20, 40 ... that is at least the value,
+// so that half of it is a round number too.
 func roundUp(value int) int {
 	if value <= 1 {
 		return 1
@@ -174,7 +174,7 @@ func roundUp(value int) int {
 	}
 }
 
-// tickWords are the top of an axis, its half where that is a whole number, and 0.
+// tickWords returns the labels for the top of an axis, for half of it if that is whole, and for 0.
 func tickWords(top int, word func(int) string) []string {
 	if top == 1 {
 		return []string{word(1), "0"}
@@ -182,7 +182,7 @@ func tickWords(top int, word func(int) string) []string {
 	return []string{word(top), word(top / 2), "0"}
 }
 
-// tallest is the highest value of any line; at least 1.
+// tallest returns the highest value of any line, at least 1.
 func (p LinePlotProps) tallest() int {
 	highest := 1
 	for _, bar := range p.Bars {
@@ -193,8 +193,8 @@ func (p LinePlotProps) tallest() int {
 	return highest
 }
 
-// lines are the points of the unbroken runs of a series. A run of one point is
-// drawn as a short line, so that it can be seen.
+// lines returns the points of the unbroken runs of a series. A run of one point becomes a
+// short line, so that it is visible.
 func (p LinePlotProps) lines(series int) []string {
 	highest := float64(roundUp(p.tallest()))
 	step := plotWidth / float64(max(len(p.Bars), 1))
@@ -220,7 +220,7 @@ func (p LinePlotProps) lines(series int) []string {
 	return runs
 }
 
-// none tells that there is no value at all.
+// none reports whether there are no values.
 func (p LinePlotProps) none() bool {
 	for i := range p.Series {
 		if len(p.lines(i)) > 0 {
@@ -230,7 +230,7 @@ func (p LinePlotProps) none() bool {
 	return true
 }
 
-// ticks are what stands along the upright axis, from the top; none without any value.
+// ticks returns the labels of the vertical axis, from the top; none if there are no values.
 func (p LinePlotProps) ticks() []string {
 	if p.none() {
 		return nil
@@ -247,7 +247,7 @@ func (p LinePlotProps) summary() string {
 	return p.Title + ": " + Duration(time.Duration(p.tallest())*time.Millisecond) + " at most"
 }
 
-// inMilliseconds are the series with the unit of their values, for the table.
+// inMilliseconds returns the series named with the unit of their values, for the table.
 func (p LinePlotProps) inMilliseconds() []Series {
 	named := slices.Clone(p.Series)
 	for i := range named {
@@ -256,12 +256,12 @@ func (p LinePlotProps) inMilliseconds() []Series {
 	return named
 }
 
-// axisTime is an end of a plot's axis, in the reader's zone.
+// axisTime formats an end of a plot's time axis, in the reader's zone.
 func axisTime(ctx context.Context, at time.Time) string {
 	return at.In(ZoneOf(ctx)).Format("Jan 2, 15:04")
 }
 
-// plotTable is a plot for those who do not see it.
+// plotTable is the table of a plot's values, for readers who cannot see the plot.
 func plotTable(id, title, step string, series []Series, bars []Bar) TableProps[Bar] {
 	columns := []Column[Bar]{{Title: step, Header: true, Cell: barTimeCell}}
 	for i, one := range series {

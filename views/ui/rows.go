@@ -47,10 +47,10 @@ func ApplicationLabel(s application.Summary) string {
 	return label
 }
 
-// drawPrefix begins the subject of an event about a draw; the draw's number follows.
+// drawPrefix is the prefix of the subject of an event about a draw; the draw's number follows.
 const drawPrefix = "disbursement/"
 
-// DrawWord names the draw that an event is about, behind its status; empty for none.
+// DrawWord names the draw of an event, after its status; empty if the event is not about a draw.
 func DrawWord(subject string) string {
 	if number, isDraw := strings.CutPrefix(subject, drawPrefix); isDraw && number != "" {
 		return ", Draw #" + number
@@ -58,10 +58,10 @@ func DrawWord(subject string) string {
 	return ""
 }
 
-// DeliveryLabel names a delivery: what, and to whom.
+// DeliveryLabel names a delivery: the event and the partner.
 func DeliveryLabel(d delivery.Delivery) string { return d.Event.Title() + " to " + d.PartnerName }
 
-// lastResult names the last attempt's outcome in a word or two.
+// lastResult is the last attempt's outcome in a word or two.
 func lastResult(d delivery.Delivery) string {
 	if d.AttemptCount == 0 {
 		return ""
@@ -69,7 +69,7 @@ func lastResult(d delivery.Delivery) string {
 	return OutcomeWord(d.LastStatus(), d.LastError())
 }
 
-// outcomeWords are those of the errors that no HTTP status tells.
+// outcomeWords name the errors without an HTTP status.
 var outcomeWords = map[sender.ErrorClass]string{
 	sender.ClassDNS:      "Name not found",
 	sender.ClassConnect:  "No connection",
@@ -80,7 +80,7 @@ var outcomeWords = map[sender.ErrorClass]string{
 	sender.ClassUnknown:  "Outcome unknown",
 }
 
-// OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
+// OutcomeWord is the outcome of an attempt in words: "HTTP 503", "Timed out".
 func OutcomeWord[C ~string](status int, class C) string {
 	if class == "" && status == 0 {
 		return "Under way"
@@ -88,8 +88,8 @@ func OutcomeWord[C ~string](status int, class C) string {
 	return cmp.Or(outcomeWords[sender.ErrorClass(class)], fmt.Sprintf("HTTP %d", status))
 }
 
-// pips are the classes that draw the attempts made and those still open, a colour and a
-// place each: red where somebody has to look.
+// pips returns the CSS classes of the attempts made and still to come, a colour and a
+// position each; red if somebody has to act.
 func pips(d delivery.Delivery) string {
 	made := "bad"
 	if d.LastError() == sender.ClassUnknown {
@@ -135,12 +135,12 @@ func DeliveryTable(rows []delivery.Delivery) TableProps[delivery.Delivery] {
 	}
 }
 
-// EmailFrame is a mail in a frame that runs nothing.
+// EmailFrame is a sandboxed frame with an e-mail.
 type EmailFrame struct {
 	URL string
-	// Title names the frame for those who do not see it.
+	// Title names the frame for screen readers.
 	Title string
-	// Scheme is "light" or "dark", empty for the reader's own.
+	// Scheme is "light" or "dark", empty for the reader's own scheme.
 	Scheme string
 }
 
@@ -160,11 +160,10 @@ var emailWords = map[email.Kind]string{
 	email.KindDeliveriesFailed:      "Partner's contact: deliveries failed",
 }
 
-// EmailKind names a kind of mail for people. One it does not know is shown as
-// it is written.
+// EmailKind is a kind of e-mail in words. An unknown kind is shown as it is written.
 func EmailKind(kind email.Kind) string { return wordOf(emailWords, kind) }
 
-// verdictChip is the verdict as a state.
+// verdictChip is the chip of a ledger line's verdict.
 func verdictChip(line delivery.LedgerLine) ChipProps {
 	switch {
 	case line.DeliveryUID != nil:

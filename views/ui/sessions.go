@@ -11,8 +11,7 @@ import (
 	"drawbridge/internal/operator"
 )
 
-// SessionTable lists sessions, each with the button that ends it unless it is
-// the current one.
+// SessionTable lists sessions, each except the current one with a button that ends it.
 func SessionTable(
 	caption string, sessions []operator.Session, current uuid.UUID, end func(operator.Session) string,
 ) TableProps[operator.Session] {
@@ -42,8 +41,8 @@ func SessionTable(
 	return table
 }
 
-// Device names a browser and its system as people call them, as far as the
-// browser's own description tells: "Firefox on Linux".
+// Device names a browser and its operating system as far as the user agent reveals them:
+// "Firefox on Linux".
 func Device(agent string) string {
 	browser := firstOf(agent, [][2]string{
 		{"Edg/", "Edge"},
@@ -74,7 +73,7 @@ func Device(agent string) string {
 	return agent
 }
 
-// firstOf returns the name of the first mark that text contains.
+// firstOf returns the name of the first pair whose mark the text contains.
 func firstOf(text string, names [][2]string) string {
 	for _, pair := range names {
 		if strings.Contains(text, pair[0]) {

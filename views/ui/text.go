@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxVisible bounds what one page shows of a body, in bytes.
+// maxVisible bounds how much of a body a page shows, in bytes.
 const maxVisible = 64 << 10
 
-// Visible returns text in which nothing can hide: invalid UTF-8 becomes the
-// replacement character, control characters their pictures, and the marks that
-// reorder or hide text are written out by code point, as are those that pile up
-// on one letter. Line breaks and tabs stay.
+// Visible returns text in which nothing is hidden: invalid UTF-8 becomes the replacement
+// character, control characters become their pictures, and characters that reorder or hide
+// text are written as code points, as are combining marks that pile up on one letter. Line
+// breaks and tabs stay.
 func Visible(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -43,11 +43,11 @@ func Visible(text string) string {
 	return out.String()
 }
 
-// mostMarks is how many marks any script puts on one letter, and some more: a
-// letter with its marks is never broken, so that more of them leave the page.
+// mostMarks is more than the number of combining marks that any script puts on one letter.
+// Lines never break within a letter and its marks, so a longer pile would leave the page.
 const mostMarks = 8
 
-// piles tells whether a letter has more marks than any script needs.
+// piles reports whether a letter has more combining marks than any script needs.
 func piles(text string) bool {
 	marks := 0
 	for _, r := range text {
@@ -61,16 +61,16 @@ func piles(text string) bool {
 	return false
 }
 
-// hides tells whether a character would be invisible or reorder its neighbours.
+// hides reports whether a character would be invisible or would reorder its neighbours.
 func hides(r rune) bool {
 	switch r {
-	case '\n', '\t', '\u200C', '\u200D': // the joiners belong to scripts and emoji
+	case '\n', '\t', '\u200C', '\u200D': // scripts and emoji need the joiners
 		return false
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// clip cuts a body to what a page shows, at a character's border.
+// clip truncates a body to maxVisible, at a character boundary.
 func clip(body []byte) (text string, clipped bool) {
 	if len(body) <= maxVisible {
 		return string(body), false
@@ -82,8 +82,8 @@ func clip(body []byte) (text string, clipped bool) {
 	return string(body[:cut]), true
 }
 
-// ShortUID shows the random end of an identifier: time-ordered ones that were
-// made together begin alike.
+// ShortUID returns the random end of an identifier: time-ordered identifiers that were
+// created together have the same beginning.
 func ShortUID(uid string) string {
 	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' {
 		return uid
@@ -91,11 +91,11 @@ func ShortUID(uid string) string {
 	return "…" + uid[24:]
 }
 
-// tenth is how exact short times are: their parts add up.
+// tenth is the precision of short durations, whose parts must add up.
 const tenth = 100 * time.Microsecond
 
-// Duration writes a length of time with a sensible unit: 840 µs, 4.2 ms, 1.2 s,
-// 3 min 5 s. It is rounded before the unit is chosen: no hour reads as 60 min.
+// Duration formats a duration in a suitable unit: 840 µs, 4.2 ms, 1.2 s, 3 min 5 s. It is
+// rounded before the unit is chosen, so that an hour is not written as 60 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -125,7 +125,7 @@ func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallNa
 	return fmt.Sprintf("%d %s %d %s", d/big, bigName, rest, smallName)
 }
 
-// Number groups thousands: 12,345.
+// Number formats a number with grouped thousands: 12,345.
 func Number(n int) string {
 	if n < 0 {
 		return "-" + Number(-n)
@@ -137,7 +137,7 @@ func Number(n int) string {
 	return digits
 }
 
-// If is the one or the other, by a condition.
+// If returns then if the condition holds, otherwise the other value.
 func If[T any](condition bool, then, otherwise T) T {
 	if condition {
 		return then
@@ -145,15 +145,15 @@ func If[T any](condition bool, then, otherwise T) T {
 	return otherwise
 }
 
-// Plural joins a count and its noun.
+// Plural formats a count with its noun.
 func Plural(n int, one, many string) string { return If(n == 1, "1 "+one, Number(n)+" "+many) }
 
-// ByteSize writes a size: 812 B, 1.4 KiB.
+// ByteSize formats a size: 812 B, 1.4 KiB.
 func ByteSize(n int) string {
 	return If(n < 1024, fmt.Sprintf("%d B", n), fmt.Sprintf("%.1f KiB", float64(n)/1024))
 }
 
-// HTTPStatus writes a status with its reason: 503 Service Unavailable.
+// HTTPStatus formats a status with its reason: 503 Service Unavailable.
 func HTTPStatus(code int) string {
 	if text := http.StatusText(code); text != "" {
 		return fmt.Sprintf("%d %s", code, text)
@@ -161,7 +161,7 @@ func HTTPStatus(code int) string {
 	return strconv.Itoa(code)
 }
 
-// breakable cuts a name into the parts between which a line may end.
+// breakable splits a name into the parts between which a line may break.
 func breakable(name string) []string {
 	var parts []string
 	for name != "" {
@@ -175,7 +175,7 @@ func breakable(name string) []string {
 	return parts
 }
 
-// Capital begins a word with a capital.
+// Capital capitalises a word.
 func Capital(word string) string {
 	first, size := utf8.DecodeRuneInString(word)
 	if size == 0 {
@@ -184,7 +184,7 @@ func Capital(word string) string {
 	return string(unicode.ToUpper(first)) + word[size:]
 }
 
-// Sentence begins with a capital and ends with a mark.
+// Sentence capitalises a text and adds a full stop if it ends without a mark.
 func Sentence(text string) string {
 	text = Capital(text)
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
@@ -193,10 +193,10 @@ func Sentence(text string) string {
 	return text + "."
 }
 
-// RoleWord is what a role is called.
+// RoleWord is a role in words.
 func RoleWord(role string) string { return Capital(role) }
 
-// Value returns what a pointer leads to, or the zero value.
+// Value dereferences a pointer, the zero value if nil.
 func Value[T any](pointer *T) T {
 	if pointer == nil {
 		var zero T

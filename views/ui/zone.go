@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Zone is the time zone that a reader sees times in.
+// Zone is the time zone in which a reader sees times.
 type Zone struct {
-	// Name is the zone's in the IANA database, empty for UTC.
+	// Name is the zone's name in the IANA database, empty for UTC.
 	Name string
-	// Auto tells that it is the browser's own, which script keeps up to date.
+	// Auto means that it is the browser's zone, which the script keeps up to date.
 	Auto bool
 }
 
-// zoneKey is where WithZone leaves the zone.
+// zoneKey is the context key of the zone.
 type zoneKey struct{}
 
-// WithZone lets everything that is rendered under the context show times in a
-// zone; without it they are in UTC.
+// WithZone sets the zone of all times that are rendered with the context; without it they
+// are in UTC.
 func WithZone(ctx context.Context, zone *time.Location) context.Context {
 	return context.WithValue(ctx, zoneKey{}, zone)
 }
 
-// ZoneOf returns the zone that WithZone left, else UTC.
+// ZoneOf returns the zone that WithZone set, otherwise UTC.
 func ZoneOf(ctx context.Context) *time.Location {
 	if zone, ok := ctx.Value(zoneKey{}).(*time.Location); ok {
 		return zone
@@ -30,26 +30,26 @@ func ZoneOf(ctx context.Context) *time.Location {
 	return time.UTC
 }
 
-// Absolute writes a time in the reader's zone, to the second, with the zone.
+// Absolute formats a time in the reader's zone, to the second, with the zone.
 func Absolute(ctx context.Context, t time.Time) string {
 	return t.In(ZoneOf(ctx)).Format("2006-01-02 15:04:05 MST")
 }
 
-// absoluteExact is absolute to the millisecond.
+// absoluteExact is Absolute to the millisecond.
 func absoluteExact(ctx context.Context, t time.Time) string {
 	return t.In(ZoneOf(ctx)).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// universal writes a time in UTC, as the API and the logs do.
+// universal formats a time in UTC, as the API and the logs do.
 func universal(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
-// machineSecond is machine to the second, which is as exact as what is shown.
+// machineSecond is machine to the second, for times that are shown to the second.
 func machineSecond(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // machine is the datetime attribute of a time, to the microsecond.
 func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
-// zones are those to choose from, west to east.
+// zones are the zones to choose from, west to east.
 var zones = []string{
 	"Pacific/Honolulu", "America/Anchorage", "America/Los_Angeles", "America/Phoenix",
 	"America/Denver", "America/Chicago", "America/Mexico_City", "America/New_York",
@@ -59,7 +59,7 @@ var zones = []string{
 	"Asia/Singapore", "Asia/Tokyo", "Australia/Sydney",
 }
 
-// options are the choices of the menu; the browser's own needs script.
+// options are the choices of the menu; the browser's own zone needs script.
 func (z Zone) options() []Option {
 	auto := "Browser's own"
 	if z.Auto && z.Name != "" {
@@ -77,7 +77,7 @@ func (z Zone) options() []Option {
 	return found
 }
 
-// value is the choice in force, among options.
+// value is the selected choice among options.
 func (z Zone) value() string {
 	if z.Auto {
 		return "auto:" + z.Name
