@@ -222,7 +222,7 @@ func SignInCode(next, problem string) templ.Component {
 	})
 }
 
-// byProvider is the form that a button sends to sign in through the provider.
+// byProvider is the form that the button for signing in by the provider submits.
 func byProvider(next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -278,8 +278,8 @@ func byProvider(next string) templ.Component {
 	})
 }
 
-// ToProvider leads on to the provider, at once where the browser obeys the header
-// that comes with it.
+// ToProvider leads to the provider, at once if the browser obeys the Refresh header that is
+// sent with the page.
 func ToProvider(provider, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

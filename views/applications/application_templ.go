@@ -243,8 +243,8 @@ func Detail(p Page) templ.Component {
 	})
 }
 
-// actionsPanel lists what may be done now; each link leads to a form that says
-// what it causes and asks.
+// actionsPanel lists the changes that are possible now; each link opens a form that states
+// the consequences.
 func actionsPanel(groups []ActionGroup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1738,8 +1738,8 @@ func taskTitleCell(t application.TaskEntry) templ.Component {
 	})
 }
 
-// eventOutcome opens an event into its deliveries, and each of these into its attempts. What
-// failed is open from the start.
+// eventOutcome expands an event into its deliveries, and each of them into its attempts.
+// Failures are expanded from the start.
 func eventOutcome(e Entry) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// New leads those who may to the form of a new application.
+// New links to the form of a new application, for those who may open it.
 func New() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -93,8 +93,8 @@ func Products(rows []catalog.Product) templ.Component {
 	})
 }
 
-// ProductForm asks for a product and previews the stages that a loan of the amount
-// would have; none without a preview.
+// ProductForm asks for a product and previews the stages of a loan of the amount; amount
+// and stages are empty without a preview.
 func ProductForm(form ui.Confirmation, amount lending.Money, stages []lending.Stage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// StartButton leads to the form that recovers or replays.
+// StartButton links to the form that recovers or replays.
 func StartButton() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -169,8 +169,8 @@ func progressCell(b bulk.Resend) templ.Component {
 	})
 }
 
-// ChoosePartner asks for one partner: a bulk re-send stays within one. Fields repeat
-// what was asked for.
+// ChoosePartner asks for one partner, because a bulk re-send concerns one partner. Fields
+// repeat the selection.
 func ChoosePartner(fields []ui.HiddenField, partners []bulk.PartnerShare) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -297,7 +297,7 @@ func ChoosePartner(fields []ui.HiddenField, partners []bulk.PartnerShare) templ.
 	})
 }
 
-// StartForm recovers what failed, or replays what was never sent.
+// StartForm recovers failed deliveries, or replays events that were never sent.
 func StartForm(p Start) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

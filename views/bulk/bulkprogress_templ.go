@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// ProgressOf shows a confirmed bulk re-send on its way.
+// ProgressOf shows the progress of a confirmed bulk re-send.
 func ProgressOf(p Progress) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -114,8 +114,8 @@ func ProgressOf(p Progress) templ.Component {
 	})
 }
 
-// ProgressRegion is the part of the page that live updates replace. A page
-// of results that were chosen by state stays outside: its rows would move.
+// ProgressRegion is the part of the page that live updates replace. A page of results that
+// were filtered by state is not updated, because its rows would move.
 func ProgressRegion(p Progress) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -480,8 +480,8 @@ func ProgressRegion(p Progress) templ.Component {
 	})
 }
 
-// bulkButton changes the state in place, or on a page of its own without script.
-// It stays the same button whatever it does next, so that it keeps the focus.
+// bulkButton changes the state in place or, without script, on a page of its own. It
+// remains the same button when its action changes, so that it keeps the focus.
 func bulkButton(uid, action, icon, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// PickButtons are what is done to deliveries that were selected.
+// PickButtons are the buttons for selected deliveries.
 func PickButtons() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -71,7 +71,7 @@ func PickButtons() templ.Component {
 	})
 }
 
-// pickCell selects a row for what is done to several.
+// pickCell is the checkbox that selects a row.
 func pickCell(d delivery.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -127,7 +127,7 @@ func pickCell(d delivery.Delivery) templ.Component {
 	})
 }
 
-// Cancel asks whether to cancel deliveries, of which waiting still wait for an attempt.
+// Cancel asks for confirmation before cancelling deliveries.
 func Cancel(p CancelForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -100,7 +100,7 @@ func Detail(p Page) templ.Component {
 	})
 }
 
-// neighbours leads through the list that the page was opened from.
+// neighbours links to the adjacent deliveries of the list that the page was opened from.
 func neighbours(p Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -658,8 +658,8 @@ func Region(p Page) templ.Component {
 	})
 }
 
-// openAlert is the open alert that the delivery belongs to, to be resolved
-// with a note. Live updates leave it, and what is typed in it, alone.
+// openAlert is the open alert about the delivery, with a form to resolve it with a note.
+// Live updates leave it and its input alone.
 func openAlert(p Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1031,7 +1031,7 @@ func timeline(p Page, attempts []ui.AttemptView) templ.Component {
 	})
 }
 
-// ending is what comes after the attempts so far.
+// ending is the state after the attempts so far.
 func ending(p Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,14 +13,14 @@ import (
 	"drawbridge/views/ui"
 )
 
-// DoctorForm is what the partner has at hand, and what is wrong with it.
+// DoctorForm holds the data that the partner has, and its errors.
 type DoctorForm struct {
 	// Delivery and Subscription are ids as typed; one is enough.
 	Delivery, Subscription string
 	Body, Signature        string
-	// Errors are what is wrong with a field, by its name.
+	// Errors has the error of each wrong field.
 	Errors map[string]string
-	// Verdict is the answer, nil before there is one.
+	// Verdict is the result, nil before the check.
 	Verdict *ui.Notice
 }
 
@@ -29,7 +29,7 @@ func (p DoctorForm) field(c ui.Control) ui.Control {
 	return c
 }
 
-// Doctor asks for a body and its signature, and answers what is wrong.
+// Doctor asks for a body and its signature, and says what is wrong.
 func Doctor(p DoctorForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// FailuresPage shows what fails at one endpoint, and what to do about all of it.
+// FailuresPage shows the failures of one endpoint, and what to do about all of them.
 func FailuresPage(p Failures) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -276,7 +276,7 @@ func FailuresPage(p Failures) templ.Component {
 	})
 }
 
-// exchange is the last attempt of a delivery: what was sent and what came back.
+// exchange is the request and response of a delivery's last attempt.
 func exchange(id, title string, of *delivery.Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

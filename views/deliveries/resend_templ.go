@@ -65,8 +65,8 @@ func ResendForm(form Resend) templ.Component {
 	})
 }
 
-// resendFields asks for a reason and names what will happen. In a dialog it
-// updates the page behind it; on its own page it leads to the new delivery.
+// resendFields states the consequences and asks for a reason. In a dialog it updates the
+// page behind it; on its own page it leads to the new delivery.
 func resendFields(form Resend, inDialog bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -17,7 +17,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Receiver shows the sample receiver with its knobs.
+// Receiver shows the sample receiver and its settings.
 func Receiver(p ReceiverProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -284,7 +284,7 @@ func Receiver(p ReceiverProps) templ.Component {
 	})
 }
 
-// Received is the list of requests, which live updates replace.
+// Received is the list of received requests, which live updates replace.
 func Received(requests []receiver.Received) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -657,8 +657,8 @@ func receivedRequest(r receiver.Received) templ.Component {
 	})
 }
 
-// Mailbox shows the mails that were kept instead of sent, and the one that is open. With
-// sends, a mail server is configured, so that nothing is kept.
+// Mailbox shows the stored e-mails and the selected one. sends means that a mail server is
+// configured, so that no e-mails are stored.
 func Mailbox(rows []email.Email, open email.Detail, pager ui.PagerProps, sends bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

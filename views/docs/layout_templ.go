@@ -293,7 +293,7 @@ func layout(page Page) templ.Component {
 	})
 }
 
-// contents lists what is on the current page.
+// contents lists the headings of the current page.
 func contents(entries []Entry) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

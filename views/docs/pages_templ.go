@@ -458,7 +458,7 @@ func Errors(page Page, intro string, rows []ErrorCode) templ.Component {
 	})
 }
 
-// WebhooksProps is what the webhook guide shows. The guide to catching up has samples alone.
+// WebhooksProps are the contents of the webhook guide. The guide to catching up uses only samples.
 type WebhooksProps struct {
 	Page    Page
 	Prose   string
@@ -468,7 +468,7 @@ type WebhooksProps struct {
 	Vectors []Vector
 }
 
-// slotMark begins a line of prose that names a slot, which the page fills.
+// slotMark starts a line of prose that names a slot, which the page fills.
 const slotMark = "\n:: "
 
 // Webhooks is the webhook guide. The slots of its prose are filled with the
@@ -571,7 +571,7 @@ func Webhooks(props WebhooksProps) templ.Component {
 	})
 }
 
-// tellTable says how a receiver knows each event from its payload.
+// tellTable says how a receiver recognises each event from its payload.
 func tellTable(events []Event) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -790,7 +790,7 @@ func oneEvent(event Event) templ.Component {
 	})
 }
 
-// samples folds the languages, one open at a time where the browser can.
+// samples shows the languages folded; browsers that can keep only one open.
 func samples(list []Code) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -46,7 +46,7 @@ func codeText(name string) templ.Component {
 	})
 }
 
-// breaking lets a long name break where it is put together.
+// breaking allows line breaks in a long name, between its parts.
 func breaking(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -87,9 +87,9 @@ func breaking(name string) templ.Component {
 	})
 }
 
-// code is a listing. Its caption is a bar in which the script puts a copy button,
-// so that the button covers no code; where a summary that unfolds the listing gives
-// its title, the caption says what it is written in.
+// code is a listing. Its caption is a bar for the script's copy button, so that the button
+// covers no code. If the summary that unfolds the listing shows its title, the caption
+// shows the language.
 func code(listing Code, caption string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -153,7 +153,7 @@ func code(listing Code, caption string) templ.Component {
 	})
 }
 
-// fields is a table of fields, as definitions that read well when narrow.
+// fields is a table of fields, written as definitions, which stay readable on narrow screens.
 func fields(group Group) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -351,7 +351,7 @@ func values(list []string) templ.Component {
 	})
 }
 
-// table is one that scrolls where it is too wide; its rows are the children.
+// table is a table that scrolls if it is too wide; its rows are the children.
 func table(label string, columns ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

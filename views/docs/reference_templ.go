@@ -13,7 +13,7 @@ type ReferenceProps struct {
 	Page     Page
 	Prose    string
 	Sections []Section
-	// Common may come from every operation, Writing from every one with a body.
+	// Common are the errors of all operations, Writing those of all operations with a body.
 	Common, Writing []ErrorCode
 }
 
@@ -321,7 +321,7 @@ func operation(op Operation) templ.Component {
 	})
 }
 
-// foldedCode shows the first example and folds the others away.
+// foldedCode shows the first example and folds the others.
 func foldedCode(label string, list []Code) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,7 +8,7 @@ package docsview
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Search is the page of what a search found.
+// Search is the page of search results.
 func Search(page Page, hits []Hit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Detail is the page of one e-mail; resend asks for a re-send, nil where it cannot be
-// re-sent. All that was written may be hostile.
+// Detail is the page of one e-mail; resend is the re-send form, nil if the e-mail cannot be
+// re-sent. The content of the e-mail may be hostile.
 func Detail(d email.Detail, resend *ui.Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

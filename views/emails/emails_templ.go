@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Buttons lead from the log to what is about all e-mails.
+// Buttons link from the log to the pages about all e-mails.
 func Buttons() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,8 +15,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Samples shows how each kind of e-mail looks, light and dark; name is the one that is
-// shown, content what it says.
+// Samples previews each kind of e-mail, light and dark; name is the selected kind, content
+// its sample.
 func Samples(name string, content email.Content) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -205,7 +205,7 @@ func Samples(name string, content email.Content) templ.Component {
 	})
 }
 
-// Settings edits how e-mails look and who hears of trouble.
+// Settings edits the appearance of e-mails and the recipients of alerts.
 func Settings(form ui.Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -305,8 +305,8 @@ func fateCell(e delivery.EventRecord) templ.Component {
 	})
 }
 
-// Detail shows one event: what was said, to whom, and to whom not. It can be replayed
-// to the targets.
+// Detail shows one event: its payload, its recipients, and why the others did not get it.
+// It can be replayed to the targets.
 func Detail(e Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -665,8 +665,8 @@ func Detail(e Page) templ.Component {
 	})
 }
 
-// ledgerPanel says for each subscription why it got the event, or why not, and
-// replays it to those that ask for it today.
+// ledgerPanel says for each subscription why it got the event, or why not, and replays it
+// to those that subscribe to it today.
 func ledgerPanel(e Page) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -71,7 +71,7 @@ func alertTitleCell(a alert.Item) templ.Component {
 	})
 }
 
-// Alert is one alert as it stands at a time, and what can be done about it.
+// Alert is one alert in its state at the given time, and the possible actions.
 func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -450,7 +450,7 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 	})
 }
 
-// snoozes are for how long an alert may be out of sight.
+// snoozes are the choices for how long an alert is snoozed.
 var snoozes = []ui.Option{
 	{Value: "1h", Label: "an hour"},
 	{Value: "4h", Label: "four hours"},

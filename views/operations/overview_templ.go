@@ -150,8 +150,8 @@ func Overview(p OverviewProps) templ.Component {
 	})
 }
 
-// OverviewRegion is the part of the overview that is kept up to date. Its shape
-// stays the same, so that nothing moves.
+// OverviewRegion is the part of the overview that is kept up to date. Its layout stays the
+// same, so that nothing moves.
 func OverviewRegion(n Numbers) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -443,7 +443,7 @@ func countStateCell(href, word string) templ.Component {
 	})
 }
 
-// figureTile is a headline with its course beside it.
+// figureTile is a headline with its sparkline.
 func figureTile(f Figure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

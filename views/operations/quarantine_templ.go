@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "drawbridge/views/ui"
 
-// QuarantineBanner says that nothing is sent, why, and how to end that. It shows
-// nothing when nothing is held.
+// QuarantineBanner says that nothing is sent, why, and how to end that. It is omitted if
+// there is no quarantine.
 func QuarantineBanner(q Quarantine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

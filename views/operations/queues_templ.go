@@ -16,8 +16,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Queues shows each job queue as it is now. The jobs themselves are in the queue
-// library's own console.
+// Queues shows the present state of each job queue. The jobs themselves are in River's own
+// console.
 func Queues(rows []queue.Queue, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Search lists what a search found.
+// Search lists the results of a search.
 func Search(f Found) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -112,8 +112,8 @@ func Search(f Found) templ.Component {
 	})
 }
 
-// Hits is the list alone, for the page and for the palette, which adds pages and actions
-// of the console that are named so.
+// Hits is the list of results alone, for the page and for the palette, which adds matching
+// pages and actions of the console.
 func Hits(f Found) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -18,9 +18,9 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Settings shows what can be set, and what the environment sets: the form of the retention, the roles
-// whose users need a second factor, and how their form says that it saw these, the OpenID Connect
-// provider, empty for none.
+// Settings shows the settings that can be changed, and those of the environment: the
+// retention form, the roles whose users need a second factor, the hidden field that records
+// that form's state, and the OpenID Connect provider, empty for none.
 func Settings(form ui.Confirmation, needed []operator.Role, seen ui.HiddenField, provider string, settings []config.Setting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -18,8 +18,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// System shows how the whole of Drawbridge is, and changes nothing. Facts are what the
-// process knows of its configuration.
+// System shows the state of the whole of Drawbridge; it changes nothing. Facts describe the
+// configuration of the process.
 func System(report processes.Report, facts []Fact, quarantine Quarantine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

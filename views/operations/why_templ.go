@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Why asks whom it is about and which event is missed, and answers in a sentence.
+// Why asks for the subject and the missing event, and answers in a sentence.
 func Why(p WhyProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -155,7 +155,7 @@ func whyForm(p WhyProps) templ.Component {
 	})
 }
 
-// whyAnswer is the sentence, then each endpoint and what may be done next.
+// whyAnswer is the sentence, then each endpoint and the possible next steps.
 func whyAnswer(p WhyProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,7 +16,7 @@ import (
 	"fmt"
 )
 
-// NewPartner leads to the form of a new partner.
+// NewPartner links to the form of a new partner.
 func NewPartner() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -48,7 +48,7 @@ func NewPartner() templ.Component {
 	})
 }
 
-// NoPartners teaches what a partner is.
+// NoPartners explains what a partner is.
 func NoPartners() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1028,7 +1028,7 @@ func ClientPage(p ClientDetail) templ.Component {
 	})
 }
 
-// tableOr is a table, or says that there is nothing in it.
+// tableOr is a table, or the text none if the table is empty.
 func tableOr[T any](table ui.TableProps[T], none string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1078,7 +1078,7 @@ func tableOr[T any](table ui.TableProps[T], none string) templ.Component {
 	})
 }
 
-// NewSystem leads to the form of credentials for one of the lender's systems.
+// NewSystem links to the form that issues credentials to one of the lender's systems.
 func NewSystem() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1110,7 +1110,7 @@ func NewSystem() templ.Component {
 	})
 }
 
-// NoSystems teaches what a system of the lender is.
+// NoSystems explains what a system of the lender is.
 func NoSystems() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1241,7 +1241,7 @@ func systemUsedCell(c partner.Client) templ.Component {
 	})
 }
 
-// trafficTiles sums up what was asked of the API.
+// trafficTiles shows the numbers of API requests.
 func trafficTiles(spans []Traffic) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1728,7 +1728,7 @@ func endpointCell(s subscription.Subscription) templ.Component {
 	})
 }
 
-// SecretShown is the page that shows a secret for the only time.
+// SecretShown is the page that shows a secret, once.
 func SecretShown(p Secret) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1875,7 +1875,7 @@ func SecretShown(p Secret) templ.Component {
 	})
 }
 
-// firstWebhook guides to a partner's first webhook; nothing once it is there.
+// firstWebhook guides the user to a partner's first webhook; it is omitted once all steps are done.
 func firstWebhook(steps []step) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Request is one request; curl repeats it, with placeholders for what is secret or not kept.
+// Request is one request; curl repeats it, with placeholders for what is secret or not stored.
 func Request(r apilog.Request, curl string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -244,7 +244,7 @@ func Request(r apilog.Request, curl string) templ.Component {
 	})
 }
 
-// copyFact is a fact to copy; an empty value is not shown.
+// copyFact is a fact with a copy button; it is omitted if the value is empty.
 func copyFact(name, value string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -125,7 +125,7 @@ func factorCell(u operator.User) templ.Component {
 	})
 }
 
-// InviteButton leads to the form that invites somebody.
+// InviteButton links to the form that invites a user.
 func InviteButton() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -256,8 +256,8 @@ func OncePassword(u operator.User, password string) templ.Component {
 	})
 }
 
-// Detail shows one user, where they are signed in and what an admin may do; self tells
-// that it is the viewer, whose session is current.
+// Detail shows one user, their sessions and the admin's possible actions. self means that
+// the user is the viewer, whose session is current.
 func Detail(u operator.User, sessions []operator.Session, self bool, current uuid.UUID) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

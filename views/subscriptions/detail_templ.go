@@ -300,7 +300,7 @@ func actions(p Page) templ.Component {
 	})
 }
 
-// Activity is what was sent lately, and what went wrong.
+// Activity shows recent deliveries and errors.
 func Activity(s subscription.Subscription, recent []delivery.Delivery, groups []health.ErrorGroup) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -470,8 +470,8 @@ func lead(href, text string) templ.Component {
 	})
 }
 
-// Configuration is what a subscription sends and how; merchants are the names of those
-// that are covered.
+// Configuration shows what a subscription sends and how; merchants are the names of the
+// merchants that it covers.
 func Configuration(s subscription.Subscription, partner string, merchants []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -795,7 +795,7 @@ func facts(s subscription.Subscription, partner string, merchants []string) temp
 	})
 }
 
-// Secret is what can be told and done about the secret.
+// Secret shows what may be known and done about the secret.
 func Secret(s subscription.Subscription, tab SecretTab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -954,7 +954,7 @@ func Secret(s subscription.Subscription, tab SecretTab) templ.Component {
 	})
 }
 
-// newSecret is the one time that a secret is shown.
+// newSecret shows a new secret, once.
 func newSecret(s subscription.Subscription, tab SecretTab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1296,7 +1296,7 @@ func Versions(s subscription.Subscription, versions []subscription.Version, comp
 	})
 }
 
-// differences are settings that differ, under what the two columns hold.
+// differences lists changed settings under the titles of the two columns.
 func differences(caption, before, after string, rows []Difference) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

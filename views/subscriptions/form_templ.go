@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// FormPage makes or changes a subscription.
+// FormPage creates or changes a subscription.
 func FormPage(p Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -64,7 +64,7 @@ func FormPage(p Form) templ.Component {
 	})
 }
 
-// FormRegion is the form alone, which script brings up to date.
+// FormRegion is the form alone, which the script updates.
 func FormRegion(p Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -191,7 +191,7 @@ func FormRegion(p Form) templ.Component {
 	})
 }
 
-// errorSummary leads to each field that is wrong, and takes the focus.
+// errorSummary links to each wrong field, and takes the focus.
 func errorSummary(p Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -973,7 +973,7 @@ func partnerSection(p Form) templ.Component {
 	})
 }
 
-// merchantSearch looks for merchants that the form has no room for. What is ticked stays.
+// merchantSearch searches for merchants that the form has no room for. Ticked merchants stay.
 func merchantSearch(p Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Health is how sending goes, and what the probes find.
+// Health shows how sending works, and the results of the probes.
 func Health(h health.Health, probe health.ProbeRecord, changes []health.ProbeChange, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -544,7 +544,7 @@ func probeFindingCell(c health.ProbeChange) templ.Component {
 	})
 }
 
-// CheckList lists what was found out about an address.
+// CheckList lists the findings about an address.
 func CheckList(items []CheckItem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// NewButton leads to the form of a new subscription.
+// NewButton links to the form of a new subscription.
 func NewButton() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -67,7 +67,7 @@ func NewButton() templ.Component {
 	})
 }
 
-// None teaches what a subscription is.
+// None explains what a subscription is.
 func None() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,7 +16,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// AuthLayout is the frame of pages that nobody needs to be signed in for.
+// AuthLayout is the frame of pages that need no sign-in.
 func AuthLayout(title, environment, theme string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -393,8 +393,8 @@ func errorPanel(p ErrorPageProps) templ.Component {
 	})
 }
 
-// againForm keeps what was typed until it can be sent. Its token is that of the first
-// time, so that what was done all the same is not done twice.
+// againForm keeps the input until it can be sent. It keeps the first token, so that a
+// change which was made after all is not made twice.
 func againForm(form AgainForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -517,7 +517,7 @@ func againForm(form AgainForm) templ.Component {
 	})
 }
 
-// ErrorFragment says the same inside a page that is already open.
+// ErrorFragment is the same within a page that is already open.
 func ErrorFragment(p ErrorPageProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

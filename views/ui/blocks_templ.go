@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "time"
 
-// PageHead is the head of a page that has its frame's title.
+// PageHead is the head of a page, with its frame's title.
 func PageHead(intro string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -66,7 +66,7 @@ func PageHead(intro string) templ.Component {
 	})
 }
 
-// PageHeadWith is PageHead with what can be done, as its children.
+// PageHeadWith is PageHead with the page's actions as its children.
 func PageHeadWith(intro string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -130,7 +130,7 @@ func PageHeadWith(intro string) templ.Component {
 	})
 }
 
-// Panel is a titled part of a page; note stands beside the title, empty for nothing.
+// Panel is a titled part of a page; note, which may be empty, stands beside the title.
 func Panel(id, title, note string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -315,7 +315,7 @@ func PanelWith(id, title string, beside templ.Component) templ.Component {
 	})
 }
 
-// Aside holds the details of a page beside it.
+// Aside holds the details beside the main part of a page.
 func Aside() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -353,7 +353,7 @@ func Aside() templ.Component {
 	})
 }
 
-// Fact is a name and what stands beside it.
+// Fact is a name with its children beside it.
 func Fact(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -404,7 +404,7 @@ func Fact(name string) templ.Component {
 	})
 }
 
-// TimeFact is a fact that is a Time.
+// TimeFact is a fact with a Time.
 func TimeFact(name string, at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -452,7 +452,7 @@ func TimeFact(name string, at time.Time) templ.Component {
 	})
 }
 
-// ExactTimeFact is a fact that is an ExactTime.
+// ExactTimeFact is a fact with an ExactTime.
 func ExactTimeFact(name string, at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -500,7 +500,7 @@ func ExactTimeFact(name string, at time.Time) templ.Component {
 	})
 }
 
-// CopyFact is a fact to copy; what says what is copied.
+// CopyFact is a fact with a copy button; what names what is copied.
 func CopyFact(name, value, what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -565,7 +565,7 @@ func CopyFact(name, value, what string) templ.Component {
 	})
 }
 
-// ButtonLink is a link that looks like a button, MainLink the one that matters most.
+// ButtonLink is a link that looks like a button; MainLink is for the main action.
 func ButtonLink(href, icon, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -681,7 +681,7 @@ func SmallLink(href, label string) templ.Component {
 	})
 }
 
-// MainLink is a ButtonLink to what most come for.
+// MainLink is a ButtonLink to the main action of a page.
 func MainLink(href, icon, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -741,7 +741,7 @@ func MainLink(href, icon, label string) templ.Component {
 	})
 }
 
-// Submit sends the form that it is in; class is its look.
+// Submit submits the form that it is in; class sets its appearance.
 func Submit(class, icon, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -806,7 +806,7 @@ func Submit(class, icon, label string) templ.Component {
 	})
 }
 
-// Segments are tabs of which one is shown.
+// Segments are tabs, one of them current.
 func Segments(label, class string, tabs []Tab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -913,7 +913,7 @@ func Segments(label, class string, tabs []Tab) templ.Component {
 	})
 }
 
-// Dialog is opened by what names it.
+// Dialog is opened by elements that name its id.
 func Dialog(id, title string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1011,7 +1011,7 @@ func Dialog(id, title string) templ.Component {
 	})
 }
 
-// LiveRegion is kept up to date while on, by a stream, or by polling where there is none.
+// LiveRegion is updated while on, by a stream or, if that fails, by polling.
 func LiveRegion(on bool, stream, poll string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -102,7 +102,7 @@ func ConfirmationBody(form Confirmation) templ.Component {
 	})
 }
 
-// ConfirmationDialog is the inside of a dialog.
+// ConfirmationDialog is the content of a dialog.
 func ConfirmationDialog(form Confirmation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -169,7 +169,7 @@ func ConfirmationDialog(form Confirmation) templ.Component {
 	})
 }
 
-// about names on whom or what a form acts.
+// about names what a form acts on.
 func about(what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -414,7 +414,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 	})
 }
 
-// HiddenFields are the values that a form sends along.
+// HiddenFields are the hidden fields of a form.
 func HiddenFields(fields []HiddenField) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -472,7 +472,7 @@ func HiddenFields(fields []HiddenField) templ.Component {
 	})
 }
 
-// Risks say what speaks against a change.
+// Risks state what speaks against a change.
 func Risks(risks []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -865,7 +865,7 @@ func confirmationChecks(c Control) templ.Component {
 	})
 }
 
-// Ticks are the boxes of a control, and how much of everything they are.
+// Ticks are the checkboxes of a control, and how many of all options they are.
 func Ticks(c Control) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -991,7 +991,7 @@ func Ticks(c Control) templ.Component {
 	})
 }
 
-// ConfirmationLink leads to a form; where script runs, the form opens in a dialog.
+// ConfirmationLink links to a form, which script opens in a dialog.
 func ConfirmationLink(href, icon, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "drawbridge/internal/webhook/subscription"
 
-// Endpoint names a subscription: what people call it, then where it sends to.
+// Endpoint names a subscription: its name, then its host and path.
 func Endpoint(e subscription.Endpoint) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -85,8 +85,8 @@ func Endpoint(e subscription.Endpoint) templ.Component {
 	})
 }
 
-// Destination names a subscription where somebody is asked to change it or to send to
-// it: what people call it, then the whole address.
+// Destination names a subscription in a form that changes it or sends to it: its name, then
+// the whole address.
 func Destination(e subscription.Endpoint) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "drawbridge/views/paths"
 
-// FiltersOn lists the filters in force, each with its way out; reset is the
-// address of the list without any.
+// FiltersOn lists the active filters, each with a link that removes it; reset is the
+// address of the unfiltered list.
 func FiltersOn(active []ActiveFilter, reset string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -113,8 +113,8 @@ func FiltersOn(active []ActiveFilter, reset string) templ.Component {
 	})
 }
 
-// FilterErrors stands in place of a list whose filter cannot be read, and leads
-// to each field to fix.
+// FilterErrors is shown instead of a list whose filter is wrong, and links to each field to
+// fix.
 func FilterErrors(errs []FieldError, reset string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -221,7 +221,7 @@ func FilterErrors(errs []FieldError, reset string) templ.Component {
 	})
 }
 
-// FormErrors stands over a form that was refused, and leads to each field.
+// FormErrors is shown above a refused form, and links to each wrong field.
 func FormErrors(errs []FieldError) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -297,8 +297,8 @@ func FormErrors(errs []FieldError) templ.Component {
 	})
 }
 
-// SavedViews leads to the filters that have names. Without any, and without a
-// filter that could get one, there is nothing to see.
+// SavedViews links to the named filters. It is omitted if there are none and no active
+// filter that could be saved.
 func SavedViews(b NamedFilters) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// head is the document's head: everything in it is our own origin.
+// head is the document's head, which loads only from our own origin.
 func head(title string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -143,7 +143,7 @@ func head(title string) templ.Component {
 	})
 }
 
-// Layout is the frame around a page of a signed-in user.
+// Layout is the frame around a signed-in user's page.
 func Layout(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -288,7 +288,7 @@ func Layout(f Frame) templ.Component {
 	})
 }
 
-// strip names the environment wherever it is not production.
+// strip names the environment, except in production.
 func strip(environment string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -868,7 +868,7 @@ func bar(f Frame) templ.Component {
 	})
 }
 
-// userMenu holds the account and the preferences. It opens without script.
+// userMenu contains the account and the preferences. It opens without script.
 func userMenu(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1216,7 +1216,7 @@ func choice(name, value string, on bool, icon, label string) templ.Component {
 	})
 }
 
-// keysDialog lists the keyboard's shortcuts. Script adds the rail's.
+// keysDialog lists the keyboard shortcuts. Script adds those of the rail.
 func keysDialog() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1338,7 +1338,7 @@ func CloseDialog() templ.Component {
 	})
 }
 
-// palette finds while one types; without script the finder in the bar does.
+// palette searches while the user types; without script the search box does.
 func palette() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,7 +8,7 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// List is a page that lists things under a filter.
+// List is a page with a filtered list.
 func List(p ListProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -409,7 +409,7 @@ func ListRows(p ListRegion) templ.Component {
 	})
 }
 
-// listTools stand over the table: how many rows there are, and what to do with them.
+// listTools stand above the table: the number of rows, and the actions on them.
 func listTools(p ListRegion) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -524,7 +524,7 @@ func listTools(p ListRegion) templ.Component {
 	})
 }
 
-// ButtonsWith are a button and those that follow it, if any.
+// ButtonsWith is a button followed by others, if any.
 func ButtonsWith(first, others templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -560,7 +560,7 @@ func ButtonsWith(first, others templ.Component) templ.Component {
 	})
 }
 
-// DownloadLink fetches a list as a file by its address.
+// DownloadLink downloads a list as a file.
 func DownloadLink(href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -611,7 +611,7 @@ func DownloadLink(href string) templ.Component {
 	})
 }
 
-// ResendPicked are buttons that send what is selected, or all that match, once more.
+// ResendPicked are buttons that re-send the selected rows, or all that match.
 func ResendPicked() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

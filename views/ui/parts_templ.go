@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Icon is decoration beside a word; it says nothing to a screen reader.
+// Icon is decoration beside a word; screen readers ignore it.
 func Icon(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -165,7 +165,7 @@ func Tag(word string) templ.Component {
 	})
 }
 
-// RowTag is a tag at the end of what names a row.
+// RowTag is a tag after the name of a row.
 func RowTag(word string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -203,8 +203,8 @@ func RowTag(word string) templ.Component {
 	})
 }
 
-// Time shows an absolute time, which script turns into a relative one with the
-// absolute on hover. The zero time is a dash.
+// Time shows an absolute time, which script replaces by a relative one with the absolute
+// time on hover. The zero time is a dash.
 func Time(at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -267,7 +267,7 @@ func Time(at time.Time) templ.Component {
 	})
 }
 
-// Due is a Time that lies ahead; once it has come, it says so.
+// Due is a Time in the future; once it has passed, it says so.
 func Due(at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -330,7 +330,7 @@ func Due(at time.Time) templ.Component {
 	})
 }
 
-// ExactTime shows an absolute time to the millisecond and stays that way.
+// ExactTime shows an absolute time to the millisecond, which script does not replace.
 func ExactTime(at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -429,7 +429,7 @@ func None() templ.Component {
 	})
 }
 
-// ExportButton sends a list under its filter as a file.
+// ExportButton downloads the filtered list as a file.
 func ExportButton(path, filter string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -493,7 +493,7 @@ func ExportButton(path, filter string) templ.Component {
 	})
 }
 
-// Copy is a button that copies text; without script it is not there.
+// Copy is a button that copies text; it does not appear without script.
 func Copy(p CopyProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -615,7 +615,7 @@ func Copy(p CopyProps) templ.Component {
 	})
 }
 
-// Alert is a message with a tone, a title and perhaps a link.
+// Alert is a message with a tone, a title and an optional link.
 func Alert(n Notice) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -762,7 +762,7 @@ func Alert(n Notice) templ.Component {
 	})
 }
 
-// Empty is a screen with nothing on it: why, and what to do about it.
+// Empty is shown instead of content: why there is none, and what to do about it.
 func Empty(p EmptyProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -862,7 +862,7 @@ func Empty(p EmptyProps) templ.Component {
 	})
 }
 
-// headerNames is a sentence in which the names of headers are code, and whole.
+// headerNames is a sentence in which header names are code and do not break.
 func headerNames(text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1374,7 +1374,7 @@ func Select(c Control) templ.Component {
 	})
 }
 
-// Picks are the options of a list to choose from, and how many there are besides.
+// Picks are the options of a select, and how many more there are.
 func Picks(options []Option, picker *Picker, chosen string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1491,8 +1491,8 @@ func Picks(options []Option, picker *Picker, chosen string) templ.Component {
 	})
 }
 
-// Sought is where a part of the name is typed. Without script the form that it belongs
-// to answers with what matches.
+// Sought is the search field of a picker. Without script, its form answers with the
+// matches.
 func Sought(c Control) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1613,7 +1613,7 @@ func Sought(c Control) templ.Component {
 	})
 }
 
-// TextFact is a name and a value; an empty value is not shown.
+// TextFact is a name and a value; it is omitted if the value is empty.
 func TextFact(name, value string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1676,7 +1676,7 @@ func TextFact(name, value string) templ.Component {
 	})
 }
 
-// Breaking lets a long name, path or address break where it is put together.
+// Breaking allows line breaks in a long name, path or address, between its parts.
 func Breaking(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1760,7 +1760,7 @@ func EventCode(code string) templ.Component {
 	})
 }
 
-// UIDFact is an id to copy, perhaps with the page that it names.
+// UIDFact is an id with a copy button and an optional link to its page.
 func UIDFact(name, uid, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2009,7 +2009,7 @@ func Textarea(c Control) templ.Component {
 	})
 }
 
-// TileLink is a number with the list that it counts.
+// TileLink is a number with a link to the list that it counts.
 func TileLink(t Tile) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2159,7 +2159,7 @@ func TileLink(t Tile) templ.Component {
 	})
 }
 
-// LinkFact is a fact that leads to its page; an empty value is not shown.
+// LinkFact is a fact that links to its page; it is omitted if the value is empty.
 func LinkFact(name, value, href string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2258,7 +2258,7 @@ func LinkFact(name, value, href string) templ.Component {
 	})
 }
 
-// Radio is one of several things to choose, with what it means.
+// Radio is one of several choices, with an explanation.
 func Radio(name, value string, on bool, title, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

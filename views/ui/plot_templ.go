@@ -458,7 +458,7 @@ func Sparkline(p SparklineProps) templ.Component {
 	})
 }
 
-// plotGrid are the lines that values are read against.
+// plotGrid are the grid lines.
 func plotGrid() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -521,7 +521,7 @@ func plotGrid() templ.Component {
 	})
 }
 
-// plotTicks are the values along the upright axis, under the unit that they count.
+// plotTicks are the labels of the vertical axis, under their unit.
 func plotTicks(unit string, ticks []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -218,7 +218,7 @@ func eventCell(d delivery.Delivery) templ.Component {
 	})
 }
 
-// SubjectFacts are whose an application is, and which draw of it an event is about.
+// SubjectFacts are the application of an event, and its draw if it concerns one.
 func SubjectFacts(s application.Summary, subject string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -363,7 +363,7 @@ func SubjectFacts(s application.Summary, subject string) templ.Component {
 	})
 }
 
-// RowTags mark a delivery that is a re-send or a test.
+// RowTags mark a delivery as a re-send or a test.
 func RowTags(d delivery.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -442,7 +442,7 @@ func applicationCell(d delivery.Delivery) templ.Component {
 	})
 }
 
-// ApplicationLink leads to an application by the beginning of its id.
+// ApplicationLink links to an application by its short id.
 func ApplicationLink(uid string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -544,7 +544,7 @@ func destinationCell(d delivery.Delivery) templ.Component {
 	})
 }
 
-// EventDestinationCell leads to a delivery where the event needs no name.
+// EventDestinationCell links to a delivery where the event needs no name.
 func EventDestinationCell(d delivery.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -780,7 +780,7 @@ func tookCell(d delivery.Delivery) templ.Component {
 	})
 }
 
-// MailFrame shows a mail where it can neither run, nor send, nor lead anywhere.
+// MailFrame shows an e-mail that cannot run scripts, send forms or navigate.
 func MailFrame(f EmailFrame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -854,8 +854,8 @@ func MailFrame(f EmailFrame) templ.Component {
 	})
 }
 
-// LedgerLine says what became of an event for one subscription, and why. Where it can
-// be replayed, the subscription can be chosen for that.
+// LedgerLine shows the outcome of an event for one subscription, and why. If it can be
+// replayed, the subscription can be ticked for that.
 func LedgerLine(line delivery.LedgerLine, replayable bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -365,7 +365,7 @@ func textCell(name, text string) templ.Component {
 	})
 }
 
-// named says in a card what the head says over a table.
+// named shows in a card what the head shows above a table.
 func named(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -410,7 +410,7 @@ func named(name string) templ.Component {
 	})
 }
 
-// PartPager is the pager of a part of a page; nothing where all of it is shown.
+// PartPager is the pager of a part of a page; it is omitted if the whole part is shown.
 func PartPager(p PagerProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -442,7 +442,7 @@ func PartPager(p PagerProps) templ.Component {
 	})
 }
 
-// Pager leads to the neighbouring pages of a list that is sorted newest first.
+// Pager links to the other pages of a list that is sorted newest first.
 func Pager(p PagerProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
