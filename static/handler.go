@@ -8,15 +8,15 @@ import (
 	"drawbridge/internal/compress"
 )
 
-// Cache lifetimes. A hashed name never changes its content; a plain one may
-// with the next release, so browsers ask each time and mostly hear 304.
+// Cache lifetimes. The content behind a hashed name never changes. That behind a plain name
+// may change with a release, so browsers revalidate it and mostly get a 304.
 const (
 	cacheForever = "public, max-age=31536000, immutable"
 	cacheAsk     = "public, no-cache"
 )
 
-// Handler serves the files under Prefix by plain and by hashed name, gzipped
-// where the browser accepts it. Anything else is 404 without a body of note.
+// Handler serves the files under Prefix by plain and hashed name, gzipped if the browser
+// accepts that. Any other path answers 404.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -53,7 +53,7 @@ func Handler() http.Handler {
 		header.Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(http.StatusOK)
 		if r.Method == http.MethodGet {
-			_, _ = w.Write(body) // a browser that went away needs no report
+			_, _ = w.Write(body) // a client that has disconnected needs no report
 		}
 	})
 }

@@ -1,9 +1,9 @@
-// Package static holds the files that browsers load: the console's styles and
-// scripts, its icons, and the third-party files that `make vendor` fetches.
+// Package static holds the files that browsers load: the console's styles and scripts, its
+// icons, and the third-party files that `make vendor` fetches.
 //
-// Everything is embedded. Style sheets and scripts are kept as small sources
-// and served as one bundle each; every name carries a hash of its content, so
-// that browsers may keep a file for ever and still see each release at once.
+// Everything is embedded. Style sheets and scripts are small source files, each kind served
+// as one bundle. Every name contains a hash of the content, so that browsers can cache a
+// file for ever and still get each release at once.
 package static
 
 import (
@@ -46,18 +46,18 @@ const sprite = "vendor/icons.svg"
 //go:embed css js img vendor
 var files embed.FS
 
-// asset is one file as it is served.
+// asset is one served file.
 type asset struct {
 	contentType string
 	body        []byte
-	// zipped returns the gzip form, nil where it saves little.
+	// zipped returns the gzip form, nil if it saves little.
 	zipped func() []byte
 	etag   string
 }
 
-// catalogue is everything that can be served.
+// catalogue holds all files that can be served.
 type catalogue struct {
-	// byPath maps what follows Prefix, hashed and plain, to the file.
+	// byPath maps the path after Prefix, hashed or plain, to the file.
 	byPath map[string]*asset
 	// hashed maps a plain name to the name with its hash.
 	hashed map[string]string
@@ -74,17 +74,17 @@ var load = sync.OnceValue(func() *catalogue {
 		}
 	}
 	c.add(Script, bundle("js"))
-	// Style sheets come last: the addresses in them carry the other files' hashes.
+	// Style sheets come last, because the addresses in them contain the other files' hashes.
 	c.add(Stylesheet, c.rewriteURLs(append(bundle("css"), iconRules(read(sprite))...)))
 	return c
 })
 
-// URL returns the address of a file by its plain name ("img/mark.svg").
-// A name that is not embedded gets its plain address, which answers 404: a
-// page of a build without the third-party files still renders.
+// URL returns the address of a file by its plain name ("img/mark.svg"). For a name that is
+// not embedded it returns the plain address, which answers 404, so that pages of a build
+// without the third-party files still render.
 func URL(name string) string { return Prefix + cmp.Or(load().hashed[name], name) }
 
-// Has tells whether a file is part of this build.
+// Has reports whether a file is part of this build.
 func Has(name string) bool {
 	_, ok := load().hashed[name]
 	return ok
@@ -108,8 +108,8 @@ func (c *catalogue) add(name string, body []byte) {
 
 var urlPattern = regexp.MustCompile(`url\("?([^")]+)"?\)`)
 
-// rewriteURLs puts hashed addresses into a style sheet. Names are relative to
-// this folder; one that is not embedded stays as it is.
+// rewriteURLs inserts hashed addresses into a style sheet. Names are relative to this
+// folder; a name that is not embedded is kept.
 func (c *catalogue) rewriteURLs(css []byte) []byte {
 	return urlPattern.ReplaceAllFunc(css, func(match []byte) []byte {
 		name := urlPattern.FindSubmatch(match)[1]
@@ -123,8 +123,8 @@ func (c *catalogue) rewriteURLs(css []byte) []byte {
 // symbol matches one icon of the sprite.
 var symbol = regexp.MustCompile(`<symbol id="([a-z0-9-]+)"[^>]*>(.*?)</symbol>`)
 
-// iconRules gives each icon of a sprite a class that holds it as a mask: what is drawn in a
-// page some sixty times is a word there, and takes the colour of the text around it.
+// iconRules generates a class for each icon of a sprite, with the icon as a mask. An icon that is
+// used sixty times on a page is then a word each time, and takes the colour of the text around it.
 func iconRules(sprite []byte) []byte {
 	var rules bytes.Buffer
 	quote := strings.NewReplacer(`"`, `'`, "#", "%23")
@@ -136,7 +136,7 @@ func iconRules(sprite []byte) []byte {
 	return rules.Bytes()
 }
 
-// bundle joins the files of a folder in name order.
+// bundle concatenates the files of a folder in name order.
 func bundle(dir string) []byte {
 	var all bytes.Buffer
 	for _, name := range names(dir) {
@@ -146,8 +146,8 @@ func bundle(dir string) []byte {
 	return all.Bytes()
 }
 
-// names lists the servable files of an embedded folder in their order. The README
-// that keeps the vendor folder in a plain clone is not one of them.
+// names lists the servable files of an embedded folder in order. The README that keeps the
+// vendor folder in a plain clone is not servable.
 func names(dir string) []string {
 	var found []string
 	entries, _ := fs.ReadDir(files, dir) // the folders are fixed at compile time
@@ -160,11 +160,11 @@ func names(dir string) []string {
 }
 
 func read(name string) []byte {
-	body, _ := files.ReadFile(name) // named by ReadDir a moment ago
+	body, _ := files.ReadFile(name) // ReadDir has just listed the name
 	return body
 }
 
-// ContentTypes are those of the files by their extensions: the tables of operating systems differ.
+// ContentTypes maps extensions to types, because the tables of operating systems differ.
 var ContentTypes = map[string]string{
 	".css":   "text/css; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",

@@ -1,6 +1,6 @@
-// <relative-time> shows how long ago its <time> is, or how long until then, in
-// the reader's words and zone. The page's own text stays in the light tree, so
-// that live updates compare what the server wrote, never what was shown.
+// <relative-time> shows how long ago its <time> is, or how long until then, in the reader's
+// language and zone. The page's own text stays in the light DOM, so that live updates
+// compare what the server wrote, not what is displayed.
 (() => {
   "use strict";
 
@@ -9,8 +9,8 @@
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const auto = "zoneAuto" in root.dataset;
 
-  // The server writes times in the reader's zone too, so it is told which the browser's is, once
-  // and when it has changed. From the next page on all of a page is in that one.
+  // The server also writes times in the reader's zone, so it is told the browser's zone,
+  // once and after each change. The next page is entirely in that zone.
   if (auto && own && root.dataset.zone !== undefined && root.dataset.zone !== own) {
     fetch("/console/preferences", {
       method: "POST", body: new URLSearchParams({ zone: `auto:${own}` }), redirect: "manual", keepalive: true,
@@ -49,7 +49,7 @@
       this.watch ??= new MutationObserver(() => this.show(new Date()));
       this.watch.observe(this, { subtree: true, childList: true, attributes: true, attributeFilter: ["datetime"] });
       shown.add(this);
-      // In a row the row's own link has the focus, and shows the time with it.
+      // Within a row, the row's own link takes the focus, and shows the time with it.
       if (!this.closest("tr, a, button, [aria-hidden]")) this.shadowRoot.firstChild.tabIndex = 0;
       this.show(new Date());
     }
@@ -76,7 +76,7 @@
     }
   }
 
-  // One tip shows the absolute time, under the pointer and with the focus.
+  // One tooltip shows the absolute time, on hover and on focus.
   const tip = document.createElement("div");
   tip.className = "time-tip";
   tip.setAttribute("aria-hidden", "true");
@@ -127,7 +127,7 @@
     if (!document.hidden) showAll();
   }, 1000);
 
-  // Paper does not tell when it was printed.
+  // A printed page does not say when it was printed, so relative times are no use on it.
   for (const [event, begins] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       printing = begins;

@@ -1,8 +1,8 @@
-// Small parts: copy buttons, tabs, toasts, and rows that lead somewhere.
+// Small parts: copy buttons, tabs, toasts, and rows that act as links.
 (() => {
   "use strict";
 
-  // What a script does is said aloud: the container is a polite live region.
+  // Screen readers announce what a script did: the container is a polite live region.
   function toast(text, link) {
     const box = document.createElement("div");
     box.className = "toast";
@@ -97,7 +97,7 @@
   }
   customElements.define("tab-set", TabSet);
 
-  // What is cut off for want of room is told whole under the pointer.
+  // Truncated text is shown whole on hover.
   document.addEventListener("pointerover", (event) => {
     const cell = event.target.closest?.(".table :is(td, th), .crumbs li");
     if (!cell) return;
@@ -105,8 +105,8 @@
     cell.title = cut ? cell.textContent.trim().replace(/\s+/g, " ") : "";
   });
 
-  // A click anywhere on a row opens it, unless text is being selected or the
-  // click meant something else.
+  // A click anywhere on a row opens it, unless text is being selected or another element
+  // was clicked.
   document.addEventListener("click", (event) => {
     const link = event.target.closest(".table tbody tr")?.querySelector("a.lead");
     if (!link || event.defaultPrevented || event.target.closest("a, button, input, label, summary, td:has(> input)")) return;

@@ -1,5 +1,5 @@
-// Dialogs open from [data-open] and close from [data-close], the backdrop and
-// Escape. Where the opener is a link, it leads to the same form on a page.
+// Dialogs open from [data-open] and close from [data-close], the backdrop and Escape. An
+// opener that is a link leads, without script, to the same form on a page.
 (() => {
   "use strict";
 
@@ -17,7 +17,7 @@
       return;
     }
     if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
-    // Neither the second click on what opened it, nor a selection that is drawn out of it.
+    // Ignore the second click on the opener, and a text selection that ends outside the dialog.
     if (event.target instanceof HTMLDialogElement && event.target === pressed && event.detail < 2) {
       const box = event.target.getBoundingClientRect();
       const inside = event.clientX >= box.left && event.clientX <= box.right &&
@@ -26,8 +26,8 @@
     }
   });
 
-  // A finished action says so: {text, href, label, token} in an HX-Trigger header.
-  // The form in the dialog is another one from now on, known by the new token.
+  // A finished action reports {text, href, label, token} in an HX-Trigger header. From then
+  // on the dialog's form counts as a new one, identified by the new token.
   document.addEventListener("console:done", (event) => {
     const dialog = event.target.closest("dialog");
     const form = dialog?.querySelector("form:not([method=dialog])");
@@ -37,7 +37,7 @@
     window.consoleToast(event.detail.text, event.detail);
   });
 
-  // Preferences apply at once; the server remembers them.
+  // Preferences are applied at once; the server stores them.
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("form.preferences") || !event.submitter?.name) return;
     event.preventDefault();

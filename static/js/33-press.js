@@ -1,7 +1,7 @@
-// A pressed button is always answered. Before a form leaves, the server is asked
-// whether it is there and knows who asks; when it is not, the reason stands at the
-// button, has the focus, and what was typed stays as it is. Pages that could not be
-// shown look by themselves for when they can.
+// Pressing a button always has a visible result. Before a form is sent, the script checks
+// that the server is reachable and the user signed in. If not, the reason appears at the
+// button and takes the focus, and the form keeps its input. Pages that could not be shown
+// retry by themselves.
 (() => {
   "use strict";
 
@@ -22,14 +22,14 @@
     signedOut: ["You are signed out.", "Nothing was saved, and what you typed is still here."],
     unproved: ["This needs a fresh proof that it is you.", "Nothing was saved, and what you typed is still here."],
   };
-  // Where one goes in another tab, what leads there, and what is said to who comes back.
+  // By refusal: the page to open in another tab, its link, and the message after returning.
   const ways = {
     signedOut: ["/console/sign-in", "Sign in in a new tab", "You are signed in again."],
     unproved: ["/console/account/confirm", "Confirm in a new tab", "Thank you."],
   };
 
-  // How the server is: "" when it is there, else the name of a refusal. Some forms are taken only
-  // from who has shown a moment ago who they are.
+  // Returns the server's state: "" if it is available, otherwise the name of a refusal.
+  // Some forms require a recent re-authentication.
   async function look(proof) {
     try {
       const answer = await fetch(proof ? `${here}?proof=needed` : here, {
@@ -49,7 +49,7 @@
     else control.removeAttribute("aria-busy");
   }
 
-  // Says at a control why nothing was done, and gives the reason the focus.
+  // Shows beside a control why nothing was done, and focuses the reason.
   function refuse(control, why) {
     const [title, text] = refusals[why];
     const box = document.createElement("div");
@@ -74,13 +74,13 @@
   }
   window.consoleRefuse = refuse;
 
-  // A refusal in place of the one before.
+  // Replaces the previous refusal.
   function refuseAgain(target, why) {
     for (const old of document.querySelectorAll(".press-fault")) old.remove();
     refuse(pressed.get(target) ?? target, why);
   }
 
-  // Whoever comes back signed in, or with a fresh proof, is told so.
+  // Tells users who return signed in, or re-authenticated, that they can go on.
   function watch(box, why) {
     const back = async () => {
       if (!box.isConnected) return document.removeEventListener("visibilitychange", back);
@@ -108,24 +108,24 @@
     cleared.add(form);
     leaving = null;
     form.requestSubmit(submitter);
-    // A form that lacks something was not sent, and asks again the next time.
+    // A form that failed validation was not sent; the next press checks again.
     cleared.delete(form);
     if (leaving !== form) return rest();
     setTimeout(rest, leavesWithin);
     return addEventListener("pagehide", rest, { once: true });
   }
 
-  // Where the page's answer is awaited, a second press would be answered in its place: without
-  // the secret that the first one shows. A file that is downloaded leaves the page as it is.
+  // While the answer page is loading, a second press would replace it, and so lose a secret
+  // that only the first answer shows. A download leaves the page as it is.
   addEventListener("submit", ({ target, defaultPrevented }) => {
     if (!defaultPrevented && !("stays" in target.dataset)) leaving = target;
   });
 
-  // First of all that hears of it, htmx included.
+  // This handler runs before all others, including htmx's.
   addEventListener("submit", (event) => {
     const form = event.target;
     const { submitter } = event;
-    // A field may be called "method" or "action", and hide the form's own.
+    // A field named "method" or "action" would hide the form's property.
     const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action") ?? "";
     const preference = form.matches("form.preferences") && submitter?.name;
     if (cleared.has(form) || preference || form.getAttribute("method") === "dialog") return;
@@ -135,7 +135,7 @@
     if (!asking.has(form)) ask(form, submitter);
   }, true);
 
-  // A server that went away after it was asked, or when something was chosen.
+  // The server became unreachable after the check, or when an option was selected.
   document.addEventListener("htmx:error", (event) => {
     if (event.target.matches?.("form, select")) refuseAgain(event.target, "away");
   });

@@ -1,6 +1,6 @@
-// Links marked data-ask lead to a form that asks before it changes something.
-// Here the form opens in a dialog over the page; without script the link leads to
-// the same form on a page of its own.
+// Links marked data-ask lead to a form that asks before a change. This script opens the
+// form in a dialog over the page; without script the link leads to the same form on a page
+// of its own.
 (() => {
   "use strict";
 
@@ -16,7 +16,7 @@
     return dialog;
   }
 
-  // A form that is refused shows why on a page of its own; a server that is away, at
+  // A refused form shows the reason on its own page; an unreachable server is reported at
   // the link.
   async function ask(link) {
     let answer;
@@ -28,7 +28,7 @@
     if (answer.status === 401) return window.consoleRefuse(link, "signedOut");
     if (answer.status >= 500) return window.consoleRefuse(link, "broken");
     const text = await answer.text();
-    // A task too large for a dialog, or one before which people prove who they are.
+    // The form is too large for a dialog, or requires re-authentication first.
     if (!answer.ok || answer.redirected || !text) return window.location.assign(link.href);
     const box = frame();
     box.innerHTML = text;

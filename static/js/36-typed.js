@@ -1,5 +1,5 @@
-// What is typed while an answer is awaited stays, though the answer was drawn from what the
-// form said before.
+// Keeps text that is typed while an answer is awaited, although the answer was rendered
+// from the form's former content.
 (() => {
   "use strict";
 

@@ -1,12 +1,12 @@
-// Live pages: the region #live is streamed by htmx. This keeps the indicator
-// honest, lets the reader pause, and polls where streams do not get through.
+// Live pages: htmx streams the region #live. This script keeps the indicator truthful, lets
+// the reader pause, and polls if streams do not get through.
 (() => {
   "use strict";
 
   const pollEvery = 5000;
   const tryStreamEvery = 30000;
   const failuresBeforePolling = 3;
-  // The server says something every 15 seconds, if only that it is there.
+  // The server sends at least a sign of life every 15 seconds.
   const lookForSilenceEvery = 5000;
   const silentFor = 40000;
   const words = {
@@ -20,7 +20,7 @@
   let heardAt = 0;
   let pollTimer = 0;
   let streamTimer = 0;
-  // When the server was last there, once it is not.
+  // The time of the last contact with the server, while there is none.
   let lostAt = 0;
 
   const region = () => document.getElementById("live");
@@ -38,7 +38,7 @@
     }
   }
 
-  // A poll that fails says since when nothing came; what is on the page is as old.
+  // After a failed poll, show since when there was no contact: the page is that old.
   function lost() {
     if (state === "paused" || state === "ended") return;
     startPolling();
@@ -75,7 +75,7 @@
       if (document.hidden || !element?.dataset.poll) return;
       window.htmx.ajax("GET", element.dataset.poll, {
         source: element, target: element, swap: "innerMorph",
-        headers: { "X-Poll": "true" }, // nobody asked: the session goes on idling
+        headers: { "X-Poll": "true" }, // not a user action: the session keeps idling
       });
     }, pollEvery);
     streamTimer = setInterval(stream, tryStreamEvery);
@@ -112,13 +112,13 @@
   document.addEventListener("htmx:sse:before:message", (event) => {
     if (own(event)) heardAt = Date.now();
   });
-  // A connection that died without a word never fails by itself.
+  // A connection that died silently never reports an error.
   setInterval(() => {
     if (state !== "live" || document.hidden || Date.now() - heardAt < silentFor) return;
     show("reconnecting");
     connection.reader?.cancel();
   }, lookForSilenceEvery);
-  // One that htmx gives up for good is not tried again either.
+  // If htmx gives up a connection for good, it will not reconnect: poll.
   document.addEventListener("htmx:sse:close", (event) => {
     if (own(event) && event.detail.connection === connection && event.detail.reason !== "removed") startPolling();
   });
@@ -129,7 +129,7 @@
     if (failures >= failuresBeforePolling) lost();
     else if (!pollTimer) show("reconnecting");
   });
-  // The first request of a stream fails like any request.
+  // The first request of a stream fails like any other request.
   document.addEventListener("htmx:response:error", (event) => {
     if (!own(event)) return;
     if (event.detail.ctx.response.status === 401) ended();
@@ -142,8 +142,8 @@
     if (own(event)) {
       if (pollTimer) found();
     } else if (state === "live" && region()?.contains(event.detail.ctx.target)) {
-      // The answer to an action may have been drawn before what the stream has brought since, and
-      // the stream says nothing twice. A new one begins with how things are.
+      // The answer to an action may be older than the latest stream message, and the stream
+      // does not repeat itself. A new stream starts with the current state.
       connection.reader?.cancel();
     }
   });
@@ -163,7 +163,7 @@
   customElements.define("live-status", LiveStatus);
   window.consoleLive = { toggle };
 
-  // What arrives while the page is read is marked for a moment.
+  // Rows that arrive while the page is open are highlighted for a moment.
   const arrivals = new MutationObserver((changes) => {
     for (const { addedNodes } of changes) {
       for (const node of addedNodes) {

@@ -1,8 +1,8 @@
-// What is chosen. A search box beside a choice asks the server for what the choice has no
-// room for, while one types; without script its form does.
+// Pickers and selections. A search box beside a select asks the server, while the user
+// types, for options beyond those in the select; without script its form does.
 //
-// Rows to select: the button says how many, "x" selects the row at hand, and a
-// click with the shift key selects all between.
+// Selectable rows: the button shows their number, "x" selects the current row, and a
+// shift-click selects the whole range.
 (() => {
   "use strict";
 
@@ -20,7 +20,7 @@
     if (event.target.matches("#pick td > input")) tell();
   });
   document.addEventListener("click", (event) => {
-    // The cell around a box belongs to it.
+    // A click on the cell around a checkbox counts as a click on it.
     if (event.target.matches("#pick td:has(> input)")) event.target.firstElementChild.click();
     if (!event.target.matches("#pick td > input")) return;
     const all = boxes();

@@ -1,14 +1,14 @@
-// The palette finds while one types: arrow keys move through what the server found, Enter
-// opens. What was opened last comes first; the tab alone knows that, until it is closed or
-// somebody signs out: names of borrowers are no matter for the disk. Without script the field
-// in the bar searches.
+// The palette searches while the user types: arrow keys move through the results, Enter
+// opens one. Recently opened things come first. They are kept in sessionStorage, until the
+// tab is closed or the user signs out, because borrowers' names must not be stored on disk.
+// Without script the field in the bar searches.
 (() => {
   "use strict";
 
   const typedFor = 150;
   const most = 8;
   const store = "drawbridge.recent";
-  // A thing's page is named by the thing's identifier.
+  // The page of a single thing has the thing's identifier in its path.
   const thing = /^\/console\/[a-z/-]+\/[^/]*\d[^/]*$/;
   let asked = null;
 
@@ -29,7 +29,7 @@
 
   function remember() {
     localStorage.removeItem(store); // where an earlier release kept it
-    // Whoever is not signed in leaves nothing behind for the next.
+    // After signing out, nothing may be left for the next user.
     if (!reader()) return sessionStorage.removeItem(store);
     if (!thing.test(location.pathname)) return undefined;
     const crumbs = [...document.querySelectorAll(".crumbs li")].map((crumb) => crumb.textContent.trim());
@@ -101,14 +101,14 @@
   }
 
   let typed = 0;
-  // A click or the first letter opens it, not the focus alone: whoever walks over
-  // the field with the Tab key goes on to the page.
+  // A click or typing opens the palette, not focus alone, so that the Tab key can pass
+  // through the field.
   for (const kind of ["click", "input"]) {
     document.addEventListener(kind, (event) => {
       if (event.target === field() && kind === "input") {
         clearTimeout(typed);
         asked?.abort();
-        mark(null); // what was found is not what is sought now
+        mark(null); // the results are for the previous text
         typed = setTimeout(find, typedFor);
       }
       if (event.target.id !== "find" || !dialog() || dialog().open) return;

@@ -1,5 +1,5 @@
-// The drawer shows a delivery beside the list: a click on its row or the key o opens it,
-// j and k go on through the list, Enter opens the page, Escape closes. Links stay links.
+// The drawer shows a delivery beside the list: a click on its row or the key o opens it, j
+// and k move through the list, Enter opens the page, Escape closes. Links work as usual.
 (() => {
   "use strict";
 
@@ -35,7 +35,7 @@
     shown = null;
   }
 
-  // What was shown before goes when the next takes its time: its buttons act on itself.
+  // If loading is slow, the previous content is removed: its buttons act on the previous delivery.
   async function fill(href) {
     const body = drawer.querySelector("#drawer-body");
     const write = (html) => { if (shown === href) body.innerHTML = html; };
@@ -68,7 +68,7 @@
     for (const row of document.querySelectorAll(rows)) row.toggleAttribute("data-shown", pageOf(row) === shown);
   });
 
-  // What j and k step to is shown once they rest.
+  // j and k show a row only after the user has stopped on it.
   function follow(row) {
     if (!drawer || !row.matches(rows)) return;
     clearTimeout(pending);

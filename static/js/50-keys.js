@@ -1,5 +1,5 @@
-// The keyboard: single keys that are listed behind "?", and can be switched off
-// there for those who dictate or type with other means.
+// The keyboard: single keys, listed under "?", where users who dictate or use other input
+// methods can switch them off.
 (() => {
   "use strict";
 
@@ -9,7 +9,7 @@
   const typing = (element) => element.closest("input, textarea, select, [contenteditable]");
   const rows = () => [...document.querySelectorAll("main .table tbody tr:has(a.lead)")];
 
-  // The row at hand is kept by its id: an update of the list takes the mark away.
+  // The current row is remembered by id, because an update of the list removes its mark.
   let at = "";
   function mark(row) {
     at = row?.id ?? at;
@@ -63,7 +63,7 @@
       if (link) return link.click(), true;
     }
     const button = document.querySelector(`main [data-key="${CSS.escape(key)}"]`);
-    // What it opens gives the focus back to it.
+    // Focus the button first, so that what it opens can return the focus to it.
     if (button) return button.focus(), button.click(), true;
     if (!actions[key]) return false;
     actions[key]();
@@ -80,7 +80,7 @@
     if (act(event.key)) event.preventDefault();
   });
 
-  // What arrives above what has the focus does not push that out of the window.
+  // Content inserted above the focused element must not push it out of the window.
   const inWindow = (element) => {
     const box = element.getBoundingClientRect();
     return box.bottom > 0 && box.top < window.innerHeight;
@@ -96,7 +96,7 @@
     }
   });
 
-  // The list of keys ends with the pages that the rail leads to.
+  // Append the pages of the rail to the list of keys.
   function listPages() {
     const list = document.querySelector("#keys .keys");
     for (const link of list ? document.querySelectorAll("[data-go]") : []) {
