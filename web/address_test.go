@@ -68,7 +68,7 @@ func TestWhatIsOfTheAPI(t *testing.T) {
 		},
 	} {
 		for path, want := range paths {
-			if got := (Options{BasePath: base}).isOfAPI(path); got != want {
+			if got := (Options{BasePath: base}).isAPIPath(path); got != want {
 				t.Errorf("%s under %q: %t, want %t", path, base, got, want)
 			}
 		}

@@ -26,7 +26,7 @@ const internalErrorKey = "drawbridge.fault"
 // here and nowhere else.
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		err = known(c.Request().Context(), err)
+		err = translateError(c.Request().Context(), err)
 		code := lending.ErrorCode(err)
 		if code == lending.CodeUnavailable {
 			suggestRetry(c)
@@ -72,8 +72,8 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	}
 }
 
-// known translates errors of the router and the middleware into lending errors.
-func known(ctx context.Context, err error) error {
+// translateError translates errors of the router and the middleware into lending errors.
+func translateError(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}

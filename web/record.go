@@ -17,15 +17,15 @@ type Recorder interface {
 	Record(entry apilog.Entry)
 }
 
-// besideAPI are the path prefixes that are not the API's, even when BasePath is a prefix of one.
-var besideAPI = []string{
+// nonAPIPaths are the path prefixes that are not the API's, even when BasePath is a prefix of one.
+var nonAPIPaths = []string{
 	"/console", "/static", "/docs", "/healthz", "/readyz", "/metrics", "/sample-receiver",
 }
 
-// isOfAPI reports whether a path is under the API's base path and not one of besideAPI.
-func (o Options) isOfAPI(path string) bool {
+// isAPIPath reports whether a path is under the API's base path and not one of nonAPIPaths.
+func (o Options) isAPIPath(path string) bool {
 	return path != "/" && strings.HasPrefix(path, o.BasePath+"/") &&
-		!slices.ContainsFunc(besideAPI, func(beside string) bool {
+		!slices.ContainsFunc(nonAPIPaths, func(beside string) bool {
 			return path == beside || strings.HasPrefix(path, beside+"/")
 		})
 }
@@ -36,7 +36,7 @@ func (o Options) isOfAPI(path string) bool {
 func recordCalls(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if options.Requests == nil || options.API == nil || !options.isOfAPI(c.Request().URL.Path) {
+			if options.Requests == nil || options.API == nil || !options.isAPIPath(c.Request().URL.Path) {
 				return next(c)
 			}
 			body := watchBody(c)

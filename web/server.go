@@ -159,7 +159,7 @@ func New(options Options) *echo.Echo {
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
 	e.Pre(refuseAtOnce, boundReaders, strictHeaders(options), requestID, recordCalls(options),
-		patient(options.DatabaseTimeout), logRequests(options))
+		limitDatabaseWait(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
 	table := Table(options)
 	e.Use(refuseMethods(table))

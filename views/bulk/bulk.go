@@ -69,8 +69,8 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 	}
 }
 
-// told names a partner, with the end of its id if another one has the same name.
-func told(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
+// shareName names a partner, with the end of its id if another one has the same name.
+func shareName(partner bulk.PartnerShare, others []bulk.PartnerShare) string {
 	for _, other := range others {
 		if other.Name == partner.Name && other.UID != partner.UID {
 			return partner.Name + " " + ui.ShortUID(partner.UID.String())

@@ -123,7 +123,7 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if label, href := ui.AlertLook(a); href != "" {
+		if label, href := ui.AlertLink(a); href != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"page-acts\"><a class=\"button button-main\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

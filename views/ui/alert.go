@@ -40,9 +40,9 @@ func AlertChip(a alert.Item, now time.Time) ChipProps {
 	return ChipProps{"circle-alert", "Problem", Bad}
 }
 
-// AlertLook returns the link to the subject of an alert and its label; both are empty if
+// AlertLink returns the link to the subject of an alert and its label; both are empty if
 // the subject has no page.
-func AlertLook(a alert.Item) (label, href string) {
+func AlertLink(a alert.Item) (label, href string) {
 	since := a.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
 	subscription := a.Subscription.UUID.String()
 	switch a.Kind {

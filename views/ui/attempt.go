@@ -48,8 +48,8 @@ type AttemptView struct {
 	Expanded bool
 }
 
-// travelled names the protocol, TLS version, connection and certificate, as far as known.
-func (a AttemptView) travelled() string {
+// connectionWords names the protocol, TLS version, connection and certificate, as far as known.
+func (a AttemptView) connectionWords() string {
 	travelled := slices.DeleteFunc([]string{a.Protocol, a.TLSVersion},
 		func(part string) bool { return part == "" })
 	if a.Reused != nil {

@@ -472,15 +472,15 @@ func PhaseBar(a AttemptView, longest time.Duration) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a.travelled() != "" {
+		if a.connectionWords() != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 string
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(a.travelled()))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(a.connectionWords()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/attempt.templ`, Line: 79, Col: 31}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/ui/attempt.templ`, Line: 79, Col: 37}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 			if templ_7745c5c3_Err != nil {

@@ -20,7 +20,7 @@ const maxVisible = 64 << 10
 func Visible(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if strings.IndexFunc(text, hides) < 0 && !piles(text) {
+	if strings.IndexFunc(text, isHidden) < 0 && !hasTooManyMarks(text) {
 		return text
 	}
 	var out strings.Builder
@@ -30,7 +30,7 @@ func Visible(text string) string {
 			marks = 0
 		}
 		switch {
-		case !hides(r) && marks <= mostMarks:
+		case !isHidden(r) && marks <= maxMarks:
 			out.WriteRune(r)
 		case r < 0x20:
 			out.WriteRune(0x2400 + r)
@@ -43,26 +43,26 @@ func Visible(text string) string {
 	return out.String()
 }
 
-// mostMarks is more than the number of combining marks that any script puts on one letter.
+// maxMarks is more than the number of combining marks that any script puts on one letter.
 // Lines never break within a letter and its marks, so a longer pile would leave the page.
-const mostMarks = 8
+const maxMarks = 8
 
-// piles reports whether a letter has more combining marks than any script needs.
-func piles(text string) bool {
+// hasTooManyMarks reports whether a letter has more combining marks than any script needs.
+func hasTooManyMarks(text string) bool {
 	marks := 0
 	for _, r := range text {
 		if marks++; r < 0x300 || !unicode.Is(unicode.M, r) {
 			marks = 0
 		}
-		if marks > mostMarks {
+		if marks > maxMarks {
 			return true
 		}
 	}
 	return false
 }
 
-// hides reports whether a character would be invisible or would reorder its neighbours.
-func hides(r rune) bool {
+// isHidden reports whether a character would be invisible or would reorder its neighbours.
+func isHidden(r rune) bool {
 	switch r {
 	case '\n', '\t', '\u200C', '\u200D': // scripts and emoji need the joiners
 		return false

@@ -43,7 +43,7 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 // effect runs an operation that changes something, at most once per Idempotency-Key, and
 // writes the answer. digests identify the request's content, the oldest encoding first.
 func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
-	request, err := keyed(c)
+	request, err := idempotencyRequest(c)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
 }
 
-// keyed returns the sender and the key of a request. Error: VALIDATION_ERROR for a malformed key.
-func keyed(c echo.Context) (idempotency.Request, error) {
+// idempotencyRequest returns the sender and key of a request. Error: VALIDATION_ERROR.
+func idempotencyRequest(c echo.Context) (idempotency.Request, error) {
 	caller := callerOf(c)
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
 	return idempotency.Request{
@@ -90,7 +90,7 @@ func keyed(c echo.Context) (idempotency.Request, error) {
 // It returns nil if there is nothing to refuse or if the Idempotency-Key was used: which
 // answer the key then gets depends on the content.
 func (e *edge) refuseAtOnce(c echo.Context, refusal error) error {
-	request, err := keyed(c)
+	request, err := idempotencyRequest(c)
 	if err != nil || refusal == nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (e *edge) pathEffect(c echo.Context, pathErr error, do operation) error {
 // unusedContent digests a body that the operation ignores, because a key belongs to one
 // content all the same. Without a key the body is not read.
 func (e *edge) unusedContent(c echo.Context, pathErr error) ([][sha256.Size]byte, error) {
-	request, err := keyed(c)
+	request, err := idempotencyRequest(c)
 	if err != nil || request.Key == "" {
 		return nil, cmp.Or(err, pathErr)
 	}
@@ -198,9 +198,9 @@ func (e *edge) readBody(c echo.Context) ([]byte, error) {
 	return raw, body.refusal
 }
 
-// asksFirst reports whether the client waits for "100 Continue" before it sends the body,
+// expectsContinue reports whether the client waits for "100 Continue" before it sends the body,
 // and sends none if it is refused. The first read of the body would send "100 Continue".
-func asksFirst(c echo.Context) bool {
+func expectsContinue(c echo.Context) bool {
 	return strings.EqualFold(c.Request().Header.Get("Expect"), "100-continue")
 }
 

@@ -279,7 +279,7 @@ func (l *loans) upload(
 		}
 		status, data, err := do(tx, uid, input)
 		succeeded = err == nil
-		return status, data, tellIgnored(err, form.Ignored)
+		return status, data, nameIgnoredPart(err, form.Ignored)
 	})
 	_, refused := errors.AsType[*lending.Error](err) // before the commit
 	// If a retry was answered by replay, the files of the rolled-back attempt are not needed.
@@ -296,7 +296,7 @@ func (l *loans) upload(
 // checkUpload checks the type and the coding of an upload, before its parts are read.
 func checkUpload(c echo.Context, limits document.Limits) error {
 	length := c.Request().ContentLength
-	if asksFirst(c) || length > 0 { // an empty body may be of any type
+	if expectsContinue(c) || length > 0 { // an empty body may be of any type
 		err := document.CheckType(c.Request().Header.Get(echo.HeaderContentType), limits)
 		if err != nil {
 			return err
@@ -308,9 +308,9 @@ func checkUpload(c echo.Context, limits document.Limits) error {
 	return checkCoding(c)
 }
 
-// tellIgnored adds to a refusal for missing documents which part held a file that was
+// nameIgnoredPart adds to a refusal for missing documents which part held a file that was
 // ignored: frameworks name such parts "file" or "files[]".
-func tellIgnored(err error, part string) error {
+func nameIgnoredPart(err error, part string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code != lending.CodeDocumentsRequired || part == "" {
 		return err

@@ -32,7 +32,7 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			id := header.Get(clientIDHeader)
 			presented := newCredentialsAt(c.RealIP(), id, header.Get(clientSecretHeader))
 			if wait := a.credentials.wait(presented); wait > 0 {
-				sayLimit(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
+				setRateLimitHeaders(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
 				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 				return lending.NewError(lending.CodeRateLimited,
 					"too many requests with wrong credentials came from this address; correct them "+
@@ -65,7 +65,7 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 				return err
 			}
 			err = next(c)
-			sayQuota(c, err)
+			setQuotaHeaders(c, err)
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (a *API) limit(c echo.Context, caller partner.Caller) error {
 	if err != nil {
 		return fmt.Errorf("limiting client %s: %w", caller.ClientID, err)
 	}
-	sayLimit(c, decision.Limit, decision.Remaining, decision.Reset)
+	setRateLimitHeaders(c, decision.Limit, decision.Remaining, decision.Reset)
 	if decision.Allowed {
 		return nil
 	}
@@ -159,20 +159,20 @@ func (a *API) limit(c echo.Context, caller partner.Caller) error {
 		caller.RatePerSecond, decision.Limit, decision.RetryAfter)
 }
 
-// sayLimit sets the rate limit headers: how many requests may be made at once, how many of
-// them are left, and in how many seconds the full limit is restored.
-func sayLimit(c echo.Context, limit, remaining, reset int) {
+// setRateLimitHeaders sets the rate limit headers: how many requests may be made at once,
+// how many of them are left, and in how many seconds the full limit is restored.
+func setRateLimitHeaders(c echo.Context, limit, remaining, reset int) {
 	header := c.Response().Header()
 	header.Set("RateLimit-Limit", strconv.Itoa(limit))
 	header.Set("RateLimit-Remaining", strconv.Itoa(remaining))
 	header.Set("RateLimit-Reset", strconv.Itoa(reset))
 }
 
-// sayQuota replaces the rate limit headers by the quota that the request exceeded.
-func sayQuota(c echo.Context, err error) {
+// setQuotaHeaders replaces the rate limit headers by the quota that the request exceeded.
+func setQuotaHeaders(c echo.Context, err error) {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if ok && refusal.Quota > 0 {
-		sayLimit(c, refusal.Quota, 0, int(math.Ceil(refusal.RetryAfter.Seconds())))
+		setRateLimitHeaders(c, refusal.Quota, 0, int(math.Ceil(refusal.RetryAfter.Seconds())))
 	}
 }
 

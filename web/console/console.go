@@ -258,7 +258,7 @@ func (c *Console) assemble() []page.Route {
 		})
 	}
 	routes := []page.Route{
-		page.Post(paths.Preferences, "console.preferences", operator.RoleSupport, c.Prefer),
+		page.Post(paths.Preferences, "console.preferences", operator.RoleSupport, c.SavePreferences),
 		c.Lists.SaveRoute(), c.Lists.PickRoute(),
 	}
 	for _, feature := range features {

@@ -119,7 +119,7 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 			form, err := spec.Confirm(ctx)
 			if nothing, ok := errors.AsType[unneeded](err); ok {
 				e.LeaveNotice(ctx, nothing.notice)
-				return page.LeadTo(ctx, nothing.target)
+				return page.Redirect(ctx, nothing.target)
 			}
 			if err != nil {
 				return err
@@ -171,7 +171,7 @@ func (e *Engine) Submit(ctx echo.Context, form Form) error {
 	if form.Show != nil {
 		return form.Show(ctx)
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }
 
 // ShowRefused shows a refused form again, with its values and errors. An error that is not
@@ -204,7 +204,7 @@ func (e *Engine) Post(prepare func(ctx echo.Context) (Change, error)) echo.Handl
 		if err != nil {
 			return err
 		}
-		return page.LeadTo(ctx, outcome.Target)
+		return page.Redirect(ctx, outcome.Target)
 	}
 }
 
@@ -258,14 +258,14 @@ func (e *Engine) CommitAs(
 // Record writes to the audit log that the user viewed or copied something. This changes
 // nothing and may happen twice.
 func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
-	return e.Look(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+	return e.Audit(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
 		return operator.Did("", entry), nil
 	})
 }
 
-// Look makes a read and its audit entries in one transaction. It changes nothing and may
+// Audit makes a read and its audit entries in one transaction. It changes nothing and may
 // happen twice.
-func (e *Engine) Look(
+func (e *Engine) Audit(
 	ctx echo.Context, do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
 ) error {
 	return e.ActAs(ctx, page.User(ctx).Email, do)

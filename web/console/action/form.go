@@ -49,7 +49,7 @@ func carried(ctx echo.Context, fields []ui.HiddenField) []ui.HiddenField {
 // Refused puts the message of each refused field beside its control, with the form's
 // labels. Messages without a control go above the form.
 func Refused(form ui.Confirmation, refusal *lending.Error) ui.Confirmation {
-	if worded, ok := errors.AsType[*lending.Error](page.Worded(refusal, labels(form))); ok {
+	if worded, ok := errors.AsType[*lending.Error](page.WithLabels(refusal, labels(form))); ok {
 		refusal = worded
 	}
 	rest := []string{}
@@ -82,9 +82,9 @@ func Seen(description string) ui.HiddenField {
 	return ui.HiddenField{Name: SeenField, Value: description}
 }
 
-// Overtaken refuses a form that showed an outdated state, and says what differs. Error:
+// Stale refuses a form that showed an outdated state, and says what differs. Error:
 // INVALID_STATE.
-func Overtaken(seen, now string) error {
+func Stale(seen, now string) error {
 	was, is := strings.Split(seen, "; "), strings.Split(now, "; ")
 	without := func(parts, others []string) string {
 		only := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {

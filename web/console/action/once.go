@@ -16,24 +16,24 @@ const actedKey = "console.acted"
 // one did, and after it, because both may arrive at the same moment.
 func (e *Engine) Once(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
-		if led, err := e.leadToFirst(ctx); led || err != nil {
+		if led, err := e.redirectToFirst(ctx); led || err != nil {
 			return err
 		}
 		refusal := handler(ctx)
 		if refusal == nil || ctx.Get(actedKey) != nil {
 			return refusal
 		}
-		if led, err := e.leadToFirst(ctx); led {
+		if led, err := e.redirectToFirst(ctx); led {
 			return err
 		}
 		return refusal
 	}
 }
 
-// leadToFirst redirects the second submission of a form to the result of the first, and
+// redirectToFirst redirects the second submission of a form to the result of the first, and
 // reports whether there was a first. If the answer to the first commit was lost, there may
 // be only one submission; then nobody has seen what the first would have shown.
-func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
+func (e *Engine) redirectToFirst(ctx echo.Context) (bool, error) {
 	token, err := FormToken(ctx)
 	user := page.User(ctx)
 	if err != nil || !page.IsSent(ctx) || user.Email == "" {
@@ -48,7 +48,7 @@ func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 		notice = "This form has acted already. Nothing was done a second time."
 	}
 	e.LeaveNotice(ctx, notice)
-	return true, page.LeadTo(ctx, page.SafeNext(target))
+	return true, page.Redirect(ctx, page.SafeNext(target))
 }
 
 // FormToken returns the token of the submitted form. Error: VALIDATION_ERROR.

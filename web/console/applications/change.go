@@ -203,7 +203,7 @@ func (c changing) form(
 			return outcome, err
 		}
 		if now := change.basis(c); now != seen {
-			return outcome, action.Overtaken(seen, now)
+			return outcome, action.Stale(seen, now)
 		}
 		outcome.Target = c.back
 		changed, err := confirmation.do(ctx, tx, by)
@@ -271,8 +271,8 @@ func notNow(format string, args ...any) error {
 	return lending.NewError(lending.CodeInvalidState, format, args...)
 }
 
-// soAlready ends a change whose result is already in place and redirects back.
-func (c changing) soAlready(format string, args ...any) error {
+// nothingToDo ends a change whose result is already in place and redirects back.
+func (c changing) nothingToDo(format string, args ...any) error {
 	return action.Unneeded(page.Sentence(fmt.Sprintf(format, args...)), c.back)
 }
 

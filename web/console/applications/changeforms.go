@@ -23,7 +23,7 @@ func (c changing) confirmStatus() (changeForm, error) {
 	}
 	if changed, err := c.now.Status.Move(to); err != nil || !changed {
 		if err == nil {
-			err = c.soAlready("The application is %s already", to)
+			err = c.nothingToDo("The application is %s already", to)
 		}
 		return changeForm{}, err
 	}
@@ -137,7 +137,7 @@ func (c changing) confirmDocument() (changeForm, error) {
 	}
 	if changed, err := c.now.Document.Move(to); err != nil || !changed {
 		if err == nil {
-			err = c.soAlready("The documents are %s already", c.documents())
+			err = c.nothingToDo("The documents are %s already", c.documents())
 		}
 		return changeForm{}, err
 	}
@@ -196,7 +196,7 @@ func (c changing) confirmTaskStatus() (changeForm, error) {
 	task := c.now.Task
 	if changed, err := task.Status.Move(to); err != nil || !changed {
 		if err == nil {
-			err = c.soAlready("The task is %s already", strings.ToLower(string(to)))
+			err = c.nothingToDo("The task is %s already", strings.ToLower(string(to)))
 		}
 		return changeForm{}, err
 	}
@@ -281,7 +281,7 @@ func (c changing) confirmFunding() (changeForm, error) {
 			return changeForm{}, err
 		}
 		if overtaken == nil {
-			return changeForm{}, c.soAlready("Draw #%d is %s already", id, drawWord(to))
+			return changeForm{}, c.nothingToDo("Draw #%d is %s already", id, drawWord(to))
 		}
 	}
 	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"

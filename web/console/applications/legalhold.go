@@ -69,7 +69,7 @@ func (f *Feature) legalHold() action.Spec {
 			form.Do = func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 				hold, err := change(ctx, tx, uid, by, reason)
 				if now := legalHoldWords(&hold); err == nil && release && now != seen {
-					err = action.Overtaken(seen, now) // the error rolls back the release of another hold
+					err = action.Stale(seen, now) // the error rolls back the release of another hold
 				}
 				return operator.Did(path, operator.NewEntry(name, uid.String(),
 					map[string]any{"held": release}, map[string]any{"held": !release})), err

@@ -75,7 +75,7 @@ func (f *Feature) amend(ctx echo.Context) error {
 	if err != nil {
 		return f.refuseDraft(ctx, uid, err, draftForm{Options: &options, Pace: typed})
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }
 
 // targetsOf returns the targets of a plan as they would be frozen.
@@ -140,7 +140,7 @@ func (f *Feature) confirm(ctx echo.Context) error {
 				Agree: func(options resend.Options, targets []resend.Target) error {
 					now := described(options, targets)
 					if seen := ctx.FormValue(action.SeenField); seen != "" && seen != now {
-						return action.Overtaken(seen, now)
+						return action.Stale(seen, now)
 					}
 					return nil
 				},
@@ -151,7 +151,7 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	if err != nil {
 		return f.refuseDraft(ctx, uid, err, form)
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }
 
 // refuseDraft shows the plan again with the input and its errors. If the re-send is no
@@ -169,7 +169,7 @@ func (f *Feature) refuseDraft(
 	}
 	if found.State != resend.StateDraft {
 		f.LeaveNotice(ctx, page.Sentence(refused.Error()))
-		return page.LeadTo(ctx, paths.To(paths.Bulk, uid.String()))
+		return page.Redirect(ctx, paths.To(paths.Bulk, uid.String()))
 	}
 	form.Status, form.Errors = f.Status(code), problems(refused)
 	if len(form.Errors) == 0 {
@@ -187,7 +187,7 @@ var formLabels = map[string]string{
 // problems maps a refusal's fields to their messages, in the words of the form.
 func problems(err error) map[string]string {
 	found := map[string]string{}
-	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))
+	refusal, ok := errors.AsType[*lending.Error](page.WithLabels(err, formLabels))
 	if ok && refusal.Code == lending.CodeValidation {
 		for _, detail := range refusal.Details {
 			found[detail.Field] = page.Sentence(detail.Message)

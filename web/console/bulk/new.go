@@ -183,7 +183,7 @@ func (f *Feature) draftChoice(ctx echo.Context, form url.Values) error {
 		if query, err := url.ParseQuery(ctx.FormValue("filter")); err == nil {
 			back = paths.With(paths.Deliveries, query)
 		}
-		return page.LeadTo(ctx, back)
+		return page.Redirect(ctx, back)
 	}
 	chosen, err := f.choose(ctx, form)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *Feature) draftChoice(ctx echo.Context, form url.Values) error {
 		return err
 	}
 	if partner == uuid.Nil {
-		return page.LeadTo(ctx, paths.With(paths.BulkNew, chosen.query))
+		return page.Redirect(ctx, paths.With(paths.BulkNew, chosen.query))
 	}
 	return f.keepDraft(ctx, chosen.scope(partner))
 }
@@ -248,5 +248,5 @@ func (f *Feature) keepDraft(ctx echo.Context, scope resend.Scope) error {
 	if err != nil {
 		return err
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }

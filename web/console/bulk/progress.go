@@ -176,14 +176,14 @@ func (f *Feature) move(name string) echo.HandlerFunc {
 		switch {
 		case lending.ErrorCode(err) == lending.CodeNotFound: // it was a draft
 			f.LeaveNotice(ctx, "The draft is discarded; nothing was sent.")
-			return page.LeadTo(ctx, paths.Bulks)
+			return page.Redirect(ctx, paths.Bulks)
 		case err != nil:
 			return err
 		case page.IsFragment(ctx):
 			return f.showProgress(ctx, found)
 		}
 		f.LeaveNotice(ctx, done)
-		return page.LeadTo(ctx, outcome.Target)
+		return page.Redirect(ctx, outcome.Target)
 	}
 }
 
@@ -206,8 +206,8 @@ func (f *Feature) items(ctx echo.Context) error {
 			return []string{
 				strconv.Itoa(item.Position), string(item.State), string(ui.Value(item.SkipReason)),
 				string(item.Event), item.Status, item.EventUID.String(), list.CellTime(item.EventAt),
-				page.Known(ui.Value(item.ApplicationUID)), item.SubscriptionUID.String(), item.URL,
-				page.Known(ui.Value(item.DeliveryUID)), page.Known(ui.Value(item.NewUID)),
+				page.FormatUID(ui.Value(item.ApplicationUID)), item.SubscriptionUID.String(), item.URL,
+				page.FormatUID(ui.Value(item.DeliveryUID)), page.FormatUID(ui.Value(item.NewUID)),
 				list.CellNumber(int64(ui.Value(item.HTTPStatus))), ui.Value(item.ErrorClass),
 			}
 		},

@@ -62,7 +62,7 @@ func (f *Feature) resend(ctx echo.Context) error {
 	case err != nil:
 		return err
 	case !page.IsFragment(ctx):
-		return page.LeadTo(ctx, outcome.Target)
+		return page.Redirect(ctx, outcome.Target)
 	}
 	shown, err := f.load(ctx.Request().Context(), uid)
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 	switch {
 	case len(chosen) == 0:
 		f.LeaveNotice(ctx, "Tick the deliveries to cancel first.")
-		return page.LeadTo(ctx, form.Back)
+		return page.Redirect(ctx, form.Back)
 	case ctx.FormValue("confirmed") == "":
 		return f.confirmCancel(ctx, http.StatusOK, chosen, form)
 	case form.Reason == "" || utf8.RuneCountInString(form.Reason) > action.MaxReason:
@@ -140,7 +140,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 		return err
 	}
 	f.LeaveNotice(ctx, "Cancelled: "+ui.Plural(len(outcome.Entries), "delivery", "deliveries")+".")
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }
 
 // confirmCancel says how many deliveries would be cancelled, where they go, and what the

@@ -140,7 +140,7 @@ func cells(d delivery.Delivery) []string {
 		d.EventUID.String(), list.CellTime(d.EventAt), strconv.Itoa(d.AttemptCount),
 		list.CellTime(d.Due()), list.CellNumber(int64(d.LastStatus())), string(d.LastError()),
 		list.CellNumber(d.Took().Milliseconds()), list.CellTime(ui.Value(d.FinishedAt)),
-		strconv.FormatBool(d.Test), page.Known(ui.Value(d.ResendOf)), ui.Value(d.ResentBy),
+		strconv.FormatBool(d.Test), page.FormatUID(ui.Value(d.ResendOf)), ui.Value(d.ResentBy),
 		ui.Value(d.ResendReason), d.LastURL, d.Subject,
 	}
 }

@@ -151,7 +151,7 @@ func (f *Feature) answer(ctx echo.Context, target string, err error) error {
 	if err != nil {
 		return err
 	}
-	return page.LeadTo(ctx, target)
+	return page.Redirect(ctx, target)
 }
 
 // subscribeReceiver creates a subscription to the receiver and gives the receiver its

@@ -102,8 +102,8 @@ func (f *Feature) list() list.Spec[email.Email] {
 					e.EmailUID.String(), list.CellTime(e.CreatedAt), string(e.Kind), e.ToAddress, e.Subject,
 					string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown),
 					strconv.Itoa(e.Tries()), list.CellTime(ui.Value(e.NextAttemptAt)),
-					list.CellTime(ui.Value(e.FinishedAt)), page.Known(e.ApplicationUID.UUID),
-					page.Known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
+					list.CellTime(ui.Value(e.FinishedAt)), page.FormatUID(e.ApplicationUID.UUID),
+					page.FormatUID(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
 				}
 			},
 		},

@@ -65,7 +65,7 @@ func resentWords(times int) string { return "re-sent " + ui.Plural(times, "time"
 func notResentSince(ctx context.Context, tx *postgres.Tx, seen string, uids ...uuid.UUID) error {
 	count, err := email.LockResends(ctx, tx, uids...)
 	if now := resentWords(count); err == nil && now != seen {
-		err = action.Overtaken(seen, now)
+		err = action.Stale(seen, now)
 	}
 	return err
 }

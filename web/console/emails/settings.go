@@ -54,7 +54,7 @@ func (f *Feature) settings() action.Spec {
 							return operator.Outcome{}, err
 						}
 						if now := described(before); seen != "" && seen != now {
-							return operator.Outcome{}, action.Overtaken(seen, now)
+							return operator.Outcome{}, action.Stale(seen, now)
 						}
 						if err := email.SaveSettings(ctx, tx, typed, user); err != nil {
 							return operator.Outcome{}, err

@@ -99,7 +99,7 @@ func cells(e delivery.EventRecord) []string {
 	}
 	return []string{
 		e.UID.String(), list.CellTime(e.OccurredAt), string(e.Kind), e.Status, owner,
-		e.PartnerUID.String(), e.PartnerName, page.Known(ui.Value(e.MerchantUID)),
+		e.PartnerUID.String(), e.PartnerName, page.FormatUID(ui.Value(e.MerchantUID)),
 		ui.Value(e.MerchantName), strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered),
 		strconv.Itoa(e.FanOut.Failed), strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
 		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),

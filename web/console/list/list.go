@@ -210,7 +210,7 @@ func (l lister[R]) show(ctx echo.Context) error {
 	if page.IsFragment(ctx) {
 		return page.Render(ctx, status, ui.ListRows(region))
 	}
-	props, err := l.around(ctx, v, region)
+	props, err := l.pageProps(ctx, v, region)
 	if err != nil {
 		return err
 	}
@@ -219,8 +219,8 @@ func (l lister[R]) show(ctx echo.Context) error {
 	return l.Show(ctx, status, place, ui.List(props))
 }
 
-// around adds to the rows the rest of the page: filters, tabs, buttons and views.
-func (l lister[R]) around(
+// pageProps adds to the rows the rest of the page: filters, tabs, buttons and views.
+func (l lister[R]) pageProps(
 	ctx echo.Context, v *Values, region ui.ListRegion,
 ) (props ui.ListProps, err error) {
 	request := ctx.Request().Context()
@@ -252,7 +252,7 @@ func (l lister[R]) around(
 		props.Hidden = append(props.Hidden, page.ZoneField(v.Zone))
 	}
 	for _, filter := range l.Filters {
-		if err := v.furnish(request, filter, &props); err != nil {
+		if err := v.addFilter(request, filter, &props); err != nil {
 			return props, err
 		}
 	}

@@ -37,7 +37,7 @@ func (e *Engine) SaveRoute() page.Route {
 					err := views.Save(request, tx, user.UID, operator.SavedView{
 						Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
 					})
-					return outcome, page.Worded(err, map[string]string{"name": "The name"})
+					return outcome, page.WithLabels(err, map[string]string{"name": "The name"})
 				}
 				uid, err := uuid.Parse(remove)
 				if err != nil {

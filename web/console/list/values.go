@@ -280,8 +280,8 @@ func (f Filter) word(ctx context.Context, value, shown string) (string, error) {
 	return shown, nil
 }
 
-// furnish adds a filter's field and chip to the page.
-func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
+// addFilter adds a filter's field and chip to the page.
+func (v *Values) addFilter(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
 	value := v.texts[filter.Name]
 	field := ui.Control{
 		ID: "filter-" + filter.Name, Name: filter.Name, Label: filter.Label, Hint: filter.Hint,

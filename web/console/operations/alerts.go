@@ -146,14 +146,14 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 		},
 	})
 	labels := map[string]string{"note": "The note", "until": "The time"}
-	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, labels))
+	refusal, ok := errors.AsType[*lending.Error](page.WithLabels(err, labels))
 	if ok && (len(refusal.Details) > 0 || refusal.Code == lending.CodeInvalidState) {
 		return f.showAlert(ctx, refusal)
 	}
 	if err != nil {
 		return err
 	}
-	return page.LeadTo(ctx, target)
+	return page.Redirect(ctx, target)
 }
 
 // changeAlert makes the change of an alert that the form asks for.
@@ -182,7 +182,7 @@ func (f *Feature) changeAlert(
 		}
 		now := item.Seen()
 		if seen := cmp.Or(ctx.FormValue(action.SeenField), now); seen != now && item.ClosedAt == nil {
-			return operator.Outcome{}, action.Overtaken(seen, now)
+			return operator.Outcome{}, action.Stale(seen, now)
 		}
 		return f.Alerts.Resolve(request, tx, uid, ctx.FormValue("note"), by)
 	}

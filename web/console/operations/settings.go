@@ -71,7 +71,7 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 			before, err := f.Operators.SecondFactors().Require(request, tx, roles)
 			is := secondFactorWords(before)
 			if err == nil && cmp.Or(ctx.FormValue(action.SeenField), is) != is {
-				err = action.Overtaken(ctx.FormValue(action.SeenField), is)
+				err = action.Stale(ctx.FormValue(action.SeenField), is)
 			}
 			slices.Sort(before)
 			slices.Sort(roles)
@@ -140,7 +140,7 @@ func readRetention(ctx echo.Context) (retention.Settings, error) {
 		APIRequestDays: wholeNumber(ctx, &errs, "api_request_days"),
 	}
 	errs.MergeOthers(wanted.Check())
-	return wanted, page.Worded(errs.Err(), map[string]string{
+	return wanted, page.WithLabels(errs.Err(), map[string]string{
 		"metadata_months":  "The months of events, deliveries and attempts",
 		"body_days":        "The days of bodies",
 		"email_body_days":  "The days of texts of e-mails",
@@ -178,7 +178,7 @@ func (f *Feature) saveRetention(ctx echo.Context) error {
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			before, after, err := f.Retention.SaveSettings(request, tx, wanted, page.User(ctx).Email)
 			if now := retentionWords(before); err == nil && seen != now {
-				err = action.Overtaken(seen, now)
+				err = action.Stale(seen, now)
 			}
 			return operator.Did(paths.Settings, operator.NewEntry("settings.retention", "retention",
 				retentionState(before), retentionState(after))), err
@@ -250,7 +250,7 @@ func (f *Feature) healthSettings() action.Spec {
 						}
 						before, err := f.Webhooks.Health.SaveSettings(request, tx, wanted, page.User(ctx).Email)
 						if is := healthWords(before); err == nil && seen != is {
-							err = action.Overtaken(seen, is)
+							err = action.Stale(seen, is)
 						}
 						if err != nil || before == wanted {
 							return operator.Outcome{Target: paths.Settings}, err

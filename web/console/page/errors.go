@@ -40,7 +40,7 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 		shown.RetryHref = request.URL.RequestURI()
 	}
 	if status == http.StatusServiceUnavailable || status == http.StatusUnauthorized {
-		shown.Again = again(ctx, status == http.StatusUnauthorized)
+		shown.Again = resubmission(ctx, status == http.StatusUnauthorized)
 	}
 	list, rest := listAbove(request.URL.Path)
 	uid, _, deeper := strings.Cut(rest, "/")
@@ -62,9 +62,9 @@ var secretFields = map[string]string{
 	"candidate": "Value to compare", "password": "Password",
 }
 
-// again returns the submitted form without its secrets. It returns nil if no form was submitted, if
-// nothing was typed, and for forms of the account, which are short and contain passwords.
-func again(ctx echo.Context, signIn bool) *ui.AgainForm {
+// resubmission returns the submitted form without its secrets. It is nil if no form was submitted,
+// if nothing was typed, and for forms of the account, which are short and contain passwords.
+func resubmission(ctx echo.Context, signIn bool) *ui.AgainForm {
 	request := ctx.Request()
 	err := request.ParseForm() // if there is no session, nobody has parsed it yet
 	path := request.URL.Path
@@ -182,10 +182,10 @@ func listAbove(path string) (found above, rest string) {
 	return above{}, ""
 }
 
-// Worded replaces the API's field names in a refusal by the labels of a form, as written
+// WithLabels replaces the API's field names in a refusal by the labels of a form, as written
 // within a sentence. Any refusal of fields becomes a validation error: a form shows its
 // details, and an error page the first of them.
-func Worded(err error, names map[string]string) error {
+func WithLabels(err error, names map[string]string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || len(refusal.Details) == 0 {
 		return err

@@ -252,7 +252,7 @@ func askToSignIn(ctx echo.Context) error {
 		return lending.NewError(lending.CodeUnauthorized,
 			"You are signed out. Sign in again, in another tab if something is typed here.")
 	}
-	if again(ctx, true) != nil {
+	if resubmission(ctx, true) != nil {
 		return lending.NewError(lending.CodeUnauthorized,
 			"Nothing was saved. Sign in on another tab, then send the form again from here.")
 	}

@@ -41,9 +41,9 @@ func (s *Site) Preference(ctx echo.Context, name string) string {
 	return cookie.Value
 }
 
-// Prefer is the handler that stores the preferences that its form names and returns to the
+// SavePreferences is the handler that stores the preferences that its form names and returns to the
 // form's page. Unknown values are ignored.
-func (s *Site) Prefer(ctx echo.Context) error {
+func (s *Site) SavePreferences(ctx echo.Context) error {
 	for name, choices := range preferences {
 		value := ctx.FormValue(name)
 		if !slices.Contains(choices, value) {

@@ -96,7 +96,7 @@ func Render(ctx echo.Context, status int, component templ.Component) error {
 	if err != nil {
 		return err
 	}
-	html = slim(withTokens(ctx, html))
+	html = minify(withTokens(ctx, html))
 	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	if request.Method == http.MethodGet && len(html) >= zipFrom && compress.Accepted(request) {
 		if zipped := compress.Gzip(html); zipped != nil {

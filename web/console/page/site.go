@@ -193,9 +193,9 @@ func SessionUID(ctx echo.Context) (uuid.UUID, error) {
 	return session, nil
 }
 
-// LeadTo redirects the browser to another page, even if a script requested only a part of
+// Redirect redirects the browser to another page, even if a script requested only a part of
 // this one.
-func LeadTo(ctx echo.Context, target string) error {
+func Redirect(ctx echo.Context, target string) error {
 	if IsFragment(ctx) {
 		ctx.Response().Header().Set("HX-Redirect", target)
 		return ctx.NoContent(http.StatusOK)
@@ -226,8 +226,8 @@ func CameFrom(ctx echo.Context) string {
 	return SafeNext(referer.RequestURI())
 }
 
-// Known formats an identifier; the nil UUID is the empty string.
-func Known(uid uuid.UUID) string {
+// FormatUID formats an identifier; the nil UUID is the empty string.
+func FormatUID(uid uuid.UUID) string {
 	if uid == uuid.Nil {
 		return ""
 	}

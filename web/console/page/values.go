@@ -27,7 +27,7 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 			continue
 		}
 		if layout != time.RFC3339 {
-			local := moments(layout, text, zone)
+			local := instants(layout, text, zone)
 			switch {
 			case len(local) == 0:
 				wrong[name] = "The clocks of " + zone.String() + " skip this time; choose another."
@@ -50,9 +50,9 @@ func ReadTime(wrong map[string]string, name, text string, zone *time.Location) t
 	return time.Time{}
 }
 
-// moments returns the instants at which a clock in the zone shows the text, or the start of
+// instants returns the instants at which a clock in the zone shows the text, or the start of
 // its day: none if the clock is set forward over it, two if it is set back.
-func moments(layout, text string, zone *time.Location) (found []time.Time) {
+func instants(layout, text string, zone *time.Location) (found []time.Time) {
 	shown, _ := time.Parse(layout, text)
 	for _, beside := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := shown.Add(beside).In(zone).Zone()

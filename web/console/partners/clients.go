@@ -374,7 +374,7 @@ func (f *Feature) limitClient(k kind) action.Spec {
 							return operator.Outcome{}, err
 						}
 						if now := rateOf(before); seen != "" && seen != now {
-							return operator.Outcome{}, action.Overtaken(seen, now)
+							return operator.Outcome{}, action.Stale(seen, now)
 						}
 						if before.RatePerSecond == perSecond && before.Burst == burst &&
 							before.RevokedAt == nil {

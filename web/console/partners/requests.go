@@ -95,8 +95,8 @@ func requestCells(r apilog.Request) []string {
 		r.UID.String(), list.CellTime(r.At), r.RequestID, r.Method, r.Path, r.Route,
 		strconv.Itoa(r.Status), string(r.ErrorCode), strings.Join(r.ErrorFields, " "),
 		strconv.FormatFloat(float64(r.Duration.Microseconds())/1000, 'f', 3, 64), r.ClientID,
-		strconv.FormatBool(r.Authenticated), page.Known(r.PartnerUID), r.PartnerName,
-		page.Known(r.MerchantUID), r.MerchantName, page.Known(r.ApplicationUID), r.IdempotencyKey,
+		strconv.FormatBool(r.Authenticated), page.FormatUID(r.PartnerUID), r.PartnerName,
+		page.FormatUID(r.MerchantUID), r.MerchantName, page.FormatUID(r.ApplicationUID), r.IdempotencyKey,
 		strconv.FormatBool(r.Replayed), strconv.FormatInt(r.BytesIn, 10),
 		strconv.FormatInt(r.BytesOut, 10), r.Address, r.UserAgent,
 	}

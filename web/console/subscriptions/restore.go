@@ -110,7 +110,7 @@ func (f *Feature) restore() action.Spec {
 					if !restored.Secret.IsZero() {
 						f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, restored.Secret)
 					}
-					return page.LeadTo(ctx, target)
+					return page.Redirect(ctx, target)
 				},
 				Change: action.Change{
 					Done: done,
@@ -125,7 +125,7 @@ func (f *Feature) restore() action.Spec {
 						}
 						if err != nil || restored.Subscription.Version == current.Version {
 							return operator.Outcome{Target: target},
-								page.Worded(err, map[string]string{"secret": "The token"})
+								page.WithLabels(err, map[string]string{"secret": "The token"})
 						}
 						return did(target, "restore", current, current.Audited(),
 							restored.Subscription.Audited()), nil

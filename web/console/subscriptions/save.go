@@ -186,7 +186,7 @@ func (f editor) save(
 	if !made.secret.IsZero() {
 		f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, made.UID.String(), made.secret)
 	}
-	return page.LeadTo(ctx, outcome.Target)
+	return page.Redirect(ctx, outcome.Target)
 }
 
 // saved is a saved subscription, with its secret if that is new.
@@ -273,7 +273,7 @@ var formOrder = []string{
 func (f editor) showWrong(
 	ctx echo.Context, form subscriptions.Form, err error, rows []subscriptions.HeaderField,
 ) error {
-	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))
+	refusal, ok := errors.AsType[*lending.Error](page.WithLabels(err, formLabels))
 	if !ok || len(refusal.Details) == 0 {
 		return err
 	}

@@ -60,7 +60,7 @@ func (f *Feature) rotate() action.Spec {
 				},
 				Show: func(ctx echo.Context) error {
 					f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, made)
-					return page.LeadTo(ctx, fields.Cancel)
+					return page.Redirect(ctx, fields.Cancel)
 				},
 				Change: action.Change{
 					Done: "Rotated. The next delivery uses the new secret.",
@@ -81,7 +81,7 @@ func (f *Feature) rotate() action.Spec {
 						}
 						return did(fields.Cancel, "rotate_secret", current,
 								map[string]any{"version": current.Version}, after),
-							page.Worded(err, map[string]string{"secret": "The secret"})
+							page.WithLabels(err, map[string]string{"secret": "The secret"})
 					},
 				},
 			}, nil
@@ -139,7 +139,7 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		return err
 	}
 	var found subscription.SecretMatch
-	err = f.Look(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+	err = f.Audit(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
 		found, err = f.Webhooks.Subscriptions.CompareSecret(request, tx, uid,
 			pasted(ctx.FormValue("candidate")))
 		if err != nil {

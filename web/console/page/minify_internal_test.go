@@ -25,7 +25,7 @@ func TestSlim(t *testing.T) {
 		`<select><option>A</option> <option>B</select>`:    `<select><option>A<option>B</select>`,
 		`<!doctype html><b>open`:                           `<!doctype html><b>open`,
 	} {
-		got := slim([]byte(before))
+		got := minify([]byte(before))
 		if string(got) != after {
 			t.Errorf("%s\nbecomes %s\n   want %s", before, got, after)
 		}

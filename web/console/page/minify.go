@@ -18,13 +18,13 @@ var unspaced = [][]byte{
 	[]byte("</option"),
 }
 
-// slim removes insignificant bytes from a page: the quotes around plain attribute values,
+// minify removes insignificant bytes from a page: the quotes around plain attribute values,
 // implied end tags, and whitespace around table cells. In a list of fifty rows that is a
 // tenth of the page.
 //
 // It relies on the output of templates, in which text and values are escaped, so that they
 // contain no literal bracket or quote.
-func slim(html []byte) []byte {
+func minify(html []byte) []byte {
 	slimmed := make([]byte, 0, len(html))
 	for len(html) > 0 {
 		start := bytes.IndexByte(html, '<')

@@ -14,9 +14,9 @@ import (
 // unavailable.
 const retryAfter = 5 * time.Second
 
-// patient bounds the total time that a request may spend waiting for the database. It wraps
-// the middleware that renders errors, which needs a live context.
-func patient(timeout time.Duration) echo.MiddlewareFunc {
+// limitDatabaseWait bounds the total time that a request may spend waiting for the
+// database. It wraps the middleware that renders errors, which needs a live context.
+func limitDatabaseWait(timeout time.Duration) echo.MiddlewareFunc {
 	timeout = cmp.Or(timeout, postgres.DefaultTimeout)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
