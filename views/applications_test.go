@@ -19,7 +19,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// sampleApplicationPage is a page with everything on it, a word everywhere.
+// sampleApplicationPage returns a page with everything on it and the word in every text.
 func sampleApplicationPage(word string) applications.Page {
 	chip, amount := ui.DeliveryChip(delivery.StateFailed), lending.Cents(900)
 	return applications.Page{

@@ -90,8 +90,8 @@ func TestTimelineEnding(t *testing.T) {
 	}
 }
 
-// TestFinishedAttemptsKeepStill pins what live updates rely on: an attempt that
-// is over has another id than while it ran, and is left alone afterwards.
+// TestFinishedAttemptsKeepStill pins what live updates rely on: an attempt gets another id
+// when it ends, and is not updated after that.
 func TestFinishedAttemptsKeepStill(t *testing.T) {
 	t.Parallel()
 	attempt := ui.AttemptView{
@@ -125,7 +125,7 @@ func TestBodyPane(t *testing.T) {
 		{"binary", "\xff\xd8\xff", false, "\uFFFD"},
 		{"too long", strings.Repeat("x", 64<<10+1), false, "of which the first 64.0 KiB are shown"},
 		{
-			// Its indents would take 64 MB.
+			// The indentation would take 64 MB.
 			"deeply nested", strings.Repeat("[", 4000) + strings.Repeat("1,", 4000) + "1" +
 				strings.Repeat("]", 4000),
 			false, "[[[[1,1,1",

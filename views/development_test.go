@@ -11,8 +11,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// developmentSamplePages are the sample receiver and the mailbox, with the word wherever
-// a partner or a borrower could put it.
+// developmentSamplePages returns the sample receiver and the mailbox, with the word
+// wherever a partner or a borrower could put it.
 func developmentSamplePages(word string) map[string]templ.Component {
 	framed := func(body templ.Component) templ.Component {
 		frame := sampleFrame(word)

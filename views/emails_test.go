@@ -44,8 +44,8 @@ func sampleEmailDetail(word string) email.Detail {
 	return detail
 }
 
-// emailSamplePages are the pages about e-mails, with the word that a hostile
-// test plants everywhere.
+// emailSamplePages returns the pages about e-mails, with the word that a hostile test
+// plants everywhere.
 func emailSamplePages(word string) map[string]templ.Component {
 	frame := sampleFrame(word)
 	frame.Live = false

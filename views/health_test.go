@@ -17,9 +17,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// healthSamplePages are the overview, the queue of what needs attention, the audit log,
-// the job queues and the system, with the word wherever a partner or an operator could
-// put it.
+// healthSamplePages returns the overview, the alerts, the audit log, the job queues and the
+// system, with the word wherever a partner or an operator could put it.
 func healthSamplePages(word string) map[string]templ.Component {
 	framed := func(body templ.Component) templ.Component {
 		frame := sampleFrame(word)

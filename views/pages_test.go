@@ -14,8 +14,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// payloads are what a partner, borrower or endpoint might plant. Each contains
-// the word planted, by which a test finds what became of it.
+// payloads are texts that a partner, borrower or endpoint might plant. Each contains the
+// word "planted", by which tests find the rendered payload.
 func payloads() []string {
 	return []string{
 		`<script>planted()</script>`,
@@ -59,8 +59,8 @@ func TestPlantedContentIsInert(t *testing.T) {
 	}
 }
 
-// checkInert finds everything on a page that could act. Pages have scripts and
-// styles of their own origin only, and no handler or style attributes at all.
+// checkInert finds everything on a page that could be executed. Pages have scripts and
+// styles only from their own origin, and no handler or style attributes at all.
 func checkInert(t *testing.T, page *goquery.Document) {
 	if !strings.Contains(page.Text()+describe(page.Selection), "planted") {
 		t.Error("the payload is nowhere on the page")
@@ -137,7 +137,7 @@ func listedIcons(t *testing.T) map[string]bool {
 	return listed
 }
 
-// checkIDs finds ids that stand twice, and references to ids that do not stand.
+// checkIDs finds duplicate ids, and references to ids that do not exist.
 func checkIDs(t *testing.T, page *goquery.Document) {
 	t.Helper()
 	ids := map[string]int{}
@@ -179,7 +179,7 @@ func checkTables(t *testing.T, page *goquery.Document) {
 	})
 }
 
-// checkCards finds figures that say in a card, which has no head, not what they count.
+// checkCards finds figures whose card, which has no table head, does not say what they count.
 func checkCards(t *testing.T, page *goquery.Document) {
 	t.Helper()
 	bare := regexp.MustCompile(`^[\d.,]+$`)

@@ -12,7 +12,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// Columns give way on narrow screens; the row's first cell says the same.
+// Columns are hidden on narrow screens, so the row's first cell contains the terms too.
 func TestAProductTellsItsTermsInItsRow(t *testing.T) {
 	t.Parallel()
 	percent := func(text string) lending.Percent {

@@ -172,7 +172,7 @@ func samplePages(word string) map[string]templ.Component {
 	return pages
 }
 
-// alone is a page for guests.
+// alone returns a page for guests.
 func alone(body templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		return ui.AuthLayout("Sign in", "Development", "").Render(templ.WithChildren(ctx, body), w)

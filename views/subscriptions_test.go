@@ -19,7 +19,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// sampleSubscribed is a subscription whose texts are all the word.
+// sampleSubscribed returns a subscription with the word in all texts.
 func sampleSubscribed(word string) subscription.Subscription {
 	return subscription.Subscription{
 		UID: uuid.MustParse(sampleSubscription), PartnerUID: uuid.MustParse(sampleUID), URL: word,
@@ -41,7 +41,7 @@ func sampleHealth() health.Health {
 	}
 }
 
-// subscriptionLists are the list with rows and without.
+// subscriptionLists returns the list with and without rows.
 func subscriptionLists(word string) map[string]templ.Component {
 	failing, paused := subscription.Summary{
 		UID: uuid.MustParse(sampleSubscription), PartnerName: word, State: "failing",
@@ -110,7 +110,7 @@ func sampleVersions(word string) []subscription.Version {
 	}
 }
 
-// subscriptionTabs are the bodies of a subscription's page by its tabs.
+// subscriptionTabs returns the tabs of a subscription's page.
 func subscriptionTabs(word string) map[string]templ.Component {
 	s := sampleSubscribed(word)
 	probe := health.ProbeRecord{At: sampleTime, NextAt: sampleTime}

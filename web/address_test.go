@@ -56,8 +56,8 @@ func TestAddressOfAClient(t *testing.T) {
 	}
 }
 
-// The console and the probes are no requests of partners, also where the API has no path of its
-// own.
+// Requests to the console and the probes are not API requests, even if the API has no base
+// path.
 func TestWhatIsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for base, paths := range map[string]map[string]bool{

@@ -20,9 +20,9 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// TestRefusalsNeedNoBody sends no body, be it that it asks first, as curl does, or that it is
-// slow, and gets a refusal that needs none at once, without being told to send it. A key that no
-// request has used changes nothing.
+// TestRefusalsNeedNoBody sends no body, because the client expects "100 Continue", like
+// curl, or because it is slow. A refusal that needs no body must come at once, without "100
+// Continue". An unused key changes nothing.
 func TestRefusalsNeedNoBody(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -103,7 +103,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 			if form.name == "asks first" || test.length > 100 {
 				return
 			}
-			// The body comes late, and the next call with it.
+			// The body comes late, followed by the next request.
 			_, err = fmt.Fprintf(conn, "%0*dGET %s/v2/nothing HTTP/1.1\r\nhost: %s\r\n%s\r\n",
 				test.length, 0, apptest.BasePath, address, own)
 			if err != nil {
@@ -114,8 +114,8 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSeenWhileSending sends bodies that are refused before their end, more than the
-// connection holds, and sees the answer and no broken connection.
+// TestRefusalsAreSeenWhileSending sends bodies larger than the connection's buffers that
+// are refused before their end, and expects the answer rather than a broken connection.
 func TestRefusalsAreSeenWhileSending(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -149,7 +149,7 @@ func TestRefusalsAreSeenWhileSending(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
-			// It looks at the answer when it has sent everything.
+			// The client reads the answer only after sending everything.
 			if err := request.Write(conn); err != nil {
 				t.Fatal(err)
 			}
@@ -165,8 +165,8 @@ func TestRefusalsAreSeenWhileSending(t *testing.T) {
 	}
 }
 
-// TestBrokenBodiesEndTheConnection refuses a call whose body cannot be read to its end: what
-// follows it is not taken for another call.
+// TestBrokenBodiesEndTheConnection refuses a request whose body cannot be read to its end:
+// what follows it must not be parsed as another request.
 func TestBrokenBodiesEndTheConnection(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t)
@@ -201,7 +201,7 @@ func TestBrokenBodiesEndTheConnection(t *testing.T) {
 	}
 }
 
-// zeros are without end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(data []byte) (int, error) {
@@ -209,8 +209,8 @@ func (zeros) Read(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// TestWrongCredentialsAreBounded lets an address try wrong credentials until it is told to wait,
-// whether their id is in use there or not; credentials that were let in from there before are not.
+// TestWrongCredentialsAreBounded tries wrong credentials from an address until it must wait,
+// whether or not the id is used there. Credentials accepted from there before are not limited.
 func TestWrongCredentialsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, idOf := range map[string]func(known string) string{
@@ -248,7 +248,7 @@ func TestWrongCredentialsAreBounded(t *testing.T) {
 	}
 }
 
-// tryUntilRefused sends credentials that were revoked where too many wrong ones came before.
+// tryUntilRefused sends revoked credentials from an address with too many wrong ones.
 func tryUntilRefused(t *testing.T, try func() apptest.Answer) {
 	t.Helper()
 	for range 1000 {
@@ -259,10 +259,10 @@ func tryUntilRefused(t *testing.T, try func() apptest.Answer) {
 	t.Error("credentials that were revoked are looked up without a bound")
 }
 
-// tryUntilBounded sends wrong credentials until they are refused as too many.
+// tryUntilBounded sends wrong credentials until the limit refuses them.
 func tryUntilBounded(t *testing.T, try func() apptest.Answer) {
 	t.Helper()
-	// Several at once: what is allowed meanwhile is not to outrun one who asks slowly.
+	// Send several at once: a slow sender's allowance is restored as fast as it is used.
 	var lookedUp, bounded atomic.Int64
 	var callers sync.WaitGroup
 	for range 8 {
@@ -288,7 +288,7 @@ func tryUntilBounded(t *testing.T, try func() apptest.Answer) {
 	}
 }
 
-// Probes ask by HEAD too.
+// Probes also use HEAD.
 func TestProbesByHead(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t)
@@ -304,9 +304,9 @@ func TestProbesByHead(t *testing.T) {
 	}
 }
 
-// TestCallsBehindALockedApplication lets one client's calls wait for an application until the
-// line is full: the next is told when to come again, others do not notice, and in the
-// end the decision was run once.
+// TestCallsBehindALockedApplication lets one client's requests wait for an application
+// until the queue is full. The next one is told when to retry, other clients are not
+// affected, and the decision runs only once.
 func TestCallsBehindALockedApplication(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
@@ -320,7 +320,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 	}
 	statuses := make(chan int, 200)
 	calls := 0
-	// The line is full sooner where it takes long to fill it.
+	// If filling the queue takes long, the queue gets shorter and is full sooner.
 	for ; s.Admission.Refused() == 0; calls++ {
 		before := s.Webhooks.Gate.InFlight() + s.Admission.Waiting()
 		go func() {
@@ -374,8 +374,8 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesKeepNobodyOut has more calls inside than are worked at a time, all of which wait
-// for the rest of their bodies: others do not wait for them.
+// TestSlowBodiesKeepNobodyOut sends more requests than are processed at a time, all waiting
+// for the rest of their bodies: others must not wait for them.
 func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	const slow = 30
@@ -408,9 +408,9 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestCallsForEventsTakeSlots fills a client's slots with calls that wait for an application: one
-// that asks for events stands in line behind them, also where it would wait for one. While they
-// wait for events, more wait than a client has slots.
+// TestCallsForEventsTakeSlots fills a client's slots with requests that wait for an
+// application. A request for events queues behind them, even one that may wait for events.
+// While requests wait for events, there may be more of them than a client has slots.
 func TestCallsForEventsTakeSlots(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m",
@@ -431,7 +431,7 @@ func TestCallsForEventsTakeSlots(t *testing.T) {
 			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
 			JSON: map[string]any{"thrive_application_uid": uid},
 		})
-		// It has been read, too: a slot whose call is slow to come is lent to the next in line.
+		// The body has been read, too: the slot of a slow sender is lent to the next in the queue.
 		waittest.Until(t, "the call waits for the application or stands in line", func() bool {
 			return begun == s.Admission.Waiting()+s.Count(t, `SELECT count(*) FROM pg_stat_activity
 				WHERE datname = current_database() AND wait_event_type = 'Lock'`)
@@ -460,9 +460,9 @@ func TestCallsForEventsTakeSlots(t *testing.T) {
 	calls.Wait()
 }
 
-// TestUploadsInProgressAreBounded begins uploads, and large bodies of JSON, and never ends them: so
-// many of a client, then so many of all. What is small still comes through, and a place is free
-// again once a call has ended.
+// TestUploadsInProgressAreBounded starts uploads and large JSON bodies without ending them,
+// up to the limits per client and of all clients. Small ones still succeed, and a place is
+// free again once a request has ended.
 func TestUploadsInProgressAreBounded(t *testing.T) {
 	t.Parallel()
 	const perClient, clients = 64, 4

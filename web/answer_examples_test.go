@@ -16,7 +16,7 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// shownAnswer is the data of the first successful answer that the document shows at an operation.
+// shownAnswer returns the data of the first successful answer in an operation's documentation.
 func shownAnswer(s *apptest.Server, operationID string) (data map[string]any) {
 	s.T.Helper()
 	for _, item := range s.Contract.Document.Paths.Map() {
@@ -36,7 +36,7 @@ func shownAnswer(s *apptest.Server, operationID string) (data map[string]any) {
 	return nil
 }
 
-// valuesOf are the values of fields at any depth, in the order of their names.
+// valuesOf returns the values of fields at any depth, in the order of their names.
 func valuesOf(data any, names ...string) (found []string) {
 	switch value := data.(type) {
 	case map[string]any:
@@ -55,7 +55,7 @@ func valuesOf(data any, names ...string) (found []string) {
 	return found
 }
 
-// only leaves in a list the objects in which a field has one of the values.
+// only removes from a list all objects in which the field has none of the values.
 func only(data map[string]any, list, field string, values ...string) {
 	entries, _ := data[list].([]any)
 	data[list] = slices.DeleteFunc(slices.Clone(entries), func(one any) bool {
@@ -65,8 +65,8 @@ func only(data map[string]any, list, field string, values ...string) {
 	})
 }
 
-// TestAnswersShownFollowTheRequestsShown sends examples and compares what follows from the request
-// alone with the answer that the document shows.
+// TestAnswersShownFollowTheRequestsShown sends examples and compares those parts of the
+// answer that follow from the request alone with the answer in the document.
 func TestAnswersShownFollowTheRequestsShown(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -104,7 +104,7 @@ func TestAnswersShownFollowTheRequestsShown(t *testing.T) {
 	}
 }
 
-// TestStatementShown draws and settles within a day, as in the statement that the document shows.
+// TestStatementShown draws and settles within a day, as in the document's example statement.
 func TestStatementShown(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -122,7 +122,7 @@ func TestStatementShown(t *testing.T) {
 	}
 }
 
-// TestDeliveriesShown holds what is shown of deliveries and recoveries against what they are.
+// TestDeliveriesShown compares the document's deliveries and recoveries with real ones.
 func TestDeliveriesShown(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -162,7 +162,7 @@ func TestAcceptOfferClosesLinkedOnce(t *testing.T) {
 
 func TestSimultaneousAcceptances(t *testing.T) {
 	t.Parallel()
-	// All wait for one row; on a busy machine that takes the last one longer than a call may.
+	// All wait for one row; on a busy machine the last one may exceed the request timeout.
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
 	uid, sibling := s.Offered(), s.Offered()
 	var group sync.WaitGroup
@@ -401,7 +401,7 @@ func TestCertificateUpload(t *testing.T) {
 			t.Errorf("stored %v", file)
 		}
 	}
-	// What belongs to a draw is unknown here, however it is written.
+	// The fields of a draw are unknown here, however they are encoded.
 	const part = "--b\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n"
 	foreign := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",

@@ -11,8 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// TestSlowCallsSpoilNoConnection: a call may be worked for longer than its body may take to
-// arrive, and the next ones of its connection are not cancelled for it.
+// TestSlowCallsSpoilNoConnection: processing a request may take longer than its body may
+// take to arrive, without cancelling the next requests on the connection.
 func TestSlowCallsSpoilNoConnection(t *testing.T) {
 	t.Parallel()
 	const limit = 200 * time.Millisecond

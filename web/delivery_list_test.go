@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/webhook/delivery"
 )
 
-// deliveriesListed walks the list to its end and returns the uids and the number of pages.
+// deliveriesListed reads the list to its end and returns the uids and the number of pages.
 func deliveriesListed(
 	s *apptest.Server, as apptest.Account, query url.Values,
 ) (uids []uuid.UUID, pages int) {

@@ -22,7 +22,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// sentRow is what tests read of a delivery.
+// sentRow holds the fields of a delivery that tests read.
 type sentRow struct {
 	UID        uuid.UUID  `json:"delivery_uid"`
 	State      string     `json:"state"`
@@ -119,8 +119,8 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 	}
 }
 
-// atLimit fails unless a call is refused until so much time has passed since now, by the clock,
-// and is taken then.
+// atLimit fails unless a request is refused until the given time has passed on the clock,
+// and accepted then.
 func atLimit(
 	s *apptest.Server, clock *apptest.Clock, in time.Duration, again func() apptest.Answer, taken int,
 ) (over apptest.Answer) {
@@ -145,7 +145,7 @@ func atLimit(
 	return over
 }
 
-// wantQuota wants a refusal to tell of the quota that was met, not of the rate that let it in.
+// wantQuota expects a refusal to report the exceeded quota, not the rate limit.
 func wantQuota(t *testing.T, over apptest.Answer, quota, message string) {
 	t.Helper()
 	got := []string{
@@ -158,8 +158,8 @@ func wantQuota(t *testing.T, over apptest.Answer, quota, message string) {
 	}
 }
 
-// Deliveries that are re-sent one by one are bounded for each subscription in any hour, and the
-// answer says when to come again.
+// Re-sends of single deliveries are limited per subscription and hour, and the answer says
+// when to retry.
 func TestSingleResendsAreBounded(t *testing.T) {
 	t.Parallel()
 	clock, db := apptest.NewClock(), pgtest.New(t)
@@ -183,8 +183,8 @@ func TestSingleResendsAreBounded(t *testing.T) {
 	}
 }
 
-// A client begins ten recoveries in any 24 hours, of whatever subscriptions; refused ones do not
-// count.
+// A client may begin ten recoveries in any 24 hours, over all subscriptions; refused ones
+// do not count.
 func TestRecoveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	clock, db := apptest.NewClock(), pgtest.New(t)
@@ -273,12 +273,12 @@ func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
 		!strings.Contains(string(got.Raw), uid) {
 		t.Errorf("the refusal of a second one names not the first: %s", got.Raw)
 	}
-	// Anyone who may act for the other merchant has its own.
+	// A client of the other merchant has its own quota.
 	if got := call(s, members[1], http.MethodPost, "/v2/recoveries", wanted); got.Status != 202 ||
 		fmt.Sprint(got.Data()["total"]) != "1" {
 		t.Errorf("the other merchant's: %s", got.Raw)
 	}
-	// The event's time decides, to the microsecond: its delivery may be a little older.
+	// The event's time counts, to the microsecond: its delivery may be slightly older.
 	late := s.Fail(mine, failed.SubscriptionUID)
 	s.Fail(mine, failed.SubscriptionUID)
 	s.Exec(t, `
@@ -349,8 +349,8 @@ func TestWrongRecoveriesAreRefused(t *testing.T) {
 	}
 }
 
-// A client sees the deliveries of its own merchants, and the subscriptions that cover one of
-// them; everything else is as if it did not exist.
+// A client sees the deliveries of its own merchants, and the subscriptions that cover one
+// of them; anything else is answered as if it did not exist.
 func TestDeliveriesOfOthersAreNotThere(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -397,8 +397,8 @@ func TestDeliveriesOfOthersAreNotThere(t *testing.T) {
 	}
 }
 
-// However many subscriptions a partner has for other merchants, a client sees the one for its own,
-// and of that one's merchants its own.
+// However many subscriptions a partner has for other merchants, a client sees only the one
+// that covers its own merchants and, in it, only its own merchants.
 func TestSubscriptionsAreListedAmongMany(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

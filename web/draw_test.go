@@ -34,8 +34,7 @@ func merge(forms ...map[string]string) map[string]string {
 	return all
 }
 
-// TestDrawAfterTheClockWasSetAhead draws in a month for which nobody has made
-// partitions yet.
+// TestDrawAfterTheClockWasSetAhead draws in a month that has no partitions yet.
 func TestDrawAfterTheClockWasSetAhead(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -50,8 +49,8 @@ func TestDrawAfterTheClockWasSetAhead(t *testing.T) {
 	}
 }
 
-// TestEmptyMetadataIsNoDocumentation sends metadata={} alone: a regular draw takes
-// no notice of it, and one that completes still lacks its certificate.
+// TestEmptyMetadataIsNoDocumentation sends only metadata={}: a regular draw ignores it, and
+// a completing one still lacks its certificate.
 func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -75,7 +74,7 @@ func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 	}
 }
 
-// A file under a name that nobody reads is found by who wonders where the documents are.
+// If documents are missing, the refusal names a file that was sent under an unknown name.
 func TestMisnamedFilesAreToldOf(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -383,8 +382,8 @@ func TestRefusedUploadLeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestUploadThatWasStoredMeanwhileLeavesNoFile: the database takes an upload back when all but its
-// reply is done, and until it is tried again another request has stored one under the same key.
+// TestUploadThatWasStoredMeanwhileLeavesNoFile: the database rolls an upload back when only its
+// reply is missing, and before it is retried another request has stored one under the same key.
 func TestUploadThatWasStoredMeanwhileLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -514,8 +513,8 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 	}
 }
 
-// TestCallsAreCounted holds a draw up by a lock on its loan: the engine knows
-// meanwhile that somebody waits, and yields.
+// TestCallsAreCounted delays a draw by a lock on its loan: meanwhile the delivery engine
+// counts the request in progress, and yields.
 func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

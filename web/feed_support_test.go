@@ -18,7 +18,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-// publish publishes to the feed what was recorded, as a worker does.
+// publish publishes the recorded events to the feed, as a worker does.
 func publish(s *apptest.Server) {
 	s.T.Helper()
 	if err := s.Outbox.Drain(s.T.Context()); err != nil {
@@ -26,7 +26,7 @@ func publish(s *apptest.Server) {
 	}
 }
 
-// publishing publishes until the function that it returns is called, as two workers do.
+// publishing publishes like two workers until the returned function is called.
 func publishing(s *apptest.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(s.T.Context())
 	var working sync.WaitGroup
@@ -39,8 +39,8 @@ func publishing(s *apptest.Server) (stop func()) {
 	}
 }
 
-// checkGaps compares what a subscription to all is sent of an application's events with the guides:
-// the two kinds that it leaves out are gaps, which are no loss.
+// checkGaps compares the events of an application that a subscription to all is sent with
+// the guides: the two kinds that are not sent leave gaps, which are not losses.
 func checkGaps(s *apptest.Server, receiver uuid.UUID, all []eventObject) {
 	s.T.Helper()
 	answer := s.Get("/v2/deliveries?subscription_uid=" + receiver.String())
@@ -73,7 +73,7 @@ func checkGaps(s *apptest.Server, receiver uuid.UUID, all []eventObject) {
 	}
 }
 
-// fetched is the text at an address.
+// fetched returns the text at an address.
 func fetched(s *apptest.Server, address string) string {
 	s.T.Helper()
 	request, err := http.NewRequestWithContext(s.T.Context(), http.MethodGet, address, http.NoBody)

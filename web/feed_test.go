@@ -51,7 +51,7 @@ func feedPageOf(answer apptest.Answer) (feedPage, error) {
 	return page, err
 }
 
-// events asks the feed for one page.
+// events requests one page of the feed.
 func events(s *apptest.Server, as apptest.Account, query string) feedPage {
 	s.T.Helper()
 	page, err := feedPageOf(s.Do(apptest.Call{
@@ -63,7 +63,7 @@ func events(s *apptest.Server, as apptest.Account, query string) feedPage {
 	return page
 }
 
-// follow walks the feed to its present end.
+// follow reads the feed to its present end.
 func follow(s *apptest.Server, as apptest.Account, query string) (all []eventObject, pages int) {
 	s.T.Helper()
 	page := events(s, as, query)
@@ -76,7 +76,7 @@ func follow(s *apptest.Server, as apptest.Account, query string) (all []eventObj
 	}
 }
 
-// happen has things happen to a new application: its decision, a task, a task's end.
+// happen causes the events of a new application: its decision, a task, the task's end.
 func happen(s *apptest.Server, as apptest.Account, reference string) uuid.UUID {
 	s.T.Helper()
 	body := apptest.Borrow()
@@ -91,7 +91,7 @@ func happen(s *apptest.Server, as apptest.Account, reference string) uuid.UUID {
 	return uuid.MustParse(uid)
 }
 
-// perApplication is how many events happen makes.
+// perApplication is how many events happen causes.
 const perApplication = 3
 
 func TestFeedTellsEveryEventOfOnesMerchants(t *testing.T) {
@@ -157,7 +157,7 @@ func TestFeedTellsEveryEventOfOnesMerchants(t *testing.T) {
 			t.Errorf("%s: %d pages, want %d: %s", test.name, pages, test.pages, diff)
 		}
 	}
-	// The cursor of another reader is as good.
+	// The cursor of another reader works as well.
 	later := events(s, members[7], "after="+start.NextCursor)
 	if diff := cmp.Diff(want(kinds, applications[2]), of(later.Events)); diff != "" {
 		t.Errorf("after another's cursor: %s", diff)
@@ -230,7 +230,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 	if len(seen) != len(subjects) {
 		t.Errorf("only %v happened", seen)
 	}
-	// What the object tells apart, the headers of the webhook tell.
+	// The webhook's headers distinguish the same things as the object.
 	mu.Lock()
 	defer mu.Unlock()
 	if len(sent) != len(all) {
@@ -254,7 +254,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 			t.Errorf("a webhook speaks of %s, the feed of %s", got, all[i].Subject)
 		}
 	}
-	// Retention empties bodies and leaves the rest.
+	// Retention empties the bodies and keeps the rest.
 	s.Exec(t, `UPDATE events SET body = '', body_removed_at = now()`)
 	for _, event := range events(s, s.Home, "").Events {
 		if event.Body != nil {
@@ -307,7 +307,7 @@ func TestEventsOfAnApplicationAreReadBySequence(t *testing.T) {
 	}
 }
 
-// A draw that is cancelled and one that is returned stand in both feeds, numbered with the rest.
+// A cancelled and a returned draw appear in both feeds, numbered with the other events.
 func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -371,7 +371,7 @@ func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
 	checkGaps(s, receiver, own.Events)
 }
 
-// What retention removed is missing: a walk from below it begins with the oldest that is kept.
+// Events that retention removed are missing: reading from an older one starts with the oldest kept.
 func TestEventsOfAnApplicationBeginWithTheOldestThatIsKept(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -431,7 +431,7 @@ func TestWrongFeedParametersAreNamed(t *testing.T) {
 	}
 }
 
-// A cursor that would skip what retention removed is refused, with the one that works.
+// A cursor that would skip removed events is refused; the refusal names one that works.
 func TestExpiredCursorsNameTheOldestThatWorks(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -458,7 +458,7 @@ func TestExpiredCursorsNameTheOldestThatWorks(t *testing.T) {
 	}
 }
 
-// waiting waits until so many calls wait for an event.
+// waiting waits until the given number of requests wait for an event.
 func waiting(s *apptest.Server, count int) {
 	s.T.Helper()
 	waittest.Until(s.T, fmt.Sprintf("%d calls wait", count), func() bool {
@@ -466,7 +466,7 @@ func waiting(s *apptest.Server, count int) {
 	})
 }
 
-// ask sends a call that waits, and returns where its answer comes.
+// ask sends a request that waits, and returns the channel of its answer.
 func ask(s *apptest.Server, as apptest.Account, query string) <-chan apptest.Answer {
 	answers := make(chan apptest.Answer, 1)
 	go func() {
@@ -503,13 +503,13 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 			t.Errorf("who waits for %s got %+v, %v", name, page, err)
 		}
 	}
-	waiting(s, 1) // not for a stranger's
+	waiting(s, 1) // not for another merchant's
 	happen(s, s.Home, "b")
 	publish(s)
 	if page, err := feedPageOf(<-own); err != nil || len(page.Events) == 0 {
 		t.Errorf("who waited on got %+v, %v", page, err)
 	}
-	// Who got nothing has yet moved past what others got.
+	// A reader that got no events still moves past those of others.
 	now := events(s, members[0], "after=latest").NextCursor
 	none := ask(s, members[0], "wait=2&after="+now)
 	waiting(s, 1)
@@ -518,7 +518,7 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	if page, err := feedPageOf(<-none); err != nil || len(page.Events) > 0 || page.NextCursor == now {
 		t.Errorf("who waited in vain got %+v, %v", page, err)
 	}
-	// What was there before is answered at once, and all are when the process stops.
+	// Existing events are answered at once, and all requests are when the process stops.
 	if page := events(s, group, "wait=30&"+after); len(page.Events) == 0 {
 		t.Errorf("what was there is %+v", page)
 	}
@@ -530,8 +530,8 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	}
 }
 
-// Anyone who follows the feed meets each event once, those of an application in their
-// order, while many write at the same time.
+// A reader of the feed sees each event once, those of an application in order, while there
+// are many concurrent writers.
 func TestFeedNeverSkips(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -561,7 +561,7 @@ func TestFeedNeverSkips(t *testing.T) {
 	for writer := range writers {
 		writing.Go(func() {
 			for round := range rounds {
-				// Some applications are written to by many, most by one.
+				// Some applications have many writers, most have one.
 				uid := uids[(writer*round*round+writer*7)%applications]
 				err := s.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
 					return s.Services.Events.Record(t.Context(), tx,
@@ -586,7 +586,7 @@ func TestFeedNeverSkips(t *testing.T) {
 					return
 				}
 				if answer.Status == http.StatusServiceUnavailable {
-					continue // the answer asks for that; what never comes is missed below
+					continue // the answer asks to retry; an event that is never published is missed below
 				}
 				page, err := feedPageOf(answer)
 				if err != nil {
@@ -612,8 +612,8 @@ func TestFeedNeverSkips(t *testing.T) {
 	reading.Wait()
 }
 
-// What one client may read shows nothing of a merchant for which it may not act, whether that is
-// another partner's or its own partner's.
+// What a client may read contains nothing of a merchant for which it may not act, whether
+// of another partner or of its own.
 func TestListsShowNothingOfOtherMerchants(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -629,7 +629,7 @@ func TestListsShowNothingOfOtherMerchants(t *testing.T) {
 		}
 		path := strings.ReplaceAll(route.Path, ":uid", uid.String())
 		mine := s.Get(path)
-		// No day has ended here that a statement could tell of.
+		// No day has ended that a statement could cover.
 		if text := string(mine.Raw); !strings.Contains(route.Path, ":uid") &&
 			route.Name != "listStatements" &&
 			!strings.Contains(text, uid.String()) && !strings.Contains(text, subscribed) {

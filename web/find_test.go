@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// applications are what a page of the list holds.
+// applications is a page of the list.
 type applications struct {
 	Applications []struct {
 		UID       uuid.UUID `json:"thrive_application_uid"`
@@ -24,7 +24,7 @@ type applications struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// listed walks the list to its end and returns the uids and the number of pages.
+// listed reads the list to its end and returns the uids and the number of pages.
 func listed(
 	s *apptest.Server, account apptest.Account, query url.Values, header map[string]string,
 ) (uids []uuid.UUID, pages int) {

@@ -12,9 +12,8 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// FuzzHeaders sends hostile header values through what reads them: an answer
-// never repeats a value that could forge a header or a log line, and a key that
-// is accepted is one that can be stored.
+// FuzzHeaders sends hostile header values to everything that reads them: no answer repeats
+// a value that could forge a header or a log line, and every accepted key can be stored.
 func FuzzHeaders(f *testing.F) {
 	for _, seed := range []string{
 		"", "order-4711", "a b", "\r\nx: y", strings.Repeat("k", 256), "ünï", "<script>", "\x00", "a,b",

@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// TestLenderMerchantHeaderIsIgnored calls with the header of partners: it names nobody here.
+// TestLenderMerchantHeaderIsIgnored sends the partners' merchant header, which has no effect here.
 func TestLenderMerchantHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -57,7 +57,7 @@ func TestLenderMerchantHeaderIsIgnored(t *testing.T) {
 			}
 		}
 	}
-	// A key is the system's, whatever merchant the repeat names.
+	// A key belongs to the system, whatever merchant the repeated request names.
 	for _, merchant := range merchants {
 		task.Header["x-service-merchant-uid"] = merchant
 		if again := s.Do(task); !bytes.Equal(again.Raw, added.Raw) {
@@ -66,7 +66,7 @@ func TestLenderMerchantHeaderIsIgnored(t *testing.T) {
 	}
 }
 
-// lenderPage is an answer of either of the lender's lists.
+// lenderPage is a page of either of the lender's lists.
 type lenderPage struct {
 	Applications []struct {
 		UID string `json:"thrive_application_uid"`
@@ -77,7 +77,7 @@ type lenderPage struct {
 	Next *string `json:"next_cursor"`
 }
 
-// names are what the page holds, by uid or number.
+// names returns the uids or numbers of the page's entries.
 func (p lenderPage) names() (names []string) {
 	for _, app := range p.Applications {
 		names = append(names, app.UID)
@@ -88,7 +88,7 @@ func (p lenderPage) names() (names []string) {
 	return names
 }
 
-// pages reads a list to its end. The path has a query already.
+// pages reads a list to its end. The path must already have a query.
 func (l lender) pages(path string) (all []lenderPage) {
 	l.s.T.Helper()
 	cursor := ""
@@ -106,7 +106,7 @@ func (l lender) pages(path string) (all []lenderPage) {
 	}
 }
 
-// TestWorkListOfOneMerchant asks for the draws of each merchant, which alternate.
+// TestWorkListOfOneMerchant reads the draws of each merchant, which alternate.
 func TestWorkListOfOneMerchant(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -133,8 +133,8 @@ func TestWorkListOfOneMerchant(t *testing.T) {
 	}
 }
 
-// TestLenderListsAreBounded reads lists of more than a page holds unless it is told, all of one
-// moment, and asks for more and for less than a page may hold.
+// TestLenderListsAreBounded reads lists longer than the default page, with equal times, and
+// requests pages larger and smaller than allowed.
 func TestLenderListsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -179,8 +179,8 @@ func TestLenderListsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLenderChecksInOrder makes calls that are wrong in several ways: the scope is checked
-// first, then the path, the body and at last the rules.
+// TestLenderChecksInOrder makes requests with several errors: the scope is checked first,
+// then the path, the body and finally the rules.
 func TestLenderChecksInOrder(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -196,7 +196,7 @@ func TestLenderChecksInOrder(t *testing.T) {
 	id := fmt.Sprint(apptest.DisbursementID(s.Draw(s.Loan("P404020"), nil)))
 	for _, test := range []struct {
 		path, subject, absent, scope, named string
-		// The field of the body wrong is none; against is one that the rules refuse.
+		// wrong is a body with a wrong field, against one that the rules refuse.
 		wrong, field, against string
 	}{
 		{
@@ -249,8 +249,8 @@ func TestLenderChecksInOrder(t *testing.T) {
 	}
 }
 
-// TestLenderReadsCertificates finds those of a draw and those that were stored without one, the
-// newest first.
+// TestLenderReadsCertificates expects those of a draw and those stored without one, newest
+// first.
 func TestLenderReadsCertificates(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

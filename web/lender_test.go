@@ -48,17 +48,17 @@ func (l lender) post(path string, body any) apptest.Answer {
 	return l.s.Do(l.call(http.MethodPost, path, body))
 }
 
-// batch is where many draws are moved.
+// batch is the path on which many draws are moved.
 const batch = "/disbursements/status"
 
-// fillPath gives the parameters of a route's path values that are well formed.
+// fillPath replaces a route's path parameters by well-formed values.
 func fillPath(path string) string {
 	path = strings.TrimPrefix(path, apptest.BasePath)
 	return strings.NewReplacer(":uid", uuid.NewString(), ":id", "7").Replace(path)
 }
 
 // TestKindsOfClientsStayApart calls every route of either API with the credentials of the
-// other: there is nothing, with and without a merchant.
+// other: it must answer 404, with and without a merchant.
 func TestKindsOfClientsStayApart(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -98,7 +98,7 @@ func TestKindsOfClientsStayApart(t *testing.T) {
 			t.Errorf("PATCH %s answered a stranger %s", route.Path, stranger.Raw)
 		}
 	}
-	// A path without such a method says so to those alone whose path it is.
+	// Only clients of a path's own API learn that it does not have the method.
 	for path, own := range map[string]apptest.Account{
 		"/lender/v1/disbursements/status": system.Account, "/v2/recoveries": s.Home,
 	} {
@@ -112,8 +112,8 @@ func TestKindsOfClientsStayApart(t *testing.T) {
 	}
 }
 
-// TestLenderScopes calls each operation with each scope alone: without its own it is refused
-// whatever the path names, and the answer names what is missing.
+// TestLenderScopes calls each operation with each single scope: without its own scope the
+// operation is refused whatever the path names, and the answer names what is missing.
 func TestLenderScopes(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -162,7 +162,7 @@ func TestLenderScopes(t *testing.T) {
 	}
 }
 
-// TestLenderClientsCallFromTheirNetworks calls from an address that is not the client's.
+// TestLenderClientsCallFromTheirNetworks calls from an address that the client may not use.
 func TestLenderClientsCallFromTheirNetworks(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -193,8 +193,8 @@ func TestLenderClientsCallFromTheirNetworks(t *testing.T) {
 	}
 }
 
-// TestLenderMovesAnApplication walks an application to its end, and finds each step in the
-// whole object, the list by changes, the events and the audit log.
+// TestLenderMovesAnApplication moves an application to its end, and expects each step in
+// the whole object, the list by changes, the events and the audit log.
 func TestLenderMovesAnApplication(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -290,7 +290,7 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	}
 }
 
-// TestLenderFollowsChanges reads by pages in the order of the last change, each kind of which
+// TestLenderFollowsChanges reads pages in the order of the last change; each kind of change
 // moves an application to the end.
 func TestLenderFollowsChanges(t *testing.T) {
 	t.Parallel()
@@ -380,8 +380,8 @@ func TestLenderFollowsChanges(t *testing.T) {
 	}
 }
 
-// TestPageOfManyCertificates lists loans whose certificates would make a page of all of them too
-// large to be answered: it ends early, and the next one goes on.
+// TestPageOfManyCertificates lists loans whose certificates would make a full page too
+// large to answer: the page ends early, and the next one continues.
 func TestPageOfManyCertificates(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -417,7 +417,7 @@ func TestPageOfManyCertificates(t *testing.T) {
 	}
 }
 
-// TestLenderFileIsAttached downloads a certificate's file, which the audit log knows.
+// TestLenderFileIsAttached downloads a certificate's file, which the audit log records.
 func TestLenderFileIsAttached(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -453,8 +453,8 @@ func TestLenderFileIsAttached(t *testing.T) {
 	}
 }
 
-// TestTwoPayersClaimOneDraw lets workers claim the same draw at once, each with a reference of
-// its own: one may pay.
+// TestTwoPayersClaimOneDraw lets workers claim the same draw at once, each with its own
+// reference: only one may pay.
 func TestTwoPayersClaimOneDraw(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -504,10 +504,10 @@ func TestTwoPayersClaimOneDraw(t *testing.T) {
 	}
 }
 
-// TestBatchSettles moves as many draws as a request may in one, and once more: nothing changes.
+// TestBatchSettles moves the maximum number of draws, and again: nothing changes.
 func TestBatchSettles(t *testing.T) {
 	t.Parallel()
-	// On a busy machine the race detector needs longer than a call may take.
+	// On a busy machine the race detector needs longer than the request timeout.
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
 	system := newLender(s, "payments", partner.ScopeFunding)
 	s.SubscribeHome()
@@ -554,8 +554,8 @@ func TestBatchSettles(t *testing.T) {
 	}
 }
 
-// TestBatchIsMadeWholeOrNotAtAll ends the database's session in the middle of a batch, as a
-// crash does: nothing of it stands, and the same call made again makes all of it.
+// TestBatchIsMadeWholeOrNotAtAll ends the database session in the middle of a batch, as a
+// crash would: nothing is kept, and repeating the request makes the whole batch.
 func TestBatchIsMadeWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -619,8 +619,8 @@ func TestBatchIsMadeWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestTwoSystemsSettleTheSameDraws settles draws from two systems at once, half by batches in
-// opposite order: each draw is settled once, and nobody meets an error.
+// TestTwoSystemsSettleTheSameDraws settles draws from two systems at once, half of them by
+// batches in opposite order: each draw is settled once, and no request fails.
 func TestTwoSystemsSettleTheSameDraws(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -705,7 +705,7 @@ func TestTwoSystemsSettleTheSameDraws(t *testing.T) {
 	}
 }
 
-// draws requests draws, and returns the changes that begin to pay them.
+// draws requests draws, and returns the changes that start their funding.
 func draws(s *apptest.Server, count int) []map[string]any {
 	home := *s.Harness
 	home.Partner, home.Merchant = s.Home.PartnerUID, s.Home.MerchantUID
@@ -741,8 +741,8 @@ func batchResults(t *testing.T, answer apptest.Answer) []result {
 	return data.Results
 }
 
-// TestBatchNamesWhatIsGivenTwice gives names twice beside more wrong entries than an answer names:
-// the whole is refused, whatever is wrong within.
+// TestBatchNamesWhatIsGivenTwice sends duplicate names together with more wrong entries
+// than an answer names: the whole batch is refused, whatever is wrong within it.
 func TestBatchNamesWhatIsGivenTwice(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -772,7 +772,7 @@ func TestBatchNamesWhatIsGivenTwice(t *testing.T) {
 	}
 }
 
-// TestBatchRefusesAlone mixes what can be done with what cannot: each of these fails alone.
+// TestBatchRefusesAlone mixes valid and invalid changes: each invalid one fails alone.
 func TestBatchRefusesAlone(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -813,7 +813,7 @@ func TestBatchRefusesAlone(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// By now the draw is settled, and what was too early could be done: the replay does not.
+	// By now the change that was too early would succeed: the replay must not make it.
 	again := s.Do(call)
 	if !bytes.Equal(again.Raw, first.Raw) || first.Header.Get("Idempotency-Replayed") != "" ||
 		again.Header.Get("Idempotency-Replayed") != "true" {
@@ -848,7 +848,7 @@ func TestBatchRefusesAlone(t *testing.T) {
 	}
 }
 
-// TestWorkList reads the draws that wait, the oldest first.
+// TestWorkList reads the waiting draws, oldest first.
 func TestWorkList(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

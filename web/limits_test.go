@@ -15,8 +15,8 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// TestDocumentedLengthsHold sends each text of a new application as long as the document allows,
-// and longer by one.
+// TestDocumentedLengthsHold sends each text of a new application with the documented
+// maximum length, and one character longer.
 func TestDocumentedLengthsHold(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -69,7 +69,7 @@ func textOf(field *openapi3.Schema, length int) string {
 	return strings.Repeat("ü", length)
 }
 
-// create creates an application in which one field of a part, or of the whole, is another.
+// create creates an application with one field of a part, or of the whole, replaced.
 func create(s *apptest.Server, part, name string, value any) apptest.Answer {
 	s.T.Helper()
 	body := apptest.Borrow()
@@ -82,7 +82,7 @@ func create(s *apptest.Server, part, name string, value any) apptest.Answer {
 	return s.Do(apptest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: body})
 }
 
-// TestDocumentedNumbersHold sends what the document says of numbers and lists, and a little more.
+// TestDocumentedNumbersHold sends the documented bounds of numbers and lists, and a little more.
 func TestDocumentedNumbersHold(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -121,8 +121,8 @@ func TestDocumentedNumbersHold(t *testing.T) {
 			t.Errorf("%s %s: %s", test.field, test.value, answer.Raw)
 		}
 	}
-	// Within the bound each linked application is looked up, and is not there. The bound is of
-	// different ones, for which a schema has no word.
+	// Within the bound each linked application is looked up and not found. The bound counts
+	// distinct ones, which a schema cannot express.
 	for more, code := range []string{"APPLICATION_NOT_FOUND", "VALIDATION_ERROR"} {
 		linked := make([]uuid.UUID, 100+more)
 		for i := range linked {
@@ -134,7 +134,7 @@ func TestDocumentedNumbersHold(t *testing.T) {
 	}
 }
 
-// TestErrorClassesAreDocumented compares the document with what attempts can fail of.
+// TestErrorClassesAreDocumented compares the document with the error classes of attempts.
 func TestErrorClassesAreDocumented(t *testing.T) {
 	t.Parallel()
 	want := []any{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain silences the request log, which would bury what failed.
+// TestMain silences the request log, which would bury test failures.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())

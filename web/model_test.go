@@ -39,7 +39,7 @@ type seen struct {
 	Events, Mails []string               `json:"-"`
 }
 
-// sort orders what has no order when a clock goes back.
+// sort sorts the lists whose order is undefined if a clock goes back.
 func (s *seen) sort() {
 	slices.Sort(s.Mails)
 	slices.SortFunc(s.Tasks, func(a, b seenTask) int { return strings.Compare(a.UID, b.UID) })
@@ -68,12 +68,12 @@ type seenTask struct {
 	Status lending.TaskStatus `json:"status"`
 }
 
-// model is an application by the pure rules alone.
+// model is an application according to the pure rules alone.
 type model struct {
 	seen
 
 	decided bool
-	product lending.Product // selected; without a uid while none is
+	product lending.Product // the selected one; no uid if none is
 	loan    *lending.Loan
 }
 
@@ -84,7 +84,7 @@ func (m *model) clone() *model {
 	return &other
 }
 
-// view fills in what follows from the rest.
+// view sets the fields that follow from the others.
 func (m *model) view() seen {
 	m.Variables.Product = m.product.Code
 	m.sort()
@@ -199,13 +199,13 @@ func (m *model) fund(id int64, to lending.FundingStatus) error {
 	return err
 }
 
-// step is a call and what the rules make of it, given the ids that it was answered with.
+// step is a request and its expected effect by the rules, given the ids in its answer.
 type step struct {
 	call apptest.Call
 	do   func(*model, apptest.Answer) error
 }
 
-// machine sends calls about one application.
+// machine sends requests about one application.
 type machine struct {
 	*apptest.Server
 
@@ -218,9 +218,9 @@ type machine struct {
 	now      *model
 }
 
-// TestWhateverIsCalled sends random calls of a partner and of the lender, some of them two at
-// once, some a second time under their key, while the clock goes on, stands and goes back.
-// Answers, events and mails are what the pure rules say, in one order of the calls.
+// TestWhateverIsCalled sends random requests of a partner and of the lender, some of them two
+// at once, some repeated under their key, while the clock advances, stops and goes back.
+// Answers, events and mails must follow from the pure rules, in some order of the requests.
 func TestWhateverIsCalled(t *testing.T) {
 	t.Parallel()
 	clock, db := apptest.NewClock(), pgtest.New(t)
@@ -269,7 +269,7 @@ func (m *machine) create() {
 	}
 }
 
-// step makes up a call that is often one that may follow.
+// step makes a random request, often one that the rules allow.
 func (m *machine) step() step {
 	kinds := []func() step{m.move, m.terms, m.documents, m.task, m.accept, m.decide, m.amount}
 	if len(m.now.Tasks) > 0 {
@@ -440,7 +440,7 @@ func (m *machine) fund() step {
 	}
 }
 
-// either is a call of the partner's sandbox, or the same one of the lender.
+// either returns a request to the partner's sandbox, or the same one of the lender.
 func (m *machine) either(kind string, id any, what string, body map[string]any) apptest.Call {
 	if rapid.Bool().Draw(m.r, "sandbox") {
 		return post(fmt.Sprintf("/v2/sandbox/%s/%v/%s", kind, id, what), body)
@@ -454,7 +454,7 @@ func post(path string, body any) apptest.Call {
 	return apptest.Call{Method: http.MethodPost, Path: path, JSON: body}
 }
 
-// anyAmount is near the amounts that matter.
+// anyAmount returns an amount near the limits.
 func (m *machine) anyAmount() lending.Money {
 	near := []lending.Money{lending.Cents(1), m.asked}
 	if loan := m.now.loan; loan != nil {
@@ -466,7 +466,7 @@ func (m *machine) anyAmount() lending.Money {
 	return lending.MaxMoney(amount, lending.Cents(1))
 }
 
-// take sends the steps at once and goes on with the order of them that explains all of it.
+// take sends the steps at once, and continues with an order of them that explains all results.
 func (m *machine) take(steps ...step) {
 	answers := make([]apptest.Answer, len(steps))
 	again := rapid.IntRange(0, 3).Draw(m.r, "again") == 0
@@ -504,7 +504,7 @@ func (m *machine) take(steps ...step) {
 	m.r.Fatalf("no order of the calls explains what came of them:\n%s", strings.Join(whys, "\n"))
 }
 
-// call sends a call under a key, and if it succeeds and is to be sent again, once more.
+// call sends a request under a key and, if it succeeds and again is set, repeats it.
 func (m *machine) call(call apptest.Call, again bool) apptest.Answer {
 	call.Header = map[string]string{"Idempotency-Key": uuid.NewString()}
 	answer, err := m.Try(call)
@@ -521,7 +521,7 @@ func (m *machine) call(call apptest.Call, again bool) apptest.Answer {
 	return answer
 }
 
-// see reads the application as the lender does, its events and its mails.
+// see reads the application, its events and its mails as the lender does.
 func (m *machine) see() seen {
 	answer := m.Do(apptest.Call{
 		Method: http.MethodGet, Path: "/lender/v1/applications/" + m.uid.String(), As: &m.bank,
@@ -535,7 +535,7 @@ func (m *machine) see() seen {
 	return got
 }
 
-// follow reads the application's feed, which tells each event once and in its order.
+// follow reads the application's feed, which must have each event once and in order.
 func (m *machine) follow() {
 	var feed struct {
 		Events []struct {

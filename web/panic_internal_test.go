@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// TestAPanicTellsWhereItWas: what is logged of it names the function, not only the mistake.
+// TestAPanicTellsWhereItWas: the log names the function that panicked, not only the error.
 func TestAPanicTellsWhereItWas(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("a mistake")

@@ -11,8 +11,8 @@ import (
 	"drawbridge/internal/app/apptest"
 )
 
-// TestWhatIsNoRequestIsAnsweredInPlainText sends what the guide names as the exceptions to the
-// envelope.
+// TestWhatIsNoRequestIsAnsweredInPlainText sends the requests that the guide lists as
+// exceptions to the envelope.
 func TestWhatIsNoRequestIsAnsweredInPlainText(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t)

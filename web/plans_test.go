@@ -7,8 +7,8 @@ import (
 	"drawbridge/internal/app/apptest"
 )
 
-// TestCallsKeepTheirPlans makes each call often over one connection: a statement that is planned
-// again each time costs more to plan than to run.
+// TestCallsKeepTheirPlans repeats each request over one connection: planning a statement
+// again each time costs more than running it.
 func TestCallsKeepTheirPlans(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -72,13 +72,13 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// hostile are ways to call a route wrongly and what each answers. An empty code
-// means any refusal that is not an internal error.
+// hostile are wrong ways to call a route and their answers. An empty code means any refusal
+// that is not an internal error.
 var hostile = []struct {
 	name   string
 	change func(call *apptest.Call)
 	code   string
-	// body tells that the way needs a route that reads one.
+	// body means that the route must read a body.
 	body bool
 }{
 	{"no credentials", func(c *apptest.Call) { c.Anonymous = true }, "UNAUTHORIZED", false},
@@ -109,7 +109,7 @@ var hostile = []struct {
 	},
 }
 
-// quietDay is one from before anybody was there.
+// quietDay is a day before there was any data.
 const quietDay = "2020-01-06"
 
 // readsNone are the changing routes whose path says everything.
@@ -160,8 +160,8 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	}
 }
 
-// outsiders are callers who may see nothing of Home's merchant: those of other partners, and of
-// Home's own partner those who act for another merchant.
+// outsiders are callers who may see nothing of Home's merchant: those of other partners,
+// and those of Home's own partner that act for another merchant.
 type outsiders struct{ plain, groups map[string]apptest.Account }
 
 func newOutsiders(s *apptest.Server) outsiders {
@@ -178,7 +178,7 @@ func newOutsiders(s *apptest.Server) outsiders {
 	}
 }
 
-// calls are the ways in which they call a route.
+// calls returns the ways in which they call a route.
 func (o outsiders) calls(allMerchants bool) map[string]apptest.Call {
 	calls := map[string]apptest.Call{}
 	for name, account := range o.plain {
@@ -195,7 +195,7 @@ func (o outsiders) calls(allMerchants bool) map[string]apptest.Call {
 	return calls
 }
 
-// ownSubscription adds a subscription of Home's merchant alone to all events.
+// ownSubscription creates a subscription to all events of Home's merchant only.
 func ownSubscription(s *apptest.Server) uuid.UUID {
 	s.T.Helper()
 	return subscribe(s, s.Home, func(settings *subscription.Settings) {
@@ -217,7 +217,7 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 		}
 		return answer.Text(uid)
 	}
-	// What a path's uid names, by the path; else it is the loan's.
+	// The object that a path's uid names, by path prefix; otherwise it is the loan.
 	uids := map[string]string{
 		"/v2/deliveries/": failed.UID.String(),
 		"/v2/recoveries/": made("/v2/recoveries", "recovery_uid", map[string]any{
@@ -261,14 +261,14 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 	}
 }
 
-// What a body names is hidden too: the answer is that to what does not exist.
+// Objects named in a body are hidden too: the answer is the same as for objects that do not exist.
 func TestEveryBodyHidesOtherMerchants(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	others := newOutsiders(s)
 	offered, subscribed := s.Offered(), ownSubscription(s)
 	since := s.DB.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
-	ownAlone := []string{"createApplication", "sandboxScenario"} // name nothing
+	ownAlone := []string{"createApplication", "sandboxScenario"} // name no objects
 	bodies := map[string]struct {
 		uid  uuid.UUID
 		body func(uid uuid.UUID) map[string]any
@@ -355,8 +355,8 @@ func TestNothingLiesBelowAnOperation(t *testing.T) {
 	}
 }
 
-// TestInventedMethodsAreCountedAsOne: anyone who thinks up methods must not fill the memory, nor
-// the metrics.
+// TestInventedMethodsAreCountedAsOne: a client that invents methods must not fill the
+// memory or the metrics.
 func TestInventedMethodsAreCountedAsOne(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t)
@@ -453,8 +453,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestRefusalsLeaveTheirKeysFree refuses in every way that a request can be wrong
-// and lets a good one follow under the same key.
+// TestRefusalsLeaveTheirKeysFree makes every kind of wrong request, each followed by a good
+// one under the same key.
 func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -534,8 +534,8 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 	}
 }
 
-// TestUsedKeysAreToldOfFirst repeats a key with a request that is refused without its body: the
-// key's own refusal comes first, whether the client asks before it sends the body or not.
+// TestUsedKeysAreToldOfFirst repeats a key with a request that is refused without its body:
+// the key's own refusal takes precedence, whether or not the client expects "100 Continue".
 func TestUsedKeysAreToldOfFirst(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -625,8 +625,8 @@ func TestExamplesOfTheContractWork(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDatabase asks while nothing can be written, as after a failover to a
-// standby.
+// TestReadOnlyDatabase sends requests while the database is read-only, as after a failover
+// to a standby.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -635,7 +635,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 		    EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
 		                   current_database());
 		END $$`)
-	s.DB.SetMaxIdleConns(0) // the setting is that of new connections
+	s.DB.SetMaxIdleConns(0) // the setting applies to new connections
 	answer := s.Get("/v2/loan/" + uuid.NewString())
 	if answer.Status != http.StatusServiceUnavailable || answer.Code() != "UNAVAILABLE" ||
 		answer.Header.Get("Retry-After") == "" {

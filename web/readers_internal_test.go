@@ -19,8 +19,8 @@ type unwritten struct {
 
 func (w unwritten) Write([]byte) (int, error) { return 0, w.err }
 
-// TestWhoLeavesIsNoErrorOfOurs: clients that break off an answer raise no alarm, and a mistake of
-// a handler does.
+// TestWhoLeavesIsNoErrorOfOurs: clients that disconnect during an answer raise no alarm; a
+// bug of a handler does.
 func TestWhoLeavesIsNoErrorOfOurs(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{syscall.ECONNRESET: false, http.ErrContentLength: true} {

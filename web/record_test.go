@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// last returns the log entry of the latest of the requests so far.
+// last returns the log entry of the latest request.
 func last(s *apptest.Server, requestID string) apilog.Entry {
 	s.T.Helper()
 	for {
@@ -25,7 +25,7 @@ func last(s *apptest.Server, requestID string) apilog.Entry {
 	}
 }
 
-// record sends a call under a request id of its own and returns its entry.
+// record sends a request with its own request id and returns its log entry.
 func record(s *apptest.Server, call apptest.Call) (apptest.Answer, apilog.Entry) {
 	s.T.Helper()
 	id := "r-" + uuid.NewString()
@@ -133,8 +133,8 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 	}
 }
 
-// A call that is refused for its merchant, or as one of the other kind of client, is its client's
-// all the same: in the log of requests, and against its rate.
+// A request that is refused for its merchant, or for the wrong kind of client, still counts
+// as its client's: in the request log, and against the rate limit.
 func TestRefusedCallsCountForTheirClient(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -178,7 +178,7 @@ func TestRefusedCallsCountForTheirClient(t *testing.T) {
 	}
 }
 
-// What is created is named by the answer, what a sandbox call moves by its task.
+// Created objects are named by the answer; the object of a sandbox request by its task.
 func TestRecordedCreations(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -205,8 +205,7 @@ func TestRecordedCreations(t *testing.T) {
 	}
 }
 
-// Neither a query nor a secret nor anything of a body gets into the log, and
-// what lies outside the API does not either.
+// Queries, secrets and bodies are not logged, nor are requests outside the API.
 func TestNothingPrivateIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -21,8 +21,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// outage is a server whose clock stands still until it is moved, and a subscription of Home at
-// which three events have failed for good.
+// outage is a server with a stopped clock, and a subscription of Home with three events
+// whose delivery has failed for good.
 type outage struct {
 	*apptest.Server
 
@@ -47,7 +47,7 @@ func newOutage(t *testing.T, url string) outage {
 	return o
 }
 
-// begin asks for a recovery of everything since a time.
+// begin requests a recovery of everything since a time.
 func (o outage) begin(since time.Time, header map[string]string) apptest.Answer {
 	o.T.Helper()
 	return o.Do(apptest.Call{
@@ -57,8 +57,8 @@ func (o outage) begin(since time.Time, header map[string]string) apptest.Answer 
 	})
 }
 
-// read tells a recovery's state, how many it holds, sent, delivered and failed, and whether it
-// is over.
+// read returns a recovery's state, its counts of deliveries, sent, delivered and failed,
+// and whether it is over.
 func (o outage) read(uid string) string {
 	o.T.Helper()
 	got := o.Get("/v2/recoveries/" + uid).Data()
@@ -66,7 +66,7 @@ func (o outage) read(uid string) string {
 		got["failed"], " ", got["finished_at"] != nil)
 }
 
-// work does for a time what workers do for a recovery, and tells whether it has ended.
+// work does the workers' part of a recovery for a while, and reports whether it has ended.
 func (o outage) work(uid string) (ended bool) {
 	o.T.Helper()
 	run := o.Count(o.T, `SELECT run FROM bulk_resends WHERE bulk_uid = $1`, uid)
@@ -99,7 +99,7 @@ func (o outage) finish(uid string) {
 	o.T.Fatalf("the recovery does not end: it is %s", o.read(uid))
 }
 
-// A recovery is read to its end: what arrived, what failed again, and when it was over.
+// A recovery is read to its end: what was delivered, what failed again, and when it ended.
 func TestARecoveryEnds(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t, apptest.NewEndpoint(t, append(
@@ -115,7 +115,7 @@ func TestARecoveryEnds(t *testing.T) {
 	}
 }
 
-// A request that is repeated under its key begins nothing, while the recovery runs and after it.
+// A repeated request under the same key begins no recovery, during the first one or after it.
 func TestARecoveryUnderAKeyBeginsOnce(t *testing.T) {
 	t.Parallel()
 	endpoint := apptest.NewEndpoint(t)
@@ -147,7 +147,7 @@ func TestARecoveryUnderAKeyBeginsOnce(t *testing.T) {
 	}
 }
 
-// On a paused subscription a recovery begins, and waits until it is resumed.
+// A recovery for a paused subscription begins, and waits until it is resumed.
 func TestARecoveryWaitsForAPausedSubscription(t *testing.T) {
 	t.Parallel()
 	endpoint := apptest.NewEndpoint(t)
@@ -180,7 +180,7 @@ func TestARecoveryWaitsForAPausedSubscription(t *testing.T) {
 	}
 }
 
-// What operators do to a recovery its client reads; no other may begin before it is over.
+// Clients see what operators do to their recovery; no other may begin before it is over.
 func TestClientsReadWhatOperatorsDoToARecovery(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t, apptest.NewEndpoint(t).URL)
@@ -214,8 +214,8 @@ func TestClientsReadWhatOperatorsDoToARecovery(t *testing.T) {
 	}
 }
 
-// Every attempt, a re-send and a recovery say the same of the event, so that a receiver knows it
-// again, and each says of which delivery it is.
+// Every attempt, a re-send and a recovery identify the event in the same way, so that a
+// receiver recognises it, and each identifies its delivery.
 func TestWhatIsSentAgainIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -285,8 +285,8 @@ func TestWhatIsSentAgainIsKnownAgain(t *testing.T) {
 	}
 }
 
-// A subscription that was narrowed since gets nothing again of the merchants that it left, by
-// whomever they are asked for; what it covers still comes.
+// A subscription that was narrowed since is not re-sent events of merchants that it no
+// longer covers, whoever asks for them; events that it covers are re-sent.
 func TestNothingGoesAgainToWhereItIsNotCovered(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -316,7 +316,7 @@ func TestNothingGoesAgainToWhereItIsNotCovered(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.Raw)
 		}
 	}
-	s.Fail(kept, to) // the first one is on its way again
+	s.Fail(kept, to) // the first one is being re-sent
 	begun := call(s, group, http.MethodPost, "/v2/recoveries", map[string]any{
 		"subscription_uid": to, "since": covered.EventAt.Add(-time.Minute).UTC().Format(time.RFC3339),
 	})

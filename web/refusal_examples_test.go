@@ -23,22 +23,22 @@ import (
 	"drawbridge/web/docs/contracttest"
 )
 
-// provoker makes a server refuse what its document shows refused.
+// provoker makes a server give the refusals that its document shows.
 type provoker struct {
 	*apptest.Server
 
 	stranger, slow, system apptest.Account
-	// key is an Idempotency-Key that belongs to a request of Home.
+	// key is an Idempotency-Key that a request of Home has used.
 	key string
 }
 
-// ready is an operation's example with real identifiers for what it acts on.
+// ready returns an operation's example with real identifiers.
 func (p *provoker) ready(example contracttest.Example) apptest.Call {
 	p.T.Helper()
 	return asCall(example.Replace(p.Supply(example.Needs)))
 }
 
-// asCall is the example as it stands.
+// asCall returns the example unchanged.
 func asCall(example contracttest.Example) apptest.Call {
 	call := apptest.Call{Method: example.Method, Path: example.Path, Header: map[string]string{}}
 	if example.Body != nil {
@@ -48,10 +48,10 @@ func asCall(example contracttest.Example) apptest.Call {
 	return call
 }
 
-// provocation provokes an example, given what the operation does when all is well.
+// provocation provokes an error example, given the operation's successful example.
 type provocation func(p *provoker, well contracttest.Example) apptest.Answer
 
-// changed changes what would have succeeded.
+// changed modifies a request that would have succeeded.
 func changed(change func(p *provoker, call *apptest.Call)) provocation {
 	return func(p *provoker, well contracttest.Example) apptest.Answer {
 		call := p.ready(well)
@@ -75,10 +75,10 @@ func with(needs string, form map[string]string, files map[string][]byte) provoca
 	}
 }
 
-// unknown asks for the identifiers of the document, which nothing has.
+// unknown uses the identifiers of the document, which do not exist.
 func unknown(p *provoker, well contracttest.Example) apptest.Answer { return p.Do(asCall(well)) }
 
-// malformed puts a word in the place of the path's identifier.
+// malformed replaces the path's identifier by a word.
 func malformed(p *provoker, well contracttest.Example) apptest.Answer {
 	for _, uid := range []string{
 		contracttest.ApplicationUID, contracttest.DeliveryUID, contracttest.RecoveryUID,
@@ -90,7 +90,7 @@ func malformed(p *provoker, well contracttest.Example) apptest.Answer {
 	return p.Do(asCall(well))
 }
 
-// oversized sends a body that the operation makes no use of, and that counts for its key.
+// oversized sends a body that the operation ignores but that is part of its key's content.
 var oversized = changed(func(_ *provoker, call *apptest.Call) {
 	call.JSON = strings.Repeat(" ", 1<<20+1)
 	call.Header["Idempotency-Key"] = uuid.NewString()
@@ -101,7 +101,7 @@ var ofText = changed(func(_ *provoker, call *apptest.Call) {
 	call.JSON, call.Header["Content-Type"] = "x", "text/plain"
 })
 
-// on sends the operation's body to an application that a test has led somewhere.
+// on sends the operation's body to an application in a state that lead prepares.
 func on(lead func(p *provoker) uuid.UUID) provocation {
 	return func(p *provoker, well contracttest.Example) apptest.Answer {
 		return p.Do(asCall(well.Replace(map[string]string{
@@ -111,7 +111,7 @@ func on(lead func(p *provoker) uuid.UUID) provocation {
 	}
 }
 
-// moved is an application that was decided and then moved.
+// moved prepares an application that was decided and then moved.
 func moved(status string) func(p *provoker) uuid.UUID {
 	return func(p *provoker) uuid.UUID {
 		uid := p.Offered()
@@ -125,12 +125,12 @@ var (
 	reduce = map[string]string{"updatedDisbursementAmount": "10000.00"}
 	// large is a file that is too large.
 	large = map[string][]byte{"certificate.pdf": make([]byte, 10<<20+1)}
-	// renamed is a text by the name of a document.
+	// renamed is a text file with the name of a document.
 	renamed = map[string][]byte{"certificate.pdf": []byte("The roof is finished.\n")}
 )
 
-// everywhere has the provocations by the names of the examples, and by operation and name
-// those that differ.
+// everywhere maps the names of the examples to their provocations; differing ones are keyed
+// by operation and name.
 var everywhere = map[string]provocation{
 	"unauthorized": changed(func(_ *provoker, call *apptest.Call) { call.Anonymous = true }),
 	"forbidden": changed(func(p *provoker, call *apptest.Call) {
@@ -291,13 +291,13 @@ func after(bodies ...string) provocation {
 	}
 }
 
-// onceOnly are the examples that are the same everywhere and dear to provoke: the operation by
-// which each is provoked, or the test.
+// onceOnly are examples that are the same everywhere and expensive to provoke, with the
+// operation or test that provokes each.
 var onceOnly = map[string]string{
 	"idempotencyConflict": "runDecision", "internal": "getLoan", "unavailable": "TestReadOnlyDatabase",
 }
 
-// spoilers are those after which the server is not as before, in their order, and what they need.
+// spoilers are the examples that change the server, in order, and what they need.
 var spoilers = []struct {
 	name  string
 	spoil func(p *provoker)
@@ -319,7 +319,7 @@ type shownRefusal struct {
 	example         *openapi3.Example
 }
 
-// compare compares an answer with what is shown.
+// compare compares an answer with the example.
 func (r shownRefusal) compare(t *testing.T, answer apptest.Answer) {
 	t.Helper()
 	var body any
@@ -334,7 +334,7 @@ func (r shownRefusal) compare(t *testing.T, answer apptest.Answer) {
 	}
 }
 
-// phase is after which of spoilers it is provoked.
+// phase returns after how many of the spoilers it is provoked.
 func (r shownRefusal) phase() int {
 	for i, one := range spoilers {
 		if one.name == r.name {
@@ -344,8 +344,8 @@ func (r shownRefusal) phase() int {
 	return 0
 }
 
-// shownRefusals lists the error examples of partners' operations, in the order in which they can
-// be provoked.
+// shownRefusals lists the error examples of partners' operations, in an order in which they
+// can be provoked.
 func shownRefusals(document *openapi3.T) (list []shownRefusal) {
 	for _, item := range document.Paths.Map() {
 		for _, operation := range item.Operations() {
@@ -374,11 +374,11 @@ func shownRefusals(document *openapi3.T) (list []shownRefusal) {
 	return list
 }
 
-// passing are the parts of messages that differ from one time to the next.
+// passing matches the parts of messages that vary.
 var passing = regexp.MustCompile(
 	`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|events\.[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 
-// said is what a refusal says, code, message and details.
+// said returns the code, message and details of a refusal.
 func said(body any) string {
 	failure := body.(map[string]any)["result"].(map[string]any)["error"].(map[string]any)
 	lines := fmt.Sprintln(failure["code"], failure["message"])
@@ -390,8 +390,8 @@ func said(body any) string {
 	return passing.ReplaceAllString(lines, "*")
 }
 
-// TestErrorExamplesAreWhatIsAnswered provokes each error that the document shows at an operation
-// and compares what the answer says.
+// TestErrorExamplesAreWhatIsAnswered provokes each error example of the document and
+// compares the answer with it.
 func TestErrorExamplesAreWhatIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -20,14 +20,14 @@ import (
 	"drawbridge/internal/waittest"
 )
 
-// slowCall is a POST that has been let in and waits for its body.
+// slowCall is a POST that was admitted and waits for its body.
 type slowCall struct {
 	t      *testing.T
 	conn   net.Conn
 	reader *bufio.Reader
 }
 
-// beginSlow sends all of a call but the body, and returns once that is asked for.
+// beginSlow sends a request without its body, and returns once the server asks for the body.
 func beginSlow(
 	t *testing.T, s *apptest.Server, as apptest.Account, path, head string,
 ) slowCall {
@@ -76,7 +76,7 @@ func (c slowCall) send(body string) (answer apptest.Answer) {
 	return answer
 }
 
-// revoke ends a client, and returns when every process goes by it.
+// revoke revokes a client, and returns when every process has noticed.
 func revoke(s *apptest.Server, client apptest.Account) {
 	s.T.Helper()
 	s.InTx(func(tx *postgres.Tx) error {
@@ -84,7 +84,7 @@ func revoke(s *apptest.Server, client apptest.Account) {
 	})
 }
 
-// wantUnauthorized wants the answer to wrong credentials, word for word.
+// wantUnauthorized expects exactly the answer to wrong credentials.
 func wantUnauthorized(t *testing.T, s *apptest.Server, answer apptest.Answer) {
 	t.Helper()
 	want := s.Do(apptest.Call{
@@ -95,8 +95,8 @@ func wantUnauthorized(t *testing.T, s *apptest.Server, answer apptest.Answer) {
 	}
 }
 
-// TestBodyAfterTheEndOfItsCredentials has the credentials of calls end while their bodies are on
-// the way: nothing happens that they ask for.
+// TestBodyAfterTheEndOfItsCredentials ends the credentials of requests while their bodies
+// are on the way: the requests must have no effect.
 func TestBodyAfterTheEndOfItsCredentials(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -161,8 +161,8 @@ func TestBodyAfterTheEndOfItsCredentials(t *testing.T) {
 	}
 }
 
-// TestDrawThatWaitsBeyondTheEndOfItsCredentials revokes a client while its draw waits for somebody
-// who holds the application.
+// TestDrawThatWaitsBeyondTheEndOfItsCredentials revokes a client while its draw waits for a
+// lock on the application.
 func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
@@ -197,7 +197,7 @@ func TestDrawThatWaitsBeyondTheEndOfItsCredentials(t *testing.T) {
 }
 
 // TestWaitForEventsBeyondTheEndOfCredentials revokes a client while it waits for events: it
-// does not get to know those that come then.
+// must not receive those that come after.
 func TestWaitForEventsBeyondTheEndOfCredentials(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

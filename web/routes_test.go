@@ -17,9 +17,8 @@ import (
 	"drawbridge/web"
 )
 
-// TestRouteTableIsComplete walks the table: every route says who may call it,
-// no partner's or console's route answers anybody else, and what anyone may
-// call is listed here by name.
+// TestRouteTableIsComplete checks every route: it says who may call it, routes of partners
+// and the console answer nobody else, and the public routes are exactly those listed here.
 func TestRouteTableIsComplete(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -58,8 +57,8 @@ func TestRouteTableIsComplete(t *testing.T) {
 	}
 }
 
-// TestAllowNamesWhatAnswers calls every path by methods that nothing answers to: the header names
-// the operations of the path and nothing else.
+// TestAllowNamesWhatAnswers calls every path with methods that it does not have: the Allow
+// header lists exactly the operations of the path.
 func TestAllowNamesWhatAnswers(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -100,7 +99,7 @@ func TestAllowNamesWhatAnswers(t *testing.T) {
 	}
 }
 
-// fetch sends a request that is none of the API, and gives the answer with its body.
+// fetch sends a request outside the API, and returns the answer with its body.
 func fetch(
 	t *testing.T, server *httptest.Server, method, path string, change func(*http.Request),
 ) (*http.Response, string) {
@@ -124,7 +123,7 @@ func fetch(
 	return response, string(body)
 }
 
-// serve starts the server as the program does, with all that it serves.
+// serve starts the server with everything that the program serves.
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	options, err := apptest.On(t, pgtest.New(t), "DRAWBRIDGE_ROLES", "api,console").WebOptions()
@@ -139,7 +138,7 @@ func serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestOptionsOfTheServer asks for OPTIONS *, which net/http would answer by itself.
+// TestOptionsOfTheServer sends OPTIONS *, which net/http would answer by itself.
 func TestOptionsOfTheServer(t *testing.T) {
 	t.Parallel()
 	response, body := fetch(t, serve(t), http.MethodOptions, "/", func(r *http.Request) {
@@ -151,7 +150,7 @@ func TestOptionsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestFilesAnswerHead asks for the heads of pages and files that are read without a sign-in.
+// TestFilesAnswerHead sends HEAD for pages and files that need no sign-in.
 func TestFilesAnswerHead(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
@@ -181,9 +180,9 @@ func TestFilesAnswerHead(t *testing.T) {
 	}
 }
 
-// TestProductionHasNoFaults looks at the wiring: nothing in production makes deliveries go
-// wrong, plays scenarios or has their routes. A sandbox alone keeps mails to borrowers though
-// it has a mail server, and only development receives webhooks itself.
+// TestProductionHasNoFaults checks the wiring: nothing in production makes deliveries fail,
+// plays scenarios or has routes for them. Only a sandbox withholds mails to borrowers
+// although it has a mail server, and only development receives webhooks itself.
 func TestProductionHasNoFaults(t *testing.T) {
 	t.Parallel()
 	for environment, wanted := range map[string]bool{
@@ -214,7 +213,7 @@ func TestProductionHasNoFaults(t *testing.T) {
 	}
 }
 
-// TestEgressNetworksOfTheSettings reads where webhooks come from, as the settings say.
+// TestEgressNetworksOfTheSettings reads the configured networks that webhooks come from.
 func TestEgressNetworksOfTheSettings(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t, "DRAWBRIDGE_EGRESS_CIDRS", "203.0.113.7/32, 2001:db8::/64")
@@ -235,7 +234,7 @@ func TestEgressNetworksOfTheSettings(t *testing.T) {
 	}
 }
 
-// TestProductionHasNoSandbox holds the sandbox out of a production's table.
+// TestProductionHasNoSandbox checks that production has no sandbox routes.
 func TestProductionHasNoSandbox(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

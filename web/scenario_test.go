@@ -16,12 +16,12 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// TestScenarios plays each and finds the state and the events that the single operations would
-// have led to.
+// TestScenarios plays each scenario and expects the state and events that the single
+// operations would have led to.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
-	// Of so little the first stage is all.
+	// For such a small amount the first stage is the whole loan.
 	s.Products["rounded"] = uuid.MustParse(s.AddProduct(t, catalog.NewProduct{
 		Code: "P99", Schedule: "99.99,0.01", Min: "1.00", Max: "40.00",
 	}).UID)
@@ -82,7 +82,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestScenariosThatDoNotFit asks for what no product has.
+// TestScenariosThatDoNotFit requests scenarios that no product allows.
 func TestScenariosThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -111,8 +111,8 @@ func TestScenariosThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestFaultsAreThePartnersOwn orders faults, reads them and takes one back, and does none of it
-// for another partner's subscription.
+// TestFaultsAreThePartnersOwn orders, reads and withdraws faults, and can do none of it for
+// another partner's subscription.
 func TestFaultsAreThePartnersOwn(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -184,7 +184,7 @@ func TestFaultsAreThePartnersOwn(t *testing.T) {
 	if answer := withdraw(other); answer.Status != http.StatusNotFound {
 		t.Errorf("another partner's answered %s", answer.Raw)
 	}
-	for range 2 { // the second is replayed
+	for range 2 { // the second one is a replay
 		if answer := withdraw(s.Home); answer.Status != http.StatusOK || answer.Text("fault_uid") != uid {
 			t.Errorf("taking it back answered %s", answer.Raw)
 		}
@@ -230,8 +230,8 @@ func duplicate(s *apptest.Server, as apptest.Account, to uuid.UUID) apptest.Answ
 		map[string]any{"subscription_uid": to, "fault": "duplicate"})
 }
 
-// TestFaultsOfAGroup lets group clients that name no merchant order, read and take back faults
-// of what covers one of their merchants, and of nothing else.
+// TestFaultsOfAGroup lets group clients that name no merchant order, read and withdraw
+// faults of subscriptions that cover one of their merchants, and of no others.
 func TestFaultsOfAGroup(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -269,7 +269,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 		{g.pair, other, http.StatusNotFound},
 		{g.members[0], uid, http.StatusNotFound},
 		{g.pair, uid, http.StatusOK},
-		{g.whole, uid, http.StatusNotFound}, // it is gone
+		{g.whole, uid, http.StatusNotFound}, // it was deleted
 		{g.whole, other, http.StatusOK},
 	} {
 		s.DB.SetMaxOpenConns(1) // calls that wait for one and hold one would wait for each other
@@ -283,8 +283,8 @@ func TestFaultsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestFaultsNeedACoveringSubscription names the subscription where it covers none of the
-// merchants that the call is for.
+// TestFaultsNeedACoveringSubscription uses a subscription that covers none of the merchants
+// of the request.
 func TestFaultsNeedACoveringSubscription(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -20,7 +20,7 @@ import (
 	"drawbridge/internal/statement"
 )
 
-// ledger is a server on the evening of a Tuesday on which Home drew once, and the date.
+// ledger returns a server on a Tuesday evening on which Home drew once, and the date.
 func ledger(t *testing.T) (s *apptest.Server, clock *apptest.Clock, date string) {
 	t.Helper()
 	clock = apptest.NewClock()
@@ -37,7 +37,7 @@ func ledger(t *testing.T) (s *apptest.Server, clock *apptest.Clock, date string)
 	return s, clock, at.Format(time.DateOnly)
 }
 
-// freeze freezes the day on which the clock stands, and leaves the clock behind it.
+// freeze freezes the clock's present day, and leaves the clock after it.
 func freeze(s *apptest.Server, clock *apptest.Clock) {
 	s.T.Helper()
 	clock.Set(clock.Now().Truncate(24 * time.Hour).Add(24*time.Hour + statement.Grace))
@@ -96,14 +96,14 @@ func TestStatementsOverTheAPI(t *testing.T) {
 	}
 }
 
-// A merchant sees its own statements; a group all of its merchants' in the list, and one at a
-// time by name.
+// A merchant sees its own statements; a group sees all of its merchants' in the list, and
+// single ones by naming the merchant.
 func TestStatementsOfOthers(t *testing.T) {
 	t.Parallel()
 	s, clock, date := ledger(t)
 	group, members := s.NewGroup("Group", 2)
 	freeze(s, clock)
-	stranger := s.NewAccount("Stranger") // came after the day
+	stranger := s.NewAccount("Stranger") // created after the day
 	list := func(as apptest.Account, query string) (merchants []string, next string) {
 		answer := s.Do(apptest.Call{Method: http.MethodGet, Path: "/v2/statements?" + query, As: &as})
 		var page struct {
@@ -184,7 +184,7 @@ func TestCompareOverTheAPI(t *testing.T) {
 	if !strings.Contains(string(answer.Raw), want) {
 		t.Errorf("got %s, want %s", answer.Raw, want)
 	}
-	// A key tells days apart, and is answered again.
+	// A key is bound to one day, and its replay has that day's answer.
 	keyed := func(day string) apptest.Answer {
 		return s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/statements/" + day + "/compare",
@@ -226,8 +226,8 @@ func TestCompareOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestVerifyAsDocumented runs the command of the documentation on what the API answers, and
-// on the same with one byte flipped.
+// TestVerifyAsDocumented runs the documented command on the API's answer, and on the same
+// with one byte flipped.
 func TestVerifyAsDocumented(t *testing.T) {
 	t.Parallel()
 	s, clock, date := ledger(t)
@@ -283,7 +283,7 @@ func TestVerifyAsDocumented(t *testing.T) {
 	}
 }
 
-// publishedKey is the public key of that id in the documentation's list.
+// publishedKey returns the public key with that id from the documentation's list.
 func publishedKey(t *testing.T, origin, id string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,

@@ -24,7 +24,7 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// subscribe adds a subscription of an account's partner to all events.
+// subscribe creates a subscription of an account's partner to all events.
 func subscribe(
 	s *apptest.Server, of apptest.Account, change func(*subscription.Settings),
 ) subscription.Subscription {
@@ -53,7 +53,7 @@ func sendTest(s *apptest.Server, to uuid.UUID) (uid uuid.UUID) {
 	return uid
 }
 
-// nullsOf names the fields of an object that are null.
+// nullsOf returns the names of an object's null fields.
 func nullsOf(object map[string]any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if object[name] == nil {
@@ -63,7 +63,7 @@ func nullsOf(object map[string]any) (names []string) {
 	return names
 }
 
-// objectsOf are the objects of a list that was answered.
+// objectsOf returns the objects of a list in an answer.
 func objectsOf(t *testing.T, answer apptest.Answer, list string) (all []map[string]any) {
 	t.Helper()
 	lists := map[string]json.RawMessage{}
@@ -76,8 +76,8 @@ func objectsOf(t *testing.T, answer apptest.Answer, list string) (all []map[stri
 	return all
 }
 
-// No secret, former ones included, and no value of a header is in what a partner reads of its
-// subscriptions and of what was sent to them, even if the endpoint answers with all that it got.
+// No secret, current or former, and no header value appears in what a partner reads of its
+// subscriptions and their deliveries, even if the endpoint echoes everything that it got.
 func TestNoCredentialIsShown(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -142,7 +142,7 @@ func TestNoCredentialIsShown(t *testing.T) {
 	}
 }
 
-// A test belongs to no merchant: anyone who sees its subscription sees it, and nobody recovers it.
+// A test belongs to no merchant: readers of its subscription see it, and recoveries omit it.
 func TestTestsAreShownWithTheirSubscription(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

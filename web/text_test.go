@@ -9,18 +9,18 @@ import (
 	"drawbridge/internal/app/apptest"
 )
 
-// bodyOf is a new application with fields replaced, as text.
+// bodyOf returns the body of a new application with some fields replaced.
 func bodyOf(reference, first, project, more string) string {
 	return `{"requested_amount":"1000.00","external_reference":"` + reference + `",` +
 		`"borrower":{"first_name":"` + first + `","last_name":"Lima","email":"ana@example.com"},` +
 		`"project":{"name":"` + project + `"}` + more + `}`
 }
 
-// saysNoText is what of a text is wrong that the database cannot hold.
+// saysNoText is the message for a text that the database cannot store.
 const saysNoText = "must be UTF-8 text without NUL characters or unpaired surrogates"
 
-// TestWhatIsNoTextIsRefused sends what the database cannot hold, what is said twice
-// and names that mails would turn into links: each is named, and nothing is made.
+// TestWhatIsNoTextIsRefused sends texts that the database cannot store, duplicate names,
+// and names that mails would turn into links: each is reported, and nothing is created.
 func TestWhatIsNoTextIsRefused(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -12,8 +12,8 @@ import (
 	"drawbridge/internal/partner"
 )
 
-// TestTimesInEveryZone gives each time that a call takes in zones that the database does not
-// know, which are taken, and in years that nobody means, which name the field.
+// TestTimesInEveryZone sends each time parameter in zones that the database does not have,
+// which are accepted, and with absurd years, which are refused by field.
 func TestTimesInEveryZone(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()

@@ -154,8 +154,8 @@ func TestMalformedBodiesSayWhere(t *testing.T) {
 	}
 }
 
-// FuzzJSONBody reads hostile bodies as every operation does. Whatever comes,
-// the answer is a refusal with a code, or values that the database can hold.
+// FuzzJSONBody reads hostile bodies as every operation does. The result must be a refusal
+// with a code, or values that the database can store.
 func FuzzJSONBody(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `null`, `{"requested_amount":"25000.00"}`, `{"a":1}{"b":2}`, "\xff", `{"a":"\u0000"}`,
@@ -192,7 +192,7 @@ func FuzzJSONBody(f *testing.F) {
 	})
 }
 
-// manyUIDs is an array of so many different UUIDs.
+// manyUIDs returns an array of n different UUIDs.
 func manyUIDs(n int) string {
 	uids := make([]string, n)
 	for i := range uids {

@@ -11,13 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The JSON Schemas of the webhook events, one file per kind, made from
-// openapi.yaml by `go test ./web/docs -update` and kept beside it so that
-// other languages and other packages' tests can read them.
+// The JSON Schemas of the webhook events, one file per kind, are generated from
+// openapi.yaml by `go test ./web/docs -update` and committed beside it, for use by other
+// languages and other packages' tests.
 
 var update = flag.Bool("update", false, "write schemas/ from openapi.yaml")
 
-// The committed schemas are what the document says, no more, no less.
+// The committed schemas are exactly those generated from the document.
 func TestSchemasAreFresh(t *testing.T) {
 	t.Parallel()
 	doc, err := readDocument(ExampleBaseURL, source)

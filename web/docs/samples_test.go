@@ -13,7 +13,7 @@ import (
 	docsview "drawbridge/views/docs"
 )
 
-// The published vectors are what they claim, by this language's own library.
+// The published vectors are correct according to Go's own library.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	vectors, err := Vectors()
@@ -43,8 +43,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// runtime is what runs one language's sample. Build, where there is one, makes
-// the program in the folder that stands for OUT; needs are the commands.
+// runtime says how to run one language's sample. build, if any, builds the program in the
+// folder that replaces OUT; needs are the required commands.
 type runtime struct {
 	language   string
 	needs      []string
@@ -86,8 +86,8 @@ func (r runtime) missing() string {
 	return ""
 }
 
-// Each sample gives the right verdict on each vector. Go is always at hand;
-// the others run where their interpreter is, and the log says which did not.
+// Each sample gives the right verdict on each vector. Go is always available; other samples
+// run if their interpreter is installed, and the log says which did not run.
 func TestSamplesJudgeEveryVector(t *testing.T) {
 	t.Parallel()
 	vectors, err := Vectors()

@@ -26,7 +26,7 @@ import (
 
 const testBase = "https://lender.example/api"
 
-// serve starts the documentation as a server mounts it.
+// serve serves the documentation as the server mounts it.
 func serve(t *testing.T, site *Site) *httptest.Server {
 	t.Helper()
 	router := echo.New()
@@ -38,8 +38,8 @@ func serve(t *testing.T, site *Site) *httptest.Server {
 	return server
 }
 
-// common is rendered once for all tests that read it at testBase. A slash at
-// the end of a configured address is one too many.
+// common is rendered once for all tests at testBase. A trailing slash of the configured
+// address must be removed.
 var common = New(Options{BaseURL: func() string { return testBase + "/" }})
 
 func site(t *testing.T) *httptest.Server {
@@ -70,7 +70,7 @@ func page(t *testing.T, server *httptest.Server, path string) *goquery.Document 
 	return document
 }
 
-// Every link, asset and anchor that any page names is there.
+// Every link, asset and anchor on any page exists.
 func TestNoLinkIsDead(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -141,7 +141,7 @@ func checkTarget(
 	}
 }
 
-// The pages work under a policy that allows nothing inline and nothing foreign.
+// The pages work under a policy that allows only this origin and nothing inline.
 func TestPagesKeepThePolicy(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -191,7 +191,7 @@ func TestEveryCodeHasCauseAndCure(t *testing.T) {
 	}
 }
 
-// The refusals that an operation lists are the ones that it shows.
+// For each refusal that an operation lists, an example is shown, and no others.
 func TestEveryListedRefusalHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	document := page(t, site(t), Prefix+"/reference")
@@ -254,7 +254,7 @@ func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 	if languages.Length() != len(sampleLanguages) {
 		t.Errorf("%d languages, want %d", languages.Length(), len(sampleLanguages))
 	}
-	// The delivery that is shown carries a signature that really checks.
+	// The signature of the shown delivery is valid.
 	vectors, err := Vectors()
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Every form that a browser may ask for holds the same bytes.
+// Every encoding that a browser may request contains the same bytes.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -390,14 +390,14 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// body is what a client that accepts an encoding receives over the wire.
+// body returns what a client that accepts an encoding receives over the wire.
 func body(t *testing.T, address, accept string) []byte {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Set by hand, the header keeps the client from unzipping.
+	// Setting the header explicitly keeps the client from decompressing.
 	request.Header.Set("Accept-Encoding", accept)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -411,8 +411,8 @@ func body(t *testing.T, address, accept string) []byte {
 	return received
 }
 
-// TestSettings are those of which the pages speak: production says where the sandbox is, how
-// long an endpoint has to answer, and the networks that webhooks come from are published.
+// TestSettings checks the settings that the pages mention: production says where the sandbox is,
+// the timeout of endpoints is stated, and the networks that webhooks come from are published.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	networks := []netip.Prefix{
@@ -485,8 +485,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMistypedAddresses asks as a browser and as a program for what is there with a slash too
-// many, and for what is not there.
+// TestMistypedAddresses requests, as a browser and as a program, existing pages with a
+// trailing slash, and pages that do not exist.
 func TestMistypedAddresses(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -542,8 +542,8 @@ func TestRoutesHaveTheirOwnNames(t *testing.T) {
 	}
 }
 
-// Every page that /llms.txt names is there as Markdown, with what the page says and nothing around
-// it.
+// Every page that /llms.txt lists exists as Markdown, with the page's content and nothing
+// of its frame.
 func TestPagesAsMarkdown(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -573,7 +573,7 @@ func TestPagesAsMarkdown(t *testing.T) {
 	}
 }
 
-// The search finds sections by all words in any case, needs no script, and says when there is none.
+// The search finds sections with all words in any case, needs no script, and reports no match.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	server := site(t)

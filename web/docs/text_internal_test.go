@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestExcerptOfLongWords shows a part also where no blank is near.
+// TestExcerptOfLongWords expects an excerpt even if there is no space nearby.
 func TestExcerptOfLongWords(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", excerptLength)

@@ -30,10 +30,10 @@ func load(t *testing.T) *Contract {
 	return contract
 }
 
-// documents are the partners' and the lender's.
+// documents returns the partners' and the lender's documents.
 func documents(c *Contract) []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
 
-// The operations that specification section 4 and the sandbox consist of.
+// The operations of specification section 4 and of the sandbox.
 func TestEveryOperationIsDocumented(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -118,8 +118,8 @@ func TestEveryErrorCodeIsDocumentedOnce(t *testing.T) {
 	}
 }
 
-// Each code that an operation names has its status among the operation's
-// responses, so that a generated client knows the answer.
+// The status of each error code that an operation names is among the operation's responses,
+// so that a generated client expects it.
 func TestOperationsDocumentTheStatusOfTheirErrors(t *testing.T) {
 	t.Parallel()
 	document := load(t).Document
@@ -214,7 +214,7 @@ func TestExampleAnswersFollowTheirSchemas(t *testing.T) {
 		visited++
 		request := httptest.NewRequest(method, base+exampleAddress(contract, method, path), http.NoBody)
 		if err := contract.CheckResponse(request, answer(status), body); err != nil {
-			// One example serves several statuses: 201 where it was created, say.
+			// One example serves several statuses, such as 201 and the status of an existing object.
 			t.Errorf("%v\n%s", err, body)
 		}
 	})
@@ -227,7 +227,7 @@ func exampleAddress(contract *Contract, method, path string) string {
 	return fill(path, paths(contract)[path].Operations()[method])
 }
 
-// paths are those of both documents.
+// paths returns the paths of both documents.
 func paths(contract *Contract) map[string]*openapi3.PathItem {
 	all := map[string]*openapi3.PathItem{}
 	for _, document := range documents(contract) {
@@ -236,7 +236,7 @@ func paths(contract *Contract) map[string]*openapi3.PathItem {
 	return all
 }
 
-// answer makes a response with every header that the document wants.
+// answer returns a response with every header that the document requires.
 func answer(status string) *http.Response {
 	code, _ := strconv.Atoi(status)
 	header := http.Header{}

@@ -20,9 +20,8 @@ import (
 	"drawbridge/web/docs"
 )
 
-// mirror is a server that holds each request against the document and answers
-// with the document's own example, so that what the pages print can be executed
-// without a lender behind it.
+// mirror is a server that checks each request against the document and answers with the
+// document's own example, so that the printed commands can be executed without a lender.
 type mirror struct {
 	*httptest.Server
 	contract *Contract
@@ -74,7 +73,7 @@ func (m *mirror) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run executes a script in a folder of its own and returns what it printed.
+// run executes a script in its own folder and returns its output.
 func run(t *testing.T, script string) string {
 	t.Helper()
 	command := exec.Command("bash", "-c", script)
@@ -90,8 +89,8 @@ func run(t *testing.T, script string) string {
 	return string(output)
 }
 
-// What the quick start prints is executed as it stands; each request follows
-// the document, and the identifiers of one answer reach the next request.
+// The quick start is executed exactly as printed: each request conforms to the document,
+// and the identifiers of one answer reach the next request.
 func TestQuickStartFollowsTheDocument(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
@@ -183,7 +182,7 @@ func get(t *testing.T, base, path string) []byte {
 	return recorder.Body.Bytes()
 }
 
-// exported is the part of a Postman collection that sending needs.
+// exported holds the part of a Postman collection that is needed to send it.
 type exported struct {
 	Item []struct{ Item []exportedItem }
 }
@@ -207,7 +206,7 @@ type exportedItem struct {
 	}
 }
 
-// remembered stands for what earlier requests keep in variables.
+// remembered replaces the variables that earlier requests would have set.
 var remembered = strings.NewReplacer(
 	"{{disbursement_id}}", "1042", "{{yesterday}}", "2026-11-21T09:30:00Z",
 	"{{application_uid}}", someUID, "{{product_uid}}", someUID, "{{task_uid}}", someUID,
@@ -217,7 +216,7 @@ var remembered = strings.NewReplacer(
 
 const someUID = "0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11"
 
-// request makes what a client that imported the collection would send.
+// request returns what a client that imported the collection would send.
 func (item exportedItem) request(t *testing.T) (*http.Request, []byte) {
 	t.Helper()
 	example := Example{Method: item.Request.Method}
@@ -254,7 +253,7 @@ func (item exportedItem) request(t *testing.T) (*http.Request, []byte) {
 	return request, example.Body
 }
 
-// Every request of the downloaded collection follows the document, and every operation is in it.
+// Every request of the downloaded collection conforms to the document; no operation is missing.
 func TestCollectionFollowsTheDocument(t *testing.T) {
 	t.Parallel()
 	contract := load(t)

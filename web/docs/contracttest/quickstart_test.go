@@ -7,7 +7,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-// kept is an output that keeps every promise of the steps.
+// kept returns an output that keeps every promise of the steps.
 func kept(t *testing.T) string {
 	t.Helper()
 	steps, err := docs.QuickStart(base)
