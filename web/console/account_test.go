@@ -16,7 +16,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// still keeps the clock where it is, at the beginning of a step of codes.
+// still stops the clock at the beginning of a step of one-time codes.
 func (r *harness) still() {
 	start := time.Now().Truncate(30 * time.Second)
 	r.DB.Now = func() time.Time { return start.Add(time.Duration(r.ahead.Load())) }
@@ -24,7 +24,7 @@ func (r *harness) still() {
 
 func (r *harness) pass(d time.Duration) { r.ahead.Add(int64(d)) }
 
-// appCode is what the authenticator app of a secret shows now.
+// appCode returns the code that an authenticator app with the secret shows now.
 func (r *harness) appCode(secret string) string {
 	r.Helper()
 	code, err := totp.GenerateCode(strings.ReplaceAll(secret, " ", ""), r.DB.Now())
@@ -32,7 +32,7 @@ func (r *harness) appCode(secret string) string {
 	return code
 }
 
-// enrol sets up the second factor of who is signed in, by the pages alone.
+// enrol sets up the signed-in user's second factor, using only the pages.
 func (b *browser) enrol() (secret string, recovery []string) {
 	b.Helper()
 	begun := b.post(paths.SecondBegin, nil).wantStatus(b.T, http.StatusSeeOther)
@@ -108,8 +108,8 @@ func TestSecondFactorByThePages(t *testing.T) {
 	}
 }
 
-// An enrolment is its session's alone, ends with the password, and begins and ends
-// with a fresh proof.
+// An enrolment belongs to its session, ends with the password, and begins and ends with a
+// re-authentication.
 func TestAnEnrolmentIsItsSessionsOwn(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -212,7 +212,7 @@ func TestARoleThatNeedsASecondFactor(t *testing.T) {
 func TestChangePassword(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	r.DB.SetMaxOpenConns(1) // people who wait for one and hold one would wait for each other
+	r.DB.SetMaxOpenConns(1) // requests that wait for a second connection would block each other
 	b, other := r.signedIn(), r.signedIn()
 	const chosen = "a phrase of my own"
 	form := func(current, next, again string) url.Values {
@@ -289,8 +289,8 @@ func TestSessionsIdleAndGrowOld(t *testing.T) {
 	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
-// TestPollsLetASessionIdle leaves a page open whose stream does not get through: its polls are
-// answered until the session has idled out, which a request of the user would have kept.
+// TestPollsLetASessionIdle leaves a page polling because its stream fails: polls are answered
+// only until the session expires as idle, which a user's request would have prevented.
 func TestPollsLetASessionIdle(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -315,7 +315,7 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 		paths.Confirm+"?next=%2Fconsole%2Fpeople%2Fnew" {
 		t.Errorf("the form leads to %q before anything is typed", got)
 	}
-	const ask = paths.Here + "?proof=needed" // which scripts do before they send what was typed
+	const ask = paths.Here + "?proof=needed" // which scripts do before they send a form
 	b.get(ask).wantStatus(t, http.StatusForbidden)
 	b.get(paths.Here).wantStatus(t, http.StatusNoContent)
 	b.header.Set("Referer", r.URL+paths.PersonNew)

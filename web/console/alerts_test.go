@@ -18,7 +18,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// watch looks after the health of subscriptions as the workers do.
+// watch updates the health of subscriptions as the workers do.
 func (r *harness) watch() {
 	r.Helper()
 	_, err := r.Alerts.Tally(r.Context())
@@ -39,13 +39,13 @@ func (r *harness) useUp(status string) {
 	r.watch()
 }
 
-// tile is the value of a number of the overview.
+// tile returns the value of a number of the overview.
 func (a answer) tile(label string) string {
 	return strings.TrimSpace(a.find(".tile:contains('" + label + "') dd").First().Contents().
 		First().Text())
 }
 
-// What waits is pending or is tried again, and is listed where its number leads.
+// Waiting deliveries are pending or retrying, and the number links to their list.
 func TestWhatWaitsIsListed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -113,7 +113,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// Each number of applications and draws begun in a time leads to those alone.
+// Each number of applications and draws begun in a period links to exactly those.
 func TestWhatWasBegunIsListed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -165,7 +165,7 @@ func TestWhatWasBegunIsListed(t *testing.T) {
 	}
 }
 
-// What has numbers keeps them while they cannot be read: a poll is not told that all is well.
+// If the numbers cannot be read, a page keeps its old ones: a poll must not report success.
 func TestOverviewWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -212,8 +212,8 @@ func TestOverviewOfATime(t *testing.T) {
 	}
 }
 
-// What was delivered is counted as the list counts it that the number leads to, also where a
-// delivery was created before the time in which it arrived.
+// Delivered deliveries are counted as in the list that the number links to, even if they
+// were created before the period in which they arrived.
 func TestOverviewCountsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -244,7 +244,7 @@ func TestOverviewCountsWhatIsListed(t *testing.T) {
 	}
 }
 
-// What failed is plotted by endpoint and by error on demand, under the time chosen.
+// Failures can be plotted by endpoint and by error, for the chosen period.
 func TestOverviewSplitsFailures(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -10,7 +10,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// A stale link or second tab leads to what is so already.
+// A stale link or a second tab leads to the present state.
 func TestAMoveToWhereItIsAlready(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -33,8 +33,8 @@ func (r *harness) file(name, contentType, text string) document.File {
 	return file
 }
 
-// borrowed is a loan with one settled draw, one with a certificate, a task, a
-// delivery and mails.
+// borrowed creates a loan with one settled draw, one with a certificate, a task, a delivery
+// and mails.
 func (r *harness) borrowed(files ...document.File) uuid.UUID {
 	r.Helper()
 	w := r
@@ -190,8 +190,8 @@ func TestApplicationPage(t *testing.T) {
 	}
 }
 
-// However often draws were cancelled and asked for again, the page stays light: it shows the
-// newest, and leads to all the others and to what may be done about any.
+// However often draws were cancelled and requested again, the page stays small: it shows
+// the newest, and links to all others and to the actions on each.
 func TestManyDraws(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -264,7 +264,7 @@ func TestManyDraws(t *testing.T) {
 	})
 }
 
-// From the timeline each thing leads to its own page, and chips narrow it.
+// Timeline entries link to their own pages, and the chips filter it.
 func TestApplicationTimeline(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -311,7 +311,7 @@ func TestApplicationTimeline(t *testing.T) {
 	}
 }
 
-// Three events to four endpoints are three rows, which open into deliveries and attempts.
+// Three events to four endpoints are three rows, which expand into deliveries and attempts.
 func TestTimelineNestsDeliveries(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

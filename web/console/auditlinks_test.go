@@ -7,7 +7,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// The audit log leads nobody to a page that refuses them.
+// The audit log contains no link to a page that the reader may not open.
 func TestAuditLogLinksWhereTheReaderMayGo(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -27,8 +27,8 @@ func TestAuditLogLinksWhereTheReaderMayGo(t *testing.T) {
 	}
 }
 
-// A client of the lender's has a page of its own, which admins alone may see; what a command
-// did to all deliveries that match has none.
+// A client of the lender has its own page, which only admins may open; what a command did
+// to all matching deliveries has no page.
 func TestAuditLogLinksToPagesThatAreThere(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -22,8 +22,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// browser is somebody at the console, with cookies of their own. It does not
-// follow redirects, so that a test sees them.
+// browser is a user of the console with their own cookies. It does not follow redirects, so
+// that tests can check them.
 type browser struct {
 	*harness
 	client *http.Client
@@ -31,7 +31,7 @@ type browser struct {
 	header http.Header
 }
 
-// uncompressed saves a third of what a page costs with the race detector.
+// uncompressed saves a third of the cost of a page under the race detector.
 var uncompressed = &http.Transport{DisableCompression: true}
 
 func (r *harness) stranger() *browser {
@@ -59,19 +59,19 @@ func (b *browser) signIn(email, password string) answer {
 	return b.post(paths.SignIn, url.Values{"email": {email}, "password": {password}})
 }
 
-// answer is what came back.
+// answer is a received answer.
 type answer struct {
 	Status   int
 	Header   http.Header
 	Location string
 	Raw      string
-	// page parses Raw when it is first asked for.
+	// page parses Raw on first use.
 	page func() *goquery.Document
 }
 
 func (a answer) find(selector string) *goquery.Selection { return a.page().Find(selector) }
 
-// text is what an element says, its pieces parted by one space.
+// text returns the text of the selected elements, joined by single spaces.
 func (a answer) text(selector string) string {
 	var words []string
 	a.find(selector).Each(func(_ int, element *goquery.Selection) {
@@ -91,7 +91,7 @@ func (b *browser) get(path string) answer {
 	return b.send(http.MethodGet, path, nil)
 }
 
-// post sends a form that was just shown; one that names its token was shown before.
+// post sends a new form, unless the form contains the token of an earlier one.
 func (b *browser) post(path string, form url.Values) answer {
 	b.Helper()
 	if form = maps.Clone(form); form == nil {
@@ -103,7 +103,7 @@ func (b *browser) post(path string, form url.Values) answer {
 	return b.send(http.MethodPost, path, form)
 }
 
-// fragment asks as htmx does.
+// fragment sends requests as htmx does.
 func (b *browser) fragment() *browser {
 	asks := *b
 	asks.header = b.header.Clone()
@@ -129,7 +129,7 @@ func (b *browser) send(method, path string, form url.Values) answer {
 	}
 }
 
-// open sends a request and leaves the body to be read.
+// open sends a request and leaves the body unread.
 func (b *browser) open(
 	ctx context.Context, method, path string, form url.Values,
 ) *http.Response {

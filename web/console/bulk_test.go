@@ -37,7 +37,7 @@ func (r *harness) failures(count int) []delivery.Delivery {
 	return r.list()
 }
 
-// advance lets the workers do their part of a bulk re-send.
+// advance does the workers' part of a bulk re-send.
 func (r *harness) advance(page string, run int) {
 	r.Helper()
 	uid := uuid.MustParse(page[strings.LastIndex(page, "/")+1:])
@@ -49,7 +49,7 @@ func (r *harness) advance(page string, run int) {
 	r.work()
 }
 
-// begin posts a choice and returns the address of its draft.
+// begin posts a selection and returns the address of its draft.
 func (b *browser) begin(form url.Values) string {
 	b.Helper()
 	answer := b.post(paths.BulkNew, form).wantStatus(b.T, http.StatusSeeOther)
@@ -159,7 +159,7 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	if err != nil || sent < pace || sent > most {
 		t.Errorf("paused: %q (%v), where %d to %d were to be sent", title, err, pace, most)
 	}
-	for range 2 { // the last of what was sent falls due within two seconds
+	for range 2 { // the last delivery falls due within two seconds
 		r.advance(page, 1)
 	}
 	b.get(page+"?after=2147483648").wantStatus(t, http.StatusBadRequest)
@@ -186,13 +186,13 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	b.post(page+"/resume", nil).wantStatus(t, http.StatusConflict)
 }
 
-// What is sent is what the confirmation said, also where another tab or person changed something
-// that leaves the count as it is; who reads what is so now may confirm that.
+// A bulk re-send sends exactly what its confirmation said, even if another tab or user made
+// a change that leaves the count as it is. A user who sees the new state may confirm that.
 func TestABulkResendIsTheOneThatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		// change is what happens while the confirmation is looked at, said what the refusal tells.
+		// change happens while the confirmation is open, said is what the refusal says.
 		change func(b *browser, page string, subscribed subscription.Subscription)
 		said   []string
 	}{
@@ -270,7 +270,7 @@ func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 		t.Errorf("the reason became %q", got)
 	}
 	confirm.Set("count", "1,101")
-	r.failures(1) // comes after the draft and is not swept along
+	r.failures(1) // created after the draft and not included
 	b.post(page+"/confirm", confirm).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(page).text("#progress-title"); got != "Sending" {
 		t.Errorf("confirmed: %q", got)
@@ -319,7 +319,7 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	if got := b.get(b.begin(chosen)).text("h1"); got != "2 chosen deliveries" {
 		t.Errorf("of those of the other partner, %q", got)
 	}
-	// Whoever chose a partner of which nothing is left is not given another one's deliveries.
+	// If the chosen partner has nothing left to send, no other partner's deliveries are sent.
 	asking = b.post(paths.BulkNew, url.Values{
 		"partner": {uuid.NewString()}, "delivery": {deliveries[0].UID.String()},
 	}).wantStatus(t, http.StatusSeeOther).Location
@@ -362,8 +362,8 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	b.get(page).wantStatus(t, http.StatusNotFound)
 }
 
-// A recovery that a partner's client began shows who did, and is paused and cancelled like any
-// other; the client is told.
+// A recovery that a partner's client began shows that, and can be paused and cancelled like
+// any other; the client is told.
 func TestARecoveryOfAClientIsSteered(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

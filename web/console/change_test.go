@@ -35,7 +35,7 @@ func (r *harness) recorded(uid uuid.UUID) []string {
 	return words
 }
 
-// Each label of a dialog belongs to its field, whatever its heading is called.
+// Each label of a dialog belongs to its field, whatever the name of its heading.
 func TestDialogsLabelTheirFields(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -52,7 +52,7 @@ func TestDialogsLabelTheirFields(t *testing.T) {
 	})
 }
 
-// A form says whom it acts on, on its page and in its dialog.
+// A form names what it acts on, on its page and in its dialog.
 func TestFormsNameWhomTheyActOn(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -75,8 +75,7 @@ func TestFormsNameWhomTheyActOn(t *testing.T) {
 	}
 }
 
-// The buttons are the transition table, status by status, and each says what it
-// causes.
+// The buttons match the transition table for each status, and each says what it causes.
 func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -113,7 +112,7 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 			answer := b.get(changePath(r.application, "status", "to", string(to)))
 			want := http.StatusConflict
 			switch {
-			case to == status: // and led back
+			case to == status: // and redirected back
 				want = http.StatusSeeOther
 			case slices.Contains(status.Next(), to):
 				want = http.StatusOK
@@ -155,7 +154,7 @@ func TestDecisionAfterApproval(t *testing.T) {
 	}
 }
 
-// Who closes an application while money is under way is told, and its loan promises nothing then.
+// Closing an application warns of money on the way, and its loan then promises nothing.
 func TestClosingTellsOfTheDraw(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -177,7 +176,7 @@ func TestClosingTellsOfTheDraw(t *testing.T) {
 	}
 }
 
-// Whoever was moved on before the decision is told what it does without an offer, and that comes.
+// A decision after such moves says what it does if there is no offer, and then does that.
 func TestDecisionWithoutAnOffer(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -211,7 +210,7 @@ func TestDecisionWithoutAnOffer(t *testing.T) {
 	}
 }
 
-// A whole life in the console: every event is the one that the form announced.
+// An application's whole life in the console: every event is the one that the form announced.
 func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -269,7 +268,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 			t.Errorf("%s announced %q and recorded %q", change, announced, want)
 		}
 		askable()
-		// The same form a second time changes nothing and is told.
+		// The same form a second time changes nothing and says so.
 		again := b.post(action, values).wantStatus(t, http.StatusSeeOther)
 		notice := b.get(again.Location).text("main > .notice")
 		if !strings.Contains(notice, "acted already") || len(r.recorded(uid)) != len(before)+len(got) {
@@ -337,7 +336,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	}
 	deliveries := r.count(`SELECT count(*) FROM deliveries WHERE subscription_uid = $1`,
 		subscription.UID)
-	// A cancelled draw is told to those alone who asked for it by name.
+	// A cancelled draw is sent only to subscriptions that name the event.
 	if deliveries != len(r.recorded(uid))-1 {
 		t.Errorf("%d deliveries of %d events", deliveries, len(r.recorded(uid)))
 	}
@@ -348,8 +347,8 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	}
 }
 
-// Two operators have the same form open. The second is told what happened, and
-// nothing happens twice.
+// Two operators have the same form open. The second is told what happened, and nothing
+// happens twice.
 func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -407,7 +406,7 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 	}
 }
 
-// What the rules refuse is said beside the field in plain words.
+// What the rules refuse is explained beside the field in plain words.
 func TestChangeErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -494,8 +493,7 @@ func TestAcceptWithCompetitors(t *testing.T) {
 	}
 }
 
-// The form refuses what the API refuses, all of it at once, and keeps what was
-// typed.
+// The form refuses what the API refuses, all of it at once, and keeps the input.
 func TestNewApplicationErrors(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -563,8 +561,8 @@ func TestSupportChangesNoApplication(t *testing.T) {
 	}
 }
 
-// TestReturnedMoneyNeedsAReason notes by the form that settled money came back: the partner
-// reads why, so there has to be a reason, and the form keeps what was typed until there is.
+// TestReturnedMoneyNeedsAReason records that settled money came back: the partner reads the
+// reason, so it is required, and the form keeps its input until there is one.
 func TestReturnedMoneyNeedsAReason(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -17,7 +17,7 @@ import (
 	"drawbridge/views/ui"
 )
 
-// rowIDs are the deliveries that a list shows, in its order.
+// rowIDs returns the ids of the deliveries in a list, in order.
 func (a answer) rowIDs() []string {
 	return a.find("main .table tbody a.lead").Map(func(_ int, link *goquery.Selection) string {
 		href, _ := link.Attr("href")
@@ -33,8 +33,7 @@ func uids(deliveries []delivery.Delivery) []string {
 	return texts
 }
 
-// deliverAll makes three deliveries: one pending, one retrying, one
-// delivered, in this order.
+// deliverAll creates three deliveries: pending, retrying and delivered, in this order.
 func deliverAll(r *harness) []delivery.Delivery {
 	r.Helper()
 	endpoint := r.receiver(status(http.StatusOK), status(http.StatusServiceUnavailable))
@@ -209,8 +208,8 @@ func TestDeliveryPagesFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestNewDeliveriesWait holds that what is being read does not move: new rows
-// are counted and shown on demand.
+// TestNewDeliveriesWait checks that rows being read do not move: new rows are counted and
+// shown on demand.
 func TestNewDeliveriesWait(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

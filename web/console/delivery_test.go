@@ -64,7 +64,7 @@ func TestDeliveryPage(t *testing.T) {
 	}
 }
 
-// TestDeliveryPageNamesTheFault tells support that a sandbox did this on purpose.
+// TestDeliveryPageNamesTheFault: the page says that the sandbox caused the failure on purpose.
 func TestDeliveryPageNamesTheFault(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -183,7 +183,7 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// TestDiagnosisWithoutCredentials blames no secret where none was sent.
+// TestDiagnosisWithoutCredentials: the diagnosis blames no secret if none was sent.
 func TestDiagnosisWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -219,8 +219,8 @@ func (r *harness) remove(subscribed subscription.Subscription) {
 	})
 }
 
-// TestResendWithoutScript walks from the failed delivery over the form's own
-// page to the new delivery, and to the partner.
+// TestResendWithoutScript goes from the failed delivery over the form's own page to the new
+// delivery, which reaches the partner.
 func TestResendWithoutScript(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

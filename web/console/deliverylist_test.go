@@ -19,8 +19,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// A time that is typed is the reader's, and the address that results means the
-// same to everybody.
+// A typed time is in the reader's zone, and the resulting address means the same to
+// everybody.
 func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -148,7 +148,7 @@ func TestExportDeliveries(t *testing.T) {
 	b.get(paths.DeliveriesCSV).wantStatus(t, http.StatusNotFound)
 }
 
-// Nothing ticked is no dead end: the same list says what to do.
+// Acting on nothing ticked shows the same list with an explanation.
 func TestActsOnDeliveriesNeedSome(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -210,7 +210,7 @@ func TestCancelDeliveries(t *testing.T) {
 	if got := strings.Join(states, " "); got != "cancelled cancelled delivered" {
 		t.Errorf("states %s", got)
 	}
-	r.work() // the jobs that were in the queue find nothing to do
+	r.work() // the jobs in the queue find nothing to do
 	if after := r.list(); after[0].State != delivery.StateCancelled || after[0].AttemptCount != 0 {
 		t.Errorf("a cancelled delivery went out: %+v", after[0])
 	}
@@ -228,7 +228,7 @@ func TestCancelDeliveries(t *testing.T) {
 	b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusConflict)
 }
 
-// "Could not load" is another screen than "nothing matches".
+// "Could not load" is a different screen from "nothing matches".
 func TestListThatCannotBeLoaded(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -244,7 +244,7 @@ func TestListThatCannotBeLoaded(t *testing.T) {
 	}
 }
 
-// The tail shows at once what comes in.
+// The tail shows new rows at once.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -261,7 +261,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// From a list one reads on: to the delivery before and after, and back.
+// A delivery opened from a list links to the one before, the one after, and the list.
 func TestDeliveriesFollowInTheirList(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -317,8 +317,8 @@ func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 	}
 }
 
-// Once the URL of a subscription changed, what went to the former one still says so: to the
-// partner, on the page, in the list and in the file.
+// After a subscription's URL has changed, deliveries to the former URL still show it: to
+// the partner, on the page, in the list and in the file.
 func TestAttemptsNameTheirOwnURL(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -371,8 +371,8 @@ func TestAttemptsNameTheirOwnURL(t *testing.T) {
 	}
 }
 
-// A draw is found by its number, and its application by its borrower, wherever one of its events
-// or deliveries is meant.
+// A draw is found by its number, and its application by its borrower, in the lists of
+// events and deliveries.
 func TestEventsNameTheirDraw(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

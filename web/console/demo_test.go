@@ -16,7 +16,7 @@ import (
 	"drawbridge/web/console"
 )
 
-// TestFirstStart looks at what the demo's traffic shows somebody who has just started
+// TestFirstStart checks what the demo data show to somebody who has just started
 // Drawbridge.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func (r *harness) overviewIsFull(t *testing.T) {
 	}
 }
 
-// eventsAreNamed looks for codes of events that stand without their names.
+// eventsAreNamed finds codes of events that are shown without their names.
 func (r *harness) eventsAreNamed(t *testing.T) {
 	const olga = "olga@lender.example"
 	r.addUser(olga, operator.RoleOperator)
@@ -121,7 +121,7 @@ func (r *harness) eventsAreNamed(t *testing.T) {
 	}
 }
 
-// amountsAreInEuros looks at another console of the same data, whose amounts are in euros.
+// amountsAreInEuros renders the same data in a console whose currency is the euro.
 func (r *harness) amountsAreInEuros(t *testing.T) {
 	options := r.options
 	options.Currency = "EUR"

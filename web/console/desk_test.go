@@ -18,8 +18,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestDrawDesk shows who has to do what about the draws under way, and leads to the forms
-// that do it; support may only look.
+// TestDrawDesk shows the next step of each draw in progress, and links to the form for it;
+// support may only view it.
 func TestDrawDesk(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -135,7 +135,7 @@ func TestDrawDesk(t *testing.T) {
 	}
 }
 
-// TestOverdueHoursOfAProduct changes after how long draws are overdue.
+// TestOverdueHoursOfAProduct changes the time after which draws are overdue.
 func TestOverdueHoursOfAProduct(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -12,8 +12,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// Whether a task is a dialog or a page is up to its form, and the same wherever it is begun:
-// each link to a form opens a dialog if the form is one.
+// The form determines whether a task is a dialog or a page, wherever it is opened: each
+// link to a form opens a dialog if the form is one.
 func TestSmallTasksAreDialogs(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -15,7 +15,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// refusing is a mail server that answers every recipient like this.
+// refusing is a mail server that gives every recipient this answer.
 func refusing(t *testing.T, code int, text string) *emailtest.Server {
 	t.Helper()
 	return emailtest.NewServer(t, emailtest.Options{Rcpt: func(string) error {
@@ -149,8 +149,8 @@ func TestEmailExplainsItsState(t *testing.T) {
 	}
 }
 
-// TestEmailIsFramed plants what a borrower might into a mail, and checks that
-// neither the page nor the frame lets it act.
+// TestEmailIsFramed puts hostile content of a borrower into a mail, and checks that neither
+// the page nor the frame executes it.
 func TestEmailIsFramed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -225,7 +225,7 @@ func TestEmailSource(t *testing.T) {
 	}
 }
 
-// TestResendEmail walks from the mail over the form to the new mail, and to the
+// TestResendEmail goes from the mail over the form to the new mail, which reaches the
 // recipient.
 func TestResendEmail(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestResendEmail(t *testing.T) {
 	if !strings.Contains(old, "Sent") || !strings.Contains(old, supportEmail) {
 		t.Errorf("the old mail says of its re-send %q", old)
 	}
-	// Who had the form open meanwhile is told instead of sending it a third time.
+	// A form that was open meanwhile is refused instead of sending the mail a third time.
 	refused := b.post(action, stale).wantStatus(t, http.StatusConflict)
 	if got := refused.text(".notice-bad"); !strings.Contains(got,
 		"it was re-sent 0 times and is re-sent 1 time now") {

@@ -47,8 +47,8 @@ func (r *harness) mails() []email.Email {
 	return mails
 }
 
-// deliver makes the attempts that wait in the queue, at a mail server or, when
-// server is nil, with none configured. Every mail says what body says.
+// deliver makes the queued attempts with a mail server or, if server is nil, without one.
+// The body of every mail is body.
 func (r *harness) deliver(server *emailtest.Server, body string) {
 	r.Helper()
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")
@@ -77,7 +77,7 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 	}
 }
 
-// mailIDs are the mails that a list shows, in its order.
+// mailIDs returns the ids of the mails in a list, in order.
 func (a answer) mailIDs() []string { return a.rowIDs() }
 
 func texts(uids ...uuid.UUID) []string {
@@ -220,7 +220,7 @@ func TestFindEmail(t *testing.T) {
 	}
 }
 
-// TestCapturedEmail shows a sandbox's mail to a borrower: what it says, and that nobody got it.
+// TestCapturedEmail shows a sandbox's mail to a borrower: its content, and that nobody received it.
 func TestCapturedEmail(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -246,7 +246,7 @@ func TestCapturedEmail(t *testing.T) {
 	}
 }
 
-// The number of e-mails that failed in a time leads to those alone.
+// The number of e-mails that failed in a period links to exactly those.
 func TestFailedEmailsOfATimeAreListed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -132,7 +132,7 @@ func TestResendManyEmails(t *testing.T) {
 	}
 }
 
-// fieldsOf are the fields of the page's form as it came.
+// fieldsOf returns the fields of the page's form.
 func fieldsOf(a answer) url.Values {
 	fields := url.Values{}
 	for _, field := range a.find("main form[method=post] input").EachIter() {

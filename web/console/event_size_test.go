@@ -8,8 +8,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestEventOfAThousandSubscriptions: the pages of an event that a thousand subscriptions got,
-// and of one of its deliveries, stay small; by its pages the ledger names each of them once.
+// TestEventOfAThousandSubscriptions: the pages of an event that a thousand subscriptions got, and
+// of one of its deliveries, stay small; the pages of the ledger name each subscription once.
 func TestEventOfAThousandSubscriptions(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -22,8 +22,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// cells are the rows of a list's file, as the form on its page asks for it, by their
-// titles.
+// cells downloads a list's file with the form on its page, and returns the rows, keyed by
+// column title.
 func (b *browser) cells(t *testing.T, list, path string) []map[string]string {
 	t.Helper()
 	form := b.get(list).wantStatus(t, http.StatusOK).find("form[action='" + path + "']")
@@ -45,7 +45,7 @@ func (b *browser) cells(t *testing.T, list, path string) []map[string]string {
 	return found
 }
 
-// column is one cell of every row.
+// column returns one cell of every row.
 func column(rows []map[string]string, title string) []string {
 	cells := make([]string, 0, len(rows))
 	for _, row := range rows {
@@ -54,7 +54,7 @@ func column(rows []map[string]string, title string) []string {
 	return cells
 }
 
-// TestListsAsFiles takes lists along under the filter of their page.
+// TestListsAsFiles downloads lists with the filter of their page.
 func TestListsAsFiles(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -119,7 +119,7 @@ func TestListsAsFiles(t *testing.T) {
 	}
 }
 
-// onFirstWrite answers like a writer and does something after it first sent a part of the body.
+// onFirstWrite calls a function after the first part of the body was written.
 type onFirstWrite struct {
 	http.ResponseWriter
 	once sync.Once
@@ -134,7 +134,7 @@ func (w *onFirstWrite) Write(p []byte) (int, error) {
 
 func (w *onFirstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// TestAFileEndsWithItsSession disables a user whose file is on its way: the download fails.
+// TestAFileEndsWithItsSession disables a user during a download, which must fail.
 func TestAFileEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -16,8 +16,8 @@ import (
 	"drawbridge/views/ui"
 )
 
-// From an alert one comes to all that fails at an endpoint: since when, by error, one
-// exchange that failed and the last good one, the partner's text, and one re-send of all.
+// An alert links to all failures of an endpoint: since when, by error, a failed and the
+// last good exchange, the text for the partner, and one re-send of all.
 func TestFailuresOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -95,8 +95,8 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// What waited while its subscription was paused fails long after it was created: it is among what
-// is recovered from the subscription's page, and "What fails" says when it failed.
+// Deliveries that waited while their subscription was paused fail long after their creation: a
+// recovery from the subscription's page includes them, and "What fails" says when they failed.
 func TestRecoveryHoldsWhatWaited(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -138,7 +138,7 @@ func TestRecoveryHoldsWhatWaited(t *testing.T) {
 	}
 }
 
-// A subscription that failed and got another URL is not said to fail there before it was tried.
+// A failing subscription with a new URL is not reported as failing before an attempt there.
 func TestAChangedURLHasNotFailed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -178,7 +178,7 @@ func TestAChangedURLHasNotFailed(t *testing.T) {
 	told(b, b.begin(failed), "main", "failing at present", "nothing was sent to yet")
 }
 
-// The badge of the deliveries counts what failed within a day, without tests.
+// The badge counts the failures of a day, without tests.
 func TestBadgeLeavesTestsOut(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -200,7 +200,7 @@ func TestBadgeLeavesTestsOut(t *testing.T) {
 	}
 }
 
-// What was made good is no failure of the endpoint any more.
+// A failure that a re-send has fixed is not listed as a failure of the endpoint.
 func TestFailuresLeaveOutWhatWasMadeGood(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -246,7 +246,7 @@ func TestFailuresLeaveOutWhatWasMadeGood(t *testing.T) {
 	}
 }
 
-// Each role finds first what it needs; the rest is folded, and open where one is in it.
+// Each role sees first what it needs; the rest is folded, except on its own pages.
 func TestNavigationOfRoles(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -314,8 +314,8 @@ func TestFirstWebhookIsGuided(t *testing.T) {
 	}
 }
 
-// The rail's numbers and the guide of a partner's page stand beside what a reader came for: while
-// they cannot be counted, the page comes with the numbers that were known last.
+// The rail's numbers and a partner page's guide are secondary: if they cannot be counted,
+// the page shows the last known numbers.
 func TestPagesWaitForNoCount(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -18,14 +18,14 @@ import (
 	"drawbridge/web/console"
 )
 
-// parameter is a part of a route's path that a call fills in.
+// parameter matches a part of a route's path that a request must fill in.
 var parameter = regexp.MustCompile(`:[a-z]+|\*$`)
 
-// fill puts an id into a route's path.
+// fill replaces the parameters of a route's path by ids.
 func fill(path string) string { return parameter.ReplaceAllString(path, uuid.NewString()) }
 
-// TestLargeFormsOfGuestsAreBounded begins large forms and never ends them: anybody could, without
-// being signed in. Small forms, and those of who is signed in, still come through.
+// TestLargeFormsOfGuestsAreBounded starts large forms without ending them, which anybody
+// can do without signing in. Small forms, and forms of signed-in users, must still succeed.
 func TestLargeFormsOfGuestsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -185,8 +185,8 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
-// A refusal leaves anyone who is signed in within the console, with a way back and
-// without words of the API.
+// A refusal keeps signed-in users within the console, with a link back and without words of
+// the API.
 func TestErrorPagesStayInTheConsole(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

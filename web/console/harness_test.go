@@ -32,25 +32,25 @@ const (
 	password     = apptest.Password
 )
 
-// TestMain silences the log, which would bury what failed.
+// TestMain silences the log, which would bury test failures.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 
-// harness is a console on a socket, over a database of its own with one partner,
-// one merchant, one application and a support user.
+// harness is a console on a socket, with its own database of one partner, one merchant, one
+// application and a support user.
 type harness struct {
 	*testing.T
 	*apptest.Harness
 	Console *console.Console
 	URL     string
 
-	// options are what the console was made of.
+	// options are the console's options.
 	options console.Options
 
 	application uuid.UUID
-	// captures has deliver keep mails to borrowers, as in a sandbox.
+	// captures makes deliver store mails to borrowers instead of sending them, as in a sandbox.
 	captures bool
 	// ahead is how far the clock is ahead of time.
 	ahead atomic.Int64
@@ -99,8 +99,8 @@ func serve(c *console.Console) http.Handler {
 	return e
 }
 
-// seed adds a partner with a merchant and an application, which the other helpers
-// mean from then on.
+// seed creates a partner with a merchant and an application, which the other helpers use
+// from then on.
 func (r *harness) seed(partnerName, merchantName string) {
 	r.Helper()
 	r.Partner = r.NewPartner(r, partnerName)
@@ -183,7 +183,7 @@ func (r *harness) list() []delivery.Delivery {
 	return found
 }
 
-// work makes the attempts that are in the queue.
+// work makes the queued attempts.
 func (r *harness) work() {
 	r.Helper()
 	r.Work(r)
@@ -195,8 +195,8 @@ func (r *harness) receiver(answers ...http.HandlerFunc) *apptest.Endpoint {
 	return apptest.NewPlainEndpoint(r, answers...)
 }
 
-// status answers with a status and nothing else.
+// status answers with only a status.
 func status(code int) http.HandlerFunc { return apptest.Status(code) }
 
-// endpointOf is what a subscription without a name is called.
+// endpointOf is the name of a subscription without a name.
 func endpointOf(address string) string { return subscription.Endpoint{URL: address}.Where() }

@@ -11,7 +11,7 @@ import (
 	viewpaths "drawbridge/views/paths"
 )
 
-// calls tells whether credentials let one of the lender's systems in.
+// calls reports whether credentials of one of the lender's systems are accepted.
 func (r *harness) calls(id, secret string) bool {
 	r.Helper()
 	_, err := r.Partners.AuthenticateLender(r.Context(),
@@ -27,7 +27,7 @@ type auditEntry struct {
 	Actor, Reason, Before, After string
 }
 
-// entryOf is the one entry that there is of an action on a client.
+// entryOf returns the only audit entry of an action on a client.
 func (r *harness) entryOf(action, client string) auditEntry {
 	r.Helper()
 	var entries []auditEntry
@@ -96,7 +96,7 @@ func TestRotateLenderClient(t *testing.T) {
 	}
 }
 
-// TestRevokeLenderClient revokes one in the overlap of a rotation: neither secret works on.
+// TestRevokeLenderClient revokes a client in a rotation's overlap: neither secret works on.
 func TestRevokeLenderClient(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -32,7 +32,7 @@ func (r *harness) settings() email.Settings {
 	return settings
 }
 
-// meadow is a form that is right in every field.
+// meadow is a form without errors.
 func meadow() url.Values {
 	return url.Values{
 		"lender_name": {"Meadow Lending"}, "primary_color": {"#0A5C36"}, "accent_color": {"#b84f14"},

@@ -12,8 +12,8 @@ import (
 	"drawbridge/views/subscriptions"
 )
 
-// What is encrypted by a key that the server lacks is named with the key and with what
-// to do; the subscription is still listed and can be deleted.
+// If the server lacks the key of an encrypted value, the page names the value, the key and
+// what to do; the subscription is still listed and can be deleted.
 func TestMissingKeyIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -63,7 +63,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	}
 }
 
-// Where another process has other keys, the page says so, though everything opens here.
+// The page says if another process has other keys, although this one can decrypt everything.
 func TestAProcessWithOtherKeysIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -77,7 +77,7 @@ func TestAProcessWithOtherKeysIsNamed(t *testing.T) {
 	}
 }
 
-// keysAgain is a ring without any key that encrypted something.
+// keysAgain returns a keyring without the key of any stored value.
 func keysAgain(r *harness) *secret.Keyring {
 	r.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
@@ -85,7 +85,7 @@ func keysAgain(r *harness) *secret.Keyring {
 	return keys
 }
 
-// What is damaged breaks no page of the subscription, and each says what to do.
+// A damaged value breaks no page of the subscription, and each page says what to do.
 func TestDamagedSecretBreaksNoPage(t *testing.T) {
 	t.Parallel()
 	for _, column := range []string{"secret_sealed", "headers_sealed"} {

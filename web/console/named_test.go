@@ -24,7 +24,7 @@ func (r *harness) amend(uid uuid.UUID, patch subscription.Patch) {
 }
 
 // TestSubscriptionsAreToldApart gives two subscriptions of one host different names and
-// looks for the name wherever one of them is meant.
+// expects the name wherever one of them is shown.
 func TestSubscriptionsAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -26,14 +26,14 @@ import (
 	site "drawbridge/web/console/page"
 )
 
-// sending is a form that was filled in, and by whom.
+// sending is a filled-in form and its sender.
 type sending struct {
 	by   *browser
 	path string
 	form url.Values
 }
 
-// desk fills in forms, each about things of its own.
+// desk fills in forms, each about its own objects.
 type desk struct {
 	*harness
 	admin    *browser
@@ -41,14 +41,14 @@ type desk struct {
 	made     int
 }
 
-// next is a name that nothing has, at a time of its own.
+// next returns a unique name, at a unique time.
 func (d *desk) next(word string) string {
 	d.made++
 	d.pass(time.Second)
 	return word + strconv.Itoa(d.made)
 }
 
-// filledIn opens a page and fills in the form that the selector finds.
+// filledIn opens a page and fills in the selected form.
 func (d *desk) filledIn(by *browser, path, selector string, typed ...string) sending {
 	d.Helper()
 	form := by.get(path).wantStatus(d.T, http.StatusOK).find(selector).First()
@@ -74,13 +74,13 @@ func (d *desk) filledIn(by *browser, path, selector string, typed ...string) sen
 	return sending{by, form.AttrOr("action", path), values}
 }
 
-// asks fills in a form that asks before it changes something.
+// asks fills in a confirmation form.
 func (d *desk) asks(path string, typed ...string) sending {
 	d.Helper()
 	return d.filledIn(d.admin, path, "main form[method=post]", typed...)
 }
 
-// sends is a form that stands among others.
+// sends is a form that a page shows among others.
 func (d *desk) sends(path string, typed ...string) sending {
 	form := url.Values{}
 	for i := 0; i+1 < len(typed); i += 2 {
@@ -125,7 +125,7 @@ func (d *desk) colleague() (by *browser, uid string) {
 	return by, d.uidOf(address)
 }
 
-// as is a form of a new colleague about themselves.
+// as is a form of a new colleague about their own account.
 func (d *desk) as(prepare func(by *browser), path string, typed ...string) sending {
 	d.Helper()
 	by, _ := d.colleague()
@@ -146,8 +146,8 @@ func (d *desk) about(action string, typed ...string) sending {
 	return d.sends(paths.To(paths.Person, uid)+"/"+action, typed...)
 }
 
-// repeatable are the routes whose form may come twice, by the beginning of their
-// name, with the reason.
+// repeatable are the routes whose form may be sent twice, by the prefix of their name, with
+// the reason.
 var repeatable = map[string]string{
 	"console.signIn": "each shows who sent it, and the browser needs the cookie of the answer " +
 		"that it sees",
@@ -169,12 +169,12 @@ func mayRepeat(name string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(name, ".csv") // a file is a look; the audit log notes each
+	return strings.HasSuffix(name, ".csv") // a file is a read; the audit log has each
 }
 
 // lendingForms are the forms about applications, partners, products and people.
 func (d *desk) lendingForms() map[string]func() sending {
-	// A form before it may have made another partner the desk's.
+	// An earlier form may have replaced the desk's partner.
 	partner := func(act string) string { return paths.To(paths.Partner, d.Partner.String()) + act }
 	client := func(act string, typed ...string) sending {
 		return d.asks(paths.To(paths.Client, d.issue(true).ClientID)+"/"+act, typed...)
@@ -340,7 +340,7 @@ func (d *desk) sendingForms() map[string]func() sending {
 	}
 }
 
-// serverForms are the forms about the server and the sender's own account.
+// serverForms are the forms about the server and the user's own account.
 func (d *desk) serverForms() map[string]func() sending {
 	const newPassword = "another long phrase 7"
 	enrolled := func(by *browser) { by.enrol() }
@@ -402,13 +402,13 @@ func (d *desk) addressOf(uid string) (address string) {
 	return address
 }
 
-// content is what every table holds; sessions come and go.
+// content returns the content of all tables, except sessions.
 func (d *desk) content() pgtest.Content {
 	d.Helper()
 	return pgtest.Dump(d.T, d.DB, "sessions")
 }
 
-// added is what the tables have more of afterwards, by their names.
+// added returns how many rows the tables have gained, by table.
 func added(before, after pgtest.Content) map[string]int {
 	found := map[string]int{}
 	for table, digest := range after {
@@ -419,7 +419,7 @@ func added(before, after pgtest.Content) map[string]int {
 	return found
 }
 
-// rowsIn reads the count that a table's digest begins with.
+// rowsIn parses the count at the start of a table's digest.
 func rowsIn(digest string) int {
 	count, _, _ := strings.Cut(digest, " ")
 	rows, _ := strconv.Atoi(count)
@@ -433,8 +433,8 @@ func (s sending) post(token string) answer {
 	return s.by.post(s.path, form)
 }
 
-// TestEveryFormActsOnce posts every changing route of the route table twice: one
-// after the other, and at the same moment. Both do what one does.
+// TestEveryFormActsOnce posts every changing route of the route table twice: one after the
+// other, and at the same moment. Two submissions have the effect of one.
 func TestEveryFormActsOnce(t *testing.T) {
 	t.Parallel()
 	d := &desk{harness: newHarness(t)}
@@ -486,7 +486,7 @@ func (d *desk) oneAfterTheOther(route site.Route, sent sending) map[string]int {
 	return once
 }
 
-// isOut tells that the form ended its sender's session.
+// isOut reports whether the form ended its sender's session.
 func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, paths.SignIn) }
 
 func (d *desk) atOnce(route site.Route, sent sending, once map[string]int) {
@@ -508,7 +508,7 @@ func (d *desk) atOnce(route site.Route, sent sending, once map[string]int) {
 	}
 }
 
-// TestRepeatableFormsDoNothingTwice holds those that carry no token to it.
+// TestRepeatableFormsDoNothingTwice checks the forms without a token.
 func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	t.Parallel()
 	d := &desk{harness: newHarness(t)}
@@ -532,8 +532,8 @@ func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	}
 }
 
-// TestATrialIsSentOnce presses the button that sends a test before saving twice. While the first
-// test is under way it is in the audit log.
+// TestATrialIsSentOnce sends the test before saving twice. The first test is in the audit
+// log while it is in progress.
 func TestATrialIsSentOnce(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -591,7 +591,7 @@ func (d *desk) everyPage(look func(page answer, path string)) {
 	}
 }
 
-// TestEveryFormHasAToken looks at each form that is posted.
+// TestEveryFormHasAToken checks every posted form.
 func TestEveryFormHasAToken(t *testing.T) {
 	t.Parallel()
 	d := &desk{harness: newHarness(t)}
@@ -613,8 +613,8 @@ func TestEveryFormHasAToken(t *testing.T) {
 	}
 }
 
-// TestNoAddressSaysOneThingTwice looks at each form that asks, and each link: a
-// parameter that stands for one value is given once.
+// TestNoAddressSaysOneThingTwice checks every form and link: a parameter that has one value
+// is given once.
 func TestNoAddressSaysOneThingTwice(t *testing.T) {
 	t.Parallel()
 	d := &desk{harness: newHarness(t)}
@@ -649,8 +649,8 @@ func TestNoAddressSaysOneThingTwice(t *testing.T) {
 }
 
 // TestChangesGoThroughTheEngine reads the sources: nothing under the console or the API
-// begins a transaction of its own, and nothing under the console writes to the audit log
-// past the outcome of its change, or makes one past package action.
+// begins its own transaction, and the console writes to the audit log only through the
+// outcome of a change, and makes changes only through package action.
 func TestChangesGoThroughTheEngine(t *testing.T) {
 	t.Parallel()
 	begins := regexp.MustCompile(`\.(InTx|BeginTxx?)\(`)

@@ -31,7 +31,7 @@ func (r *harness) asOperator() *browser {
 	return b
 }
 
-// formValues are what a browser would send of the page's form, as it is shown.
+// formValues returns what a browser would send of the page's form.
 func (a answer) formValues(t *testing.T) (action string, values url.Values) {
 	t.Helper()
 	form := a.find("form.dialog-form")
@@ -67,7 +67,6 @@ func (b *browser) fillIn(path string, fields map[string]string) (answer, url.Val
 	return b.post(action, values), values
 }
 
-// count is the number that a query returns.
 func TestPartnerList(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -136,8 +135,7 @@ func TestCreatePartner(t *testing.T) {
 	}
 }
 
-// What is wrong is said beside its field, what was typed stays, and nothing is
-// changed.
+// Errors are shown beside their fields, the input stays, and nothing is changed.
 func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -284,7 +282,7 @@ func TestPartnerPage(t *testing.T) {
 	}
 }
 
-// issue gives the partner a client.
+// issue issues a client to the partner.
 func (r *harness) issue(group bool) partner.Issued {
 	r.Helper()
 	var issued partner.Issued
@@ -297,7 +295,7 @@ func (r *harness) issue(group bool) partner.Issued {
 	return issued
 }
 
-// The page of a client that acts for hundreds of merchants shows some, and leads to all.
+// The page of a client that acts for hundreds of merchants shows some, and links to all.
 func TestClientOfManyMerchants(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -327,7 +325,7 @@ func TestClientOfManyMerchants(t *testing.T) {
 	}
 }
 
-// issueLender gives one of the lender's systems a client.
+// issueLender issues a client to one of the lender's systems.
 func (r *harness) issueLender() partner.Issued {
 	r.Helper()
 	var issued partner.Issued
@@ -339,7 +337,7 @@ func (r *harness) issueLender() partner.Issued {
 	return issued
 }
 
-// TestLenderClients issues credentials to one of the lender's systems, which admins alone may.
+// TestLenderClients issues credentials to one of the lender's systems, which only admins may do.
 func TestLenderClients(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -383,7 +381,7 @@ func TestLenderClients(t *testing.T) {
 	}
 }
 
-// login tells whether credentials work.
+// login reports whether credentials are accepted.
 func (r *harness) login(id, secret string) bool {
 	r.Helper()
 	_, err := (&partner.Service{DB: r.DB}).Authenticate(r.Context(),
@@ -583,7 +581,7 @@ func TestSupportChangesNoPartner(t *testing.T) {
 	}
 }
 
-// A script gets the inside of a dialog, the same form.
+// A script gets the content of a dialog with the same form.
 func TestFormsOpenInDialogs(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

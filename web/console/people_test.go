@@ -10,7 +10,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// uidOf is the id of a user.
+// uidOf returns the id of a user.
 func (r *harness) uidOf(email string) string {
 	r.Helper()
 	users, _, err := r.Operators.Users(r.Context(), operator.UserFilter{Text: email})

@@ -11,8 +11,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// A picker finds one of more merchants than a form has room for, while one types and
-// without script, and saving changes what was shown and leaves the rest.
+// A picker finds one of more merchants than fit into a form, while the user types and
+// without script; saving changes only what was shown.
 func TestAPickerSearches(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -72,7 +72,7 @@ func TestAPickerSearches(t *testing.T) {
 	}
 }
 
-// Partners and merchants that are called the same are told apart wherever one of them is chosen.
+// Partners and merchants with equal names are distinguished wherever one of them is chosen.
 func TestWhatIsCalledTheSameIsToldApart(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -120,7 +120,7 @@ func (r *harness) partnerName(t *testing.T) (name string) {
 	return name
 }
 
-// values are what a browser sends of a form as it is shown, without its buttons.
+// values returns what a browser sends of a form, without its buttons.
 func values(form *goquery.Selection) url.Values {
 	sent := url.Values{}
 	for _, field := range form.Find("input, select, textarea").EachIter() {
@@ -138,8 +138,8 @@ func values(form *goquery.Selection) url.Values {
 	return sent
 }
 
-// A client acts for any of a partner's merchants: the form finds those that it has no room
-// for, while one types and without script, and what is ticked stays.
+// A client acts for any of a partner's merchants: the form finds those that do not fit into
+// it, while the user types and without script, and ticked ones stay.
 func TestAClientIsIssuedForAMerchantThatIsSearched(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -183,7 +183,7 @@ func TestAClientIsIssuedForAMerchantThatIsSearched(t *testing.T) {
 	}
 }
 
-// A filter that only a link sets is named, too.
+// The value of a filter that only links set is named, too.
 func TestLinkedFilterIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

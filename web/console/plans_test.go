@@ -24,10 +24,9 @@ var largeTable = regexp.MustCompile(`^(deliveries|events|attempts|api_requests|a
 var readsLarge = regexp.MustCompile(`(?s)^\s*(SELECT|WITH).*\b(FROM|JOIN)\s+(deliveries|events|` +
 	`attempts|api_requests|applications|emails|loans|audit_log|attention_items)\b`)
 
-// TestListsReadByIndex visits each list of the console under each of its
-// filters, alone and in pairs, and looks at how the database answered: by an
-// index, and without walking past many more rows than match. A filter that
-// somebody adds without an index walks past the whole table when its value is
+// TestListsReadByIndex opens each list of the console with each of its filters, alone and
+// in pairs, and checks the query plans: they must use an index, and must not read many more
+// rows than match. A new filter without an index reads the whole table if its value is
 // rare.
 func TestListsReadByIndex(t *testing.T) {
 	t.Parallel()
@@ -50,7 +49,7 @@ func TestListsReadByIndex(t *testing.T) {
 		for _, address := range addresses {
 			_, err := visitor.Get(t.Context(), address.Path)
 			if errors.Is(err, lists.ErrRefused) && address.Filters > 1 {
-				continue // the two exclude each other
+				continue // the two are mutually exclusive
 			}
 			r.must(err)
 			planner.check(address.Path)
@@ -58,13 +57,13 @@ func TestListsReadByIndex(t *testing.T) {
 	}
 }
 
-// planner looks at the plans of the queries that a console sends.
+// planner checks the plans of the queries that a console sends.
 type planner struct {
 	*harness
 	recorder *pgtest.Recorder
 	conn     *sql.Conn
 	seen     map[string]bool
-	// sizes are the rows of the large tables.
+	// sizes are the row counts of the large tables.
 	sizes map[string]float64
 }
 
@@ -73,8 +72,8 @@ func newPlanner(r *harness) *planner {
 	conn, err := r.DB.Conn(r.Context())
 	r.must(err)
 	r.Cleanup(func() { r.must(conn.Close()) })
-	// Tables of this size are read from end to end where large ones would not be:
-	// the question is whether they have to.
+	// Tables of this size are scanned sequentially where large ones would not be: the question
+	// is whether they have to be.
 	_, err = conn.ExecContext(r.Context(), `SET enable_seqscan = off;
 		SET jit = off; SET max_parallel_workers_per_gather = 0`)
 	r.must(err)
@@ -90,7 +89,7 @@ func newPlanner(r *harness) *planner {
 	}
 }
 
-// check looks at the queries since the last time, which a page needed.
+// check checks the queries that a page has sent since the last check.
 func (p *planner) check(address string) {
 	p.Helper()
 	for _, query := range p.recorder.Take() {
@@ -121,7 +120,7 @@ func (p *planner) explain(ctx context.Context, query pgtest.Query) (planNode, er
 	return plans[0].Plan, nil
 }
 
-// planNode is a step of a plan and what it did. Rows are those of each loop.
+// planNode is a step of a plan with its statistics. Rows are per loop.
 type planNode struct {
 	Type     string  `json:"Node Type"`
 	Relation string  `json:"Relation Name"`
@@ -134,15 +133,15 @@ type planNode struct {
 }
 
 const (
-	// fewRows of a table may be read whatever matches, and a part of a larger one: the
-	// largest merchant has a sixth of all deliveries.
+	// fewRows of a table may be read regardless of the matches, and a part of a larger one:
+	// the largest merchant has a sixth of all deliveries.
 	fewRows, partOfTable = 320, 8
-	// perMatch is how many rows may be read for each that matches.
+	// perMatch is how many rows may be read per match.
 	perMatch = 16
 )
 
-// problem tells what is wrong with a plan over tables of so many rows, empty for
-// nothing.
+// problem says what is wrong with a plan for tables of the given sizes, empty if nothing
+// is.
 func (n planNode) problem(sizes map[string]float64) string {
 	var matched float64
 	var whole string
@@ -177,7 +176,7 @@ func (n planNode) each(use func(planNode)) {
 	}
 }
 
-// outline writes a plan for people.
+// outline formats a plan for readers.
 func (n planNode) outline(depth int) string {
 	text := fmt.Sprintf("%s%s %s %s: %.0f rows, %.0f left out, %.0f times\n",
 		strings.Repeat("  ", depth), n.Type, n.Relation, n.Index, n.Rows, n.Filtered, n.Loops)

@@ -19,8 +19,8 @@ import (
 	"drawbridge/web/console"
 )
 
-// provided is a harness whose console also signs people in through a provider that
-// runs beside it.
+// provided is a harness whose console also signs users in through a provider that runs
+// alongside it.
 type provided struct {
 	*harness
 	idp *mockoidc.MockOIDC
@@ -50,7 +50,7 @@ func newProvided(t *testing.T, domains ...string) *provided {
 	return &provided{r, idp}
 }
 
-// leave goes from the sign-in to the provider and returns the way back.
+// leave goes from the sign-in to the provider and returns the callback address.
 func (p *provided) leave(b *browser, user mockoidc.User) string {
 	p.Helper()
 	next, _ := b.get(paths.SignIn + "?next=/console/emails").
@@ -58,8 +58,8 @@ func (p *provided) leave(b *browser, user mockoidc.User) string {
 	return p.follow(b, user, next)
 }
 
-// follow sends the form that leads to the provider, goes there and returns the way
-// back.
+// follow sends the form that leads to the provider, goes there and returns the callback
+// address.
 func (p *provided) follow(b *browser, user mockoidc.User, next string) string {
 	p.Helper()
 	p.idp.QueueUser(user)
@@ -98,7 +98,7 @@ func TestSignInThroughTheProvider(t *testing.T) {
 		t.Errorf("after the provider: %q", in.Location)
 	}
 	b.get(paths.Account).wantStatus(t, http.StatusOK)
-	// From now on the account at the provider counts, not its address.
+	// From now on the provider's account id counts, not its e-mail address.
 	moved := p.stranger()
 	p.signIn(moved, person("sub-1", "sam.ortega@lender.example", false)).
 		wantStatus(t, http.StatusSeeOther)
@@ -192,7 +192,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
 }
 
-// asked is somebody of whom the provider says when it asked who they are.
+// asked is a user whose provider states when it authenticated them.
 type asked struct {
 	*mockoidc.MockUser
 	at time.Time
@@ -216,8 +216,8 @@ func (a asked) Claims(scope []string, claims *mockoidc.IDTokenClaims) (jwt.Claim
 	return all, nil
 }
 
-// A link leads nobody away, another site's form does not either, and leading away
-// writes nothing.
+// A sign-in cannot be started by a link or by another site's form, and starting one writes
+// nothing.
 func TestASignInByTheProviderBeginsByOurForm(t *testing.T) {
 	t.Parallel()
 	p := newProvided(t)
@@ -242,7 +242,7 @@ func TestASignInByTheProviderBeginsByOurForm(t *testing.T) {
 	b.get(back).wantStatus(t, http.StatusUnauthorized)
 }
 
-// The provider's word is a fresh proof only when it asked since the console did.
+// The provider's answer counts as re-authentication only if it is newer than the console's request.
 func TestAFreshProofByTheProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvided(t)
@@ -285,7 +285,7 @@ func TestAFreshProofByTheProvider(t *testing.T) {
 	}
 }
 
-// What was begun as a sign-in proves nothing about who signed in meanwhile.
+// A flow that began as a sign-in does not re-authenticate a user who signed in meanwhile.
 func TestASignInByTheProviderIsNoProof(t *testing.T) {
 	t.Parallel()
 	p := newProvided(t)

@@ -10,8 +10,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestSystemPageTellsOfAQuarantine shows the banner while a quarantine is in force, with
-// what it holds and how to end it, and not a moment longer.
+// TestSystemPageTellsOfAQuarantine expects the banner while a quarantine is in force, with
+// what it holds back and how to end it, and no longer.
 func TestSystemPageTellsOfAQuarantine(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -11,7 +11,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// riverConsole stands for the queue library's console: it says what it was asked.
+// riverConsole stands for River's own console: it echoes the request.
 func (r *harness) riverConsole(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
@@ -79,8 +79,8 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 	}
 }
 
-// TestTheEmbeddedConsoleIsGuarded holds that the queue library's own console is
-// for admins, checks the origin of changes and leaves them in the audit log.
+// TestTheEmbeddedConsoleIsGuarded checks that River's own console is for admins, checks the
+// origin of changes and writes them to the audit log.
 func TestTheEmbeddedConsoleIsGuarded(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

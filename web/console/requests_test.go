@@ -19,7 +19,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// called writes a request into the log, a second after the one before.
+// called logs a request, a second after the one before.
 func (r *harness) called(change func(*apilog.Entry)) apilog.Entry {
 	r.Helper()
 	at := r.DB.Now().UTC().Truncate(time.Microsecond)
@@ -149,7 +149,7 @@ func TestRequestPage(t *testing.T) {
 	if page.find("script:not([src])").Length() != 0 {
 		t.Error("what was planted acts")
 	}
-	// In the command nothing gets out of its quotes.
+	// Nothing in the command can break out of its quotes.
 	if command := page.find("pre").Text(); !strings.Contains(command, `'\'';curl evil`) {
 		t.Errorf("command %s", command)
 	}
@@ -198,8 +198,8 @@ func TestRequestsCSV(t *testing.T) {
 		wantStatus(t, http.StatusBadRequest)
 }
 
-// A call of one of the lender's systems leads those who may see it to the system, and nobody to a
-// page that does not exist.
+// A request of one of the lender's systems links to the system for readers who may see it,
+// and to no missing page for others.
 func TestARequestLeadsToTheSystemThatSentIt(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

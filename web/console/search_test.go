@@ -23,7 +23,7 @@ func searchFor(text string) string {
 	return paths.Search + "?" + url.Values{"q": {text}}.Encode()
 }
 
-// One hit is the page itself.
+// A single hit redirects to its page.
 func TestSearchLeadsToThePage(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -59,8 +59,8 @@ func TestSearchLeadsToThePage(t *testing.T) {
 	}
 }
 
-// Every id that a page or an answer shows leads to its page, also as the subject of an event and as
-// the id of a mail are written.
+// Every id that a page or an answer shows is found, also as written in the subject of an
+// event or as the id of a mail.
 func TestSearchFindsEveryKindOfID(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -186,7 +186,7 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 	}
 }
 
-// Anyone who misses an event gets a sentence, by whatever the application is called.
+// A question about a missing event is answered in a sentence, whatever names the application.
 func TestWhySomebodyMissesAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -247,7 +247,7 @@ func TestWhySomebodyMissesAnEvent(t *testing.T) {
 	}
 }
 
-// Who misses an event means the one that did not arrive, not a newer one that did.
+// A question about a missing event concerns the one that did not arrive, not a newer one that did.
 func TestWhyTellsOfWhatFailedBeforeWhatArrived(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -350,8 +350,8 @@ func TestSignatureDoctor(t *testing.T) {
 	}
 }
 
-// TestSignatureDoctorAnswersNotForEver asks whether guesses of a secret are right, in each way that
-// there is: so often in an hour together and no more.
+// TestSignatureDoctorAnswersNotForEver guesses a secret in every possible way: all ways
+// together share one hourly limit.
 func TestSignatureDoctorAnswersNotForEver(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

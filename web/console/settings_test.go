@@ -65,7 +65,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 	if months() != 24 || r.audits("settings.retention") != 1 {
 		t.Errorf("%d months, %d audit entries", months(), r.audits("settings.retention"))
 	}
-	confirmed.Del("token") // what follows are other forms
+	confirmed.Del("token") // the following are other forms
 	for field, value := range map[string]string{
 		"metadata_months": "1", "body_days": "x", "email_body_days": "9999", "api_request_days": "",
 	} {
@@ -119,9 +119,9 @@ func TestSignInSettings(t *testing.T) {
 	r.signedIn().get(paths.Home).wantStatus(t, http.StatusOK)
 }
 
-// TestEveryRouteByRole walks the route table for a stranger and each role: who
-// may call is let through to the handler, everybody else gets the exact refusal,
-// and changes without an origin of ours are refused to all.
+// TestEveryRouteByRole calls every route as a guest and in each role: allowed users reach
+// the handler, all others get the exact refusal, and changes from another origin are
+// refused to everybody.
 func TestEveryRouteByRole(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -134,7 +134,7 @@ func TestEveryRouteByRole(t *testing.T) {
 	}
 	for _, route := range r.Console.Routes() {
 		if route.Path == paths.SignOut {
-			continue // it would end the walk
+			continue // it would end the test's session
 		}
 		for role, b := range people {
 			checkVerdict(t, route, role, b)
@@ -154,7 +154,7 @@ func checkVerdict(t *testing.T, route site.Route, role operator.Role, b *browser
 	}
 	if role.Allows(route.Role) || route.Role == "" {
 		if route.Method != http.MethodGet || strings.HasSuffix(path, "/live") {
-			return // what a change or a stream does has tests of its own
+			return // changes and streams are tested elsewhere
 		}
 		answer := b.fragment().send(route.Method, path, nil)
 		if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {

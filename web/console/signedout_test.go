@@ -18,8 +18,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// A form that came after the session had ended is kept by the page that says so, and
-// is sent from there once somebody has signed in: the same form, which acts once.
+// A form that is sent after the session has ended is kept by the page that says so, and
+// sent from there after signing in: it is the same form, which acts once.
 func TestAFormOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -50,7 +50,7 @@ func TestAFormOutlivesItsSession(t *testing.T) {
 	if made != 1 {
 		t.Errorf("%d partners were made, want 1", made)
 	}
-	// What nobody may read over a shoulder is not repeated.
+	// Passwords are not repeated on the page.
 	secret := r.stranger().post(paths.Password, url.Values{"new": {"correct horse"}})
 	if secret.find("[data-again]").Length() != 0 {
 		t.Error("a password is repeated by the page of an error")
@@ -81,8 +81,8 @@ func TestAFormActsForItsUserOnly(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAFormAreGivenAgain sends a form with secrets after the session has ended: the page
-// keeps all but these, and asks for them.
+// TestSecretsOfAFormAreGivenAgain sends a form with secrets after the session has ended:
+// the page keeps everything else, and asks for the secrets.
 func TestSecretsOfAFormAreGivenAgain(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -115,8 +115,8 @@ func TestSecretsOfAFormAreGivenAgain(t *testing.T) {
 	}
 }
 
-// TestNewSecretIsShownToItsMaker has somebody else sign in where a secret was just made: only who
-// made it gets to see it.
+// TestNewSecretIsShownToItsMaker signs another user in where a secret was just made: only
+// the user who made it may see it.
 func TestNewSecretIsShownToItsMaker(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -143,8 +143,8 @@ func TestNewSecretIsShownToItsMaker(t *testing.T) {
 	}
 }
 
-// A form that waits when its user's access ends does nothing any more: whoever ended it need not
-// look again.
+// A form that waits while its user's access is ended changes nothing: whoever ended the
+// access need not check again.
 func TestAFormEndsWithTheAccessOfItsUser(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -79,14 +79,14 @@ func TestSignInLimits(t *testing.T) {
 	for range 5 {
 		b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
 	}
-	// Even the right password has to wait now, and waiting is enough.
+	// Even the correct password has to wait now, and waiting is enough.
 	b.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
 	r.ahead.Store(int64(16 * time.Minute))
 	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
 }
 
-// Strangers lock the account to strangers; a browser that signed in before, and a
-// session that is asked again, go on.
+// Wrong attempts lock the account only for unknown browsers; a browser that signed in
+// before, and a session that re-authenticates, are not affected.
 func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -103,7 +103,7 @@ func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
 }
 
-// Anyone who has the password and no code yet does not keep its owner from giving one.
+// Someone who has the password but no code cannot keep the owner from entering one.
 func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -192,7 +192,7 @@ func TestSignInRenewsTheSession(t *testing.T) {
 	stale.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
-// cookie is the value of one that the browser keeps.
+// cookie returns the value of a cookie in the browser.
 func (b *browser) cookie(name string) string {
 	b.Helper()
 	origin, err := url.Parse(b.URL)

@@ -23,8 +23,8 @@ import (
 	"drawbridge/web/console/action"
 )
 
-// What a form says of its effects is true when it acts: what that rests on was not changed
-// meanwhile. A form that carries nothing of it saw what is so now.
+// The effects that a form states are true when it acts: the state that they depend on has
+// not changed meanwhile. A form without that state is taken to have seen the present one.
 func TestAChangeHasTheEffectsThatItNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -111,16 +111,16 @@ func TestAChangeHasTheEffectsThatItNamed(t *testing.T) {
 	}
 }
 
-// The merchants that another operator chose meanwhile are in force after a save that changed
-// something else, and can be taken away by one who sees them.
+// Merchants that another operator added meanwhile stay in force after a save that changed
+// something else, and can be removed by a user who sees them.
 func TestAStaleEditOfASubscriptionsMerchants(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name          string
 		began, theirs []string
-		// yours is what the form has ticked, nil for what it began with; the conflict says so.
+		// yours are the ticked merchants, nil for the initial ones; the conflict shows them.
 		yours []string
-		// unticks is taken away once the conflict is shown.
+		// unticks is removed after the conflict was shown.
 		unticks, want string
 	}{
 		{
@@ -199,7 +199,7 @@ func TestAStaleEditOfASubscriptionsMerchants(t *testing.T) {
 	}
 }
 
-// merchantNames are the names of merchants in their order.
+// merchantNames returns the names of merchants in order.
 func (r *harness) merchantNames(uids []uuid.UUID) string {
 	r.Helper()
 	names := make([]string, 0, len(uids))
@@ -212,8 +212,8 @@ func (r *harness) merchantNames(uids []uuid.UUID) string {
 	return strings.Join(names, " ")
 }
 
-// Who marks a draw after somebody else did keeps what was typed, and reads whose payment
-// counts; who says the same again is led on.
+// A user who marks a draw after somebody else did keeps the input, and sees whose payment
+// counts; a user who enters the same is redirected.
 func TestADrawIsPaidByTwo(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -226,7 +226,7 @@ func TestADrawIsPaidByTwo(t *testing.T) {
 	paid, _ := a.fillIn(path, map[string]string{"reference": "WIRE-1", "method": "wire"})
 	paid.wantStatus(t, http.StatusSeeOther)
 	second.Set("reference", "WIRE-2")
-	for range 2 { // also once it has been read
+	for range 2 { // also after it has been read
 		refused := b.post(to, second).wantStatus(t, http.StatusConflict)
 		if said := refused.text("main"); !containsAll(said, []string{
 			"Draw #" + draw + " is processing already", operatorEmail, "WIRE-1",
@@ -250,8 +250,8 @@ func TestADrawIsPaidByTwo(t *testing.T) {
 	}
 }
 
-// A second rotation would stop the secret for which the first promised an overlap: a form that
-// was opened before it is refused once, and says what another one would do.
+// A second rotation would end the secret for which the first promised an overlap: a form that
+// was opened before the first is refused once, and says what another rotation would do.
 func TestTwoRotateTheSecretOfAClient(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -312,7 +312,7 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 		t.Errorf("the refusal says %q", refused.text("main"))
 	}
 	matches(secret.MatchPrevious)
-	// What is corrected is still a form that was filled in before.
+	// A corrected form is still one that was filled in before.
 	stale.Set("secret_mode", "paste")
 	stale = form(a.post(path, stale).wantStatus(t, http.StatusBadRequest))
 	a.post(path, stale).wantStatus(t, http.StatusConflict)
@@ -321,7 +321,7 @@ func TestTwoRotateTheSecretOfASubscription(t *testing.T) {
 	matches(secret.MatchNone)
 }
 
-// TestTheSecretInForceIsNotRotated: whoever pastes it is told, and nothing says that it changed.
+// TestTheSecretInForceIsNotRotated: pasting the current secret is reported as no change.
 func TestTheSecretInForceIsNotRotated(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -344,16 +344,16 @@ func TestTheSecretInForceIsNotRotated(t *testing.T) {
 	}
 }
 
-// What a form announces of a subscription is what its button does: not the same to another
-// address, and not to a version that somebody put in force meanwhile. Who reads what is so now, and
-// decides again, is not refused again.
+// A button does to a subscription exactly what its form announces: not the same at another
+// address, nor to a version that somebody put in force meanwhile. A user who sees the
+// present state and decides again is not refused again.
 func TestASubscriptionChangesBeforeADecision(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		pattern, query string
 		typed          url.Values
-		// paused is how it stands before, says what the refusal and its form tell, and state how it
-		// stands once somebody decided again.
+		// paused is the state before, says what the refusal and its form say, and state the state
+		// after the second decision.
 		paused bool
 		says   []string
 		state  subscription.State
@@ -430,7 +430,7 @@ func TestASubscriptionChangesBeforeADecision(t *testing.T) {
 	}
 }
 
-// Of two admins the later one overwrites nothing that the other saved meanwhile.
+// The later of two admins overwrites nothing that the other saved meanwhile.
 func TestTwoSaveTheSettings(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -438,9 +438,9 @@ func TestTwoSaveTheSettings(t *testing.T) {
 	for _, test := range []struct {
 		path         string
 		theirs, mine [2]string // a field and its value
-		broken       string    // a value of mine that is refused before anything else, if any is
+		broken       string    // a wrong value of mine, refused before anything else; may be empty
 		says         []string
-		// audited is the action of a change.
+		// audited is the audit action of the change.
 		audited string
 	}{
 		{
@@ -494,7 +494,7 @@ func TestTwoSaveTheSettings(t *testing.T) {
 		mine, theirs := open(), open()
 		theirs.Set(test.theirs[0], test.theirs[1])
 		save(theirs).wantStatus(t, http.StatusSeeOther)
-		// What is corrected is still a form that was filled in before.
+		// A corrected form is still one that was filled in before.
 		if mine.Set(test.mine[0], test.broken); test.broken != "" {
 			wrong := save(mine).wantStatus(t, http.StatusBadRequest)
 			mine.Set(action.SeenField, wrong.find("[name=seen]").AttrOr("value", ""))

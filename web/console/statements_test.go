@@ -11,8 +11,8 @@ import (
 	viewpaths "drawbridge/views/paths"
 )
 
-// The statements of a merchant are a list and a page each, with the bytes and the signature to
-// download; a correction says so on the page of the version that it replaces.
+// The statements of a merchant have a list and a page each, with the bytes and the
+// signature to download; the page of a corrected version says that it was replaced.
 func TestStatementsInTheConsole(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -22,7 +22,7 @@ func TestStatementsInTheConsole(t *testing.T) {
 		strings.Count(text, "within half an hour of") != 2 { // as the partners' guide says
 		t.Errorf("without statements the list says %q", text)
 	}
-	// The rounds of a process whose clock is days ahead.
+	// The chores of a process whose clock is days ahead.
 	db, err := postgres.Open(t.Context(), r.DB.URL())
 	r.must(err)
 	t.Cleanup(func() { _ = db.Close() })

@@ -63,7 +63,7 @@ func (s *stream) next() (*goquery.Document, bool) {
 	}
 }
 
-// until reads messages until one holds.
+// until reads messages until holds returns true.
 func (s *stream) until(what string, holds func(*goquery.Document) bool) {
 	s.Helper()
 	for {
@@ -77,8 +77,8 @@ func (s *stream) until(what string, holds func(*goquery.Document) bool) {
 	}
 }
 
-// TestResendArrivesWithoutReload re-sends while the page is open and watches
-// the new delivery appear and reach the partner.
+// TestResendArrivesWithoutReload re-sends while the page is open and expects the new
+// delivery to appear and to reach the partner.
 func TestResendArrivesWithoutReload(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

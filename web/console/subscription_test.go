@@ -34,7 +34,7 @@ func (r *harness) onlySubscription() subscription.Subscription {
 	return found[0]
 }
 
-// audited lists the actions in the audit log about subscriptions, oldest first.
+// audited lists the audit actions on subscriptions, oldest first.
 func (r *harness) audited() []string {
 	r.Helper()
 	var actions []string
@@ -98,8 +98,8 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	}
 }
 
-// wantFaults fails the test unless the form names these fields as wrong, from the top down, and
-// leads to each.
+// wantFaults fails the test unless the form reports these fields as wrong, from top to
+// bottom, and links to each.
 func (a answer) wantFaults(t *testing.T, want ...string) {
 	t.Helper()
 	var fields []string
@@ -222,7 +222,7 @@ func TestATestBeforeSavingShowsTheAnswer(t *testing.T) {
 	}
 }
 
-// edit is the form of a subscription as a browser would send it back.
+// edit returns a subscription's form as a browser would send it back.
 func edit(page answer) url.Values {
 	form := url.Values{"act": {"save"}}
 	page.find("#form-region form [name]").Each(func(_ int, field *goquery.Selection) {
@@ -268,7 +268,7 @@ func TestEditingKeepsTheSecretAndHiddenHeaders(t *testing.T) {
 		}
 		return err
 	})
-	// Sent once more it changes nothing, and says so.
+	// Sent again, it changes nothing and says so.
 	b.post(path, edit(b.get(path))).wantStatus(t, http.StatusSeeOther)
 	if again := r.onlySubscription(); again.Version != 2 {
 		t.Errorf("version %d without a change", again.Version)
@@ -400,7 +400,7 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	}
 }
 
-// Who resumes what is not paused hears that, and not that something went out.
+// Resuming a subscription that is not paused says so, and does not claim that anything was sent.
 func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -17,7 +17,7 @@ import (
 	"drawbridge/views/subscriptions"
 )
 
-// guarded adds a subscription with a token, a secret header and a plain one.
+// guarded creates a subscription with a token, a secret header and a plain one.
 func (r *harness) guarded(address string) subscription.Subscription {
 	r.Helper()
 	var made subscription.Subscription
@@ -35,8 +35,8 @@ func (r *harness) guarded(address string) subscription.Subscription {
 	return made
 }
 
-// An operator cannot send a partner's token or secret header to a host of his own,
-// neither by saving nor by the test, unless he knows them.
+// An operator who does not know a partner's token or secret header cannot send it to
+// another host, neither by saving nor by the test.
 func TestMovingAsksForCredentialsAgain(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -111,7 +111,7 @@ func TestRestoringElsewhereAsksForCredentialsAgain(t *testing.T) {
 }
 
 // The form shows plain values and asks for the kind; a stored secret does not become
-// readable by calling it plain.
+// readable by declaring it plain.
 func TestHeadersAreSecretOrPlain(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -147,8 +147,8 @@ func TestHeadersAreSecretOrPlain(t *testing.T) {
 	}
 }
 
-// A save changes only what its form showed: the chosen merchants are listed however
-// many there are, and can be taken away.
+// A save changes only what its form showed: all selected merchants are listed, however
+// many, and can be removed.
 func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -186,7 +186,7 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	}
 }
 
-// Two people edit: the health rules of the first are shown to the second and kept.
+// Two users edit: the health settings of the first are shown to the second and kept.
 func TestHealthRulesAreMerged(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -226,7 +226,7 @@ func TestHealthRulesAreMerged(t *testing.T) {
 	}
 }
 
-// merchantUIDs are the merchants of a name.
+// merchantUIDs returns the ids of the merchants with a name.
 func (r *harness) merchantUIDs(name string) []uuid.UUID {
 	r.Helper()
 	var uids []uuid.UUID

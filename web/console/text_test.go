@@ -12,8 +12,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestWhatIsNoTextIsRefused walks the route table with values that the database
-// cannot hold, and with what an address says twice.
+// TestWhatIsNoTextIsRefused calls every route with values that the database cannot store,
+// and with duplicate parameters.
 func TestWhatIsNoTextIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -63,7 +63,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoLinks asks for things whose names mails would turn into links.
+// TestNamesAreNoLinks creates things whose names mails would turn into links.
 func TestNamesAreNoLinks(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -7,7 +7,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// TestPagesNameTheConfiguredTimeout says how long an endpoint has as it is set up here.
+// TestPagesNameTheConfiguredTimeout expects the configured timeout of endpoints on the pages.
 func TestPagesNameTheConfiguredTimeout(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, "DRAWBRIDGE_WEBHOOK_TIMEOUT", "45s")

@@ -12,7 +12,7 @@ import (
 
 const nothingChanged = "Nothing was changed."
 
-// A form that asks for what is so already says that, and leaves no entry in the audit log.
+// A form for the present state says that nothing changed, and leaves no audit entry.
 func TestWhatIsSoAlreadyIsNoChange(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -11,8 +11,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// An application says at its top which webhook did not arrive, until a re-send
-// of it has.
+// An application's page says at the top which webhook was not delivered, until a re-send
+// was.
 func TestApplicationPointsToWhatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

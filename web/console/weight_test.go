@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// mostHTML is what a list of a full page may weigh as it is parsed, mostSent as it is
-	// sent, in bytes.
+	// mostHTML bounds the uncompressed size of a full page of a list, mostSent the compressed
+	// size, in bytes.
 	mostHTML, mostSent = 60_000, 20_000
 )
 
@@ -74,8 +74,8 @@ var longRows = []string{
 	   FROM merchants, (VALUES (sha256('a') || sha256('b'))) AS signed (s)`,
 }
 
-// TestListsAreLight holds every list of the console, with as many rows as a page has, to
-// what a telephone on a poor network loads and draws at once.
+// TestListsAreLight checks that every list of the console, with a full page of rows, is
+// small enough for a phone on a poor network.
 func TestListsAreLight(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -108,7 +108,7 @@ func TestListsAreLight(t *testing.T) {
 		}
 		page := b.get(route.Path)
 		if page.find("main .pager").Length() == 0 || route.Path == paths.Queues {
-			continue // no list, or one that does not grow
+			continue // not a list, or one that does not grow
 		}
 		weighed++
 		rows := page.find("main tbody tr").Length()
@@ -126,8 +126,8 @@ func TestListsAreLight(t *testing.T) {
 	}
 }
 
-// TestPagesAreCompressed to browsers that take it, but never an answer to a form: it may show a
-// new secret, whose length alone could tell something.
+// TestPagesAreCompressed for browsers that accept it, but never answers to forms: they may
+// show a new secret, about which the length alone could reveal something.
 func TestPagesAreCompressed(t *testing.T) {
 	t.Parallel()
 	b := newHarness(t).admin()

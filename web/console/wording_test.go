@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A form speaks of its labels, whichever of its fields a refusal names.
+// A refusal uses the form's labels, whichever of its fields it names.
 func TestARefusalSpeaksTheWordsOfTheForm(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -50,7 +50,7 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	}
 }
 
-// A list's address gets the zone that its times lack, and keeps all else.
+// If the times in a list's address lack a zone, the zone is added, and the rest is kept.
 func TestAnAddressGetsAZone(t *testing.T) {
 	t.Parallel()
 	b := newHarness(t).signedIn()
@@ -68,7 +68,7 @@ func TestAnAddressGetsAZone(t *testing.T) {
 	b.get(led).wantStatus(t, http.StatusOK)
 }
 
-// A filter means its times as the form was shown, whatever zone was chosen in another tab since.
+// A filter's times are in its form's zone, whatever was chosen in another tab since.
 func TestAFilterIsReadInTheZoneThatItStates(t *testing.T) {
 	t.Parallel()
 	b := newHarness(t).signedIn()
@@ -89,8 +89,8 @@ func TestAFilterIsReadInTheZoneThatItStates(t *testing.T) {
 	}
 }
 
-// Times are meant as the form said when it was shown, whatever was chosen in another tab since, and
-// the form that is shown again says the same.
+// Times are in the zone in which the form was shown, whatever was chosen in another tab
+// since, and a form that is shown again keeps that zone.
 func TestAFormIsReadInTheZoneThatItStates(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
@@ -99,7 +99,7 @@ func TestAFormIsReadInTheZoneThatItStates(t *testing.T) {
 	opened := b.get(paths.BulkNew).find("main [name=zone]").AttrOr("value", "")
 	for _, test := range []struct{ stated, preferred, scope string }{
 		{opened, "America/New_York", "2026-11-21T04:00:00Z"},
-		{"", "America/New_York", "2026-11-21T09:00:00Z"}, // it says nothing
+		{"", "America/New_York", "2026-11-21T09:00:00Z"}, // it names no zone
 		{"Local", "America/New_York", "2026-11-21T09:00:00Z"},
 		{"Asia/Kolkata", "UTC", "2026-11-20T22:30:00Z"},
 	} {
