@@ -102,9 +102,9 @@ func (e *edge) recheck(c echo.Context, tx *postgres.Tx) (partner.Caller, error) 
 	return caller, checkScope(route, caller)
 }
 
-// admit waits until the request is admitted and announces it to the delivery engine. A request
-// that may wait for events keeps its slot until it waits, so that asking to wait gains nothing,
-// and is not announced. Once woken it needs no slot: events, and who may wait, bound these.
+// admit waits until the request is admitted and announces it to the delivery engine. A request that
+// may wait for events is not announced, and keeps its slot until it waits, so that asking to wait
+// gains nothing. Once woken it continues without a slot, bounded by the events and the waiters.
 func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
 	request, answer := c.Request(), c.Response()
 	enter, mayWait := a.Admission.Enter, route.Waits && waitOf(c) > 0

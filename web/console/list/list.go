@@ -85,8 +85,8 @@ type Tabs struct {
 	Name string
 	// Options start with the one that has no value.
 	Options []ui.Option
-	// Default is the value that the tab without a value stands for, unless that is all rows:
-	// the tabs are then separate lists and do not count as a filter.
+	// Default, if set, is the value that the tab without a value stands for: the tabs are then
+	// separate lists, and do not count as a filter.
 	Default string
 }
 
