@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rendered is a component as HTML, with runs of white space as one space.
+// rendered renders a component as HTML, with runs of white space collapsed.
 func rendered(t *testing.T, component templ.Component) string {
 	t.Helper()
 	var out strings.Builder
@@ -90,7 +90,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// Whatever the source, reading it ends.
+// Parsing ends for every source.
 func FuzzProse(f *testing.F) {
 	for _, seed := range []string{"# a", "|", "```", "- ", "1. ", ":: ", "#", "## \n|--|"} {
 		f.Add(seed)

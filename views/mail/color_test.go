@@ -8,7 +8,7 @@ import (
 	"drawbridge/internal/email"
 )
 
-// TestAnyColorsAreReadable draws lenders with any two colours.
+// TestAnyColorsAreReadable tries lenders with random pairs of colours.
 func TestAnyColorsAreReadable(t *testing.T) {
 	t.Parallel()
 	channel := rapid.Uint8()

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// sampleLender is whose mails the tests render.
+// sampleLender is the sender of the rendered mails.
 func sampleLender() mail.Lender {
 	return mail.Lender{Settings: email.Settings{
 		LenderName:   "Meadow Lending",
@@ -48,7 +48,7 @@ func parse(t *testing.T, html string) *goquery.Document {
 	return document
 }
 
-// TestGolden shows in a review what a change does to the mails.
+// TestGolden shows reviewers what a change does to the mails.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 			t.Parallel()
 			content := render(t, sampleLender(), sample.Message)
 			for name, got := range map[string]string{
-				// Elements on lines of their own make differences readable.
+				// One element per line makes differences readable.
 				sample.Name + ".html": strings.ReplaceAll(content.HTML, "><", ">\n<"),
 				sample.Name + ".txt":  "Subject: " + content.Subject + "\n\n" + content.Text,
 			} {
@@ -83,7 +83,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestGoldenFilesAreUsed finds files that a renamed sample left behind.
+// TestGoldenFilesAreUsed finds golden files that no sample uses.
 func TestGoldenFilesAreUsed(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.*")
@@ -95,8 +95,8 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	}
 }
 
-// TestNothingIsLoaded keeps mails free of anything that tells the sender of an
-// opened mail, and of what mail programs strip.
+// TestNothingIsLoaded keeps out of mails anything that reveals that a mail was opened, and
+// anything that mail programs strip.
 func TestNothingIsLoaded(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
@@ -118,8 +118,7 @@ func TestNothingIsLoaded(t *testing.T) {
 	}
 }
 
-// TestReadableEverywhere checks what programs without style sheets, and screen
-// readers, depend on.
+// TestReadableEverywhere checks what screen readers and programs without style sheets need.
 func TestReadableEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
@@ -154,7 +153,7 @@ func TestReadableEverywhere(t *testing.T) {
 	}
 }
 
-// TestPartsAgree: anyone who reads the plain text misses no fact.
+// TestPartsAgree: the plain text has every fact of the HTML part.
 func TestPartsAgree(t *testing.T) {
 	t.Parallel()
 	for _, sample := range mail.Samples() {
@@ -178,7 +177,7 @@ func TestPartsAgree(t *testing.T) {
 	}
 }
 
-// TestForeignText plants hostile and unusual text in every field.
+// TestForeignText puts hostile and unusual text into every field.
 func TestForeignText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -301,7 +300,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestWhoAnswers: a mail promises an answer only if somebody reads it.
+// TestWhoAnswers: a mail asks for replies only if somebody reads them.
 func TestWhoAnswers(t *testing.T) {
 	t.Parallel()
 	welcome := mail.Welcome{Borrower: mail.Borrower{MerchantName: "Sunfield"}}
@@ -316,7 +315,7 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-// TestMissingFacts leaves out what is not known, heading included.
+// TestMissingFacts omits unknown facts, and their heading if all are unknown.
 func TestMissingFacts(t *testing.T) {
 	t.Parallel()
 	content := render(t, mail.Lender{Settings: email.Settings{LenderName: "Meadow"}}, mail.Welcome{})
@@ -332,7 +331,7 @@ func TestMissingFacts(t *testing.T) {
 	}
 }
 
-// TestRenderStops: an error of a component is not half a mail.
+// TestRenderStops: if a component fails, no partial mail is returned.
 func TestRenderStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -356,7 +355,7 @@ func TestAmountsNameTheirCurrency(t *testing.T) {
 	}
 }
 
-// A contact whose subscription was deleted is told to read, and not to do what would be refused.
+// The contact of a deleted subscription is advised to read events, not to do what would be refused.
 func TestContactOfADeletedSubscription(t *testing.T) {
 	t.Parallel()
 	contact := mail.Contact{

@@ -82,7 +82,7 @@ func TestSparklineIsNamed(t *testing.T) {
 	}
 }
 
-// An axis ends at a round number whose half is one too, close above the highest value.
+// The axis ends at a round number with a round half, just above the highest value.
 func TestAxisEndsAtARoundNumber(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[int]string{
@@ -101,7 +101,7 @@ func TestAxisEndsAtARoundNumber(t *testing.T) {
 	}
 }
 
-// Whatever the numbers, bars stay inside their box and what is there is seen.
+// Whatever the numbers, bars stay inside their box and non-zero values are visible.
 func TestBarsStayInTheirBox(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

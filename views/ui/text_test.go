@@ -55,7 +55,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-// FuzzPrettyJSON holds that colouring loses and adds nothing but white space.
+// FuzzPrettyJSON checks that formatting changes nothing but white space.
 func FuzzPrettyJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `{"a":[1,-2.50,1e9,true,false,null,"x\"y\\"],"b":{"":""}}`, ` [ "a:b" , {"c":"}"} ]`,

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever a partner sends, no cell of a file begins like a formula, and the
-// file reads back as the cells that were written.
+// Whatever a partner sends, no cell of a file starts like a formula, and parsing the file
+// returns the cells that were written.
 func FuzzInert(f *testing.F) {
 	for _, seed := range []string{"=1", "a,b", "\"x\"\r\n=1", "-1", "＋1", "\uFEFF=1"} {
 		f.Add(seed)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// What is left out of a page is read all the same.
+// A browser understands a minified page as it does the original.
 func TestSlim(t *testing.T) {
 	t.Parallel()
 	for before, after := range map[string]string{
@@ -35,7 +35,7 @@ func TestSlim(t *testing.T) {
 	}
 }
 
-// meaning is a document as a browser understands it, but for spaces that nobody sees.
+// meaning returns a document as a browser understands it, without invisible spaces.
 func meaning(t *testing.T, text []byte) string {
 	t.Helper()
 	root, err := html.Parse(bytes.NewReader(text))

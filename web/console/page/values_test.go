@@ -8,7 +8,7 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// Where clocks are set forward or back, a time of a form says no moment, or two.
+// Where clocks are set forward or back, a time in a form means no instant, or two.
 func TestReadTimeWhereClocksAreSet(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ zone, text, want, problem string }{
