@@ -6,7 +6,7 @@
   "use strict";
 
   const here = "/console/here";
-  const patience = 1500;
+  const lookTimeout = 1500;
   const spinnerAfter = 150;
   const lookEvery = 3000;
   const leavesWithin = 10000;
@@ -33,7 +33,7 @@
   async function look(proof) {
     try {
       const answer = await fetch(proof ? `${here}?proof=needed` : here, {
-        headers: { "HX-Request": "true" }, cache: "no-store", signal: AbortSignal.timeout(patience),
+        headers: { "HX-Request": "true" }, cache: "no-store", signal: AbortSignal.timeout(lookTimeout),
       });
       if (answer.status >= 500) return "broken";
       if (proof && answer.status === 403) return "unproved";

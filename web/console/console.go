@@ -111,8 +111,8 @@ type Options struct {
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page polls for changes; zero means a second.
 	LiveEvery time.Duration
-	// CountPatience is how long a list waits for its count; zero means 50 ms.
-	CountPatience time.Duration
+	// CountTimeout is how long a list waits for its count; zero means 50 ms.
+	CountTimeout time.Duration
 }
 
 // Development holds the extras of a development server.
@@ -148,7 +148,7 @@ func New(options Options) (*Console, error) {
 	c.Site = site
 	c.Changes = &action.Engine{Site: site, ShownOnce: shownOnce}
 	c.Lists = &list.Engine{
-		Engine: c.Changes, CountPatience: options.CountPatience, Things: options.Search,
+		Engine: c.Changes, CountTimeout: options.CountTimeout, Things: options.Search,
 	}
 	c.routes = c.Mount(c.assemble(), c.Changes.Once)
 	return c, nil

@@ -319,7 +319,7 @@ func TestFirstWebhookIsGuided(t *testing.T) {
 func TestPagesWaitForNoCount(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	r.Console.Lists.CountPatience = 2 * time.Second
+	r.Console.Lists.CountTimeout = 2 * time.Second
 	deliverAll(r)
 	r.Exec(t, `
 		UPDATE deliveries

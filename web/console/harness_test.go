@@ -69,7 +69,7 @@ func newHarness(t *testing.T, variables ...string) *harness {
 	r.must(err)
 	r.options.JobConsole = http.HandlerFunc(r.riverConsole)
 	r.options.Environment = "Development"
-	r.options.LiveEvery, r.options.CountPatience = 10*time.Millisecond, time.Minute
+	r.options.LiveEvery, r.options.CountTimeout = 10*time.Millisecond, time.Minute
 	r.options.Configuration = []config.Setting{{
 		Name: "DRAWBRIDGE_WEBHOOK_RETRY", Value: "1m,10m", Source: config.FromDefault, Meaning: "delays",
 	}}

@@ -11,9 +11,9 @@ import (
 const (
 	// maxCount is the highest exact count of a list.
 	maxCount = 10_000
-	// countPatience is how long a list waits for its count: readers want the rows, and a live
+	// countTimeout is how long a list waits for its count: readers want the rows, and a live
 	// page counts again at every poll.
-	countPatience = 50 * time.Millisecond
+	countTimeout = 50 * time.Millisecond
 )
 
 // errSlowCount says that a count took too long.
@@ -40,7 +40,7 @@ type countAnswer struct {
 }
 
 // startCount starts counting the rows that match a filter while they are loaded. The count
-// ends after CountPatience.
+// ends after CountTimeout.
 func (e *Engine) startCount(
 	ctx context.Context, count func(ctx context.Context, limit int) (int, error),
 ) counting {
@@ -57,25 +57,25 @@ func (e *Engine) startCount(
 	return answer
 }
 
-// countSoon counts for at most CountPatience. Error: errSlowCount.
+// countSoon counts for at most CountTimeout. Error: errSlowCount.
 func (e *Engine) countSoon(
 	ctx context.Context, count func(ctx context.Context) (int, error),
 ) (int, error) {
-	patience := e.CountPatience
-	if patience == 0 {
-		patience = countPatience
+	timeout := e.CountTimeout
+	if timeout == 0 {
+		timeout = countTimeout
 	}
-	patient, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	found, err := count(patient)
+	found, err := count(bounded)
 	// The server's timeout may fire slightly before ours.
-	if err != nil && (patient.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
+	if err != nil && (bounded.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 		err = errSlowCount
 	}
 	return found, err
 }
 
-// CountSoon counts for at most CountPatience and returns other if that was too short, for
+// CountSoon counts for at most CountTimeout and returns other if that was too short, for
 // example the last known count.
 func (e *Engine) CountSoon(
 	ctx context.Context, other int, count func(ctx context.Context) (int, error),

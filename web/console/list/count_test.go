@@ -9,8 +9,8 @@ import (
 
 func TestTotalOfAList(t *testing.T) {
 	t.Parallel()
-	c := &Engine{CountPatience: time.Minute}
-	hasty := &Engine{CountPatience: time.Millisecond}
+	c := &Engine{CountTimeout: time.Minute}
+	hasty := &Engine{CountTimeout: time.Millisecond}
 	exactly := func(n int) func(context.Context, int) (int, error) {
 		return func(_ context.Context, limit int) (int, error) { return min(n, limit), nil }
 	}

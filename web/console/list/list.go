@@ -136,8 +136,8 @@ func Filtered[F, R any](
 // Engine serves lists.
 type Engine struct {
 	*action.Engine
-	// CountPatience is how long a list waits for its count; zero means 50 ms.
-	CountPatience time.Duration
+	// CountTimeout is how long a list waits for its count; zero means 50 ms.
+	CountTimeout time.Duration
 	// Things finds the options of pickers.
 	Things *search.Service
 	// saved are the paths of the lists whose filters can be saved.

@@ -40,18 +40,18 @@ var errGuestForms = errors.New("too many large forms of guests at once")
 type formBody struct {
 	io.ReadCloser
 
-	places chan struct{}
-	// known means that the sender is signed in, taken that the body occupies one of places.
+	slots chan struct{}
+	// known means that the sender is signed in, taken that the body occupies one of slots.
 	known, taken bool
 	read         int
 }
 
-// Read reads the form and fails if it is large and no place is free.
+// Read reads the form and fails if it is large and no slot is free.
 func (b *formBody) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
 	if b.read += n; b.read > smallForm && !b.known && !b.taken {
 		select {
-		case b.places <- struct{}{}:
+		case b.slots <- struct{}{}:
 			b.taken = true
 		default:
 			return 0, errGuestForms
@@ -60,10 +60,10 @@ func (b *formBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// leave frees the place.
-func (b *formBody) leave() {
+// release frees the slot.
+func (b *formBody) release() {
 	if b.taken {
-		<-b.places
+		<-b.slots
 	}
 }
 
@@ -116,9 +116,9 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		}
 		request := ctx.Request()
 		body := &formBody{
-			ReadCloser: http.MaxBytesReader(ctx.Response(), request.Body, maxForm), places: s.guestForms,
+			ReadCloser: http.MaxBytesReader(ctx.Response(), request.Body, maxForm), slots: s.guestForms,
 		}
-		defer body.leave()
+		defer body.release()
 		request.Body = body
 		return guarded(ctx)
 	}

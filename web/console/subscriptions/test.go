@@ -21,9 +21,9 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// testPatience is how long the result page of a test waits for the first outcome, so that
+// testTimeout is how long the result page of a test waits for the first outcome, so that
 // it is shown even without script.
-const testPatience = 3 * time.Second
+const testTimeout = 3 * time.Second
 
 // test sends a test event and redirects to its result.
 func (f *Feature) test() action.Spec {
@@ -74,7 +74,7 @@ func (f *Feature) showTest(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
+	waiting, cancel := context.WithTimeout(ctx.Request().Context(), testTimeout)
 	defer cancel()
 	ticker := time.NewTicker(f.LiveEvery / 10)
 	defer ticker.Stop()
