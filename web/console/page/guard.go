@@ -124,7 +124,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 	}
 }
 
-// admit runs the handler for who is signed in, if their role may and nothing else comes first.
+// admit runs the handler if the user's role may and the user has no step to complete first.
 func admit(ctx echo.Context, needed operator.Role, handler echo.HandlerFunc) error {
 	signed := SignedIn(ctx)
 	of := ctx.FormValue(userField)
@@ -147,7 +147,7 @@ func admit(ctx echo.Context, needed operator.Role, handler echo.HandlerFunc) err
 	return ctx.Redirect(http.StatusSeeOther, step)
 }
 
-// User is who is signed in; the zero user on pages for guests.
+// User returns the signed-in user, the zero value on pages for guests.
 func User(ctx echo.Context) operator.User {
 	user, _ := ctx.Get(userKey).(operator.User)
 	return user

@@ -123,15 +123,15 @@ const TokenField = "token"
 // userField is the hidden field with the UID of the user for whom a form was made.
 const userField = "form_user"
 
-// postForm begins a form that is posted, as templates write it: what is quoted
-// in an attribute has no bracket.
+// postForm matches the start tag of a POST form as templates write it: quoted attribute
+// values contain no angle bracket.
 var postForm = regexp.MustCompile(`<form\b[^>]*\smethod="post"[^>]*>`)
 
-// withTokens gives every form of a page a token of its own and the user it was made for. It
-// is done as the page leaves, so that no form is without them, and a live region that has
-// not changed still looks the same.
+// withTokens adds to every form of a page a new token and the user it was made for. This is
+// done when the page is sent, so that no form lacks them, and so that an unchanged live
+// region still renders the same bytes.
 //
-// A form that is sent again brings its own.
+// A form that is sent again keeps its own.
 func withTokens(ctx echo.Context, html []byte) []byte {
 	user := ""
 	if signed := User(ctx); signed.UID != uuid.Nil {
