@@ -125,7 +125,7 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 		})
 }
 
-// stateWord is the state of a delivery, or says that a failed one was made good by a re-send.
+// stateWord is the state of a delivery, or says that a failed one was made good by another.
 func stateWord(d delivery.Delivery) string {
 	if d.MadeGoodBy != nil {
 		return "made good"

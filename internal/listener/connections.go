@@ -34,7 +34,7 @@ type Connections struct {
 	served   chan struct{}
 }
 
-// NewConnections tracks those of a server of which at most so many connections wait for a request.
+// NewConnections returns a tracker that lets at most so many connections wait for a request.
 func NewConnections(most int) *Connections {
 	return &Connections{
 		most: most, elements: make(map[net.Conn]*list.Element),

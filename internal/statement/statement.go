@@ -7,7 +7,7 @@
 // and as CSV, each with an Ed25519 signature. Until then the statement is open: it is composed
 // again for each reader, and marked as open.
 //
-// A stored statement never changes. If its content turns out to be incomplete (a delivery
+// A stored statement never changes. If its content turns out to be wrong (a delivery
 // arrived after all, or something was recorded late), the run that freezes the next day stores a
 // correction: the next version, which names the previous one and its digest. Corrections reach
 // back by correctionWindow.

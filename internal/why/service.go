@@ -29,7 +29,7 @@ const maxConsidered = 50
 
 // factsOf reads everything except the event, and the uid of the event: each part is one index
 // lookup by the application, the partner, the draw or the event. Of several events, one that
-// failed and was not delivered by a re-send comes first, then one that is still to be sent:
+// failed and was not made good by another delivery comes first, then one still to be sent:
 // whoever misses an event does not mean a newer one that arrived. Deliveries that are not made
 // yet are in the outbox. A delivery is created at the same time as its event or later, give or
 // take microseconds.

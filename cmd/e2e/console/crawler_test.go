@@ -26,8 +26,8 @@ type crawler struct {
 	data    e2etest.Demo
 	lender  e2etest.DemoClient
 	browser context.Context
-	// more are addresses of rows made only for this test, forms are forms that must not be
-	// refused.
+	// more are addresses of rows made only for this test, forms are addresses of forms that must
+	// not be refused.
 	more, forms []string
 }
 

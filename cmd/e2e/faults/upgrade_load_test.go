@@ -12,8 +12,8 @@ import (
 )
 
 // TestUpgradeUnderLoad takes loans through their lives while the schema is migrated under
-// the previous release, its processes are replaced one by one, and one of the new by an
-// old one again. No request is lost or refused, and every response is repeated for its
+// the previous release, its processes are replaced one by one, and one of the new ones by
+// an old one again. No request is lost or refused, and every response is repeated for its
 // key by either release, whichever gave it first.
 func TestUpgradeUnderLoad(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func (s *server) makeTemplates(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeTemplate fills a copy of another database before it gives it its name, so that nobody ever
+// makeTemplate fills a copy of another database before giving it its name, so that nobody ever
 // clones half a schema.
 func (s *server) makeTemplate(
 	ctx context.Context, name, of string, fill func(context.Context, *sql.DB) error,
