@@ -233,7 +233,7 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 
 // stop stops sending to a subscription whose secret or headers cannot be decrypted, logs
 // that once, and parks the delivery. Deliveries that fall due wait until the values are
-// set again or the key is back, see [Service.Reopen]. If the configuration has changed
+// set again or the key is back, see [subscription.Service.Reopen]. If the configuration has changed
 // since the task was loaded, nothing is stopped and why is returned.
 func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
 	count, err := postgres.Affected(db.ExecContext(ctx, `
