@@ -192,10 +192,10 @@ func (b *bench) measureIsolation(ctx context.Context, c crowd, name string) erro
 
 // arrivals publishes events to all endpoints, or only to the healthy ones, and returns how long
 // after its commit each event for a healthy endpoint arrived.
-func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timing, err error) {
+func (b *bench) arrivals(ctx context.Context, c crowd, toAll bool) (took timing, err error) {
 	var open cleanup
 	defer open.run(&err)
-	b.say("isolation: events to %d healthy endpoints, sick ones beside them: %t", c.healthy, withSick)
+	b.say("isolation: events to %d healthy endpoints, sick ones beside them: %t", c.healthy, toAll)
 	arrived := newMoments()
 	set, err := b.stage(ctx, &open, scene{endpoints: c.healthy, arrived: arrived.noteArrival})
 	if err != nil {
@@ -216,10 +216,10 @@ func (b *bench) arrivals(ctx context.Context, c crowd, withSick bool) (took timi
 		}
 	}
 	chosen, rate := uids, float64(isolationRate)
-	if !withSick {
+	if !toAll {
 		chosen, rate = well, rate*float64(len(well))/float64(len(uids))
 	}
-	if withSick && c.waiting > 0 {
+	if toAll && c.waiting > 0 {
 		if err := set.harness.insertBacklog(ctx, c.waiting, failing.urls[0]); err != nil {
 			return timing{}, err
 		}

@@ -20,8 +20,8 @@ import (
 type cli struct {
 	url       string
 	variables map[string]string
-	// patience is how long the commands wait for the database, 0 for the program's default.
-	patience time.Duration
+	// databaseTimeout is how long the commands wait for the database, 0 for the program's default.
+	databaseTimeout time.Duration
 }
 
 func newCLI(t *testing.T) *cli {
@@ -55,7 +55,7 @@ func (d *cli) runWith(t *testing.T, stdin string, args ...string) result {
 	status := run(t.Context(), environment{
 		args: args, stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
 		getenv:          func(name string) string { return d.variables[name] },
-		databaseTimeout: d.patience,
+		databaseTimeout: d.databaseTimeout,
 	})
 	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
 }

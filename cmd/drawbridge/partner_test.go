@@ -468,7 +468,7 @@ func TestCommandGivesUpWaiting(t *testing.T) {
 			`SELECT FROM partners WHERE partner_uid = $1 FOR UPDATE`, owner); err != nil {
 			return err
 		}
-		d.patience = time.Second
+		d.databaseTimeout = time.Second
 		got := d.run(t, "partner", "update", owner, "--name", "Acme II")
 		want := "the database did not answer in time: given up after 1s"
 		if got.status != exitFailed || !strings.Contains(got.stderr, want) {
@@ -480,7 +480,7 @@ func TestCommandGivesUpWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.patience = 0
+	d.databaseTimeout = 0
 	if renamed := d.document(t, "partner", "update", owner, "--name", "Acme III"); renamed["name"] !=
 		"Acme III" {
 		t.Errorf("afterwards the partner is %v", renamed)

@@ -17,10 +17,10 @@ import (
 func TestThrottledCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.ThrottledCache[string, int]
+		var cache postgres.ThrottledCache[string, int]
 		reads := 0
 		read := func(key string, took time.Duration, err error) int {
-			value, got := spare.Get(key, func() (int, error) {
+			value, got := cache.Get(key, func() (int, error) {
 				<-time.After(took)
 				reads++
 				return reads, err
@@ -58,10 +58,10 @@ func TestThrottledCache(t *testing.T) {
 func TestThrottledCacheWhileReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.ThrottledCache[int, int]
+		var cache postgres.ThrottledCache[int, int]
 		reads := 0
 		get := func() int {
-			got, err := spare.Get(0, func() (int, error) {
+			got, err := cache.Get(0, func() (int, error) {
 				<-time.After(time.Second)
 				reads++
 				return reads, nil
@@ -93,11 +93,11 @@ func TestThrottledCacheWhileReading(t *testing.T) {
 func TestThrottledCacheOfMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var spare postgres.ThrottledCache[int, int]
+		var cache postgres.ThrottledCache[int, int]
 		var callers sync.WaitGroup
 		for key := range 1000 {
 			callers.Go(func() {
-				got, err := spare.Get(key, func() (int, error) {
+				got, err := cache.Get(key, func() (int, error) {
 					<-time.After(time.Second)
 					return key, nil
 				})
