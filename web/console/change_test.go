@@ -17,7 +17,7 @@ import (
 	"drawbridge/views/paths"
 )
 
-// change is the address of a change's form.
+// changePath is the address of a change's form.
 func changePath(uid uuid.UUID, change string, pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
