@@ -133,7 +133,7 @@ func (env *environment) changeOver(
 	})
 	if err == nil && made.after != nil {
 		if made.out, err = made.after(); err != nil {
-			err = fmt.Errorf("it is done, and cannot be shown: %w", err)
+			err = fmt.Errorf("the change was made, but cannot be shown: %w", err)
 		}
 	}
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 type retentionCmd struct {
-	Show retentionShowCmd `cmd:"" help:"Show how long things are kept."`
-	Set  retentionSetCmd  `cmd:"" help:"Change how long things are kept; only what is given changes."`
+	Show retentionShowCmd `cmd:"" help:"Show how long records are kept."`
+	Set  retentionSetCmd  `cmd:"" help:"Change how long records are kept; settings that are not given stay."`
 	Run  retentionRunCmd  `cmd:"" help:"Remove what is due now, as the workers do every hour."`
 }
 
@@ -45,10 +45,10 @@ func retentionOutput(settings retention.Settings) output {
 }
 
 type retentionSetCmd struct {
-	MetadataMonths *int `help:"Months that events, deliveries and attempts stay." placeholder:"N"`
-	BodyDays       *int `help:"Days that their bodies and headers stay." placeholder:"N"`
-	EmailBodyDays  *int `help:"Days that the text of e-mails stays." placeholder:"N"`
-	APIRequestDays *int `name:"api-request-days" help:"Days that the log of API requests stays." placeholder:"N"`
+	MetadataMonths *int `help:"Months to keep events, deliveries and attempts." placeholder:"N"`
+	BodyDays       *int `help:"Days to keep their bodies and headers." placeholder:"N"`
+	EmailBodyDays  *int `help:"Days to keep the text of e-mails." placeholder:"N"`
+	APIRequestDays *int `name:"api-request-days" help:"Days to keep the log of API requests." placeholder:"N"`
 	JSON           bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -75,7 +75,7 @@ func (cmd retentionSetCmd) Run(env *environment) error {
 }
 
 type retentionRunCmd struct {
-	DryRun bool `help:"Only tell what would be removed."`
+	DryRun bool `help:"Only show what would be removed."`
 	JSON   bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -128,7 +128,7 @@ func (report removedJSON) print(w io.Writer) {
 		report.Events, report.Attempts, report.Emails,
 		cmp.Or(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
 	if len(report.LeftToOwner) > 0 {
-		fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
+		fmt.Fprintf(w, "not removed, because another role owns the tables: %s\n",
 			strings.Join(report.LeftToOwner, ", "))
 	}
 }
@@ -155,8 +155,8 @@ func (env *environment) removalPlan(s *app.Services) (output, error) {
 
 type applicationCmd struct {
 	Hold    legalHoldCmd        `cmd:"" help:"Put an application under a legal hold: nothing of it is removed."`
-	Release legalHoldReleaseCmd `cmd:"" help:"End the legal hold; what it kept beyond its time goes with the next run."`
-	Holds   legalHoldsCmd       `cmd:"" help:"List the holds in force, or all of one application."`
+	Release legalHoldReleaseCmd `cmd:"" help:"End the legal hold; what it kept past its time is removed by the next run."`
+	Holds   legalHoldsCmd       `cmd:"" help:"List the legal holds in force, or all of one application."`
 }
 
 type legalHoldCmd struct {
@@ -229,7 +229,7 @@ func (cmd legalHoldCmd) change(env *environment, action string, to legalHoldChan
 }
 
 type legalHoldsCmd struct {
-	UID  string `arg:"" optional:"" help:"Application; released holds are listed too then."`
+	UID  string `arg:"" optional:"" help:"Application; its released holds are listed too."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
