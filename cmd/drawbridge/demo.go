@@ -94,7 +94,7 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
 	}
 	user, client := data.Users[0], data.Partners[0].Clients[0]
 	return fmt.Sprintf(`
-  Drawbridge runs.
+  Drawbridge is running.
 
   Console   %s
             sign in as %s with the password %s
@@ -113,16 +113,16 @@ func loadDemo(env *environment, s *app.Services) (string, error) {
 }
 
 type seedCmd struct {
-	Deliveries int  `help:"How many deliveries to make." default:"2000000"`
-	Attempts   int  `help:"About how many attempts they have, 1 to 1.8 for each." default:"3000000"`
-	Partners   int  `help:"How many partners share them." default:"40"`
-	Days       int  `help:"How many days back they go." default:"182"`
+	Deliveries int  `help:"Number of deliveries to create." default:"2000000"`
+	Attempts   int  `help:"Approximate number of attempts, 1 to 1.8 per delivery." default:"3000000"`
+	Partners   int  `help:"Number of partners that share them." default:"40"`
+	Days       int  `help:"Number of days back that they are spread over." default:"182"`
 	JSON       bool `help:"Print one JSON document."`
 }
 
 // errSeedInProduction keeps generated rows out of real data.
 var errSeedInProduction = errors.New(
-	"seed makes up data; it is refused but with DRAWBRIDGE_ENV=development")
+	"seed makes up data; it is allowed only with DRAWBRIDGE_ENV=development")
 
 // Run fills the database and prints its totals.
 func (cmd seedCmd) Run(env *environment) error {

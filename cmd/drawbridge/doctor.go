@@ -13,21 +13,21 @@ import (
 )
 
 type doctorCmd struct {
-	HTTPS []string `help:"URL to reach over HTTPS as a webhook would (repeatable); without one, the newest subscriptions' hosts." name:"https" placeholder:"URL"`
+	HTTPS []string `help:"URL to reach over HTTPS as a webhook would (repeatable); default: the hosts of the newest subscriptions." name:"https" placeholder:"URL"`
 	JSON  bool     `help:"Print one JSON document."`
 }
 
 // Help lists what is checked.
 func (doctorCmd) Help() string {
-	return "Looks at the settings, the database (whether it can be written, its settings, its " +
+	return "Checks the settings, the database (whether it can be written, its settings, its " +
 		"connections, its tables, open transactions, backups), the migrations, the clock, the " +
-		"workers, the queues, what is overdue, the keys (decrypts every value), subscriptions " +
-		"that are stopped for want of a key, published credentials, whether a " +
-		"restored database holds everything, the bucket, the folder of temporary files, the mail " +
-		"server (which it tells the sender) and the way out over HTTPS, and says what to do about" +
-		" each problem. It sends no mail and no webhook, and changes nothing but a small object " +
-		"in the bucket, a temporary file and a temporary table, which it removes. Ends with 1 " +
-		"when something failed."
+		"workers, the queues, overdue deliveries, the keys (decrypts every value), subscriptions " +
+		"that are stopped because a key is missing, published credentials, whether a restored " +
+		"database is in quarantine, the bucket, the folder of temporary files, the mail server " +
+		"(to which it gives the sender address) and outgoing HTTPS, and says how to fix each " +
+		"problem. It sends no mail and no webhook, and changes nothing except a small object in " +
+		"the bucket, a temporary file and a temporary table, which it removes. Exits with 1 if a " +
+		"check failed."
 }
 
 // findingColours are the colours of findings on a terminal.
@@ -57,7 +57,7 @@ func (cmd doctorCmd) Run(env *environment) error {
 		}
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("something is wrong with: %s", strings.Join(failed, ", "))
+		return fmt.Errorf("failed checks: %s", strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	}
 	found := []doctor.Checkup{{
 		Name: "settings", Finding: doctor.OK,
-		Detail: fmt.Sprintf("The settings can be used for %s.", settings.Env),
+		Detail: fmt.Sprintf("The settings are valid for %s.", settings.Env),
 	}}
 	wrong := check(settings)
 	if wrong != nil {
@@ -89,17 +89,17 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	found = append(found, doctor.Database(env.ctx, db)...)
 	if other := app.CheckEnvironment(env.ctx, settings.Env, db); other != nil {
 		found = append(found, doctor.Failure("environment", other,
-			"Give the command the settings of the service."), doctor.Checkup{
+			"Run the command with the settings of the service."), doctor.Checkup{
 			Name: "services", Finding: doctor.Skipped,
-			Detail: "The settings have to be those of the database first.",
+			Detail: "The settings must first be those of the database.",
 		})
 	} else if wrong != nil {
 		found = append(found, doctor.Checkup{
-			Name: "services", Finding: doctor.Skipped, Detail: "The settings have to be right first.",
+			Name: "services", Finding: doctor.Skipped, Detail: "The settings must first be correct.",
 		})
 	} else if _, err := keyring(settings); err != nil {
 		found = append(found, doctor.Failure("keys", err,
-			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with."))
+			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database has been used with."))
 	} else if s, err := env.services(settings, db); err != nil {
 		found = append(found, doctor.Failure("settings", err, ""))
 	} else {
@@ -118,7 +118,7 @@ type configCmd struct{ jsonFlag }
 // Help says which settings the command does not print.
 func (configCmd) Help() string {
 	return "Prints every setting as the service would read it here: its value, with secrets masked, " +
-		"where it comes from, and what is wrong with it. Ends with 2 when the service would not start."
+		"where it comes from, and what is wrong with it. Exits with 2 if the service would not start."
 }
 
 // Run prints the settings, and fails if the service would not start with them.

@@ -101,7 +101,7 @@ func (env *environment) embedded() (url string, stop func() error, err error) {
 	}
 	if _, err := os.Stat(dir); err != nil && !slices.Contains(setupCommands, command) {
 		return "", nil, config.Errors{"DATABASE_URL is empty, and no embedded database is in " + dir +
-			"; give the command the settings of the service, see Commands beside the service in " +
+			"; run the command with the settings of the service, see Commands beside the service in " +
 			"the operations manual"}
 	}
 	// Only serve must not attach to a server that another process has started.
@@ -202,7 +202,7 @@ func (env *environment) withDatabase(
 // explainReadOnly replaces the error of a read-only server by one that says what to do.
 func explainReadOnly(err error) error {
 	if postgres.IsReadOnly(err) {
-		return errors.New("the database can only be read: it is a standby, or was set so; name the " +
+		return errors.New("the database is read-only: it is a standby, or was set read-only; name the " +
 			"primary in DATABASE_URL")
 	}
 	return err

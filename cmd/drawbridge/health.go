@@ -18,15 +18,15 @@ import (
 const healthTimeout = 5 * time.Second
 
 type healthCmd struct {
-	Ready bool `help:"Ask whether the process can serve, not only whether it lives."`
+	Ready bool `help:"Check whether the process is ready to serve, not only whether it is alive."`
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
 // Help describes the purpose of the command.
 func (healthCmd) Help() string {
-	return "Asks the process that listens on DRAWBRIDGE_LISTEN of this machine for /healthz, or " +
-		"with --ready for /readyz, and ends with 1 unless it answers well: for a container's " +
-		"health check, where there is no other program to ask with."
+	return "Requests /healthz, or with --ready /readyz, from the process that listens on " +
+		"DRAWBRIDGE_LISTEN on this machine, and exits with 1 unless it answers 200. It is for the " +
+		"health check of a container that has no other program to send the request."
 }
 
 // Run makes the request and prints the response.
@@ -43,7 +43,7 @@ func (cmd healthCmd) Run(env *environment) error {
 	defer cancel()
 	status, text, err := askLocal(ctx, settings, path)
 	if err != nil {
-		return fmt.Errorf("asking the process for %s: %w", path, err)
+		return fmt.Errorf("requesting %s from the process: %w", path, err)
 	}
 	if status != http.StatusOK {
 		return fmt.Errorf("%s answers %d: %s", path, status, text)

@@ -57,13 +57,13 @@ const (
 // grammar is every command with its flags.
 type grammar struct {
 	Serve       serveCmd       `cmd:"" group:"service" help:"Run the API, the console and the workers."`
-	Migrate     migrateCmd     `cmd:"" group:"service" help:"Bring the database schema up, down, or show it."`
+	Migrate     migrateCmd     `cmd:"" group:"service" help:"Migrate the database schema up or down, or show its migrations."`
 	Demo        demoCmd        `cmd:"" group:"service" help:"Load the demo data set and print it."`
-	Doctor      doctorCmd      `cmd:"" group:"service" help:"Check what the service depends on and say what to do."`
-	Health      healthCmd      `cmd:"" group:"service" help:"Ask the process on this machine whether it lives, or can serve."`
+	Doctor      doctorCmd      `cmd:"" group:"service" help:"Check what the service depends on, and say how to fix problems."`
+	Health      healthCmd      `cmd:"" group:"service" help:"Check whether the process on this machine is alive, or ready to serve."`
 	Config      configCmd      `cmd:"" group:"service" help:"Print the effective settings, secrets masked."`
-	Secrets     secretsCmd     `cmd:"" group:"service" help:"The key of the secrets at rest."`
-	Environment environmentCmd `cmd:"" group:"service" help:"Which environment the database is of."`
+	Secrets     secretsCmd     `cmd:"" group:"service" help:"The keys that encrypt secrets at rest."`
+	Environment environmentCmd `cmd:"" group:"service" help:"Show or change which environment the database belongs to."`
 	Queue       queueCmd       `cmd:"" group:"service" help:"The job queues: list, pause and resume them."`
 	Backup      backupCmd      `cmd:"" group:"service" help:"The record of the last backup."`
 	Restore     restoreCmd     `cmd:"" group:"service" help:"What a database that was restored from a backup may send."`
@@ -86,7 +86,7 @@ type grammar struct {
 	Application applicationCmd `cmd:"" group:"records" help:"Legal holds on applications."`
 	Statement   statementCmd   `cmd:"" group:"records" help:"Daily statements of merchants, and the keys that sign them."`
 	Audit       auditCmd       `cmd:"" group:"records" help:"The audit log: who changed what."`
-	Retention   retentionCmd   `cmd:"" group:"records" help:"How long things are kept, and their removal."`
+	Retention   retentionCmd   `cmd:"" group:"records" help:"How long records are kept, and their removal."`
 
 	Help       helpCmd       `cmd:"" group:"tool" help:"Show what a command does and its flags."`
 	Completion completionCmd `cmd:"" group:"tool" help:"Print the completion of the command line for a shell."`

@@ -13,8 +13,8 @@ import (
 
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply every missing migration; concurrent runs wait for each other."`
-	Down   migrateDownCmd   `cmd:"" help:"Take back the newest migration."`
-	Status migrateStatusCmd `cmd:"" help:"List the migrations."`
+	Down   migrateDownCmd   `cmd:"" help:"Revert the newest migration."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations and whether each is applied."`
 }
 
 type migrateUpCmd struct{ migrateStatusCmd }

@@ -12,9 +12,9 @@ import (
 )
 
 type queueCmd struct {
-	List   queueListCmd   `cmd:"" help:"List the queues: whether each is worked, and what waits."`
-	Pause  queuePauseCmd  `cmd:"" help:"Let no process take jobs of a queue; those that run go on."`
-	Resume queueResumeCmd `cmd:"" help:"Let a paused queue go on."`
+	List   queueListCmd   `cmd:"" help:"List the queues: whether workers serve each, and how many jobs wait."`
+	Pause  queuePauseCmd  `cmd:"" help:"Stop all processes from taking jobs of a queue; running jobs continue."`
+	Resume queueResumeCmd `cmd:"" help:"Resume a paused queue."`
 }
 
 type queueListCmd struct{ jsonFlag }
@@ -52,7 +52,7 @@ func (cmd queueListCmd) Run(env *environment) error {
 }
 
 type queuePauseCmd struct {
-	Name string `arg:"" help:"Queue, as the list names it."`
+	Name string `arg:"" help:"Queue, as queue list names it."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -81,7 +81,7 @@ func (cmd queuePauseCmd) steer(
 		return did(changeEntry(action, cmd.Name, "",
 			map[string]any{"paused": before}, map[string]any{"paused": paused}),
 			output{map[string]any{"name": cmd.Name, "paused": paused}, func(w io.Writer) {
-				word := "goes on"
+				word := "is resumed"
 				if paused {
 					word = "is paused"
 				}

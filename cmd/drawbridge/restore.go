@@ -13,15 +13,15 @@ import (
 )
 
 type restoreCmd struct {
-	Show    restoreShowCmd       `cmd:"" help:"Show whether workers hold everything, and what that is."`
-	Hold    restoreQuarantineCmd `cmd:"" help:"Hold everything by hand, and sign everybody out: the database was taken back in time. Workers that run take nothing more within seconds."`
-	Release restoreReleaseCmd    `cmd:"" help:"Decide what becomes of what is held, and let the workers begin."`
+	Show    restoreShowCmd       `cmd:"" help:"Show whether the database is in quarantine, and what is held."`
+	Hold    restoreQuarantineCmd `cmd:"" help:"Begin a quarantine by hand and sign everybody out, after the database was set back in time. Running workers stop taking work within seconds."`
+	Release restoreReleaseCmd    `cmd:"" help:"Decide what happens to held deliveries and e-mails, and let the workers start."`
 }
 
 // Help says what the commands are for.
 func (restoreCmd) Help() string {
-	return "A backup knows deliveries and e-mails as waiting that were sent after it was made. " +
-		"A process that starts on a restored database, or finds itself on one, notices, and its " +
+	return "In a backup, deliveries and e-mails that were sent after it was made still wait. " +
+		"A process that starts on a restored database, or finds itself on one, detects this, and its " +
 		"workers send nothing until somebody decides: see Back up and restore in the operations manual."
 }
 
@@ -66,7 +66,7 @@ func (cmd restoreQuarantineCmd) Run(env *environment) error {
 }
 
 type restoreReleaseCmd struct {
-	Deliveries string `required:"" enum:"send,cancel" help:"What waited when the backup was made: send it, perhaps a second time, or cancel it." placeholder:"send|cancel"`
+	Deliveries string `required:"" enum:"send,cancel" help:"Deliveries that waited when the backup was made: send them, perhaps a second time, or cancel them." placeholder:"send|cancel"`
 	Mails      string `required:"" enum:"send,cancel" help:"The same for e-mails." placeholder:"send|cancel"`
 	Reason     string `required:"" help:"Why, for the record." placeholder:"TEXT"`
 	JSON       bool   `name:"json" help:"Print one JSON document."`
@@ -110,15 +110,15 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 }
 
 type environmentCmd struct {
-	Show environmentShowCmd `cmd:"" help:"Show what the database records."`
-	Set  environmentSetCmd  `cmd:"" help:"Change the record of a database that nothing serves."`
+	Show environmentShowCmd `cmd:"" help:"Show the environment that the database records."`
+	Set  environmentSetCmd  `cmd:"" help:"Change the record of a database that no process serves."`
 }
 
 // Help says what the record is for.
 func (environmentCmd) Help() string {
-	return "The first serve on a database records its DRAWBRIDGE_ENV there. A serve of another " +
-		"environment refuses to start, so that no sandbox takes production's mails for its own, and " +
-		"so does every other command but doctor, migrate and these two."
+	return "The first drawbridge serve on a database records its DRAWBRIDGE_ENV there. With another " +
+		"DRAWBRIDGE_ENV, serve refuses to start, so that a sandbox does not take production's mails " +
+		"for its own. So do all other commands except doctor, migrate and these two."
 }
 
 // withRecord opens a database of any environment without changing it. It migrates nothing and
@@ -146,7 +146,7 @@ func (cmd environmentShowCmd) Run(env *environment) error {
 func environmentOutput(recorded *string) output {
 	return output{map[string]any{"environment": recorded}, func(w io.Writer) {
 		if recorded == nil {
-			fmt.Fprintln(w, "none recorded; the first serve does")
+			fmt.Fprintln(w, "none recorded yet; the first drawbridge serve records it")
 			return
 		}
 		fmt.Fprintln(w, *recorded)
@@ -182,14 +182,14 @@ func (cmd environmentSetCmd) Run(env *environment) error {
 }
 
 type backupCmd struct {
-	Record backupRecordCmd `cmd:"" help:"Record that a backup was made now; what makes backups calls it after each."`
+	Record backupRecordCmd `cmd:"" help:"Record that a backup was made just now; run this after each backup."`
 }
 
 // Help says what the record is for.
 func (backupCmd) Help() string {
 	return "Backups are made by the tools of the database and of the bucket: see Back up and " +
-		"restore in the operations manual. The record of the last one is what an alert and " +
-		"drawbridge doctor go by."
+		"restore in the operations manual. An alert and drawbridge doctor " +
+		"rely on the record of the last one."
 }
 
 type backupRecordCmd struct{ jsonFlag }
@@ -202,7 +202,7 @@ func (cmd backupRecordCmd) Run(env *environment) error {
 		recorded := settingsEntry("backup.record", "",
 			map[string]any{"backed_up_at": utc(before)}, printed)
 		return did(recorded, output{printed, func(w io.Writer) {
-			fmt.Fprintf(w, "a backup of %s is recorded\n", at.Format(time.RFC3339))
+			fmt.Fprintf(w, "recorded a backup made at %s\n", at.Format(time.RFC3339))
 		}}), err
 	})
 }

@@ -166,7 +166,7 @@ func TestRotateKeyCommand(t *testing.T) {
 	if text := step(fresh, exitFailed); !strings.Contains(text, "its key is not in") {
 		t.Errorf("without the old key: %s", text)
 	}
-	if text := step(fresh+","+old, exitOK); !strings.Contains(text, "encrypted again: 3") {
+	if text := step(fresh+","+old, exitOK); !strings.Contains(text, "re-encrypted: 3") {
 		t.Errorf("rotating printed %s", text)
 	}
 	step(fresh, exitOK, "--check")

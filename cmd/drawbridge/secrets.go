@@ -12,11 +12,11 @@ import (
 )
 
 type secretsCmd struct {
-	RotateKey secretsRotateKeyCmd `cmd:"" help:"Encrypt again every value that another key than the first of DRAWBRIDGE_SECRETS_KEY encrypted. Safe beside a running service; can be stopped and repeated."`
+	RotateKey secretsRotateKeyCmd `cmd:"" help:"Re-encrypt every value not encrypted with the first key of DRAWBRIDGE_SECRETS_KEY. Safe while the service runs; can be interrupted and repeated."`
 }
 
 type secretsRotateKeyCmd struct {
-	Check bool `help:"Only count how many values name which key."`
+	Check bool `help:"Only count how many values each key encrypts."`
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -52,10 +52,10 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			return err
 		case report.Lost > 0:
 			return fmt.Errorf("%d values name a key that is not in DRAWBRIDGE_SECRETS_KEY; "+
-				"put that key back behind the first one", report.Lost)
+				"put that key back after the first one", report.Lost)
 		case !cmd.Check && report.Stale > 0:
 			return fmt.Errorf("%d values are not encrypted with the key %s yet; "+
-				"run the command again once every process has it in front", report.Stale, report.Current)
+				"run the command again once it is the first key of every process", report.Stale, report.Current)
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ func printKeys(w io.Writer, report reencrypt.Report) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "encrypted again: %d, changed meanwhile: %d, not by %s: %d\n",
+	fmt.Fprintf(w, "re-encrypted: %d, changed meanwhile: %d, not encrypted with %s: %d\n",
 		report.Reencrypted, report.Skipped, report.Current, report.Stale)
 	for _, failure := range report.Failed {
 		fmt.Fprintf(w, "  %s\n", failure)

@@ -27,7 +27,7 @@ type serveCmd struct {
 func (serveCmd) Help() string {
 	var text strings.Builder
 	text.WriteString(
-		"Settings come from the environment, and the same names from an optional file .env:\n")
+		"Settings are environment variables; an optional file .env may set those that are not set:\n")
 	for _, variable := range config.Variables() {
 		value := cmp.Or(variable.Default, "empty")
 		if variable.Development != "" {

@@ -258,7 +258,7 @@ func TestConfigEndsAsServeDoes(t *testing.T) {
 				name, got.Status, got.Stderr, served.Status, served.Stderr)
 		}
 		examined := run.Run("", "doctor")
-		failed := strings.Contains(examined.Stderr, "something is wrong with: settings")
+		failed := strings.Contains(examined.Stderr, "failed checks: settings")
 		if failed != (wrong != nil) {
 			t.Errorf("%s: doctor said %s%s", name, examined.Stdout, examined.Stderr)
 		}
