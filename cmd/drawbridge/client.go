@@ -18,9 +18,9 @@ import (
 type clientCmd struct {
 	Create clientCreateCmd `cmd:"" help:"Issue API credentials; the secret is shown once."`
 	List   clientListCmd   `cmd:"" help:"List clients, newest first."`
-	Rotate clientRotateCmd `cmd:"" help:"Issue a new secret; the old one works on for a while."`
+	Rotate clientRotateCmd `cmd:"" help:"Issue a new secret; the old one keeps working for a while."`
 	Rate   clientRateCmd   `cmd:"" help:"Set how many requests a client may send."`
-	Revoke clientRevokeCmd `cmd:"" help:"End a client for good, at once."`
+	Revoke clientRevokeCmd `cmd:"" help:"Revoke a client for good, at once."`
 }
 
 // issuedJSON is a new client as commands print it, with its secret.
@@ -88,9 +88,9 @@ type clientCreateCmd struct {
 	Merchant []string `sep:"none" help:"Merchant, repeatable; default: all." placeholder:"UID"`
 	Group    bool     `help:"Act for several merchants; each request names one."`
 	Lender   bool     `help:"For one of the lender's own systems instead of a partner."`
-	Name     string   `help:"What the audit log calls the lender's system." placeholder:"NAME"`
+	Name     string   `help:"Name of the lender's system in the audit log." placeholder:"NAME"`
 	Scope    []string `sep:"none" help:"What the lender's system may do, repeatable: read, applications, documents, tasks, funding." placeholder:"SCOPE"`
-	From     []string `sep:"none" help:"Where the lender's system may call from, repeatable; default: anywhere." placeholder:"CIDR"`
+	From     []string `sep:"none" help:"Network that the lender's system may call from, repeatable; default: any." placeholder:"CIDR"`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 }
 
@@ -106,7 +106,7 @@ func (cmd clientCreateCmd) Run(env *environment) error {
 	ofLender := cmd.Name != "" || len(cmd.Scope) > 0 || len(cmd.From) > 0
 	switch {
 	case cmd.Lender && ofPartner:
-		env.refusef("--lender goes with neither --partner nor --merchant nor --group")
+		env.refusef("--lender cannot be combined with --partner, --merchant or --group")
 	case !cmd.Lender && ofLender:
 		env.refusef("--name, --scope and --from need --lender")
 	case !cmd.Lender && cmd.Partner == "":
@@ -184,7 +184,7 @@ func printSecret(w io.Writer, id, secret string) {
 
 type clientListCmd struct {
 	Partner string `help:"Only this partner's." placeholder:"UID"`
-	Active  bool   `help:"Leave out revoked ones."`
+	Active  bool   `help:"Leave out revoked clients."`
 	listFlags
 }
 
@@ -202,7 +202,7 @@ func (cmd clientListCmd) Run(env *environment) error {
 
 type clientRotateCmd struct {
 	ID      string        `arg:"" name:"client-id" help:"Client."`
-	Overlap time.Duration `default:"24h" help:"How long the old secret works on; one before it stops at once."`
+	Overlap time.Duration `default:"24h" help:"How long the old secret keeps working; an even older one stops working at once."`
 	JSON    bool          `name:"json" help:"Print one JSON document."`
 }
 
@@ -224,7 +224,7 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 				if until != nil {
 					fmt.Fprintf(w, "  the old secret works until %s\n", until.Format(time.RFC3339))
 				} else {
-					fmt.Fprintln(w, "  the old secret stopped at once")
+					fmt.Fprintln(w, "  the old secret stopped working at once")
 				}
 			}},
 		)
@@ -238,14 +238,14 @@ func (cmd clientRotateCmd) Run(env *environment) error {
 // overlapEnded says that a rotation ended the overlap of the one before it: callers that still use
 // the secret from before that are refused now.
 func overlapEnded(planned time.Time) string {
-	return "warning: a rotation was under way: the secret before the old one stopped at once; " +
-		"it was to work until " + planned.UTC().Format(time.RFC3339)
+	return "warning: an earlier rotation was under way: the secret before the old one stopped " +
+		"working at once; it would have worked until " + planned.UTC().Format(time.RFC3339)
 }
 
 type clientRateCmd struct {
 	ID    string `arg:"" name:"client-id" help:"Client."`
-	Rate  int    `required:"" help:"Requests per second in the long run." placeholder:"N"`
-	Burst int    `required:"" help:"Requests at once." placeholder:"N"`
+	Rate  int    `required:"" help:"Sustained requests per second." placeholder:"N"`
+	Burst int    `required:"" help:"Requests allowed in a burst." placeholder:"N"`
 	JSON  bool   `name:"json" help:"Print one JSON document."`
 }
 

@@ -44,7 +44,7 @@ func TestAnEmptyFlagIsRefused(t *testing.T) {
 		"bulk create --subscription", "email list --application", "subscription list --partner",
 	} {
 		got := d.run(t, append(strings.Fields(line), nothing)...)
-		if got.status != exitUsage || !strings.Contains(got.stderr, "which nothing has") {
+		if got.status != exitUsage || !strings.Contains(got.stderr, "which is the nil UUID") {
 			t.Errorf("%s %s ended with %+v", line, nothing, got)
 		}
 	}

@@ -155,8 +155,8 @@ type jsonFlag struct {
 
 // listFlags page a list.
 type listFlags struct {
-	Limit  int    `default:"50" help:"How many, at most 500."`
-	Cursor string `help:"Where to go on, as the last page said." placeholder:"CURSOR"`
+	Limit  int    `default:"50" help:"Number of entries, at most 500."`
+	Cursor string `help:"Cursor of the next page, as printed by the previous one." placeholder:"CURSOR"`
 	jsonFlag
 }
 
@@ -184,7 +184,7 @@ func (env *environment) optionalUID(what, text string) uuid.UUID {
 	}
 	uid := env.uid(what, text)
 	if uid == uuid.Nil { // which filters take for an absent flag
-		env.refusef("%s is %q, which nothing has", what, text)
+		env.refusef("%s is %q, which is the nil UUID", what, text)
 	}
 	return uid
 }

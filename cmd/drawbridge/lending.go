@@ -34,11 +34,11 @@ type productCreateCmd struct {
 	Code         string `required:"" help:"Unique short name." placeholder:"TEXT"`
 	Name         string `required:"" help:"Name that borrowers see." placeholder:"TEXT"`
 	Term         string `required:"" help:"Months, such as 120." placeholder:"N"`
-	Rate         string `required:"" help:"Interest for a year, such as 7.99." placeholder:"PERCENT"`
+	Rate         string `required:"" help:"Annual interest rate, such as 7.99." placeholder:"PERCENT"`
 	Fee          string `required:"" help:"Merchant fee, such as 3.75." placeholder:"PERCENT"`
 	Schedule     string `required:"" help:"Draw shares, such as 40,40,20." placeholder:"LIST"`
-	Min          string `required:"" help:"Least amount, such as 1000.00." placeholder:"AMOUNT"`
-	Max          string `required:"" help:"Greatest amount, such as 100000.00." placeholder:"AMOUNT"`
+	Min          string `required:"" help:"Minimum amount, such as 1000.00." placeholder:"AMOUNT"`
+	Max          string `required:"" help:"Maximum amount, such as 100000.00." placeholder:"AMOUNT"`
 	OverdueHours string `default:"16" help:"Business hours in one state after which a draw is overdue, from 1 to 400." placeholder:"N"`
 	JSON         bool   `name:"json" help:"Print one JSON document."`
 }
@@ -87,16 +87,16 @@ func (cmd productListCmd) Run(env *environment) error {
 }
 
 type drawCmd struct {
-	List drawListCmd `cmd:"" help:"List the draws whose money is under way, or those of a state, oldest request first, with what has to be done about each."`
+	List drawListCmd `cmd:"" help:"List the draws whose money is under way, or those in one state, oldest request first, with the next step of each."`
 }
 
 type drawListCmd struct {
-	Status   string `help:"Those in this state, such as FUNDING_SETTLED." placeholder:"STATUS"`
+	Status   string `help:"Draws in this state, such as FUNDING_SETTLED, instead of those under way." placeholder:"STATUS"`
 	Partner  string `help:"Only this partner's." placeholder:"UID"`
 	Merchant string `help:"Only this merchant's." placeholder:"UID"`
 	Product  string `help:"Only those of this product." placeholder:"UID"`
-	Hours    int    `help:"In their state for at least so many business hours." placeholder:"N"`
-	Overdue  bool   `help:"Only those that are in their state for longer than their product allows."`
+	Hours    int    `help:"Only draws under way that have been in their state for at least this many business hours." placeholder:"N"`
+	Overdue  bool   `help:"Only draws under way that have been in their state for longer than their product allows."`
 	listFlags
 }
 

@@ -39,7 +39,7 @@ func (p partnerJSON) print(w io.Writer) {
 
 type partnerCreateCmd struct {
 	Name    string `required:"" help:"Name of the organisation." placeholder:"TEXT"`
-	Contact string `empty:"" help:"Who hears of deliveries that used up their attempts." placeholder:"ADDRESS"`
+	Contact string `empty:"" help:"E-mail address to notify of deliveries that used up their attempts." placeholder:"ADDRESS"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -58,7 +58,7 @@ func (cmd partnerCreateCmd) Run(env *environment) error {
 type partnerUpdateCmd struct {
 	UID     string  `arg:"" name:"partner-uid" help:"Partner."`
 	Name    *string `help:"Name of the organisation." placeholder:"TEXT"`
-	Contact *string `empty:"" help:"Who hears of deliveries that used up their attempts; \"\" for nobody." placeholder:"ADDRESS"`
+	Contact *string `empty:"" help:"E-mail address to notify of deliveries that used up their attempts; \"\" for none." placeholder:"ADDRESS"`
 	JSON    bool    `name:"json" help:"Print one JSON document."`
 }
 
@@ -111,7 +111,7 @@ func newMerchantJSON(m partner.Merchant) merchantJSON {
 }
 
 type merchantCreateCmd struct {
-	Partner string `required:"" help:"Partner that it belongs to." placeholder:"UID"`
+	Partner string `required:"" help:"Partner that the merchant belongs to." placeholder:"UID"`
 	Name    string `required:"" help:"Name of the business." placeholder:"TEXT"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }

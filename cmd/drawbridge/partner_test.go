@@ -220,10 +220,10 @@ func TestRotationsTellWhatStopped(t *testing.T) {
 	rotate := []string{"client", "rotate", client}
 	update := []string{"subscription", "update", uid, "--secret"}
 	const (
-		cutShort   = "the secret before the old one stopped at once; it was to work until"
+		cutShort   = "the secret before the old one stopped working at once; it would have worked until"
 		works      = "the old secret works until"
-		signs      = "the old secret signs beside the new one until"
-		oldStopped = "the old secret stopped at once"
+		signs      = "the old secret signs alongside the new one until"
+		oldStopped = "the old secret stopped working at once"
 	)
 	for _, step := range []struct {
 		args []string

@@ -78,9 +78,9 @@ func (env *environment) day(what, text string) calendar.Date {
 type statementShowCmd struct {
 	Merchant string `arg:"" help:"Merchant." placeholder:"UID"`
 	Date     string `arg:"" help:"Business day, such as 2026-11-20." placeholder:"DAY"`
-	Version  int    `help:"An earlier version; the newest if absent." placeholder:"N"`
+	Version  int    `help:"Version to print; default: the newest." placeholder:"N"`
 	CSV      bool   `name:"csv" help:"Print the CSV form."`
-	JSON     bool   `name:"json" help:"Print the JSON form, as without."`
+	JSON     bool   `name:"json" help:"Print the JSON form, which is the default."`
 }
 
 // Run prints the bytes of a statement.

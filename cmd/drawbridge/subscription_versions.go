@@ -59,7 +59,7 @@ type changeJSON struct {
 func (cmd subscriptionVersionsCmd) Run(env *environment) error {
 	uid := env.uid("the subscription", cmd.UID)
 	if (cmd.From == 0) != (cmd.To == 0) || cmd.From < 0 || cmd.To < 0 {
-		env.refusef("--from and --to go together and are numbers of versions")
+		env.refusef("--from and --to must be given together, as version numbers")
 	}
 	if cmd.From > 0 {
 		return cmd.compare(env, uid)
@@ -102,20 +102,20 @@ func (cmd subscriptionVersionsCmd) compare(env *environment, uid uuid.UUID) erro
 
 type subscriptionRestoreCmd struct {
 	UID     string `arg:"" help:"Subscription."`
-	Version int    `required:"" help:"Version whose settings to put back." placeholder:"N"`
+	Version int    `required:"" help:"Version whose settings to restore." placeholder:"N"`
 	Reason  string `help:"Why, for the record." placeholder:"TEXT"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 
-	Secret       string   `help:"Signing secret or bearer token to put in force, or - to read it from the standard input. A token must be given again where the version has another scheme, host or port." placeholder:"TEXT"`
-	SecretHeader []string `sep:"none" help:"Value of a secret header of the version, given again, repeatable; needed likewise." placeholder:"LINE"`
-	NoHeaders    bool     `help:"Leave every custom header of the version out."`
+	Secret       string   `help:"Signing secret or bearer token to put in force, or - to read it from the standard input. A token must be given again if the version has another scheme, host or port." placeholder:"TEXT"`
+	SecretHeader []string `sep:"none" help:"Value of a secret header of the version, given again, repeatable; required in the same cases." placeholder:"LINE"`
+	NoHeaders    bool     `help:"Leave out every custom header of the version."`
 }
 
 // Run restores a version.
 func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 	uid := env.uid("the subscription", cmd.UID)
 	if cmd.NoHeaders && len(cmd.SecretHeader) > 0 {
-		env.refusef("--no-headers and --secret-header exclude each other")
+		env.refusef("--no-headers cannot be combined with --secret-header")
 	}
 	choice := subscription.Choice{
 		Version: cmd.Version, Reason: cmd.Reason, NoHeaders: cmd.NoHeaders,
@@ -140,7 +140,7 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		)
 		made.notes = rotationNotes(before, restored.Subscription, restored.Secret, tx.Now)
 		if restored.SecretKept {
-			made.notes = append(made.notes, "the secret in force was kept: versions have none of their own")
+			made.notes = append(made.notes, "the secret in force was kept: versions do not include one")
 		}
 		return made, err
 	})
@@ -156,10 +156,10 @@ func rotationNotes(
 	switch {
 	case value.IsZero() || before.Auth == sender.AuthNone:
 	case until != nil:
-		notes = append(notes, "the old secret signs beside the new one until "+
+		notes = append(notes, "the old secret signs alongside the new one until "+
 			until.UTC().Format(time.RFC3339))
 	default:
-		notes = append(notes, "the old secret stopped at once")
+		notes = append(notes, "the old secret stopped working at once")
 	}
 	planned := before.PreviousUntil
 	if planned != nil && now.Before(*planned) && (until == nil || !until.Equal(*planned)) {
@@ -196,9 +196,9 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 				case found.Match == secret.MatchCurrent:
 					said = "it is the secret in force"
 				case found.Match == secret.MatchPrevious && found.PreviousEnded:
-					said = "it is the previous secret, which is not used any more"
+					said = "it is the previous secret, which is no longer used"
 				case found.Match == secret.MatchPrevious:
-					said = "it is the previous secret, which signs beside the current one until " +
+					said = "it is the previous secret, which signs alongside the current one until " +
 						found.PreviousUntil.UTC().Format(time.RFC3339)
 				}
 				fmt.Fprintln(w, said)

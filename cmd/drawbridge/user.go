@@ -56,7 +56,7 @@ type userCreateCmd struct {
 	Name  string `required:"" help:"The person's name." placeholder:"TEXT"`
 	Role  string `required:"" help:"admin, operator or support." placeholder:"ROLE"`
 
-	MustChange bool `help:"Ask for another password at the first sign-in."`
+	MustChange bool `help:"Require a new password at the first sign-in."`
 	JSON       bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -85,7 +85,7 @@ func (cmd userListCmd) Run(env *environment) error {
 // userNamed takes the user's address as an argument or by the flag that create has.
 type userNamed struct {
 	Address string `arg:"" optional:"" name:"email" help:"Address of the user."`
-	Email   string `help:"The same by name." placeholder:"ADDRESS"`
+	Email   string `help:"Address of the user, as a flag." placeholder:"ADDRESS"`
 }
 
 func (cmd userNamed) user(env *environment) string {
@@ -111,7 +111,7 @@ func (cmd userDisableCmd) Run(env *environment) error {
 
 type userPasswordCmd struct {
 	userNamed
-	MustChange bool `help:"Ask for another password at the next sign-in."`
+	MustChange bool `help:"Require a new password at the next sign-in."`
 	JSON       bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -205,7 +205,7 @@ type auditJSON struct {
 
 type auditListCmd struct {
 	Actor   string `help:"Only what this person, command or system did, such as 'payments (dbc_...)'." placeholder:"NAME"`
-	Action  string `help:"Only this action, or all that begin with it when it ends with a dot." placeholder:"ACTION"`
+	Action  string `help:"Only this action; one that ends with a dot matches all actions that begin with it." placeholder:"ACTION"`
 	Subject string `help:"Only what was done to this subject." placeholder:"ID"`
 	Since   string `help:"At or after, such as 2026-11-21T09:30:00Z." placeholder:"TIME"`
 	Until   string `help:"Before." placeholder:"TIME"`
@@ -221,7 +221,7 @@ func (cmd auditListCmd) Run(env *environment) error {
 	if cmd.Cursor != "" {
 		var err error
 		if filter.Before, err = strconv.ParseInt(cmd.Cursor, 10, 64); err != nil || filter.Before < 1 {
-			env.refusef("--cursor is %q, which is none that a list returned", cmd.Cursor)
+			env.refusef("--cursor is %q, which is not a cursor returned by a list", cmd.Cursor)
 		}
 	}
 	return rowsOf("entries", newAuditJSON, "AT\tACTOR\tACTION\tSUBJECT\tREASON",
