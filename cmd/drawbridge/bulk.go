@@ -20,11 +20,11 @@ import (
 type bulkCmd struct {
 	Create  bulkCreateCmd  `cmd:"" help:"Choose what to send again and print the plan; nothing is sent without --confirm."`
 	List    bulkListCmd    `cmd:"" help:"List bulk re-sends, newest first."`
-	Show    bulkShowCmd    `cmd:"" help:"Show one: its plan, or how far it has come."`
-	Confirm bulkConfirmCmd `cmd:"" help:"Fix the set of a draft and begin to send it."`
-	Pause   bulkPauseCmd   `cmd:"" help:"Hold back what has not been sent."`
-	Resume  bulkResumeCmd  `cmd:"" help:"Go on sending."`
-	Cancel  bulkCancelCmd  `cmd:"" help:"Withdraw what has not been sent, or discard a draft."`
+	Show    bulkShowCmd    `cmd:"" help:"Show a bulk re-send: its plan, or its progress."`
+	Confirm bulkConfirmCmd `cmd:"" help:"Freeze the deliveries of a draft and start sending them."`
+	Pause   bulkPauseCmd   `cmd:"" help:"Hold back deliveries that have not been sent."`
+	Resume  bulkResumeCmd  `cmd:"" help:"Continue to send."`
+	Cancel  bulkCancelCmd  `cmd:"" help:"Withdraw deliveries that have not been sent, or discard a draft."`
 }
 
 // bulkJSON is a bulk re-send as commands print it.
@@ -115,7 +115,7 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 			fmt.Fprintf(w, "  %d to %s (%s)\n", target.Total, target.Label(), target.State)
 		}
 		for reason, count := range plan.Skipped {
-			fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)
+			fmt.Fprintf(w, "  would skip %d: %s\n", count, reason)
 		}
 		for risk, count := range printed.Plan.Risks {
 			if count > 0 {
@@ -213,7 +213,7 @@ func (env *environment) bulkEntry(
 type bulkConfirmCmd struct {
 	UID    string `arg:"" help:"Bulk re-send."`
 	Reason string `required:"" help:"Why, for the record." placeholder:"TEXT"`
-	Count  int    `help:"How many it must be; required above 1,000." placeholder:"N"`
+	Count  int    `help:"Expected number of deliveries; required above 1,000." placeholder:"N"`
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -263,16 +263,16 @@ func (cmd bulkCancelCmd) Run(env *environment) error {
 
 type bulkCreateCmd struct {
 	UIDs    []string `arg:"" optional:"" name:"uid" help:"Deliveries to send again."`
-	Partner string   `help:"Whose; found by itself where the choice has one partner only." placeholder:"UID"`
-	Recover bool     `help:"What failed for --subscription since --since and did not arrive later."`
-	Replay  bool     `help:"Events of the range that --subscription wants and never got."`
+	Partner string   `help:"Partner; may be omitted if everything chosen belongs to one." placeholder:"UID"`
+	Recover bool     `help:"Choose what failed for --subscription since --since and did not arrive later."`
+	Replay  bool     `help:"Choose events of the time range that --subscription asks for and never got."`
 	deliveryFlags
-	SkipNewer     bool   `help:"Leave out those with a newer delivered event of the application."`
-	SkipDelivered bool   `help:"Leave out what was delivered already."`
-	Pace          int    `default:"10" help:"Deliveries a second to one subscription, at most 500."`
-	Confirm       bool   `help:"Begin to send at once; needs --reason."`
+	SkipNewer     bool   `help:"Skip events of an application of which a newer event was delivered."`
+	SkipDelivered bool   `help:"Skip events that were already delivered."`
+	Pace          int    `default:"10" help:"Deliveries per second to one subscription, at most 500."`
+	Confirm       bool   `help:"Start to send at once; needs --reason."`
 	Reason        string `help:"Why, for the record." placeholder:"TEXT"`
-	Count         int    `help:"With --confirm: how many it must be; required above 1,000." placeholder:"N"`
+	Count         int    `help:"With --confirm: expected number of deliveries; required above 1,000." placeholder:"N"`
 	JSON          bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -383,7 +383,7 @@ func (cmd bulkCreateCmd) partner(
 		}
 	}
 	if len(partners) != 1 {
-		return uuid.Nil, usagef("the choice has deliveries of %d partners; name one with --partner",
+		return uuid.Nil, usagef("the chosen deliveries belong to %d partners; name one with --partner",
 			len(partners))
 	}
 	return partners[0], nil

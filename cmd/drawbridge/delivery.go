@@ -193,9 +193,9 @@ type deliveryResendCmd struct {
 
 // Help says which deliveries the flags leave out.
 func (deliveryResendCmd) Help() string {
-	return "The flags leave out what waits to be sent anyway and, with --state failed, what was " +
-		"made good, that is what arrived by another delivery of the same event. An event of which " +
-		"they choose several is sent once. Name deliveries to send them all the same."
+	return "The flags skip deliveries that are waiting to be sent anyway and, with --state failed, " +
+		"those made good, whose event arrived with another delivery. Of several that match for one " +
+		"event and subscription, only the newest is re-sent. To re-send the others, name them."
 }
 
 // Run re-sends the named deliveries, or those that the filters match.
@@ -227,7 +227,7 @@ func noneResent(made []uuid.UUID) []string {
 	if len(made) > 0 {
 		return nil
 	}
-	return []string{"nothing that the flags choose is to be sent again"}
+	return []string{"the flags match nothing to send again"}
 }
 
 // resentOutput prints the new deliveries that a command made.

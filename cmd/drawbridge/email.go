@@ -190,9 +190,9 @@ type emailResendCmd struct {
 
 // Help describes which e-mails the flags select.
 func (emailResendCmd) Help() string {
-	return "The flags choose e-mails that failed or were not sent, and with --state sent those that " +
-		"were. They leave out what was re-sent before, so that a command that is repeated sends " +
-		"nothing twice, and what may have arrived although its outcome is unknown; name those."
+	return "The flags match e-mails that failed or were not sent or, with --state sent, those that " +
+		"were sent. They skip e-mails that were re-sent before, so that repeating a command sends " +
+		"nothing twice, and e-mails of unknown outcome, which may have arrived; name these to send them."
 }
 
 // Run re-sends the named e-mails, or those that the filters match.

@@ -19,26 +19,26 @@ import (
 )
 
 type eventCmd struct {
-	List eventListCmd `cmd:"" help:"List events, newest first, with what became of each."`
-	Show eventShowCmd `cmd:"" help:"Show one event: its body, and for each subscription why it got it or not."`
-	Why  eventWhyCmd  `cmd:"" help:"Answer why an application, or one of its draws, did not get an event."`
+	List eventListCmd `cmd:"" help:"List events, newest first, with what became of their deliveries."`
+	Show eventShowCmd `cmd:"" help:"Show one event: its body, and for each subscription why it did or did not get the event."`
+	Why  eventWhyCmd  `cmd:"" help:"Explain why an event of an application, or of one of its draws, did not arrive."`
 }
 
 type listenCmd struct {
-	URL      string   `required:"" help:"Address of the server's API, what precedes /v2." placeholder:"BASE_URL"`
+	URL      string   `required:"" help:"Base URL of the server's API, without /v2." placeholder:"BASE_URL"`
 	ClientID string   `required:"" help:"Client id of a partner." placeholder:"ID"`
 	Password string   `required:"" name:"client-secret-file" help:"File that holds the client's secret; - reads it from stdin." placeholder:"FILE"`
-	Merchant string   `help:"Only this merchant's events, of a group client." placeholder:"UID"`
+	Merchant string   `help:"Only this merchant's events; for a group client." placeholder:"UID"`
 	Forward  string   `required:"" help:"Where to post the events." placeholder:"http://127.0.0.1:3000/hook"`
-	Event    []string `help:"Only this event kind (repeatable); without, those that a subscription to all events gets." placeholder:"KIND"`
-	Secret   string   `help:"Signing secret; without, one is made and printed on stderr." placeholder:"SECRET"`
+	Event    []string `help:"Only this event kind (repeatable); default: those that a subscription to all events gets." placeholder:"KIND"`
+	Secret   string   `help:"Signing secret; default: a new one, printed on stderr." placeholder:"SECRET"`
 }
 
 // Help describes what is forwarded and how.
 func (listenCmd) Help() string {
-	return "Each event from now on is posted with the headers of a webhook but those of delivery, " +
-		"attempt and retries, and signed. What the receiver does not answer with a 2xx is " +
-		"repeated, with growing pauses, before the next one goes out. It prints one line per " +
+	return "Each event from now on is posted, signed, with the headers of a webhook except those of " +
+		"delivery, attempt and retries. An event that the receiver does not answer with a 2xx is " +
+		"posted again, with growing pauses, before the next one. The command prints one line per " +
 		"event, survives restarts of the server, and ends on Ctrl-C. It needs no database."
 }
 
@@ -205,17 +205,17 @@ func (cmd eventShowCmd) Run(env *environment) error {
 
 type eventWhyCmd struct {
 	Subject string `arg:"" help:"Application: its id, reference, borrower's name or e-mail address; or the number of a draw."`
-	Event   string `required:"" help:"Event kind that is missed." placeholder:"KIND"`
-	Status  string `help:"Only an event that tells this status, such as Approved." placeholder:"STATUS"`
-	Draw    int64  `help:"Number of the draw; without, that of the subject or any." placeholder:"NUMBER"`
+	Event   string `required:"" help:"Event kind that was expected." placeholder:"KIND"`
+	Status  string `help:"Only an event with this status, such as Approved." placeholder:"STATUS"`
+	Draw    int64  `help:"Number of the draw; default: the draw that the subject names, or any." placeholder:"NUMBER"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Help describes the arguments.
 func (eventWhyCmd) Help() string {
-	return "Of several events of the kind it answers about the newest that failed, then about the " +
-		"newest that waits, then about the newest. An event that has not happened is answered too: " +
-		"drawbridge event why '#1005' --event disbursement.funding.settled"
+	return "If there are several events of the kind, the answer is about the newest that failed, " +
+		"else about the newest that waits, else about the newest. It also says why an event has not " +
+		"happened: drawbridge event why '#1005' --event disbursement.funding.settled"
 }
 
 // whyJSON is an answer as commands print it.
@@ -291,7 +291,7 @@ func (cmd eventWhyCmd) Run(env *environment) error {
 // ambiguous is the refusal of a name that matches nothing, or more than one thing.
 func ambiguous(subject string, found []why.Candidate) error {
 	if len(found) == 0 {
-		return lending.NewError(lending.CodeNotFound, "no application or draw is %q", subject)
+		return lending.NewError(lending.CodeNotFound, "no application or draw matches %q", subject)
 	}
 	var named []string
 	for _, one := range found {

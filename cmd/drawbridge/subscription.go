@@ -23,30 +23,30 @@ type subscriptionCmd struct {
 	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
 	List   subscriptionListCmd   `cmd:"" help:"List subscriptions, newest first."`
 	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
-	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes. To another scheme, host or port a bearer token and secret header values must be given again."`
-	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until it resumes."`
-	Resume subscriptionResumeCmd `cmd:"" help:"Go on sending; what waited goes first."`
-	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
+	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; those that are not given stay. For another scheme, host or port, a bearer token and secret header values must be given again."`
+	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until the subscription is resumed."`
+	Resume subscriptionResumeCmd `cmd:"" help:"Continue to send; deliveries that waited go first."`
+	Delete subscriptionDeleteCmd `cmd:"" help:"Delete a subscription for good; deliveries that have not gone out are cancelled."`
 	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
-	Probe  subscriptionProbeCmd  `cmd:"" help:"Look at the endpoint as a delivery would reach it, without sending one."`
+	Probe  subscriptionProbeCmd  `cmd:"" help:"Probe the endpoint as a delivery would reach it, without sending one."`
 
 	Versions      subscriptionVersionsCmd      `cmd:"" help:"List the versions, or compare two of them."`
-	Restore       subscriptionRestoreCmd       `cmd:"" help:"Put an older version's settings back; the secret stays unless one is given."`
-	CompareSecret subscriptionCompareSecretCmd `cmd:"" help:"Tell whether a secret, read from stdin, is the one in force."`
+	Restore       subscriptionRestoreCmd       `cmd:"" help:"Restore an older version's settings; the secret stays unless one is given."`
+	CompareSecret subscriptionCompareSecretCmd `cmd:"" help:"Check whether a secret, read from stdin, is the one in force."`
 }
 
 // subscriptionFlags are the settings that create and update share.
 type subscriptionFlags struct {
 	URL      string   `name:"url" help:"HTTPS endpoint." placeholder:"URL"`
 	Auth     string   `help:"How deliveries authenticate: none, hmac or bearer." placeholder:"SCHEME"`
-	Secret   string   `help:"Signing secret or bearer token of 16 to 256 bytes, or - to read it from the standard input; without, a new subscription gets one made for it." placeholder:"TEXT"`
+	Secret   string   `help:"Signing secret or bearer token of 16 to 256 bytes, or - to read it from the standard input; default for a new subscription: a generated one." placeholder:"TEXT"`
 	Event    []string `sep:"none" help:"Event kind, repeatable, or all." placeholder:"KIND"`
-	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; secret or plain as its name sounds." placeholder:"LINE"`
+	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; its name decides whether it is secret or plain." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
-	Rate     *int     `help:"Requests per second at most; 0 for no limit." placeholder:"N"`
-	Name     *string  `empty:"" help:"What people call it, up to 100 characters; \"\" for nothing." placeholder:"TEXT"`
-	Retry    string   `help:"Delays before attempts 2 and 3, such as 5m,2h, each 1s to 72h; default for those of all." placeholder:"D1,D2"`
-	Standard *bool    `help:"Also sign by Standard Webhooks (with --auth hmac); --standard=false ends it."`
+	Rate     *int     `help:"Maximum requests per second; 0 for no limit." placeholder:"N"`
+	Name     *string  `empty:"" help:"Name to show for the subscription, up to 100 characters; \"\" for none." placeholder:"TEXT"`
+	Retry    string   `help:"Delays before attempts 2 and 3, such as 5m,2h, each 1s to 72h; the word default for those of DRAWBRIDGE_WEBHOOK_RETRY." placeholder:"D1,D2"`
+	Standard *bool    `help:"Also sign according to Standard Webhooks (with --auth hmac); --standard=false turns it off."`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 
 	SecretHeader []string `sep:"none" help:"Custom header whose value is never shown, repeatable." placeholder:"LINE"`
@@ -171,7 +171,7 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 			fmt.Fprintf(w, "  retry   %s\n", s.Retry)
 		}
 		if s.Standard {
-			fmt.Fprintln(w, "  signed by Standard Webhooks, too")
+			fmt.Fprintln(w, "  also signed according to Standard Webhooks")
 		}
 		if s.Rate > 0 {
 			fmt.Fprintf(w, "  rate    %d per second\n", s.Rate)
@@ -308,8 +308,8 @@ type subscriptionUpdateCmd struct {
 	subscriptionFlags
 	KeepHeader []string      `sep:"none" help:"Custom header that keeps its stored value, repeatable; the header flags together replace the whole set." placeholder:"NAME"`
 	NoHeaders  bool          `help:"Remove every custom header."`
-	Overlap    time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one; one before it stops at once."`
-	Base       int           `help:"Version that the change was made from; refused if the configuration changed since." placeholder:"N"`
+	Overlap    time.Duration `default:"24h" help:"How long the former signing secret keeps signing alongside a new one; an even older one stops at once."`
+	Base       int           `help:"Version that the change is based on; the change is refused if the configuration has changed since." placeholder:"N"`
 	Reason     string        `help:"Why, for the record." placeholder:"TEXT"`
 }
 
@@ -345,7 +345,7 @@ func (cmd subscriptionUpdateCmd) patch(env *environment) subscription.Patch {
 		headers = append(headers, sender.Header{Name: name, Kept: true})
 	}
 	if cmd.NoHeaders && len(headers) > 0 {
-		env.refusef("--no-headers and the other header flags exclude each other")
+		env.refusef("--no-headers cannot be combined with the other header flags")
 	}
 	if cmd.NoHeaders || len(headers) > 0 {
 		patch.Headers = &headers
