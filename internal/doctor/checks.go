@@ -31,14 +31,14 @@ const (
 
 // Unreachable is the result of a failed connection to the database.
 func Unreachable(err error) Checkup {
-	remedy := "Check DATABASE_URL, and that Postgres runs and lets this machine in."
+	remedy := "Check DATABASE_URL, and that Postgres runs and accepts connections from this machine."
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "startup parameter: extra_float_digits"):
-		remedy = "A pooler stands before Postgres. Set ignore_startup_parameters = extra_float_digits " +
+		remedy = "A pooler is in front of Postgres. Set ignore_startup_parameters = extra_float_digits " +
 			"in its settings; see PgBouncer in the scaling guide."
 	case strings.Contains(text, "startup parameter"):
-		remedy = "A pooler stands before Postgres. Set DRAWBRIDGE_PREPARED_STATEMENTS=false for every " +
+		remedy = "A pooler is in front of Postgres. Set DRAWBRIDGE_PREPARED_STATEMENTS=false for every " +
 			"process; see PgBouncer in the scaling guide."
 	case postgres.IsTooManyConnections(err):
 		// The server says whose limit it is: too many connections for role "name".
@@ -208,8 +208,8 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Services, target str
 		found.Remedy = "Tell the endpoint's owner."
 	default:
 		found.Finding = Failed
-		found.Remedy = "If other hosts fail too, look at this machine's resolver, routes and firewall; " +
-			"else at the endpoint."
+		found.Remedy = "If other hosts fail too, check this machine's resolver, routes and firewall; " +
+			"otherwise the endpoint."
 	}
 	return found
 }

@@ -35,14 +35,14 @@ func examineCondition(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	hosted := s.Settings.Env.Hosted()
 	workers := Checkup{
 		Name: "workers", Finding: OK,
-		Detail: fmt.Sprintf("%d of the processes work.", condition.Workers),
+		Detail: fmt.Sprintf("Workers running: %d.", condition.Workers),
 	}
 	if condition.Workers == 0 {
 		workers.Finding = Warning
 		if hosted {
 			workers.Finding = Failed
 		}
-		workers.Detail = "No process works: no webhook and no e-mail leaves."
+		workers.Detail = "No worker is running: no webhook and no e-mail is sent."
 		workers.Remedy = "Start one: drawbridge serve --roles worker"
 	}
 	found := []Checkup{
@@ -62,9 +62,9 @@ func examineCondition(ctx context.Context, s *app.Services) ([]Checkup, error) {
 		deliveries.Finding = Failed
 		deliveries.Detail = fmt.Sprintf("%d are due and not sent, the oldest since %s.", overdue.Count,
 			overdue.Oldest.UTC().Format(time.RFC3339))
-		deliveries.Remedy = "Is a worker there, and no queue paused? drawbridge delivery list " +
-			"--state pending shows whose they are; if all wait, start another: drawbridge serve " +
-			"--roles worker"
+		deliveries.Remedy = "Check that a worker is running and no queue is paused. drawbridge " +
+			"delivery list --state pending shows whose they are; if those of all subscriptions wait, " +
+			"start another worker: drawbridge serve --roles worker"
 	}
 	return append(found, judgeQueues(queues, condition.Now), deliveries), nil
 }
@@ -76,14 +76,14 @@ func judgePartitions(c processes.Condition) Checkup {
 	}
 	switch {
 	case c.PartitionsAhead < 0:
-		found.Finding, found.Detail = Failed, "Events of this month have no table: calls fail."
+		found.Finding, found.Detail = Failed, "Events of this month have no table: requests fail."
 	case c.PartitionsAhead < partitionsWanted:
 		found.Finding = Warning
 	default:
 		return found
 	}
-	found.Remedy = "A worker makes them every hour, and any process as it starts: drawbridge serve. " +
-		"If one runs, its log says what keeps it: grep 'making partitions'."
+	found.Remedy = "A worker creates them every hour, and any process at its start: drawbridge " +
+		"serve. If one is running, its log says why it fails: grep 'making partitions'."
 	return found
 }
 
@@ -91,7 +91,7 @@ func judgeTransaction(open processes.Transaction) Checkup {
 	took := time.Duration(open.Seconds) * time.Second
 	found := Checkup{
 		Name: "transactions", Finding: grade(took, longTransaction, veryLongTransaction),
-		Detail: "The longest open one took " + took.String() + " so far.",
+		Detail: "The longest open one has taken " + took.String() + " so far.",
 	}
 	if found.Finding == OK {
 		return found
@@ -102,18 +102,18 @@ func judgeTransaction(open processes.Transaction) Checkup {
 	if open.PID == 0 {
 		found.Remedy = psql("ROLLBACK PREPARED '" + open.Holder + "'")
 	}
-	found.Remedy += "; where it is another role's, as a superuser."
+	found.Remedy += "; if it belongs to another role, as a superuser."
 	return found
 }
 
 func judgeXIDs(c processes.Condition) Checkup {
 	found := Checkup{
 		Name: "xids", Finding: grade(c.XIDAge, oldXIDs, veryOldXIDs),
-		Detail: fmt.Sprintf("The oldest row is %d million transactions old, of 2000.",
+		Detail: fmt.Sprintf("The oldest row is %d million transactions old, of 2000 million at most.",
 			c.XIDAge/1_000_000),
 	}
 	if found.Finding != OK {
-		found.Remedy = "Vacuum has not kept up: end old transactions, prepared ones and unused " +
+		found.Remedy = "Vacuum has not kept up: end old transactions and prepared ones, drop unused " +
 			"replication slots, then, as a superuser: vacuumdb --all --freeze --jobs=4"
 	}
 	return found
@@ -122,8 +122,8 @@ func judgeXIDs(c processes.Condition) Checkup {
 func judgeBackup(c processes.Condition, hosted bool) Checkup {
 	found := Checkup{Name: "backup", Finding: OK, Detail: "The server does not say that it fails."}
 	if c.ArchiveFailing {
-		found.Finding, found.Detail = Failed, "The server's log is not archived: it failed last."
-		found.Remedy = "Fix what archive_command needs; the error stands in the server's log: " +
+		found.Finding, found.Detail = Failed, "The write-ahead log is not archived: the last try failed."
+		found.Remedy = "Fix what archive_command needs; the error is in the server's log: " +
 			psql("SELECT last_failed_wal, last_failed_time FROM pg_stat_archiver")
 		return found
 	}
@@ -137,16 +137,16 @@ func judgeBackup(c processes.Condition, hosted bool) Checkup {
 	case hosted:
 		found.Finding, found.Detail = Warning, "None was ever recorded."
 	default:
-		found.Finding, found.Detail = Skipped, "None was recorded, which development needs not."
+		found.Finding, found.Detail = Skipped, "None was recorded, and development needs none."
 		return found
 	}
-	found.Remedy = "Make one, and record each that was made: drawbridge backup record"
+	found.Remedy = "Make a backup, and record each one: drawbridge backup record"
 	return found
 }
 
 // judgeQueues reports the worst of the queues: paused ones first.
 func judgeQueues(queues []queue.Queue, now time.Time) Checkup {
-	found := Checkup{Name: "queues", Finding: OK, Detail: "All are worked, and none falls behind."}
+	found := Checkup{Name: "queues", Finding: OK, Detail: "None is paused, and none falls behind."}
 	var paused, late []string
 	for _, one := range queues {
 		if one.PausedAt != nil {
@@ -162,7 +162,7 @@ func judgeQueues(queues []queue.Queue, now time.Time) Checkup {
 		found.Remedy = "drawbridge queue resume " + paused[0]
 	} else if len(late) > 0 {
 		found.Finding = Failed
-		found.Detail = "Fall behind: " + strings.Join(late, ", ") + "."
+		found.Detail = "Falling behind: " + strings.Join(late, ", ") + "."
 		found.Remedy = "Start a worker, or one more: drawbridge serve --roles worker"
 	}
 	return found

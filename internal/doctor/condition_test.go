@@ -30,8 +30,8 @@ var ailments = []struct {
 	finding        doctor.Finding
 	detail, remedy string
 }{
-	{"sound server", sound, "server", doctor.OK, "vacuums by itself", ""},
-	{"room and rights", "", "writable", doctor.OK, "takes changes", ""},
+	{"sound server", sound, "server", doctor.OK, "Autovacuum is on", ""},
+	{"room and rights", "", "writable", doctor.OK, "accepts changes", ""},
 	{"partitions", "", "partitions", doctor.OK, "this month and 3 more", ""},
 	{"queues", "", "queues", doctor.OK, "none falls behind", ""},
 	{
@@ -49,13 +49,13 @@ var ailments = []struct {
 	{
 		"a worker", `INSERT INTO processes (process_uid, host, pid, roles, version, started_at,
 			last_beat_at, skew_us) VALUES (gen_random_uuid(), 'h', 1, '{api,worker}', 'v', now(), now(), 0)`,
-		"workers", doctor.OK, "1 of the processes", "",
+		"workers", doctor.OK, "Workers running: 1.", "",
 	},
 	{
 		"a dead worker", `INSERT INTO processes (process_uid, host, pid, roles, version, started_at,
 			last_beat_at, skew_us)
 			VALUES (gen_random_uuid(), 'h', 1, '{worker}', 'v', now(), now() - interval '2 minutes', 0)`,
-		"workers", doctor.Warning, "no e-mail leaves", "drawbridge serve --roles worker",
+		"workers", doctor.Warning, "no e-mail is sent", "drawbridge serve --roles worker",
 	},
 	{
 		"a standby", `CREATE FUNCTION public.pg_is_in_recovery() RETURNS boolean
@@ -401,7 +401,7 @@ func TestDoctorExaminesTheMail(t *testing.T) {
 	h := patient(t, "", "DRAWBRIDGE_SMTP_URL", address.String(),
 		"DRAWBRIDGE_MAIL_FROM", "Bridge <bridge@localhost>")
 	found := doctor.Services(t.Context(), h.Services, nil)
-	diagnosed(t, found, "mail", doctor.Failed, "did not take the sign-in of ana", "user and password")
+	diagnosed(t, found, "mail", doctor.Failed, "refused the sign-in of ana", "user and password")
 	diagnosed(t, found, "sender", doctor.Warning, "bridge@localhost", "DRAWBRIDGE_MAIL_FROM='")
 }
 
@@ -413,7 +413,7 @@ func TestProductionWantsMore(t *testing.T) {
 		"DRAWBRIDGE_ENV", "production", "DRAWBRIDGE_PUBLIC_URL", "https://bridge.example")
 	found := doctor.Services(t.Context(), h.Services, nil)
 	diagnosed(t, found, "server", doctor.Failed, "Off: fsync.", "ALTER SYSTEM RESET fsync")
-	diagnosed(t, found, "workers", doctor.Failed, "No process works", "--roles worker")
+	diagnosed(t, found, "workers", doctor.Failed, "No worker is running", "--roles worker")
 	diagnosed(t, found, "backup", doctor.Warning, "None was ever recorded", "drawbridge backup record")
 	diagnosed(t, found, "mail", doctor.Warning, "No mail server", "DRAWBRIDGE_SMTP_URL")
 }

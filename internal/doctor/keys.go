@@ -24,7 +24,7 @@ func examineKeys(ctx context.Context, s *app.Services) ([]Checkup, error) {
 		Detail: fmt.Sprintf("Nothing is encrypted yet; the key is %s.", current),
 	}
 	if len(verified.Opened) > 0 {
-		found.Detail = fmt.Sprintf("Every encrypted value opens: %s; new ones get %s.",
+		found.Detail = fmt.Sprintf("Every encrypted value can be decrypted: %s; new ones use %s.",
 			perKey(verified.Opened), current)
 	}
 	stale := maps.Clone(verified.Opened)
@@ -32,20 +32,20 @@ func examineKeys(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	switch {
 	case len(verified.Unknown) > 0:
 		found.Finding = Failed
-		found.Detail = fmt.Sprintf("Values name keys that DRAWBRIDGE_SECRETS_KEY does not hold: %s. "+
-			"Others open: %s.", perKey(verified.Unknown), perKey(verified.Opened))
-		found.Remedy = "Put those keys back behind the first one, and restart every process; " +
+		found.Detail = fmt.Sprintf("Values are encrypted with keys that DRAWBRIDGE_SECRETS_KEY lacks: "+
+			"%s. Others can be decrypted: %s.", perKey(verified.Unknown), perKey(verified.Opened))
+		found.Remedy = "Put those keys back after the first one, and restart every process; " +
 			"drawbridge secrets rotate-key then replaces them."
 	case verified.BrokenCount > 0:
 		found.Finding = Failed
-		found.Detail = fmt.Sprintf("%d values are damaged or were moved: %s. Others open: %s.",
-			verified.BrokenCount, strings.Join(verified.Broken, ", "), perKey(verified.Opened))
+		found.Detail = fmt.Sprintf("%d values are damaged or were moved: %s. Others can be decrypted: "+
+			"%s.", verified.BrokenCount, strings.Join(verified.Broken, ", "), perKey(verified.Opened))
 		found.Remedy = "Give each such subscription a new secret and its headers again " +
-			"(drawbridge subscription update), and let the person set the second factor up again."
+			"(drawbridge subscription update), and have the user set up the second factor again."
 	case len(stale) > 0:
 		found.Finding = Warning
-		found.Remedy = "Once every process has " + current + " in front, " +
-			"run drawbridge secrets rotate-key; then older keys can go."
+		found.Remedy = "Once " + current + " is the first key of every process, " +
+			"run drawbridge secrets rotate-key; then older keys can be removed."
 	}
 	return []Checkup{found}, nil
 }
@@ -63,7 +63,7 @@ func examineStopped(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	}
 	if len(uids) == 0 {
 		return []Checkup{{
-			Name: name, Finding: OK, Detail: "No subscription is stopped for want of a key.",
+			Name: name, Finding: OK, Detail: "No subscription is stopped because a key is missing.",
 		}}, nil
 	}
 	var named []string
@@ -75,15 +75,15 @@ func examineStopped(ctx context.Context, s *app.Services) ([]Checkup, error) {
 		}
 		named = append(named, uid.String())
 		if found.OtherKeys() != "" {
-			remedy = "What is stored opens here, so some process has another DRAWBRIDGE_SECRETS_KEY; its " +
-				"log says 'a subscription cannot be sent to'. Give every process the same keys and restart " +
-				"it; then they go on within a minute."
+			remedy = "The values can be decrypted here, so some process has another " +
+				"DRAWBRIDGE_SECRETS_KEY; its log says 'a subscription cannot be sent to'. Give every process " +
+				"the same keys and restart it; then the subscriptions resume within a minute."
 		}
 	}
 	return []Checkup{{
 		Name: name, Finding: Failed, Remedy: remedy,
-		Detail: fmt.Sprintf("Nothing is sent to %d subscriptions whose secret or headers did not open: "+
-			"%s.", len(uids), strings.Join(named, ", ")),
+		Detail: fmt.Sprintf("Nothing is sent to %d subscriptions whose secret or headers cannot be "+
+			"decrypted: %s.", len(uids), strings.Join(named, ", ")),
 	}}, nil
 }
 
@@ -108,7 +108,7 @@ func examineDemo(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := Checkup{Name: "demo", Finding: OK, Detail: "No published credentials are at the door."}
+	found := Checkup{Name: "demo", Finding: OK, Detail: "No published credentials are in use."}
 	if who != "" {
 		found.Finding, found.Remedy = Failed, capital(remedy)+"."
 		found.Detail = capital(who) + "; no process starts here with these settings."
@@ -126,15 +126,15 @@ func examineQuarantine(ctx context.Context, s *app.Services) ([]Checkup, error) 
 	switch {
 	case quarantine.Active:
 		found.Finding = Failed
-		found.Detail = fmt.Sprintf("Nothing is sent since %s: %s. %d deliveries and %d e-mails from "+
-			"before may have been sent already.", quarantine.Since.Format(time.RFC3339), *quarantine.Reason,
-			quarantine.Deliveries, quarantine.Mails)
-		found.Remedy = "Decide what becomes of them: " + app.ReleaseCommand
+		found.Detail = fmt.Sprintf("Nothing has been sent since %s: %s. %d deliveries and %d e-mails "+
+			"from before may have been sent already.", quarantine.Since.Format(time.RFC3339),
+			*quarantine.Reason, quarantine.Deliveries, quarantine.Mails)
+		found.Remedy = "Decide what happens to them: " + app.ReleaseCommand
 	case quarantine.Copied:
 		found.Finding = Warning
 		found.Detail = "The database is a copy or was restored; the next process that starts will " +
 			"hold everything."
-		found.Remedy = "Start the processes, then look at drawbridge restore show and decide."
+		found.Remedy = "Start the processes, then run drawbridge restore show and decide."
 	}
 	return []Checkup{found}, nil
 }

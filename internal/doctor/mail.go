@@ -26,8 +26,8 @@ func examineMail(ctx context.Context, s *app.Services) ([]Checkup, error) {
 	if s.Settings.SentByLocalhost() {
 		found = append(found, Checkup{
 			Name: "sender", Finding: Warning,
-			Detail: s.Settings.MailFrom + " is nobody's address outside this machine; mails will bounce.",
-			Remedy: "Set DRAWBRIDGE_MAIL_FROM='Lender <mail@lender.example>', with a domain of yours.",
+			Detail: s.Settings.MailFrom + " is no valid address outside this machine; mails will bounce.",
+			Remedy: "Set DRAWBRIDGE_MAIL_FROM='Lender <mail@lender.example>', with your own domain.",
 		})
 	}
 	return found, nil
@@ -58,21 +58,21 @@ func examineMailServer(ctx context.Context, settings config.Config) Checkup {
 		found.Detail = Sentence(err)
 		switch stage { //nolint:exhaustive // the others are matters of the network
 		case email.StageAuth:
-			found.Detail = Sentence(fmt.Errorf("%s did not take the sign-in of %s: %w",
+			found.Detail = Sentence(fmt.Errorf("%s refused the sign-in of %s: %w",
 				server.Address(), server.User, cause))
 			found.Remedy = "Fix the user and password in DRAWBRIDGE_SMTP_URL; characters such as @ and / " +
 				"are percent-encoded there."
 		case email.StageSender:
 			found.Detail = Sentence(fmt.Errorf("%s did not accept the sender %s: %w",
 				server.Address(), from.Address, cause))
-			found.Remedy = "Let the server take mail of that sender from this machine, or change " +
+			found.Remedy = "Let the server accept that sender from this machine, or change " +
 				"DRAWBRIDGE_MAIL_FROM, or give DRAWBRIDGE_SMTP_URL a user and a password."
 		}
 		return found
 	}
-	greeted, signed := " greeted us over "+seen.TLS, "took the sign-in"
+	greeted, signed := " answered over "+seen.TLS, "accepted the sign-in"
 	if seen.TLS == "" {
-		greeted = " greeted us without encryption"
+		greeted = " answered without encryption"
 	}
 	if !seen.SignedIn {
 		signed = "was given no sign-in"

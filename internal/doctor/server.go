@@ -50,18 +50,18 @@ func resetting(ctx context.Context, s *app.Services, name string) string {
 		 WHERE name = $1`, name)
 	switch {
 	case err == nil && made.Source == "client":
-		return "take " + name + " out of DATABASE_URL"
+		return "remove " + name + " from DATABASE_URL"
 	case err == nil && made.Statement != "":
 		// If the setting applies to the superuser's sessions too, it would refuse the change.
 		return bySuperuser("SET default_transaction_read_only = off", made.Statement+" RESET "+name)
 	}
 	return bySuperuser("ALTER SYSTEM RESET "+name, reload) +
-		" (where it stands in postgresql.conf or on the command line, take it out there)"
+		" (if it is set in postgresql.conf or on the command line, remove it there)"
 }
 
 // examineServer checks whether the server accepts writes and keeps what it confirms.
 func examineServer(ctx context.Context, s *app.Services) ([]Checkup, error) {
-	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
+	written := Checkup{Name: "writable", Finding: OK, Detail: "The database accepts changes."}
 	why, err := s.DB.Unwritable(ctx)
 	if err == nil && why == "" {
 		why, err = s.DB.TryWriting(ctx)
@@ -71,13 +71,13 @@ func examineServer(ctx context.Context, s *app.Services) ([]Checkup, error) {
 		written = Failure("writable", err, "See the log of the database.")
 	case why != "":
 		written.Finding, written.Detail = Failed, Sentence(errors.New(why))
-		written.Remedy = "One that was set so: " + resetting(ctx, s, "default_transaction_read_only") +
-			". A standby: name the primary in DATABASE_URL, or all servers (host=a,b), or promote it, " +
-			bySuperuser("SELECT pg_promote()")
+		written.Remedy = "If it was set so: " + resetting(ctx, s, "default_transaction_read_only") +
+			". If it is a standby: name the primary in DATABASE_URL, or all servers (host=a,b), or " +
+			"promote it, " + bySuperuser("SELECT pg_promote()")
 	}
 	if why == postgres.DiskFull {
-		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
-			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
+		written.Remedy = "Free space on the disk of the database, such as that held by replication " +
+			"slots that nothing reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
 	}
 	return []Checkup{written, examineSettings(ctx, s), examineConnections(ctx, s)}, nil
 }
@@ -107,7 +107,7 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 			 ORDER BY name`)
 	}
 	found := Checkup{
-		Name: "server", Finding: OK, Detail: "It vacuums by itself and keeps what it confirms.",
+		Name: "server", Finding: OK, Detail: "Autovacuum is on, and confirmed changes are kept.",
 	}
 	switch {
 	case err != nil:
@@ -121,14 +121,14 @@ func examineSettings(ctx context.Context, s *app.Services) Checkup {
 		if _, table, ofTable := strings.Cut(off[0], " of "); ofTable {
 			found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
 		}
-		found.Remedy += ". Without autovacuum the queue gets slow, without the others what was " +
-			"confirmed may be lost."
+		found.Remedy += ". Without autovacuum the queue gets slow; without the others, confirmed " +
+			"changes may be lost."
 	case len(bounds) > 0:
 		found.Finding = Warning
-		found.Detail = "It ends what takes longer than " + strings.Join(bounds, " and ") +
-			" says: retention, bulk re-sends and reports may fail."
+		found.Detail = "The server ends what exceeds " + strings.Join(bounds, " and ") +
+			": retention, bulk re-sends and reports may fail."
 		found.Remedy = capital(resetting(ctx, s, bounds[0])) +
-			". Drawbridge bounds each call and job by itself."
+			". Drawbridge limits each request and job itself."
 	}
 	return found
 }
@@ -152,7 +152,7 @@ func examineConnections(ctx context.Context, s *app.Services) Checkup {
 	tight := limits[0]
 	found := Checkup{
 		Name: "connections", Finding: OK,
-		Detail: fmt.Sprintf("Of %d for %s, %d are taken.", tight.Most, tight, tight.Taken),
+		Detail: fmt.Sprintf("Of %d for %s, %d are in use.", tight.Most, tight, tight.Taken),
 	}
 	switch {
 	case tight.Most < connectionsLeast || tight.Taken >= tight.Most:
@@ -162,7 +162,7 @@ func examineConnections(ctx context.Context, s *app.Services) Checkup {
 	default:
 		return found
 	}
-	found.Detail += fmt.Sprintf(" One process opens up to %d, and a worker more for its queue.",
+	found.Detail += fmt.Sprintf(" One process opens up to %d, a worker some more for its queue.",
 		connectionsNeeded)
 	found.Remedy = capital(allowMore(tight)) + "; see Connections in the scaling guide."
 	return found
@@ -171,8 +171,8 @@ func examineConnections(ctx context.Context, s *app.Services) Checkup {
 // allowMore says how to raise a limit on connections.
 func allowMore(limit postgres.ConnectionLimit) string {
 	if limit.Statement == "" {
-		return "take a process away, or raise max_connections and restart the server"
+		return "stop a process, or raise max_connections and restart the server"
 	}
-	return "take a process away, or lift the limit, " +
+	return "stop a process, or lift the limit, " +
 		bySuperuser(limit.Statement+" CONNECTION LIMIT -1")
 }

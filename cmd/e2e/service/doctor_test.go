@@ -34,7 +34,7 @@ func TestDoctorFindsAHealthyInstallation(t *testing.T) {
 			t.Errorf("%s: %+v", name, found[name])
 		}
 	}
-	if got := found["mail"].Detail; !strings.Contains(got, "greeted us without encryption, was given "+
+	if got := found["mail"].Detail; !strings.Contains(got, "answered without encryption, was given "+
 		"no sign-in and accepted the sender no-reply@localhost.") {
 		t.Errorf("the doctor says of the mail server %q", got)
 	}
@@ -144,7 +144,7 @@ func TestDoctorOpensEverySealedValue(t *testing.T) {
 	}
 	if got := keys(1, fresh); got.Finding != e2etest.FindingFailed ||
 		!strings.Contains(got.Detail, ids[0]) ||
-		!strings.Contains(got.Remedy, "back behind the first") {
+		!strings.Contains(got.Remedy, "back after the first") {
 		t.Errorf("another key: %+v", got)
 	}
 	s := w.Serve() // logs it once, before a subscription needs the key
