@@ -206,9 +206,9 @@ func TestHelpNamesWhatCanBeTyped(t *testing.T) {
 	t.Parallel()
 	d := &cli{}
 	for _, test := range []struct{ command, want string }{
-		{"partner update", `"" for nobody`},
-		{"subscription create", `"" for nothing`},
-		{"subscription update", `"" for nothing`},
+		{"partner update", `"" for none`},
+		{"subscription create", `"" for none`},
+		{"subscription update", `"" for none`},
 	} {
 		got := strings.Join(strings.Fields(d.run(t, strings.Fields("help "+test.command)...).stdout), " ")
 		if !strings.Contains(got, test.want) {

@@ -101,7 +101,7 @@ func TestWhatMayBeDoneIsNotCalledFailed(t *testing.T) {
 		},
 		{
 			`CREATE CONSTRAINT TRIGGER lose AFTER INSERT ON audit_log INITIALLY DEFERRED`,
-			`ALTER TABLE clients RENAME TO gone`, "it is done, and cannot be shown",
+			`ALTER TABLE clients RENAME TO gone`, "the change was made, but cannot be shown",
 			[]string{"client", "rate", id, "--rate", "5", "--burst", "5"},
 		},
 	} {
