@@ -68,43 +68,43 @@ const (
 
 // Config holds the settings of a process. Its fields are in the order of the documentation.
 type Config struct {
-	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name, several hosts separated by commas, of which the writable one is used; empty runs an embedded server under ./.data/postgres"`
-	ReadURL            string        `env:"DRAWBRIDGE_DATABASE_READ_URL" secret:"true" is:"standby" help:"one standby that follows that Postgres by streaming replication, for lists, search and the overview of the console and for the feed, which may then be DRAWBRIDGE_DATABASE_READ_LAG old; empty: none"`
-	ReadLag            time.Duration `env:"DRAWBRIDGE_DATABASE_READ_LAG" default:"10s" is:"duration" least:"1s" most:"1h" help:"how far behind that standby may be, from 1s to 1h; further behind, or away, it is not used"`
-	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false where a pooler such as PgBouncer, in session mode, stands before Postgres"`
-	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
+	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name; of several hosts, separated by commas, the writable one is used; empty: an embedded server under ./.data/postgres"`
+	ReadURL            string        `env:"DRAWBRIDGE_DATABASE_READ_URL" secret:"true" is:"standby" help:"URL of one standby of that Postgres by streaming replication, from which lists, search and overview of the console and the feed are read; they may then be DRAWBRIDGE_DATABASE_READ_LAG old; empty: none"`
+	ReadLag            time.Duration `env:"DRAWBRIDGE_DATABASE_READ_LAG" default:"10s" is:"duration" least:"1s" most:"1h" help:"how far that standby may lag behind, from 1s to 1h; if it lags further or is unreachable, it is not used"`
+	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false if a pooler such as PgBouncer, in session mode, is in front of Postgres"`
+	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long an API request, a page or a metrics scrape may take because of the database, from 1s to 1m; after that it is answered with 503"`
 	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development, sandbox or production; the latter two refuse development defaults, sandbox sends borrowers no mail, production has no sandbox routes"`
 	Listen             string        `env:"DRAWBRIDGE_LISTEN" default:"127.0.0.1:8080" is:"listen" help:"host:port to listen on; port 0 picks a free one"`
 	// PublicURL has no path; if empty it is derived from the listen address.
 	PublicURL string `env:"DRAWBRIDGE_PUBLIC_URL" is:"origin" help:"origin that users see, for links and request checks; empty: the listen address"`
 	// TLSCert and TLSKey are PEM files of the service's own certificate.
-	TLSCert              string         `env:"DRAWBRIDGE_TLS_CERT" is:"text" help:"PEM file with the certificate chain to answer https with, read again when it changes"`
-	TLSKey               string         `env:"DRAWBRIDGE_TLS_KEY" is:"text" help:"PEM file with its private key"`
-	TLSAutocert          []string       `env:"DRAWBRIDGE_TLS_AUTOCERT" is:"names" help:"names, separated by commas, to get certificates for from an ACME authority, which must reach this process on port 443; accepts the authority's terms"`
+	TLSCert              string         `env:"DRAWBRIDGE_TLS_CERT" is:"text" help:"PEM file with the certificate chain for serving https; it is read again when it changes"`
+	TLSKey               string         `env:"DRAWBRIDGE_TLS_KEY" is:"text" help:"PEM file with the private key of that certificate"`
+	TLSAutocert          []string       `env:"DRAWBRIDGE_TLS_AUTOCERT" is:"names" help:"host names, separated by commas, for which to get certificates from an ACME authority, which must reach this process on port 443; setting them accepts the authority's terms"`
 	TLSAutocertDirectory string         `env:"DRAWBRIDGE_TLS_AUTOCERT_DIRECTORY" default:"https://acme-v02.api.letsencrypt.org/directory" is:"text" help:"directory URL of that authority"`
 	TrustedProxies       []netip.Prefix `env:"DRAWBRIDGE_TRUSTED_PROXIES" is:"networks" help:"networks in CIDR form of the proxies whose X-Forwarded-For names the client; empty: the peer is the client"`
 	// BasePath has a leading and no trailing slash; it is empty for the root.
 	BasePath             string          `env:"DRAWBRIDGE_BASE_PATH" default:"/api" is:"path" help:"path before /v2; / for none"`
 	Roles                []Role          `env:"DRAWBRIDGE_ROLES" default:"api,console,worker" is:"roles" help:"what this process runs"`
-	Drain                time.Duration   `env:"DRAWBRIDGE_DRAIN" default:"5s" dev:"0s" is:"duration" most:"5m" help:"how long a process goes on accepting after SIGTERM while /readyz says 503, at most 5m"`
-	SecretsKey           string          `env:"DRAWBRIDGE_SECRETS_KEY" secret:"true" is:"text" help:"keys for secrets at rest: base64key:// and 32 bytes in base64, several separated by commas, the first encrypts; empty: generated once under ./.data"`
+	Drain                time.Duration   `env:"DRAWBRIDGE_DRAIN" default:"5s" dev:"0s" is:"duration" most:"5m" help:"how long a process keeps accepting requests after SIGTERM while /readyz answers 503, at most 5m"`
+	SecretsKey           string          `env:"DRAWBRIDGE_SECRETS_KEY" secret:"true" is:"text" help:"keys for secrets at rest: base64key:// and 32 bytes in base64; of several, separated by commas, the first one encrypts; empty: generated once under ./.data"`
 	BlobURL              string          `env:"DRAWBRIDGE_BLOB_URL" secret:"true" is:"bucket" help:"bucket for uploaded documents: file:///folder or s3://bucket?endpoint=host; empty: the folder ./.data/blobs"`
 	SMTPURL              string          `env:"DRAWBRIDGE_SMTP_URL" secret:"true" is:"smtp" help:"smtp:// or smtps://user:password@host:port; empty: mail is kept, not sent"`
-	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production and sandbox want an address of your own"`
+	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production and sandbox require an address of your own"`
 	WebhookAllow         []netip.Prefix  `env:"DRAWBRIDGE_WEBHOOK_ALLOW" dev:"127.0.0.0/8,::1/128" is:"networks" help:"networks in CIDR form that webhooks may reach although they are not public"`
 	WebhookAllowHTTP     bool            `env:"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP" default:"false" dev:"true" is:"bool" help:"true lets webhooks use plain http inside those networks"`
-	EgressCIDRs          []netip.Prefix  `env:"DRAWBRIDGE_EGRESS_CIDRS" is:"networks" help:"networks in CIDR form that webhooks come from, published at /docs/egress.json; empty: none are named"`
+	EgressCIDRs          []netip.Prefix  `env:"DRAWBRIDGE_EGRESS_CIDRS" is:"networks" help:"networks in CIDR form that webhooks come from, published at /docs/egress.json; empty: none are published"`
 	WebhookTimeout       time.Duration   `env:"DRAWBRIDGE_WEBHOOK_TIMEOUT" default:"30s" is:"duration" least:"1ms" most:"1m" help:"time for one whole attempt, from name lookup to the last byte, at most 1m"`
 	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
 	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`
-	Currency             string          `env:"DRAWBRIDGE_CURRENCY" default:"USD" is:"currency" help:"currency of every amount, by its ISO 4217 code; one with hundredths"`
+	Currency             string          `env:"DRAWBRIDGE_CURRENCY" default:"USD" is:"currency" help:"ISO 4217 code of the currency of every amount; it must be one with hundredths"`
 	// BusinessZone and the next three fields make the Calendar.
-	BusinessZone       *time.Location  `env:"DRAWBRIDGE_BUSINESS_ZONE" default:"America/New_York" is:"zone" help:"time zone of business days, as the IANA names it"`
-	BusinessHolidays   []calendar.Date `env:"DRAWBRIDGE_BUSINESS_HOLIDAYS" is:"holidays" help:"file of the days without business beside Saturdays and Sundays, one a line as 2026-12-25, # begins a comment; empty: none"`
-	BusinessHours      calendar.Hours  `env:"DRAWBRIDGE_BUSINESS_HOURS" default:"09:00-17:00" is:"hours" help:"opening hours of a business day, by which the age of draws is counted"`
+	BusinessZone       *time.Location  `env:"DRAWBRIDGE_BUSINESS_ZONE" default:"America/New_York" is:"zone" help:"time zone of business days, by its IANA name"`
+	BusinessHolidays   []calendar.Date `env:"DRAWBRIDGE_BUSINESS_HOLIDAYS" is:"holidays" help:"file that lists the holidays besides Saturdays and Sundays, one per line as 2026-12-25; # begins a comment; empty: none"`
+	BusinessHours      calendar.Hours  `env:"DRAWBRIDGE_BUSINESS_HOURS" default:"09:00-17:00" is:"hours" help:"opening hours of a business day, in which the age of draws is counted"`
 	FundingCutoff      calendar.Clock  `env:"DRAWBRIDGE_FUNDING_CUTOFF" default:"15:00" is:"clock" help:"time of a business day, within its hours, by which transfers must have been ordered to leave that day"`
-	WebhookTraceparent bool            `env:"DRAWBRIDGE_WEBHOOK_TRACEPARENT" default:"false" is:"bool" help:"true sends the header traceparent with each attempt of a traced call"`
-	OTLPURL            string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; headers for it as OTEL_EXPORTER_OTLP_HEADERS"`
+	WebhookTraceparent bool            `env:"DRAWBRIDGE_WEBHOOK_TRACEPARENT" default:"false" is:"bool" help:"true sends the header traceparent with each attempt of a traced request"`
+	OTLPURL            string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; OTEL_EXPORTER_OTLP_HEADERS sets headers for it"`
 	TraceRatio         float64         `env:"DRAWBRIDGE_TRACE_RATIO" default:"1" is:"ratio" help:"share of requests whose trace is recorded, from 0 to 1"`
 	PprofListen        string          `env:"DRAWBRIDGE_PPROF_LISTEN" is:"loopback" help:"loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none"`
 	// OIDC is the provider through which people may sign in; without an issuer there is none.
