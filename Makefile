@@ -34,7 +34,7 @@ postgres:
 # With -trimpath, packages do not contain their folder's path, so clones share one build cache.
 test: export GOFLAGS := -trimpath $(GOFLAGS)
 .PHONY: test
-test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
+test: test-tools verify ## Run all tests with the race detector on their own Postgres
 	@go list -e -export -race ./... >/dev/null # compiled once for all packages that are tested at the same time
 	@go build -ldflags='-s -w' -o bin/tested/ ./cmd/drawbridge ./cmd/samplepartner # for all of cmd/e2e
 	@DRAWBRIDGE_TEST_PROGRAMS='$(CURDIR)/bin/tested' GORACE="atexit_sleep_ms=50 $$GORACE" \
@@ -58,7 +58,7 @@ verify: ## Check that generated code, formatting and go.mod are up to date
 	@.ci/verify
 
 .PHONY: gates
-gates: test-tools ## Hold the published documents to linters, generators and proxies of others
+gates: test-tools ## Check the published documents with third-party linters, generators and proxies
 	@.ci/gates
 
 .PHONY: lint
@@ -84,20 +84,20 @@ lists: ## Measure the console's list pages under every pair of filters
 	@go run ./cmd/bench lists $(LISTS)
 
 .PHONY: screenshots
-screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
+screenshots: test-tools ## Take screenshots of every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
 	@DRAWBRIDGE_TEST_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
 		go test -tags walks -count=1 -timeout 40m -run '^TestEveryPageIsAccessibleAndInert$$' ./cmd/e2e/console
 
 .PHONY: gallery
-gallery: test-tools ## Picture the README's pages anew, as a first start shows them, in docs/img
+gallery: test-tools ## Retake the README's screenshots, as a first start shows the pages, in docs/img
 	@DRAWBRIDGE_TEST_GALLERY='$(CURDIR)/docs/img' ./bin/withpostgres \
 		go test -tags walks -count=1 -timeout 10m -run '^TestGallery$$' ./cmd/e2e/console
 	@chmod 644 docs/img/*.png
 
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
-bench: vendor postgres ## Measure throughput and latency, each figure beside its floor
+bench: vendor postgres ## Measure throughput and latency, each figure compared with its floor
 	@go run ./cmd/bench $(BENCH)
 
 MINUTES ?= 30
@@ -126,7 +126,7 @@ reproducible: ## Build twice from empty caches and compare
 	@.ci/reproducible
 
 .PHONY: walks
-walks: test-tools ## Do the console's tasks by keyboard alone and without script, and see every page in four looks
+walks: test-tools ## Do the console's tasks by keyboard alone and without script, and check every page in four appearances
 	@./bin/withpostgres go test ./cmd/e2e/console -tags walks -run '^TestEvery(Task|PageIsAccessible)' -count=1 -v -timeout 20m
 
 .PHONY: fuzz
@@ -134,7 +134,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10m) each
 	@.ci/fuzz $(FUZZTIME)
 
 .PHONY: vendor
-vendor: ## Fetch the console's third-party files by npm
+vendor: ## Fetch the console's third-party files with npm
 	@.ci/vendor
 
 .PHONY: clean
