@@ -26,7 +26,7 @@ const usage = `samplepartner is a sample client and webhook receiver for Drawbri
   samplepartner run       walks one loan through the sandbox
   samplepartner receive   receives webhooks and checks their signatures
 
-Each takes --help, which names the environment variables that do as well.
+Each takes --help, which names the environment variables that can replace flags.
 `
 
 // errUsage marks an error of the command line, for which the exit status is 2.
@@ -95,11 +95,11 @@ func runCommand(
 	flags.StringVar(&client.Secret, "client-secret", getenv("PARTNER_CLIENT_SECRET"),
 		"your client secret [PARTNER_CLIENT_SECRET]")
 	flags.StringVar(&client.MerchantUID, "merchant", getenv("PARTNER_MERCHANT_UID"),
-		"the merchant to act for; group accounts need it [PARTNER_MERCHANT_UID]")
+		"the merchant to act for; required for group accounts [PARTNER_MERCHANT_UID]")
 	flags.StringVar(&plan.ProductUID, "product", getenv("PARTNER_PRODUCT_UID"),
 		"the product to accept; empty takes the first offer [PARTNER_PRODUCT_UID]")
-	flags.StringVar(&plan.Amount, "amount", plan.Amount, "what the borrower asks for")
-	timeout := flags.Duration("timeout", 2*time.Minute, "for the whole run")
+	flags.StringVar(&plan.Amount, "amount", plan.Amount, "the amount that the borrower requests")
+	timeout := flags.Duration("timeout", 2*time.Minute, "time limit of the whole run")
 	if err := parse(flags, args, errs); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func receiveCommand(
 	flags.StringVar(&receiver.Secret, "secret", getenv("PARTNER_SIGNING_SECRET"),
 		"the signing secret; empty checks no signature [PARTNER_SIGNING_SECRET]")
 	flags.BoolVar(&receiver.Standard, "standard", false,
-		"check the signature of Standard Webhooks, with its time, in place of x-hmac-signature")
+		"check the signature and time of Standard Webhooks instead of x-hmac-signature")
 	flags.StringVar(&receiver.Token, "token", getenv("PARTNER_BEARER_TOKEN"),
 		"the bearer token; empty checks none [PARTNER_BEARER_TOKEN]")
 	certificate := flags.String("tls-cert", "", "certificate file, for https")
@@ -133,7 +133,7 @@ func receiveCommand(
 		return err
 	}
 	if (*certificate == "") != (*key == "") {
-		return fmt.Errorf("%w: --tls-cert and --tls-key go together", errUsage)
+		return fmt.Errorf("%w: --tls-cert and --tls-key must be given together", errUsage)
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", *listen)
