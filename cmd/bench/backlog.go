@@ -195,7 +195,7 @@ func (b *bench) measureIsolation(ctx context.Context, c crowd, name string) erro
 func (b *bench) arrivals(ctx context.Context, c crowd, toAll bool) (took timing, err error) {
 	var open cleanup
 	defer open.run(&err)
-	b.say("isolation: events to %d healthy endpoints, sick ones beside them: %t", c.healthy, toAll)
+	b.say("isolation: events to %d healthy endpoints, failing ones alongside: %t", c.healthy, toAll)
 	arrived := newMoments()
 	set, err := b.stage(ctx, &open, scene{endpoints: c.healthy, arrived: arrived.noteArrival})
 	if err != nil {

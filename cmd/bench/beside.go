@@ -14,13 +14,13 @@ import (
 // besideCmd measures how API requests and deliveries are affected by long work that runs at the
 // same time: a transaction that stays open, or the removal of very many rows by retention.
 type besideCmd struct {
-	What       string        `arg:"" enum:"transaction,retention" help:"What goes on: transaction or retention."`
+	What       string        `arg:"" enum:"transaction,retention" help:"What runs during the load: transaction or retention."`
 	Open       time.Duration `help:"How long the transaction stays open." default:"20m"`
-	Deliveries int           `help:"How many deliveries there are to remove, with an event and one or two attempts each." default:"1500000"`
-	Before     time.Duration `help:"How long it is measured before." default:"3m"`
-	Share      float64       `help:"Which share of what is carried to the end is offered." default:"0.5"`
-	Peak       time.Duration `help:"How long the peak is measured." default:"30s"`
-	Out        string        `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
+	Deliveries int           `help:"Number of deliveries to remove, each with an event and one or two attempts." default:"1500000"`
+	Before     time.Duration `help:"How long to measure before it begins." default:"3m"`
+	Share      float64       `help:"Share of the sustainable load to apply." default:"0.5"`
+	Peak       time.Duration `help:"How long to measure the peak." default:"30s"`
+	Out        string        `help:"Write the machine and each figure to a file, one JSON document per line." placeholder:"FILE"`
 	Dir        string        `help:"Keep the data in this folder." default:"${tmp}"`
 }
 

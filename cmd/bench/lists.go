@@ -18,17 +18,17 @@ import (
 // Drawbridge: each filter alone, every pair of filters, and some of three; the first
 // page, the next one, and one deep in the list. It measures the filters' pickers likewise.
 type listsCmd struct {
-	URL      string        `help:"Where the console is." default:"http://127.0.0.1:8080" name:"url"`
-	Email    string        `help:"Who signs in." default:"admin@drawbridge.example"`
-	Password string        `help:"Their password." env:"LISTS_PASSWORD"`
-	Only     string        `help:"Measure lists whose path has this in it."`
-	Check    bool          `help:"Fail when a list is over the bound."`
-	Bound    time.Duration `help:"What p95 of a list may be." default:"100ms"`
-	Picker   time.Duration `help:"What p95 of a picker's answer may be." default:"50ms"`
-	Rounds   int           `help:"How often each address is asked for." default:"1"`
-	Triples  int           `help:"How many combinations of three filters." default:"150"`
-	Pairs    int           `help:"How many pairs of values of each two filters, 0 for all." default:"0"`
-	Out      string        `help:"Write the figures to a file, a JSON document a line." placeholder:"FILE"`
+	URL      string        `help:"URL of the server of the console." default:"http://127.0.0.1:8080" name:"url"`
+	Email    string        `help:"E-mail address to sign in with." default:"admin@drawbridge.example"`
+	Password string        `help:"Password to sign in with." env:"LISTS_PASSWORD"`
+	Only     string        `help:"Measure only lists whose path contains this."`
+	Check    bool          `help:"Fail if a list exceeds its bound."`
+	Bound    time.Duration `help:"Bound of the p95 of a list." default:"100ms"`
+	Picker   time.Duration `help:"Bound of the p95 of a picker." default:"50ms"`
+	Rounds   int           `help:"Number of requests per address." default:"1"`
+	Triples  int           `help:"Number of combinations of three filters." default:"150"`
+	Pairs    int           `help:"Number of pairs of values of every two filters; 0 for all." default:"0"`
+	Out      string        `help:"Write the figures to a file, one JSON document per line." placeholder:"FILE"`
 }
 
 // Run measures and prints the table.

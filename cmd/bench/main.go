@@ -41,16 +41,16 @@ import (
 )
 
 // errFailed is the error of a run whose results are not as they should be.
-var errFailed = errors.New("not everything is as it should be; see above")
+var errFailed = errors.New("some results are not as they should be; see above")
 
 // grammar is every command with its options.
 type grammar struct {
 	Figures figuresCmd `cmd:"" default:"withargs" help:"Measure throughput and latency."`
-	Soak    soakCmd    `cmd:"" help:"Load the program for long and judge whether it stays flat."`
-	Beside  besideCmd  `cmd:"" help:"Load the program beside a long transaction or the retention of many rows."`
+	Soak    soakCmd    `cmd:"" help:"Load the program for a long time and judge whether it stays flat."`
+	Beside  besideCmd  `cmd:"" help:"Load the program during a long transaction or the removal of many rows by retention."`
 	Lists   listsCmd   `cmd:"" help:"Measure the lists of a running console."`
-	Call    callCmd    `cmd:"" hidden:"" help:"Call the API as the figures tell on standard input."`
-	Floor   floorCmd   `cmd:"" hidden:"" help:"Be the floor of the door, as the figures tell."`
+	Call    callCmd    `cmd:"" hidden:"" help:"Call the API as requested on standard input."`
+	Floor   floorCmd   `cmd:"" hidden:"" help:"Run the floor of the door section, as requested on standard input."`
 }
 
 // world is everything that a command may use from outside the program.
@@ -105,7 +105,7 @@ func parse(args []string) (*kong.Context, error) {
 type figuresCmd struct {
 	Quick   bool     `help:"Measure less, in about three minutes."`
 	Only    []string `help:"Run only these sections, comma separated: door, overload, latency, api, batch, feed, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
-	Out     string   `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
+	Out     string   `help:"Write the machine and each figure to a file, one JSON document per line." placeholder:"FILE"`
 	Profile string   `help:"Write a CPU profile of request-draw to a file." placeholder:"FILE"`
 	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
 }

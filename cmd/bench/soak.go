@@ -20,11 +20,11 @@ import (
 // soakCmd loads the real program for a long time and judges whether memory, goroutines,
 // connections, queue, bloat and latency stay level.
 type soakCmd struct {
-	Minutes float64       `help:"How long the load lasts." default:"30"`
-	Share   float64       `help:"Which share of what is carried to the end is offered." default:"0.5"`
-	Peak    time.Duration `help:"How long the peak is measured." default:"30s"`
-	Every   time.Duration `help:"The time between two samples." default:"5s"`
-	Out     string        `help:"Write the verdicts and samples to a file, a JSON document a line." default:"soak.jsonl" placeholder:"FILE"`
+	Minutes float64       `help:"How many minutes the load lasts." default:"30"`
+	Share   float64       `help:"Share of the sustainable load to apply." default:"0.5"`
+	Peak    time.Duration `help:"How long to measure the peak." default:"30s"`
+	Every   time.Duration `help:"Time between two samples." default:"5s"`
+	Out     string        `help:"Write the verdicts and samples to a file, one JSON document per line." default:"soak.jsonl" placeholder:"FILE"`
 	Dir     string        `help:"Keep the data in this folder." default:"${tmp}"`
 }
 
