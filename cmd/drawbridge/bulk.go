@@ -22,9 +22,9 @@ type bulkCmd struct {
 	List    bulkListCmd    `cmd:"" help:"List bulk re-sends, newest first."`
 	Show    bulkShowCmd    `cmd:"" help:"Show a bulk re-send: its plan, or its progress."`
 	Confirm bulkConfirmCmd `cmd:"" help:"Freeze the deliveries of a draft and start sending them."`
-	Pause   bulkPauseCmd   `cmd:"" help:"Hold back deliveries that have not been sent."`
-	Resume  bulkResumeCmd  `cmd:"" help:"Continue to send."`
-	Cancel  bulkCancelCmd  `cmd:"" help:"Withdraw deliveries that have not been sent, or discard a draft."`
+	Pause   bulkPauseCmd   `cmd:"" help:"Pause a bulk re-send; deliveries that have not been sent are held back."`
+	Resume  bulkResumeCmd  `cmd:"" help:"Resume a paused bulk re-send."`
+	Cancel  bulkCancelCmd  `cmd:"" help:"Cancel a bulk re-send: withdraw what has not been sent, or discard the draft."`
 }
 
 // bulkJSON is a bulk re-send as commands print it.

@@ -76,7 +76,7 @@ type grammar struct {
 	Draw drawCmd `cmd:"" group:"partners" help:"Draws whose money is under way."`
 
 	Subscription subscriptionCmd `cmd:"" group:"messages" help:"Webhook subscriptions."`
-	Event        eventCmd        `cmd:"" group:"messages" help:"Events, and why a subscription got one or not."`
+	Event        eventCmd        `cmd:"" group:"messages" help:"Events, and why a subscription did or did not get them."`
 	Listen       listenCmd       `cmd:"" group:"messages" help:"Follow a server's events and post them to an address of this machine."`
 	Delivery     deliveryCmd     `cmd:"" group:"messages" help:"The webhook delivery log and re-sending."`
 	Bulk         bulkCmd         `cmd:"" group:"messages" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
@@ -89,7 +89,7 @@ type grammar struct {
 	Retention   retentionCmd   `cmd:"" group:"records" help:"How long records are kept, and their removal."`
 
 	Help       helpCmd       `cmd:"" group:"tool" help:"Show what a command does and its flags."`
-	Completion completionCmd `cmd:"" group:"tool" help:"Print the completion of the command line for a shell."`
+	Completion completionCmd `cmd:"" group:"tool" help:"Print the completion script of the command line for a shell."`
 	Version    versionCmd    `cmd:"" group:"tool" help:"Print the version."`
 
 	Seed     seedCmd     `cmd:"" hidden:"" help:"Fill a development database with deliveries."`

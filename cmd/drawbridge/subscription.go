@@ -23,9 +23,9 @@ type subscriptionCmd struct {
 	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
 	List   subscriptionListCmd   `cmd:"" help:"List subscriptions, newest first."`
 	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
-	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; those that are not given stay. For another scheme, host or port, a bearer token and secret header values must be given again."`
-	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until the subscription is resumed."`
-	Resume subscriptionResumeCmd `cmd:"" help:"Continue to send; deliveries that waited go first."`
+	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; those that are not given stay. If the URL gets another scheme, host or port, a bearer token and secret header values must be given again."`
+	Pause  subscriptionPauseCmd  `cmd:"" help:"Pause a subscription; deliveries are held back until it is resumed."`
+	Resume subscriptionResumeCmd `cmd:"" help:"Resume a paused subscription; deliveries that waited go first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"Delete a subscription for good; deliveries that have not gone out are cancelled."`
 	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
 	Probe  subscriptionProbeCmd  `cmd:"" help:"Probe the endpoint as a delivery would reach it, without sending one."`
