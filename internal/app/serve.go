@@ -139,8 +139,8 @@ func sameEnvironment(env config.Env, recorded string) error {
 		return nil
 	}
 	return config.Errors{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
-		"service; set DRAWBRIDGE_ENV=%s, or, if it is a copy that nothing serves, change the record "+
-		"with: drawbridge environment set %s", env, recorded, recorded, env)}
+		"service; set DRAWBRIDGE_ENV=%s, or, if it is a copy that no process serves, change the "+
+		"record with: drawbridge environment set %s", env, recorded, recorded, env)}
 }
 
 // CheckEnvironment refuses a database that is recorded as that of another environment, before

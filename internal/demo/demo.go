@@ -74,7 +74,7 @@ type Application struct {
 
 // ErrProduction keeps published credentials out of sandbox and production.
 var ErrProduction = errors.New(
-	"the demo data has published passwords; it is refused but with DRAWBRIDGE_ENV=development")
+	"the demo data has published passwords; it is allowed only with DRAWBRIDGE_ENV=development")
 
 // Password is the published password of the demo users.
 const Password = "drawbridge-demo"

@@ -159,7 +159,7 @@ func (r *Relay) persist(ctx context.Context, what string, work func() error) err
 		if err == nil || ctx.Err() != nil || errors.As(err, new(refusal)) {
 			return err
 		}
-		fmt.Fprintf(r.Notes, "%s: %v; again in %s\n", what, err, pause)
+		fmt.Fprintf(r.Notes, "%s: %v; retrying in %s\n", what, err, pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -194,7 +194,7 @@ func (r *Relay) read(ctx context.Context, query url.Values) (page, error) {
 		return found, nil
 	case err != nil || found.Result.Error == nil:
 		// A proxy between here and the service has answered.
-		return page{}, fmt.Errorf("the answer is %s and none of the feed", response.Status)
+		return page{}, fmt.Errorf("the answer is %s and no page of the feed", response.Status)
 	}
 	text := fmt.Sprintf("the server answered %d %s: %s",
 		response.StatusCode, found.Result.Error.Code, found.Result.Error.Message)

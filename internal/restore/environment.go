@@ -67,8 +67,8 @@ func (s *Service) SetEnvironment(ctx context.Context, tx *postgres.Tx, name stri
 			named = append(named, fmt.Sprintf("process %d on %s, seen %s ago", one.PID, one.Host,
 				max(0, tx.Now.Sub(one.LastBeatAt)).Round(time.Second)))
 		}
-		return lending.NewError(lending.CodeInvalidState, "the database is served (%s): end every "+
-			"process first, and see whether this is the database that is meant",
+		return lending.NewError(lending.CodeInvalidState, "the database is served (%s): stop every "+
+			"process first, and check that this is the intended database",
 			strings.Join(named, "; "))
 	}
 	return writeEnvironment(ctx, tx, name, "true")

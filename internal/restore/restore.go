@@ -203,7 +203,7 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 	}
 	if len(began) == 0 {
 		return time.Time{}, lending.NewError(lending.CodeInvalidState,
-			"nothing is held: this database was not restored, or it was decided already")
+			"nothing is held: this database was not restored, or a decision was made already")
 	}
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE feed_head SET position = position + $1`, feed.Gap); err != nil {
