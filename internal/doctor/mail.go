@@ -58,7 +58,7 @@ func examineMailServer(ctx context.Context, settings config.Config) Checkup {
 		found.Detail = Sentence(err)
 		switch stage { //nolint:exhaustive // the others are matters of the network
 		case email.StageAuth:
-			found.Detail = Sentence(fmt.Errorf("%s refused the sign-in of %s: %w",
+			found.Detail = Sentence(fmt.Errorf("%s did not accept the sign-in of %s: %w",
 				server.Address(), server.User, cause))
 			found.Remedy = "Fix the user and password in DRAWBRIDGE_SMTP_URL; characters such as @ and / " +
 				"are percent-encoded there."
