@@ -267,7 +267,7 @@ type bulkCreateCmd struct {
 	Recover bool     `help:"Choose what failed for --subscription since --since and did not arrive later."`
 	Replay  bool     `help:"Choose events of the time range that --subscription asks for and never got."`
 	deliveryFlags
-	SkipNewer     bool   `help:"Skip events of an application of which a newer event was delivered."`
+	SkipNewer     bool   `help:"Skip an event if a newer event of its application was delivered."`
 	SkipDelivered bool   `help:"Skip events that were already delivered."`
 	Pace          int    `default:"10" help:"Deliveries per second to one subscription, at most 500."`
 	Confirm       bool   `help:"Start to send at once; needs --reason."`
