@@ -89,7 +89,7 @@ func runCommand(
 	plan := Plan{Amount: "25000.00"}
 	flags := flag.NewFlagSet("samplepartner run", flag.ContinueOnError)
 	flags.StringVar(&client.BaseURL, "base-url", getenv("PARTNER_BASE_URL"),
-		"the address before /v2, such as http://127.0.0.1:8080/api [PARTNER_BASE_URL]")
+		"the base URL of the API, without /v2, such as http://127.0.0.1:8080/api [PARTNER_BASE_URL]")
 	flags.StringVar(&client.ID, "client-id", getenv("PARTNER_CLIENT_ID"),
 		"your client id [PARTNER_CLIENT_ID]")
 	flags.StringVar(&client.Secret, "client-secret", getenv("PARTNER_CLIENT_SECRET"),
@@ -122,11 +122,11 @@ func receiveCommand(
 	flags := flag.NewFlagSet("samplepartner receive", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:9911", "host:port to listen on")
 	flags.StringVar(&receiver.Secret, "secret", getenv("PARTNER_SIGNING_SECRET"),
-		"the signing secret; empty checks no signature [PARTNER_SIGNING_SECRET]")
+		"the signing secret; if empty, no signature is checked [PARTNER_SIGNING_SECRET]")
 	flags.BoolVar(&receiver.Standard, "standard", false,
 		"check the signature and time of Standard Webhooks instead of x-hmac-signature")
 	flags.StringVar(&receiver.Token, "token", getenv("PARTNER_BEARER_TOKEN"),
-		"the bearer token; empty checks none [PARTNER_BEARER_TOKEN]")
+		"the bearer token; if empty, no token is checked [PARTNER_BEARER_TOKEN]")
 	certificate := flags.String("tls-cert", "", "certificate file, for https")
 	key := flags.String("tls-key", "", "key file, for https")
 	if err := parse(flags, args, errs); err != nil {
