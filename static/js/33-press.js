@@ -20,7 +20,7 @@
     away: ["The server cannot be reached.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
     broken: ["The server cannot use its database.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
     signedOut: ["You are signed out.", "Nothing was saved, and what you typed is still here."],
-    unproved: ["This needs a fresh proof that it is you.", "Nothing was saved, and what you typed is still here."],
+    unproved: ["Confirm your identity first.", "Nothing was saved, and what you typed is still here."],
   };
   // By refusal: the page to open in another tab, its link, and the message after returning.
   const ways = {

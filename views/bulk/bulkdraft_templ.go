@@ -707,7 +707,7 @@ func confirmFields(p Draft, place string) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Input(ui.Control{
 			ID: place + "-reason", Name: "reason", Label: "Reason",
-			Hint:  "Kept with every new delivery and in the audit log, beside your name.",
+			Hint:  "Kept with every new delivery and in the audit log, with your name.",
 			Error: p.Errors["reason"], Value: p.Reason, MaxLength: 500, Autocomplete: "off", Required: true,
 			Autofocus: p.Errors["reason"] != "" || place == "dialog",
 		}).Render(ctx, templ_7745c5c3_Buffer)

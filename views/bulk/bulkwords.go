@@ -190,7 +190,7 @@ func (p Draft) nothing() string {
 	if p.Skips() > 0 {
 		return "Everything that matches is left out; the reasons stand below."
 	}
-	nothing := "Nothing matches now: there was nothing, or it has been sent again meanwhile."
+	nothing := "Nothing matches now: there was nothing, or it has been re-sent since."
 	if p.Scope.Kind == bulk.KindRecover && !p.Scope.ByEvent {
 		nothing += " Deliveries go by when they were created, which may be long before they failed."
 	}

@@ -243,7 +243,7 @@ func resendFields(form Resend, inDialog bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.Control{
-			Name: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
+			Name: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log with your name.",
 			Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -39,7 +39,7 @@ func Receiver(p ReceiverProps) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.PageHead("A partner's endpoint inside this development server. Turn its knobs, and watch deliveries fail and recover.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("A partner's endpoint inside this development server. Change its settings, and watch deliveries fail and recover.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -175,7 +175,7 @@ func Detail(d email.Detail, resend *ui.Confirmation) templ.Component {
 		if d.MadeGoodBy.Valid {
 			templ_7745c5c3_Err = ui.Alert(ui.Notice{
 				Tone: ui.Good, Title: "It was accepted as a later re-send",
-				Text: "The mail server took the same text for the same address; nobody has to look at this one.",
+				Text: "The mail server accepted the same text for the same address; nothing has to be done about this one.",
 				Href: paths.To(paths.Email, d.MadeGoodBy.UUID.String()), Action: "See that e-mail",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

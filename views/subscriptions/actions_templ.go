@@ -377,7 +377,7 @@ func reason(form ui.Confirmation, autofocus bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = ui.Input(ui.Control{
-			Name: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
+			Name: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log with your name.",
 			Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: autofocus,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -2140,7 +2140,7 @@ func pacingSection(p Form) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
 				Name: "rate", Label: "Requests a second, at most",
-				Hint:  "From 1 to 1,000; empty for no limit. What is over the rate waits its turn and keeps its three attempts.",
+				Hint:  "From 1 to 1,000; empty for no limit. Deliveries beyond the rate wait, and keep their three attempts.",
 				Value: p.Rate, MaxLength: 6, Autocomplete: "off",
 			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -2176,7 +2176,7 @@ func pacingSection(p Form) templ.Component {
 			}
 			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
 				Name: "alert_email", Label: "Alert e-mail",
-				Hint:  "Hears, beside the operators, when this subscription starts or stops failing. Optional.",
+				Hint:  "Gets an e-mail, as the operators do, when this subscription starts or stops failing. Optional.",
 				Value: p.AlertEmail, Type: "email", MaxLength: 254, Autocomplete: "off",
 			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -2234,7 +2234,7 @@ func saveSection(p Form) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
 			Name: "reason", Label: "Reason",
-			Hint:  "Kept in the audit log beside your name. A ticket number helps anyone who looks later.",
+			Hint:  "Kept in the audit log with your name. A ticket number helps anyone who looks later.",
 			Value: p.Reason, MaxLength: 500, Autocomplete: "off",
 		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

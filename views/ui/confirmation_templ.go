@@ -308,7 +308,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 		}
 		if !form.NoReason {
 			templ_7745c5c3_Err = Input(Control{
-				ID: "ask-reason", Name: "reason", Label: "Reason", Hint: If(form.MustReason, "", "Optional. ") + "Kept in the audit log beside your name.", Value: form.Reason,
+				ID: "ask-reason", Name: "reason", Label: "Reason", Hint: If(form.MustReason, "", "Optional. ") + "Kept in the audit log with your name.", Value: form.Reason,
 				MaxLength: 500, Autocomplete: "off", Required: form.MustReason,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -157,7 +157,7 @@ func TestAnOldProofKeepsTheForm(t *testing.T) {
 		typeInto("#ask-name", "Bo Berg"),
 	)
 	o.Execute(db, `UPDATE user_sessions SET proved_at = proved_at - interval '1 hour'`)
-	o.refused(button, "This needs a fresh proof that it is you.")
+	o.refused(button, "Confirm your identity first.")
 	if got := evaluate(t, o.browser, `document.getElementById("ask-email").value + " " +
 		document.getElementById("ask-name").value + " " +
 		document.querySelector(".press-fault a[target=_blank]").getAttribute("href")`); got !=

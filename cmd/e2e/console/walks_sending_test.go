@@ -11,7 +11,7 @@ func receiverTasks() []task {
 			for _, mode := range []string{"#mode-fail", "#mode-accept"} {
 				w.choose(mode)
 				w.send("Set")
-				w.sees("The next request is answered so.")
+				w.sees("It applies from the next request.")
 			}
 		},
 	}, {
@@ -152,7 +152,7 @@ func steeringTasks() []task {
 		},
 	}, {
 		name: "restoring a version", start: "/console/subscriptions/{subscription}?tab=versions",
-		end: "Version 1 is in force once more",
+		end: "Version 1 is in force again",
 		do: func(w *walker) {
 			w.send("Restore version 1")
 			w.fill("Reason", "it was better")

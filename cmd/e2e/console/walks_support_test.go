@@ -93,14 +93,14 @@ func alertTasks() []task {
 				AND kind = 'delivery_used_up' AND subscription_uid = '{subscription}'`)
 			w.goes("/console/attention/{item}")
 			w.send("Assign to me")
-			w.sees("It is yours now.")
+			w.sees("Assigned to you.")
 			w.send("Give it back")
-			w.sees("It belongs to nobody again.")
+			w.sees("No longer assigned to anybody.")
 			w.pick("Snooze for", "an hour")
 			w.send("Snooze")
-			w.sees("It is out of sight for a while.")
+			w.sees("Snoozed.")
 			w.send("Show it again")
-			w.sees("It is in sight again.")
+			w.sees("No longer snoozed.")
 		},
 	}, {
 		name: "resolving it where it is found", end: "Resolved.",

@@ -258,14 +258,14 @@ func (e *Engine) CommitAs(
 // Record writes to the audit log that the user viewed or copied something. This changes
 // nothing and may happen twice.
 func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
-	return e.Audit(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+	return e.ReadAudited(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
 		return operator.Did("", entry), nil
 	})
 }
 
-// Audit makes a read and its audit entries in one transaction. It changes nothing and may
+// ReadAudited makes a read and its audit entries in one transaction. It changes nothing and may
 // happen twice.
-func (e *Engine) Audit(
+func (e *Engine) ReadAudited(
 	ctx echo.Context, do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
 ) error {
 	return e.ActAs(ctx, page.User(ctx).Email, do)

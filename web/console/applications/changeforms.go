@@ -240,13 +240,13 @@ var fundings = map[lending.FundingStatus]struct {
 	},
 	lending.FundingCancelled: {
 		"cancel the draw",
-		"Its amount and its stage are free again; its number is not used another time.",
+		"Its amount and its stage are free again; its number is not used again.",
 		lending.EventFundingCancelled,
 	},
 	lending.FundingReturned: {
 		"note the return of the money",
 		"Records that the settled money came back. Its amount and its stage are free again; its " +
-			"number is not used another time.",
+			"number is not used again.",
 		lending.EventFundingReturned,
 	},
 }

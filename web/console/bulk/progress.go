@@ -150,7 +150,7 @@ func (f *Feature) move(name string) echo.HandlerFunc {
 			func(request context.Context, tx *postgres.Tx, _ *operator.Entry) error {
 				switch name {
 				case "pause":
-					done = "Paused. What was sent goes on."
+					done = "Paused. Deliveries that were sent go on."
 					return f.Webhooks.Bulk.Pause(request, tx, uid)
 				case "resume":
 					done = "Resumed."

@@ -101,7 +101,7 @@ func (f *Feature) receiverLive(ctx echo.Context) error {
 
 // setReceiver changes the receiver's behaviour.
 func (f *Feature) setReceiver(ctx echo.Context) error {
-	return f.actOnReceiver(ctx, "Set. The next request is answered so.", func() error {
+	return f.actOnReceiver(ctx, "Saved. It applies from the next request.", func() error {
 		if f.Receiver.Set(receiver.Settings{
 			Mode: receiver.Mode(ctx.FormValue("mode")), Verify: ctx.FormValue("verify") != "",
 		}) {

@@ -121,8 +121,8 @@ func closedMeanwhile(ctx echo.Context, item alert.Item, note string) string {
 
 // alertDone is the notice after each action on an alert.
 var alertDone = map[string]string{
-	"take": "It is yours now.", "release": "It belongs to nobody again.",
-	"snooze": "It is out of sight for a while.", "wake": "It is in sight again.",
+	"take": "Assigned to you.", "release": "No longer assigned to anybody.",
+	"snooze": "Snoozed.", "wake": "No longer snoozed.",
 	"resolve": "Resolved. Should the cause turn up again, it is opened again.",
 }
 

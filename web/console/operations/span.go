@@ -59,7 +59,7 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	switch {
 	case !own:
 	case since.IsZero():
-		v.Wrong["since"] = "A time of its own needs its beginning."
+		v.Wrong["since"] = "Enter the beginning of the period, too."
 	case !since.Before(until):
 		v.Wrong["until"] = "The end must come after the beginning."
 	case now.Sub(since) > health.HoursKept:

@@ -147,12 +147,12 @@ func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error
 		}
 	case s.Unopened != "":
 		shown.Banner = ui.Diagnosis{
-			Tone: ui.Bad, Title: "Nothing can be sent: what is stored does not open",
+			Tone: ui.Bad, Title: "Nothing can be sent: the stored secrets cannot be decrypted",
 			Text: s.Unopened + " What falls due waits, and goes out then.",
 		}
 	case s.OtherKeys() != "":
 		shown.Banner = ui.Diagnosis{
-			Tone: ui.Bad, Title: "Nothing is sent: a process cannot open what is stored",
+			Tone: ui.Bad, Title: "Nothing is sent: a process cannot decrypt the stored secrets",
 			Text: s.OtherKeys() + " What falls due waits, and goes out then.",
 		}
 	case s.State == subscription.StatePaused:

@@ -89,7 +89,7 @@ func (f *Feature) restore() action.Spec {
 			}
 			uid := current.UID.String()
 			fields := restoreFields(current, old)
-			done := fmt.Sprintf("Version %d is in force once more.", old.Number)
+			done := fmt.Sprintf("Version %d is in force again.", old.Number)
 			var refused error
 			if page.IsSent(ctx) { // query DNS before the transaction
 				var warning string
@@ -170,7 +170,7 @@ func restoreFields(current subscription.Subscription, old subscription.Version) 
 	form := ui.Confirmation{
 		Title: "Restore version " + strconv.Itoa(old.Number), Submit: "Restore as a new version",
 		Effects: []string{
-			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
+			fmt.Sprintf("Version %d becomes the configuration in force again, as version %d.",
 				old.Number, current.Version+1),
 			"The secret stays the present one: versions have none of their own.",
 			"Whether the subscription is active or paused does not change.",

@@ -139,7 +139,9 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		return err
 	}
 	var found subscription.SecretMatch
-	err = f.Audit(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+	err = f.ReadAudited(ctx, func(
+		request context.Context, tx *postgres.Tx,
+	) (_ operator.Outcome, err error) {
 		found, err = f.Webhooks.Subscriptions.CompareSecret(request, tx, uid,
 			pasted(ctx.FormValue("candidate")))
 		if err != nil {
