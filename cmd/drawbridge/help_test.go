@@ -51,6 +51,9 @@ func TestHelpIsOneWordAway(t *testing.T) {
 			}
 		}
 	}
+	if got := d.run(t, "migrate", "--help").stdout; strings.Count(got, "\n  migrate up ") != 1 {
+		t.Errorf("a command is not listed once:\n%s", got)
+	}
 }
 
 // Commands that messages tell people to run must exist.

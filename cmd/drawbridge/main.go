@@ -232,7 +232,8 @@ func newParser(env environment) *kong.Kong {
 	}
 	for _, command := range parser.Model.Children {
 		for _, child := range command.Children {
-			child.Group = &kong.Group{} // otherwise they are listed under the title of the command's group
+			// Otherwise they are listed under the title of the command's group; without a key, twice.
+			child.Group = &kong.Group{Key: "commands", Title: "Commands:"}
 		}
 	}
 	return parser
