@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,14 @@ func TestRotateKeyCommand(t *testing.T) {
 		t.Errorf("rotating printed %s", text)
 	}
 	step(fresh, exitOK, "--check")
+	var actions []string // newest first
+	for _, record := range list(t, d.document(t, "audit", "list", "--action", "secrets."), "entries") {
+		actions = append(actions, fmt.Sprint(record["action"]))
+	}
+	const began, ended = "secrets.rotate_begin", "secrets.rotate_key"
+	if !slices.Equal(actions, []string{ended, began, ended, began}) {
+		t.Errorf("the audit log has %v of two runs", actions)
+	}
 	for pasted, match := range map[string]string{signing: "current", "other": "none"} {
 		got := d.runWith(t, pasted, "subscription", "compare-secret", uid, "--json")
 		if !strings.Contains(got.stdout, `"match": "`+match+`"`) {

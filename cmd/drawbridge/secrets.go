@@ -29,19 +29,11 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			return err
 		}
 		service := &reencrypt.Service{DB: db, Keys: keys}
-		work := service.Rotate
+		var report reencrypt.Report
 		if cmd.Check {
-			work = service.Check
-		}
-		report, err := work(env.ctx)
-		if !cmd.Check && (err == nil || report.Reencrypted > 0) {
-			// Each batch of values was encrypted in a separate transaction, and remains encrypted if
-			// a later one fails.
-			recorded := entry("secrets.rotate_key", keys.Current(), "", map[string]int{
-				"resealed": report.Reencrypted, "failed": len(report.Failed), // the names that earlier entries use
-			})
-			recorded.SubjectKind = "secrets_key"
-			err = errors.Join(err, env.record(&operator.Service{DB: db}, recorded))
+			report, err = service.Check(env.ctx)
+		} else {
+			report, err = env.rotateKey(service)
 		}
 		if err != nil {
 			return err
@@ -59,6 +51,26 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 		}
 		return nil
 	})
+}
+
+// rotateKey re-encrypts values. The audit log is told first, so that it also knows of a run that
+// was killed: each batch of values is encrypted in a transaction of its own, and stays so.
+func (env *environment) rotateKey(service *reencrypt.Service) (reencrypt.Report, error) {
+	record := func(action string, after any) error {
+		recorded := entry(action, service.Keys.Current(), "", after)
+		recorded.SubjectKind = "secrets_key"
+		return env.record(&operator.Service{DB: service.DB}, recorded)
+	}
+	if err := record("secrets.rotate_begin", nil); err != nil {
+		return reencrypt.Report{}, err
+	}
+	report, err := service.Rotate(env.ctx)
+	if err == nil || report.Reencrypted > 0 {
+		err = errors.Join(err, record("secrets.rotate_key", map[string]int{
+			"resealed": report.Reencrypted, "failed": len(report.Failed), // as in entries of before
+		}))
+	}
+	return report, err
 }
 
 func printKeys(w io.Writer, report reencrypt.Report) {

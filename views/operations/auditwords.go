@@ -71,6 +71,7 @@ var actionWords = map[string]string{
 	"retention.run":                  "Removed what was due",
 	"retention.update":               "Changed the retention",
 	"river.call":                     "Used the queue library's console",
+	"secrets.rotate_begin":           "Began to replace the key of the secrets",
 	"secrets.rotate_key":             "Replaced the key of the secrets",
 	"settings.retention":             "Changed the retention",
 	"settings.sign_in":               "Changed who needs a second factor",
