@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +98,22 @@ func productArgs(flag, value string) []string {
 		args = append(args, pair[0]+"="+pair[1])
 	}
 	return args
+}
+
+// What a command that was stopped says must not read like a failure of the database.
+func TestStoppedCommandNamesTheSignal(t *testing.T) {
+	t.Parallel()
+	d, stderr := newDesk(t), lockedBuffer{}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	status := run(stopped, environment{
+		args: []string{"migrate", "up"}, stdout: io.Discard, stderr: &stderr,
+		getenv: func(name string) string { return d.variables[name] },
+	})
+	const want = "drawbridge: stopped by a signal: "
+	if got := stderr.String(); status != exitFailed || !strings.HasPrefix(got, want) {
+		t.Errorf("ended with %d: %s", status, got)
+	}
 }
 
 func TestConfigShowsWhatTheServiceWouldUse(t *testing.T) {

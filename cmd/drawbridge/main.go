@@ -143,6 +143,9 @@ func run(ctx context.Context, env environment) (status int) {
 	}
 	env.ctx, env.model = ctx, parser.Model
 	if err := command.Run(&env); err != nil {
+		if ctx.Err() != nil { // or the words of the database about it read like its own failure
+			err = fmt.Errorf("stopped by a signal: %w", err)
+		}
 		env.complain("%s", lending.OneLine(err))
 		_, wrong := errors.AsType[usageError](err)
 		_, misconfigured := errors.AsType[config.Errors](err)
