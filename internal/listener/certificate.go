@@ -61,7 +61,7 @@ type certificateFiles struct {
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	modified time.Time
+	modified [2]time.Time // of both, since a new certificate may be older than its key
 	checked  time.Time
 }
 
@@ -82,24 +82,22 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // the lock.
 func (f *certificateFiles) load() error {
 	f.checked = time.Now()
-	var newest time.Time
-	for _, path := range []string{f.cert, f.key} {
+	var modified [2]time.Time
+	for i, path := range []string{f.cert, f.key} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf(
 				"DRAWBRIDGE_TLS_CERT must, with DRAWBRIDGE_TLS_KEY, name files that can be read: %w", err)
 		}
-		if info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
+		modified[i] = info.ModTime()
 	}
-	if f.current != nil && newest.Equal(f.modified) {
+	if f.current != nil && modified == f.modified {
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
 		return fmt.Errorf("DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY are no pair of PEM files: %w", err)
 	}
-	f.current, f.modified = &pair, newest
+	f.current, f.modified = &pair, modified
 	return nil
 }

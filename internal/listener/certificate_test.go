@@ -60,12 +60,27 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 		t.Error("another certificate is served")
 	}
 	_, _, second := writePair(t, folder)
-	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(cert, later, later); err != nil {
-		t.Fatal(err)
+	date := func(path string, at time.Time) {
+		t.Helper()
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
 	}
+	later := time.Now().Add(time.Minute)
+	date(cert, later)
 	if current() != second {
 		t.Error("the new certificate is not served")
+	}
+	// A copy that keeps the time of its source may be older than the key.
+	date(key, later.Add(time.Minute))
+	if current() != second {
+		t.Error("another certificate is served")
+	}
+	_, _, second = writePair(t, folder)
+	date(cert, later.Add(time.Second))
+	date(key, later.Add(time.Minute))
+	if current() != second {
+		t.Error("a new certificate that is older than its key is not served")
 	}
 	if err := os.WriteFile(cert, []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
