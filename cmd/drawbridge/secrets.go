@@ -53,8 +53,8 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 	})
 }
 
-// rotateKey re-encrypts values. The audit log is told first, so that it also knows of a run that
-// was killed: each batch of values is encrypted in a transaction of its own, and stays so.
+// rotateKey re-encrypts values. It writes to the audit log before it begins, so that a run which
+// is killed leaves an entry too: each batch is encrypted in a separate transaction, and stays so.
 func (env *environment) rotateKey(service *reencrypt.Service) (reencrypt.Report, error) {
 	record := func(action string, after any) error {
 		recorded := entry(action, service.Keys.Current(), "", after)
@@ -67,7 +67,7 @@ func (env *environment) rotateKey(service *reencrypt.Service) (reencrypt.Report,
 	report, err := service.Rotate(env.ctx)
 	if err == nil || report.Reencrypted > 0 {
 		err = errors.Join(err, record("secrets.rotate_key", map[string]int{
-			"resealed": report.Reencrypted, "failed": len(report.Failed), // as in entries of before
+			"resealed": report.Reencrypted, "failed": len(report.Failed), // the names that earlier entries use
 		}))
 	}
 	return report, err

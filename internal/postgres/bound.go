@@ -23,6 +23,8 @@ type boundConnector struct {
 	// after its context has ended.
 	timeout, grace time.Duration
 	health         *health
+	// pooled is true if a pooler may refuse sessionDefaults.
+	pooled bool
 }
 
 // newBoundConnector returns a connector for the data source.
@@ -30,12 +32,15 @@ type boundConnector struct {
 // It splits sslmode=prefer into two modes that the driver handles well: with TLS, then without.
 // Left to choose by itself, the driver leaks an open socket for each connection to a server without
 // TLS, which the server waits for when it shuts down, and it cannot cancel statements there.
-func newBoundConnector(dsn string, timeout time.Duration, health *health) (*boundConnector, error) {
+func newBoundConnector(dsn string, chosen options) (*boundConnector, error) {
 	settings, err := pq.NewConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
-	made := &boundConnector{timeout: timeout, grace: timeout / graceShare, health: health}
+	made := &boundConnector{
+		timeout: chosen.timeout, grace: chosen.timeout / graceShare, health: chosen.health,
+		pooled: chosen.unprepared,
+	}
 	modes := []pq.SSLMode{settings.SSLMode}
 	if settings.SSLMode == pq.SSLModePrefer {
 		modes = []pq.SSLMode{pq.SSLModeRequire, pq.SSLModeDisable}
@@ -100,6 +105,13 @@ func (c *boundConnector) connect(ctx context.Context) (driver.Conn, error) {
 	pq.SetNoticeHandler(made, func(notice *pq.Error) {
 		conn.unreplicated = conn.unreplicated || notice.Routine == "SyncRepWaitForLSN"
 	})
+	if c.pooled {
+		// The one of sessionDefaults without which publishing takes seconds. It does not harm the
+		// next user of the connection.
+		if _, err := conn.ExecContext(ctx, `SET jit = off`, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
 	return conn, nil
 }
 

@@ -11,6 +11,15 @@ import (
 func TestIdleTransactionsEnd(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
+	compiling, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, compiling, `
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$`)
+	if err := compiling.Close(); err != nil {
+		t.Error(err)
+	}
 	cases := []struct {
 		name, url, want string
 		options         []postgres.Option
@@ -35,6 +44,9 @@ func TestIdleTransactionsEnd(t *testing.T) {
 			err = pool.Get(&got, `SHOW hash_mem_multiplier`)
 			if pooled := c.options != nil; err != nil || (got == "8") == pooled {
 				t.Errorf("%s a hash may take %q times as much (%v)", c.name, got, err)
+			}
+			if err := pool.Get(&got, `SHOW jit`); err != nil || got != "off" {
+				t.Errorf("%s compiling is %q (%v)", c.name, got, err)
 			}
 		}
 		if err := db.Close(); err != nil {

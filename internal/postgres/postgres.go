@@ -150,7 +150,7 @@ func Place(rawURL string) string {
 
 // openPool prepares a pool, which connects when it is used.
 func openPool(dsn string, chosen options, most int) (*sqlx.DB, error) {
-	bound, err := newBoundConnector(dsn, chosen.timeout, chosen.health)
+	bound, err := newBoundConnector(dsn, chosen)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
