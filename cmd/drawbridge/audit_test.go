@@ -114,6 +114,9 @@ func TestTheAuditLogSaysWhatWasBefore(t *testing.T) {
 		"--url", "https://hooks.example.com/b")
 	d.document(t, "seed", "--deliveries", "20", "--attempts", "20", "--partners", "1", "--days", "2")
 	sent := list(t, d.document(t, "delivery", "list", "--state", "delivered"), "deliveries")
+	if url := sent[0]["url"]; url == nil || url == "" {
+		t.Errorf("a delivery is listed without the endpoint that the text shows: %v", sent[0])
+	}
 	db, err := postgres.Open(t.Context(), d.url)
 	if err != nil {
 		t.Fatal(err)

@@ -52,6 +52,7 @@ type deliveryJSON struct {
 	UID          uuid.UUID         `json:"delivery_uid"`
 	Subscription uuid.UUID         `json:"subscription_uid"`
 	Name         *string           `json:"name"`
+	URL          string            `json:"url"`
 	Event        lending.EventKind `json:"event"`
 	Application  uuid.UUID         `json:"application_id"`
 	Status       string            `json:"status"`
@@ -67,7 +68,7 @@ type deliveryJSON struct {
 func newDeliveryJSON(d delivery.Delivery) deliveryJSON {
 	return deliveryJSON{
 		UID: d.UID, Subscription: d.SubscriptionUID, Name: orNull(d.SubscriptionName),
-		Event: d.Event, Application: d.ApplicationUID, Status: d.Status,
+		URL: d.URL, Event: d.Event, Application: d.ApplicationUID, Status: d.Status,
 		Timestamp: lending.FormatTimestamp(d.EventAt), State: d.State,
 		AttemptCount: d.AttemptCount, ResendOf: d.ResendOf, MadeGoodBy: d.MadeGoodBy, Test: d.Test,
 		CreatedAt: d.CreatedAt.UTC(),
@@ -80,7 +81,6 @@ type detailJSON struct {
 	Body string `json:"body"`
 	// BodyRemovedAt is when retention removed the body.
 	BodyRemovedAt *time.Time    `json:"body_removed_at"`
-	URL           string        `json:"url"`
 	Attempts      []attemptJSON `json:"attempts"`
 }
 
@@ -145,7 +145,7 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 		detail, err := s.Webhooks.Deliveries.Get(env.ctx, uid)
 		printed := detailJSON{
 			deliveryJSON: newDeliveryJSON(detail.Delivery),
-			Body:         string(detail.Body), URL: detail.URL, Attempts: []attemptJSON{},
+			Body:         string(detail.Body), Attempts: []attemptJSON{},
 			BodyRemovedAt: utc(detail.BodyRemovedAt),
 		}
 		for _, a := range detail.Attempts {

@@ -58,22 +58,23 @@ type emailJSON struct {
 	// AttemptCount does not count attempts at which the server refused this installation.
 	AttemptCount int       `json:"attempt_count"`
 	CreatedAt    time.Time `json:"created_at"`
+	Reason       *string   `json:"reason"`
+	// WaitsFor is "server" or "welcome" while the e-mail waits for one of them.
+	WaitsFor *email.Wait `json:"waits_for"`
 }
 
 func newEmailJSON(m email.Email) emailJSON {
 	return emailJSON{
 		UID: m.EmailUID, Application: orNull(m.ApplicationUID.UUID), To: m.ToAddress, Kind: m.Kind,
 		State: m.State, AttemptCount: m.Tries(), CreatedAt: m.CreatedAt.UTC(),
+		Reason: orNull(m.Reason), WaitsFor: orNull(waitsFor(m)),
 	}
 }
 
 // emailDetailJSON is an e-mail with its text and attempts.
 type emailDetailJSON struct {
 	emailJSON
-	Subject string  `json:"subject"`
-	Reason  *string `json:"reason"`
-	// WaitsFor is "server" or "welcome" while the e-mail waits for one of them.
-	WaitsFor         *email.Wait        `json:"waits_for"`
+	Subject          string             `json:"subject"`
 	OutcomeUnknown   bool               `json:"outcome_unknown"`
 	NextAttemptAt    *time.Time         `json:"next_attempt_at"`
 	FinishedAt       *time.Time         `json:"finished_at"`
@@ -147,12 +148,12 @@ func (cmd emailShowCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		d, err := email.Get(env.ctx, s.DB, uid)
 		printed := emailDetailJSON{
-			emailJSON: newEmailJSON(d.Email), Subject: d.Subject, Reason: orNull(d.Reason),
+			emailJSON: newEmailJSON(d.Email), Subject: d.Subject,
 			OutcomeUnknown: d.OutcomeUnknown, FinishedAt: utc(d.FinishedAt),
 			ResendOf: orNull(d.ResendOf.UUID), MessageID: orNull(d.MessageID), Text: d.Text,
 			ContentRemovedAt: utc(d.ContentRemovedAt), Attempts: []emailAttemptJSON{},
 		}
-		if printed.WaitsFor = orNull(waitsFor(d.Email)); printed.WaitsFor == nil {
+		if printed.WaitsFor == nil {
 			printed.NextAttemptAt = utc(d.NextAttemptAt)
 		}
 		for _, a := range d.Attempts {

@@ -43,7 +43,10 @@ func TestEmailCommands(t *testing.T) {
 		t.Fatalf("listed %v", all)
 	}
 	wantKeys(t, all[0], "email_uid", "application_uid", "to", "kind", "state", "attempt_count",
-		"created_at")
+		"created_at", "reason", "waits_for")
+	if all[2]["reason"] != "550 no" || all[0]["reason"] != nil {
+		t.Errorf("of what the text shows it says %v and %v", all[2], all[0])
+	}
 	application := fmt.Sprint(all[5]["application_uid"])
 	for want, flags := range map[int][]string{
 		4: append(before, "--state", "failed"),
