@@ -64,7 +64,7 @@ func (env *environment) config() (config.Config, error) {
 		}
 	}
 	// On a terminal logs are coloured text, otherwise JSON.
-	var logs slog.Handler = slog.NewJSONHandler(env.stderr, nil)
+	logs := jsonLogs(env.stderr)
 	if settings.Env == config.Development && isTerminal(env.stderr) {
 		logs = tint.NewTextHandler(env.stderr, &tint.Options{
 			TimeFormat: "15:04:05.000", NoColor: !bool(env.styleOf(env.stderr)),
@@ -72,6 +72,19 @@ func (env *environment) config() (config.Config, error) {
 	}
 	slog.SetDefault(slog.New(logs))
 	return settings, nil
+}
+
+// jsonLogs writes a JSON line for each message, with durations such as "11s": the library would
+// write nanoseconds.
+func jsonLogs(w io.Writer) slog.Handler {
+	return slog.NewJSONHandler(w, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if attr.Value.Kind() == slog.KindDuration {
+				attr.Value = slog.StringValue(attr.Value.Duration().String())
+			}
+			return attr
+		},
+	})
 }
 
 // rootsVariable names the file of trusted root certificates. Go itself reads it, and only from the

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode"
 
 	"drawbridge/internal/postgres"
@@ -19,6 +22,15 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+func TestLogWritesLengthsOfTimeForPeople(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	slog.New(jsonLogs(&text)).Info("it waits", "waited", 11*time.Second)
+	if !strings.Contains(text.String(), `"waited":"11s"`) {
+		t.Errorf("logged %s", text.String())
+	}
 }
 
 // TestOutputThatIsLostIsAFailure: a secret is shown once, and a script must learn if it was not.
