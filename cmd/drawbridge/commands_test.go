@@ -103,7 +103,7 @@ func productArgs(flag, value string) []string {
 // What a command that was stopped says must not read like a failure of the database.
 func TestStoppedCommandNamesTheSignal(t *testing.T) {
 	t.Parallel()
-	d, stderr := newDesk(t), lockedBuffer{}
+	d, stderr := newCLI(t), lockedBuffer{}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	status := run(stopped, environment{
