@@ -21,7 +21,7 @@ const MaxFailures = 10_000
 // Failures are the failed deliveries of one endpoint.
 type Failures struct {
 	Subscription subscription.Subscription
-	// Groups are all failures that were not delivered by a later re-send, by kind.
+	// Groups are all failures that were not made good, by kind.
 	Groups []delivery.FailureGroup
 	// Filter selects the failures that the page shows: all of them, or one kind.
 	Filter delivery.Filter

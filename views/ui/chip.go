@@ -69,10 +69,10 @@ func DeliveryChip[S ~string](state S) ChipProps {
 // to come.
 const WaitingDeliveries = "waiting"
 
-// madeGood is the state shown for a failure that a later re-send has fixed.
+// madeGood is the state shown for a failed delivery whose event arrived by another delivery.
 const madeGood = "made_good"
 
-// DeliveryChipOf is DeliveryChip, and also shows whether a failure was fixed by a re-send.
+// DeliveryChipOf is DeliveryChip, and also shows whether a failure was made good.
 func DeliveryChipOf(d delivery.Delivery) ChipProps {
 	if d.MadeGoodBy != nil {
 		return DeliveryChip(madeGood)

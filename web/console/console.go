@@ -174,8 +174,8 @@ func (b *badge) count(
 	return found, err
 }
 
-// badges counts the open alerts and the deliveries of a day that failed and were not delivered
-// later. It goes by creation time, like the index and the list that the badge leads to.
+// badges counts the open alerts and the deliveries of a day that failed and were not made
+// good. It goes by creation time, like the index and the list that the badge leads to.
 func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 	failing, err = c.failing.count(ctx, c.Lists, func(ctx context.Context) (int, error) {
 		return c.Webhooks.Deliveries.Count(ctx, delivery.Filter{

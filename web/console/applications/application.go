@@ -112,8 +112,8 @@ func about(s application.Summary) string {
 const maxUndelivered = 1000
 
 // undelivered says how many webhooks of an application used up their attempts and were not
-// delivered by a re-send, which is what most questions about an application are about. It
-// returns nil if there are none.
+// made good, which is what most questions about an application are about. It returns nil if
+// there are none.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	filter := delivery.Filter{
 		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: new(false),

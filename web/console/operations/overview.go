@@ -248,7 +248,7 @@ func figures(steps, before []health.TrafficStep, chosen span, counts [2]int) []o
 const sparkBars = 30
 
 // tiles returns the current numbers. The first one counts the deliveries that were created
-// in the chosen period, failed, and were not delivered since, like its list.
+// in the chosen period, failed, and were not made good, like its list.
 func (f *Feature) tiles(
 	ctx context.Context, chosen span, backlog health.Backlog, activity processes.Activity, waiting int,
 ) ([]ui.Tile, error) {
