@@ -139,8 +139,8 @@ func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Reques
 const (
 	// slotGrace is how far from its slot an attempt may start. It must exceed maxScanRest:
 	// otherwise our own rest between scans would send postponed deliveries to the end of the
-	// line. A slot that was missed by more is booked again, so that deliveries that fell due
-	// while no process ran do not all go out at once, but only at the rate.
+	// line. A slot that was missed by more is booked again, so that of the deliveries that fell due
+	// while no process ran only as many go out at once as the rate gives in that time.
 	slotGrace = maxScanRest + pickUp
 	// pickUp is how long, on top of that rest, a due attempt may take to start.
 	pickUp = 2 * time.Second

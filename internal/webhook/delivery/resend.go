@@ -117,8 +117,8 @@ func (s *Service) ResendMatching(
 }
 
 // sentAgain excludes a delivery d if a delivery of its event to its subscription, d
-// included, is still open, or if another one is chosen instead: the newest is. The bound
-// on created_at is safe: an event's time is at most a day later than its deliveries.
+// included, is still open, or if another one is chosen instead: the newest is. It uses the index
+// on the event, and looks back a day, as an event is at most that much later than its deliveries.
 const sentAgain = `(SELECT bool_or(o.state IN ('pending', 'retrying')
 		                  OR o.state = coalesce(?, o.state)
 		                     AND (o.created_at, o.delivery_uid) > (d.created_at, d.delivery_uid)

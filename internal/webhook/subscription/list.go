@@ -22,7 +22,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Subscription, error) 
 type Filter struct {
 	PartnerUID uuid.UUID
 	State      State
-	// Merchants keeps those that cover one of them; if empty, those that cover all merchants.
+	// Merchants keeps those that cover one of them; if empty but not nil, those that cover all.
 	Merchants []uuid.UUID
 }
 
