@@ -164,8 +164,8 @@ func SignedIn(ctx echo.Context) operator.Signed {
 	return operator.Signed{User: User(ctx), Session: Session(ctx)}
 }
 
-// mayRepeat reports whether a query parameter may have several values: the columns of a
-// list, and ticked boxes where several are possible. River's own console has others.
+// mayRepeat reports whether a query parameter may have several values: the kinds shown in a
+// timeline, and ticked boxes where several are possible. River's own console has others.
 func mayRepeat(ctx echo.Context, name string) bool {
 	switch ctx.Path() {
 	case paths.Pick:
