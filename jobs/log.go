@@ -38,7 +38,7 @@ func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup returns a handler that opens a group.
 func (q quieter) WithGroup(name string) slog.Handler { return quieter{q.Handler.WithGroup(name)} }
 
-// levelFor returns the level of a job's log line: DEBUG for a run that did nothing.
+// levelFor returns a job's log level: DEBUG for a run that did nothing, which no operator need see.
 func levelFor(didSomething bool) slog.Level {
 	if didSomething {
 		return slog.LevelInfo

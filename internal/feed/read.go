@@ -171,9 +171,9 @@ const readBounds = `
 	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
 	  FROM feed_head`
 
-// entriesByMerchant reads each merchant's entries by its index. If a merchant has more than were
-// read, the result is complete only up to its last one. The merchant is in the range and in the
-// order because the planner would take a busy one for an average one, and sort all its entries.
+// entriesByMerchant reads each merchant's entries by its index. If a merchant has more, the result
+// is complete only up to the last that was read. The merchant is in the range and in the order
+// because the planner would take a busy one for an average one, and sort all its entries.
 func (s *Service) entriesByMerchant(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {

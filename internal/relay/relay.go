@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// waitSeconds is how long the server may wait with an answer, in seconds, and readTimeout the
+	// waitSeconds is how long the server may hold an answer back, in seconds, and readTimeout the
 	// timeout of that request.
 	waitSeconds = 30
 	readTimeout = 45 * time.Second

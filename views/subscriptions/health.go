@@ -25,7 +25,7 @@ func plot(h health.Health) ui.BarPlotProps {
 	return props
 }
 
-// times is the plot of the slowest successful attempts.
+// times is the plot of how long the slowest successful attempts took.
 func times(h health.Health) ui.LinePlotProps {
 	props := ui.LinePlotProps{
 		ID: "health-times", Title: "Time to answer by hour, 95 % of the successes within",

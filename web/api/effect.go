@@ -77,7 +77,7 @@ func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation)
 	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
 }
 
-// idempotencyRequest returns the sender and key of a request. Error: VALIDATION_ERROR.
+// idempotencyRequest returns a request's sender and key. Error: VALIDATION_ERROR for a bad key.
 func idempotencyRequest(c echo.Context) (idempotency.Request, error) {
 	caller := callerOf(c)
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))

@@ -83,7 +83,7 @@ func authenticate(
 		check = partners.AuthenticateAll
 	}
 	header := c.Request().Header
-	// A text that is no address is treated as no address at all, which is in no network.
+	// A text that is no address, as on a listener without addresses, counts as in no network.
 	address, _ := netip.ParseAddr(c.RealIP())
 	return check(c.Request().Context(), partner.Presented{
 		ClientID: header.Get(clientIDHeader), Secret: header.Get(clientSecretHeader),

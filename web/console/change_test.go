@@ -176,7 +176,7 @@ func TestClosingTellsOfTheDraw(t *testing.T) {
 	}
 }
 
-// A decision after such moves says what it does if there is no offer, and then does that.
+// The decision on an application that was moved on says what it does without an offer, and does so.
 func TestDecisionWithoutAnOffer(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

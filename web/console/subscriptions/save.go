@@ -67,7 +67,7 @@ func (f editor) checkAddress(ctx echo.Context) error {
 }
 
 // settingsOf returns the settings of a form, and for each header its row. watch holds the
-// alert settings, of which the form shows a part.
+// health rules, of which the form shows a part.
 func settingsOf(
 	form subscriptions.Form, watch subscription.Watch,
 ) (subscription.Settings, []subscriptions.HeaderField) {
