@@ -195,7 +195,7 @@ type deliveryResendCmd struct {
 func (deliveryResendCmd) Help() string {
 	return "The flags skip deliveries that are waiting to be sent anyway and, with --state failed, " +
 		"those made good, whose event arrived with another delivery. Of several that match for one " +
-		"event and subscription, only the newest is re-sent. To re-send the others, name them."
+		"event and subscription, only the newest is re-sent. To re-send any of these, name them."
 }
 
 // Run re-sends the named deliveries, or those that the filters match.
