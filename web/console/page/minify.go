@@ -25,13 +25,13 @@ var unspaced = [][]byte{
 // It relies on the output of templates, in which text and values are escaped, so that they
 // contain no literal bracket or quote.
 func minify(html []byte) []byte {
-	slimmed := make([]byte, 0, len(html))
+	minified := make([]byte, 0, len(html))
 	for len(html) > 0 {
 		start := bytes.IndexByte(html, '<')
 		if start < 0 {
 			break
 		}
-		slimmed, html = append(slimmed, html[:start]...), html[start:]
+		minified, html = append(minified, html[:start]...), html[start:]
 		end, quote := 0, byte(0)
 		for ; end < len(html) && (quote != 0 || html[end] != '>'); end++ {
 			switch b := html[end]; {
@@ -44,35 +44,35 @@ func minify(html []byte) []byte {
 		end = min(end+1, len(html))
 		tag := html[:end]
 		if !slices.ContainsFunc(impliedEnds, func(of []byte) bool { return bytes.Equal(tag, of) }) {
-			slimmed = appendTag(slimmed, tag)
+			minified = appendTag(minified, tag)
 		}
 		html = html[end:]
 		if slices.ContainsFunc(unspaced, func(of []byte) bool { return bytes.HasPrefix(tag, of) }) {
 			html = bytes.TrimLeft(html, " \t\r\n")
 		}
 	}
-	return append(slimmed, html...)
+	return append(minified, html...)
 }
 
 // appendTag appends a tag without the quotes that it does not need.
-func appendTag(slimmed, tag []byte) []byte {
+func appendTag(minified, tag []byte) []byte {
 	for {
 		start := bytes.Index(tag, []byte(`="`))
 		if start < 0 {
-			return append(slimmed, tag...)
+			return append(minified, tag...)
 		}
 		start += len(`="`)
 		length := bytes.IndexByte(tag[start:], '"')
 		if length < 0 {
-			return append(slimmed, tag...)
+			return append(minified, tag...)
 		}
 		value, rest := tag[start:start+length], tag[start+length+1:]
 		// A slash after an unquoted value would be parsed as the end of the tag.
 		plain := length > 0 && !bytes.HasPrefix(rest, []byte("/"))
 		if plain && !bytes.ContainsAny(value, " \t\n\r\f'=<>`") {
-			slimmed = append(append(slimmed, tag[:start-1]...), value...)
+			minified = append(append(minified, tag[:start-1]...), value...)
 		} else {
-			slimmed = append(slimmed, tag[:start+length+1]...)
+			minified = append(minified, tag[:start+length+1]...)
 		}
 		tag = rest
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // A browser understands a minified page as it does the original.
-func TestSlim(t *testing.T) {
+func TestMinify(t *testing.T) {
 	t.Parallel()
 	for before, after := range map[string]string{
 		`<p class="soft">1 &lt; 2 = "2"</p>`:               `<p class=soft>1 &lt; 2 = "2"</p>`,
