@@ -131,7 +131,7 @@ func (s *Service) Judge(
 // failedEvents counts the events with an attempt that failed since a time, up to
 // file.Events: first those of deliveries created since a week before it. Older ones must
 // have waited long, as during a pause: it searches for them, in every month, only if
-// there were enough failures, outside tx, which goes on without the answer. Injected
+// there were enough failures, and outside tx, which goes on without a late answer. Injected
 // sandbox faults are no endpoint failures.
 func (s *Service) failedEvents(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, since time.Time, file caseFile,
