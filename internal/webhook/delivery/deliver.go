@@ -90,8 +90,8 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		refilling.Go(func() { s.refill(ctx, task.Subscription, to, count) })
 		defer refilling.Wait()
 	}
-	if made.attempt.Class == sender.ClassUnknown && !made.attempt.Sent {
-		err := fmt.Errorf("delivering %s: %w", task.UID, cmp.Or(context.Cause(ctx), errLate))
+	if why := notMade(ctx, made.attempt); why != nil {
+		err := fmt.Errorf("delivering %s: %w", task.UID, why)
 		return notSent(errors.Join(err, unbegin(ctx, s.DB, made)))
 	}
 	err = s.record(ctx, made)
@@ -373,6 +373,17 @@ func (s *Service) send(
 		s.Sender.Send(ctx, request) // its outcome is not recorded
 	}
 	return attempt
+}
+
+// notMade is what kept an attempt from being one, nil if nothing did. Its number is not used up.
+func notMade(ctx context.Context, attempt sender.Attempt) error {
+	switch {
+	case attempt.Local:
+		return errors.New(attempt.Error)
+	case attempt.Class == sender.ClassUnknown && !attempt.Sent:
+		return cmp.Or(context.Cause(ctx), errLate)
+	}
+	return nil
 }
 
 // refill releases deliveries that were held back, while this attempt is recorded. What it

@@ -3,7 +3,9 @@ package delivery_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,6 +260,14 @@ func TestNotSent(t *testing.T) {
 			cancel()
 			return ctx
 		}},
+		{"no file descriptor is free", false, func(
+			t *testing.T, h *webhooktest.Harness,
+		) context.Context {
+			t.Helper()
+			h.Exec(t, `UPDATE subscriptions SET url = 'https://hooks.example/'`)
+			h.Deliveries.Sender = sender.New(sender.Config{Resolver: withoutFiles{}})
+			return t.Context()
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -275,8 +285,18 @@ func TestNotSent(t *testing.T) {
 				len(got.Attempts) != 0 || len(endpoint.Requests()) != 0 {
 				t.Errorf("%d requests, delivery %+v", len(endpoint.Requests()), got)
 			}
+			if begun := h.Count(t, `SELECT count(*) FROM begun_attempts`); begun != 0 {
+				t.Error("the attempt is noted as begun")
+			}
 		})
 	}
+}
+
+// withoutFiles is a resolver in a process that may open no more files.
+type withoutFiles struct{}
+
+func (withoutFiles) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "dial udp 10.0.0.53:53: socket: too many open files", Name: host}
 }
 
 // A process that is told to stop during a request records what it knows by then.

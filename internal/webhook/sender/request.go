@@ -70,7 +70,10 @@ type Attempt struct {
 	// Reused means that the connection had carried an earlier request.
 	Reused bool
 	// Sent means that the endpoint may have received the request.
-	Sent    bool
+	Sent bool
+	// Local means that this machine had no resources left for a connection: nothing was sent,
+	// and the endpoint is not to blame.
+	Local   bool
 	Timings Timings
 	// RequestHeaders are those sent, or about to be, in their order.
 	RequestHeaders []Header

@@ -116,7 +116,7 @@ func (s *Sender) make(
 	}
 	if err != nil {
 		f := asSendError(err)
-		a.Class, a.Cause, a.Status = f.class, f.cause, f.status
+		a.Class, a.Cause, a.Status, a.Local = f.class, f.cause, f.status, f.isLocal()
 		a.Error = cut(secrets.hide(f.Error()), maxErrorText)
 	}
 	a.Timings.Total = time.Since(start)

@@ -82,6 +82,20 @@ func (e *sendError) withDetail(format string, args ...any) *sendError {
 	return e
 }
 
+// isLocal tells that no connection could be made for want of something of this machine's.
+func (e *sendError) isLocal() bool {
+	if e.class != ClassConnect && e.class != ClassDNS {
+		return false
+	}
+	var dns *net.DNSError
+	resolving := errors.As(e.err, &dns)
+	return slices.ContainsFunc([]syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+	}, func(lack syscall.Errno) bool {
+		return errors.Is(e.err, lack) || resolving && strings.HasSuffix(dns.Err, lack.Error())
+	})
+}
+
 // asSendError returns the send error within err; any other error counts as invalid HTTP.
 func asSendError(err error) *sendError {
 	if f, ok := errors.AsType[*sendError](err); ok {

@@ -58,6 +58,11 @@ func TestFaults(t *testing.T) {
 			CauseNoConnect.Text() + ": connect: too many open files",
 		},
 		{
+			"no file left for the name server", dnsError(ctx, "hooks.example", &net.DNSError{
+				Err: "dial udp 10.0.0.53:53: socket: too many open files",
+			}), ClassDNS, CauseNameServer.Text() + ": hooks.example: too many open files",
+		},
+		{
 			"no port left", connectError(ctx, system("dial", syscall.EADDRNOTAVAIL)), ClassConnect,
 			CauseNoConnect.Text(),
 		},
@@ -98,6 +103,9 @@ func TestFaults(t *testing.T) {
 			f, ok := errors.AsType[*sendError](test.problem)
 			if !ok || f.class != test.class || !strings.HasPrefix(f.Error(), test.text) {
 				t.Errorf("fault %v, want %q, %q", test.problem, test.class, test.text)
+			}
+			if ok && f.isLocal() != strings.HasPrefix(test.name, "no file left") {
+				t.Errorf("fault %v is local: %t", test.problem, f.isLocal())
 			}
 		})
 	}
