@@ -250,7 +250,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	}
 	server := web.NewServer(handler)
 	connections := listener.NewConnections(listener.MaxWaiting)
-	server.ConnState = connections.Note
+	connections.Follow(server)
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}

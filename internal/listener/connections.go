@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -14,13 +15,15 @@ const (
 	// firstRequestTimeout is how long a new connection may take to send the head of its request once
 	// the process stops.
 	firstRequestTimeout = 2 * time.Second
-	// MaxWaiting bounds the connections without a request: new ones and idle ones. Each costs
-	// about 22 KB without TLS, and a file descriptor.
+	// MaxWaiting bounds the connections without a whole request: new ones, idle ones, and those
+	// of which only a part of the request has arrived. Each costs about 22 KB without TLS, and a
+	// file descriptor.
 	MaxWaiting = 4096
 )
 
 // Connections tracks the connections of a server. The number of those that wait for a request is
-// bounded: beyond it the one that has waited longest is closed, since anyone can open connections.
+// bounded: beyond it the one that has waited longest, or has been silent longest within a
+// request's body, is closed, since anyone can open connections.
 //
 // It also tracks the unserved connections, on which no request has been read yet: a server that
 // shuts down drops a request that it is just reading.
@@ -28,7 +31,7 @@ type Connections struct {
 	most int
 
 	mu       sync.Mutex
-	waiting  list.List // of net.Conn, the longest wait first
+	waiting  list.List // of net.Conn, the longest wait first, until the request is complete
 	elements map[net.Conn]*list.Element
 	unserved map[net.Conn]bool
 	served   chan struct{}
@@ -42,11 +45,69 @@ func NewConnections(most int) *Connections {
 	}
 }
 
-// Note is the ConnState of the server.
-func (c *Connections) Note(conn net.Conn, state http.ConnState) {
+// Follow sets the hooks of a server.
+func (c *Connections) Follow(server *http.Server) {
+	server.ConnState = c.note
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		if r.ContentLength == 0 || r.ProtoMajor > 1 { // whose connection carries others beside it
+			c.arrived(conn)
+		} else {
+			// In a copy: the server looks into its own.
+			r = r.WithContext(r.Context())
+			r.Body = &arriving{r.Body, c, conn}
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// connKey is that of the connection in the context of a request.
+type connKey struct{}
+
+// arriving is a body on its way.
+type arriving struct {
+	io.ReadCloser
+
+	of   *Connections
+	conn net.Conn
+}
+
+// Read implements io.Reader.
+func (a *arriving) Read(data []byte) (int, error) {
+	n, err := a.ReadCloser.Read(data)
+	if err != nil {
+		a.of.arrived(a.conn)
+	} else {
+		a.of.progressed(a.conn)
+	}
+	return n, err
+}
+
+func (c *Connections) arrived(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element := c.elements[conn]; element != nil {
+		c.remove(element)
+	}
+}
+
+func (c *Connections) progressed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element := c.elements[conn]; element != nil {
+		c.waiting.MoveToBack(element)
+	}
+}
+
+// note is the ConnState of the server.
+func (c *Connections) note(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element := c.elements[conn]; element != nil && state != http.StateActive {
 		c.remove(element)
 	}
 	if state == http.StateNew || state == http.StateIdle {

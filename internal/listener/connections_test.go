@@ -11,31 +11,43 @@ import (
 	"time"
 )
 
-// TestConnectionsThatWaitAreBounded opens more connections than may wait for a request: the
-// oldest of them are closed, and nothing else is.
+// TestConnectionsThatWaitAreBounded opens more connections than may wait for a request or for the
+// rest of one: the oldest of them are closed, and nothing else is.
 func TestConnectionsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
-	finish := make(chan struct{})
+	finish, read, idle := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
+			read <- struct{}{}
 			<-finish
+		}
+		for buffer := make([]byte, 1); r.Method == http.MethodPost; {
+			if n, err := r.Body.Read(buffer); err != nil {
+				break
+			} else if n > 0 {
+				read <- struct{}{}
+			}
 		}
 		_, _ = io.WriteString(w, "answered")
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(handler))
-	server.Config.ConnState = NewConnections(3).Note
+	NewConnections(4).Follow(server.Config)
+	note := server.Config.ConnState
+	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		if note(conn, state); state == http.StateIdle {
+			idle <- struct{}{}
+		}
+	}
 	server.Start()
 	t.Cleanup(server.Close)
-	dial := func(path string) (net.Conn, *bufio.Reader) {
+	dial := func(text string) (net.Conn, *bufio.Reader) {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
-		if path != "" {
-			_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
-		}
+		_, _ = io.WriteString(conn, text)
 		return conn, bufio.NewReader(conn)
 	}
 	answered := func(from *bufio.Reader) {
@@ -47,20 +59,35 @@ func TestConnectionsThatWaitAreBounded(t *testing.T) {
 		if body, err := io.ReadAll(response.Body); string(body) != "answered" {
 			t.Fatalf("the answer is %q, %v", body, err)
 		}
+		<-idle
 	}
-	_, slow := dial("/slow")
+	const rest = " HTTP/1.1\r\nHost: x\r\n"
+	const post = "POST /" + rest + "content-length: 3\r\n\r\na"
+	_, slow := dial("GET /slow" + rest + "\r\n")
+	<-read
 	_, silent := dial("")
-	_, first := dial("/")
+	_, begun := dial("GET / HT")
+	_, half := dial(post)
+	<-read
+	dripping, drops := dial(post)
+	<-read
+	_, first := dial("GET /" + rest + "\r\n")
 	answered(first)
+	_, _ = io.WriteString(dripping, "b")
+	<-read
 	for range 3 {
-		_, another := dial("/")
+		_, another := dial("GET /" + rest + "\r\n")
 		answered(another)
 	}
-	for name, closed := range map[string]*bufio.Reader{"silent": silent, "first": first} {
+	for name, closed := range map[string]*bufio.Reader{
+		"silent": silent, "begun": begun, "half": half, "first": first,
+	} {
 		if _, err := closed.ReadByte(); !errors.Is(err, io.EOF) {
 			t.Errorf("reading from the %s connection: %v, want its end", name, err)
 		}
 	}
+	_, _ = io.WriteString(dripping, "c")
+	answered(drops)
 	close(finish)
 	answered(slow)
 }

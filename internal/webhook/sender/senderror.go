@@ -82,7 +82,7 @@ func (e *sendError) withDetail(format string, args ...any) *sendError {
 	return e
 }
 
-// isLocal tells that no connection could be made for want of something of this machine's.
+// isLocal reports that no connection could be made because this machine lacks a resource.
 func (e *sendError) isLocal() bool {
 	if e.class != ClassConnect && e.class != ClassDNS {
 		return false
