@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,6 +52,11 @@ func (cmd serveCmd) Run(env *environment) error {
 		if settings.Roles, err = config.ParseRoles(cmd.Roles); err != nil {
 			return usagef("--roles %s", err)
 		}
+	}
+	// They are read once, for good: a process without a free file descriptor at that moment would
+	// refuse every certificate from then on.
+	if _, err := x509.SystemCertPool(); err != nil {
+		slog.WarnContext(env.ctx, "reading the roots of the system, or SSL_CERT_FILE", "error", err)
 	}
 	for _, warning := range settings.Warnings() {
 		slog.WarnContext(env.ctx, "doubtful setting", "warning", warning)
