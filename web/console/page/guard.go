@@ -103,7 +103,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		if !known {
 			return askToSignIn(ctx)
 		}
-		return admit(ctx, needed, handler)
+		return admit(ctx, needed, s.inTurn(handler))
 	})
 	return func(ctx echo.Context) error {
 		s.strictHeaders(ctx.Response().Header())

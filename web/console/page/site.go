@@ -58,6 +58,8 @@ type Site struct {
 	closing chan struct{}
 	// guestForms limits the large forms of users who are not signed in.
 	guestForms chan struct{}
+	// turns holds for each user the places of what is worked for them.
+	turns sync.Map
 	close      func()
 	// roles maps the method and pattern of each route to its lowest role.
 	roles map[string]operator.Role

@@ -3,12 +3,14 @@ package page
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
@@ -29,7 +31,19 @@ const (
 // changed, until the browser disconnects, the session ends or the server stops.
 func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, error)) error {
 	request := ctx.Request().Context()
-	sent, err := render(request)
+	renderInTurn := func() ([]byte, error) {
+		leave, err := s.turn(request, User(ctx).UID)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return render(request)
+	}
+	sent, err := renderInTurn()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return lending.NewError(lending.CodeUnavailable,
+			"The page could not be loaded in time. Reload it.").WithCause(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +76,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 				return nil // the browser reconnects by itself
 			}
 		}
-		html, err := render(request)
+		html, err := renderInTurn()
 		if err != nil {
 			if request.Err() == nil {
 				slog.WarnContext(request, "updating a live page", "route", ctx.Path(), "error", err)
