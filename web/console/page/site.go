@@ -60,7 +60,7 @@ type Site struct {
 	guestForms chan struct{}
 	// turns holds for each user the places of what is worked for them.
 	turns sync.Map
-	close      func()
+	close func()
 	// roles maps the method and pattern of each route to its lowest role.
 	roles map[string]operator.Role
 }

@@ -31,19 +31,7 @@ const (
 // changed, until the browser disconnects, the session ends or the server stops.
 func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, error)) error {
 	request := ctx.Request().Context()
-	renderInTurn := func() ([]byte, error) {
-		leave, err := s.turn(request, User(ctx).UID)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		return render(request)
-	}
-	sent, err := renderInTurn()
-	if errors.Is(err, context.DeadlineExceeded) {
-		return lending.NewError(lending.CodeUnavailable,
-			"The page could not be loaded in time. Reload it.").WithCause(err)
-	}
+	sent, err := s.look(ctx, render)
 	if err != nil {
 		return err
 	}
@@ -76,7 +64,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 				return nil // the browser reconnects by itself
 			}
 		}
-		html, err := renderInTurn()
+		html, err := s.look(ctx, render)
 		if err != nil {
 			if request.Err() == nil {
 				slog.WarnContext(request, "updating a live page", "route", ctx.Path(), "error", err)
@@ -93,6 +81,24 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 		connected = out.message(withTokens(ctx, html))
 	}
 	return nil
+}
+
+// look renders a part of a page in the turn of its user.
+func (s *Site) look(
+	ctx echo.Context, render func(context.Context) ([]byte, error),
+) ([]byte, error) {
+	request := ctx.Request().Context()
+	leave, err := s.turn(request, User(ctx).UID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	html, err := render(request)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = lending.NewError(lending.CodeUnavailable,
+			"The page could not be loaded in time. Reload it.").WithCause(err)
+	}
+	return html, err
 }
 
 // eventWriter writes server-sent events.
