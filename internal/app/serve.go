@@ -249,7 +249,7 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	server := web.NewServer(handler)
-	connections := listener.NewConnections(listener.MaxWaiting)
+	connections := listener.NewConnections()
 	connections.Follow(server)
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)

@@ -15,10 +15,10 @@ const (
 	// firstRequestTimeout is how long a new connection may take to send the head of its request once
 	// the process stops.
 	firstRequestTimeout = 2 * time.Second
-	// MaxWaiting bounds the connections without a whole request: new ones, idle ones, and those
+	// maxWaiting bounds the connections without a whole request: new ones, idle ones, and those
 	// of which only a part of the request has arrived. Each costs about 22 KB without TLS, and a
 	// file descriptor.
-	MaxWaiting = 4096
+	maxWaiting = 4096
 )
 
 // Connections tracks the connections of a server. The number of those that wait for a request is
@@ -37,8 +37,13 @@ type Connections struct {
 	served   chan struct{}
 }
 
-// NewConnections returns a tracker that lets at most so many connections wait for a request.
-func NewConnections(most int) *Connections {
+// NewConnections returns a tracker that lets waiting connections use at most half of the process's
+// file descriptors: the others are for its database, webhooks, e-mails and files.
+func NewConnections() *Connections { return newConnections(mostWaiting(descriptors())) }
+
+func mostWaiting(descriptors uint64) int { return int(min(descriptors/2, maxWaiting)) }
+
+func newConnections(most int) *Connections {
 	return &Connections{
 		most: most, elements: make(map[net.Conn]*list.Element),
 		unserved: make(map[net.Conn]bool), served: make(chan struct{}, 1),

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +32,7 @@ func TestConnectionsThatWaitAreBounded(t *testing.T) {
 		_, _ = io.WriteString(w, "answered")
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(handler))
-	NewConnections(4).Follow(server.Config)
+	newConnections(4).Follow(server.Config)
 	note := server.Config.ConnState
 	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
 		if note(conn, state); state == http.StateIdle {
@@ -90,4 +91,18 @@ func TestConnectionsThatWaitAreBounded(t *testing.T) {
 	answered(drops)
 	close(finish)
 	answered(slow)
+}
+
+func TestWaitingConnectionsLeaveDescriptors(t *testing.T) {
+	t.Parallel()
+	for descriptors, want := range map[uint64]int{
+		1024: 512, 1 << 20: maxWaiting, math.MaxUint64: maxWaiting,
+	} {
+		if got := mostWaiting(descriptors); got != want {
+			t.Errorf("with %d descriptors %d connections wait, want %d", descriptors, got, want)
+		}
+	}
+	if got := NewConnections().most; got < 1 || got > maxWaiting {
+		t.Errorf("%d connections may wait", got)
+	}
 }
