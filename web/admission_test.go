@@ -460,12 +460,12 @@ func TestCallsForEventsTakeSlots(t *testing.T) {
 	calls.Wait()
 }
 
-// TestUploadsInProgressAreBounded starts uploads and large JSON bodies without ending them,
-// up to the limits per client and of all clients. Small ones still succeed, and a place is
-// free again once a request has ended.
+// TestUploadsInProgressAreBounded starts uploads and large JSON bodies without ending them, up to
+// the limits per client and of all clients, of which each leaves as many places free as it has.
+// Small ones still succeed, and a place is free again once a request has ended.
 func TestUploadsInProgressAreBounded(t *testing.T) {
 	t.Parallel()
-	const perClient, clients = 64, 4
+	const perClient = 64
 	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
 	certificate := "/v2/loan/" + uid.String() + "/completion-cert-upload"
@@ -476,23 +476,23 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 			Files: map[string][]byte{"a.pdf": large},
 		})
 	}
-	var first slowCall
-	last := s.NewAccount("Last")
-	for i := range clients {
-		as := s.Home
-		if i > 0 {
-			as = s.NewAccount(fmt.Sprint("Slow ", i))
-		}
-		for n := range perClient {
+	var newest slowCall
+	var last apptest.Account
+	begin := func(as apptest.Account, many int) {
+		for n := range many {
 			path, kind := certificate, "multipart/form-data; boundary=B"
 			if n%2 == 1 {
 				path, kind = "/v2/application", "application/json"
 			}
-			call := beginSlow(t, s, as, path, "content-type: "+kind+"\r\ncontent-length: 1000000\r\n")
-			if first.conn == nil {
-				first = call
-			}
+			newest = beginSlow(t, s, as, path, "content-type: "+kind+"\r\ncontent-length: 1000000\r\n")
 		}
+	}
+	for i := range 3 {
+		as := s.Home
+		if i > 0 {
+			as = s.NewAccount(fmt.Sprint("Slow ", i))
+		}
+		begin(as, perClient)
 		refused := upload(as)
 		if refused.Status != http.StatusTooManyRequests || refused.Code() != "RATE_LIMITED" ||
 			refused.Header.Get("Retry-After") != "5" {
@@ -508,9 +508,16 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 			t.Errorf("a large body beside them is answered %s", refused.Raw)
 		}
 	}
-	if refused := upload(last); refused.Status != http.StatusServiceUnavailable ||
-		refused.Code() != "UNAVAILABLE" || refused.Header.Get("Retry-After") != "5" {
-		t.Errorf("one too many of all is answered %s", refused.Raw)
+	for left := perClient / 2; left > 0; left /= 2 {
+		last = s.NewAccount(fmt.Sprint("Last ", left))
+		if judged := upload(last); judged.Status != http.StatusNotFound {
+			t.Errorf("the first upload of a client is answered %s", judged.Raw)
+		}
+		begin(last, left)
+		if refused := upload(last); refused.Status != http.StatusServiceUnavailable ||
+			refused.Code() != "UNAVAILABLE" || refused.Header.Get("Retry-After") != "5" {
+			t.Errorf("one too many of all is answered %s", refused.Raw)
+		}
 	}
 	endless := beginSlow(t, s, last, certificate,
 		"content-type: multipart/form-data; boundary=B\r\ntransfer-encoding: chunked\r\n")
@@ -522,10 +529,10 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 	if drawn := s.Draw(uid, nil); drawn.Status != http.StatusOK {
 		t.Errorf("a draw without documents is answered %s", drawn.Raw)
 	}
-	if err := first.conn.Close(); err != nil {
+	if err := newest.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waittest.Until(t, "an upload is taken", func() bool {
-		return upload(s.Home).Status == http.StatusCreated
+	waittest.Until(t, "an upload is judged", func() bool {
+		return upload(last).Status == http.StatusNotFound
 	})
 }

@@ -73,7 +73,8 @@ func (b *upload) count() error {
 			"too many uploads at once: at most %d of a client; try again in %d s",
 			uploadsPerClient, seconds)
 		refusal.Quota = uploadsPerClient
-	case b.of.inside >= maxUploads:
+	case b.of.inside+b.of.clients[b.client] >= maxUploads:
+		// A client gets as many places as it leaves free: no few of them have them all.
 		refusal = lending.NewError(lending.CodeUnavailable,
 			"too many uploads are on their way to the service; repeat this one in %d s, "+
 				"with its Idempotency-Key if it had one", seconds)
