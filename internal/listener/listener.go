@@ -18,6 +18,10 @@ const (
 	lastHandshakes = 100 * time.Millisecond
 	// quiet is for how long no connection may arrive before the listener is closed.
 	quiet = 10 * time.Millisecond
+	// unread is how much of its answers a client may leave unread in the kernel, in bytes; Linux
+	// doubles it. By itself it takes 4 MB for whoever pipelines requests and reads no answers, and
+	// the kernel's memory for all connections of the machine is bounded.
+	unread = 128 << 10
 )
 
 // Listener is a TCP listener that can be closed without resetting connections: Close alone resets
@@ -59,15 +63,20 @@ func (l *Listener) Shut(ctx context.Context) {
 
 // Accept returns the next connection, or one of the last ones while closing.
 func (l *Listener) Accept() (net.Conn, error) {
-	conn, err := l.TCPListener.Accept()
-	if !l.closing.Load() || !errors.Is(err, os.ErrDeadlineExceeded) {
-		return conn, err
+	conn, err := l.AcceptTCP()
+	closing := l.closing.Load() && errors.Is(err, os.ErrDeadlineExceeded)
+	if closing {
+		_ = l.SetDeadline(time.Now().Add(quiet))
+		conn, err = l.AcceptTCP()
 	}
-	_ = l.SetDeadline(time.Now().Add(quiet))
-	if conn, err = l.TCPListener.Accept(); err == nil {
+	switch {
+	case err == nil:
+		_ = conn.SetWriteBuffer(unread) // one that is closed already needs none
 		return conn, nil
+	case closing:
+		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	return nil, errors.Join(net.ErrClosed, l.Close())
+	return nil, err
 }
 
 // Close closes the listener, at most once.
