@@ -59,9 +59,11 @@ func (c *Connections) Follow(server *http.Server) {
 	handler := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
-		if r.ContentLength == 0 || r.ProtoMajor > 1 { // whose connection carries others beside it
+		switch {
+		case r.ProtoMajor > 1: // does not wait: others may go on beside it
+		case r.ContentLength == 0:
 			c.arrived(conn)
-		} else {
+		default:
 			// In a copy: the server looks into its own.
 			r = r.WithContext(r.Context())
 			r.Body = &arriving{r.Body, c, conn}
@@ -112,7 +114,8 @@ func (c *Connections) progressed(conn net.Conn) {
 func (c *Connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element := c.elements[conn]; element != nil && state != http.StateActive {
+	element := c.elements[conn]
+	if element != nil && (state != http.StateActive || speaksHTTP2(conn)) {
 		c.remove(element)
 	}
 	if state == http.StateNew || state == http.StateIdle {
@@ -138,6 +141,11 @@ func (c *Connections) remove(element *list.Element) net.Conn {
 	conn, _ := c.waiting.Remove(element).(net.Conn)
 	delete(c.elements, conn)
 	return conn
+}
+
+func speaksHTTP2(conn net.Conn) bool {
+	encrypted, ok := conn.(*tls.Conn)
+	return ok && encrypted.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // underlying returns the TCP connection: a TLS connection sends an alert when it is closed, and

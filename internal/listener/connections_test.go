@@ -106,3 +106,50 @@ func TestWaitingConnectionsLeaveDescriptors(t *testing.T) {
 		t.Errorf("%d connections may wait", got)
 	}
 }
+
+// TestUsedHTTP2ConnectionStays opens connections beyond the bound while one is in use whose request
+// is there in part: others may go on over it.
+func TestUsedHTTP2ConnectionStays(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(_ http.ResponseWriter, r *http.Request) {
+			close(begun)
+			_, _ = io.Copy(io.Discard, r.Body)
+		}))
+	newConnections(1).Follow(server.Config)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	body, rest := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		response, err := server.Client().Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answered <- err
+	}()
+	<-begun
+	var silent []net.Conn
+	for range 3 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		silent = append(silent, conn)
+	}
+	if _, err := silent[1].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error("a silent connection too many is not closed")
+	}
+	_ = rest.Close()
+	if err := <-answered; err != nil {
+		t.Errorf("the request in part ended with %v", err)
+	}
+}
