@@ -89,6 +89,11 @@ func (e *sendError) isLocal() bool {
 	}
 	var dns *net.DNSError
 	resolving := errors.As(e.err, &dns)
+	if op, ok := errors.AsType[*net.OpError](e.err); ok && errors.Is(op, syscall.EADDRNOTAVAIL) {
+		// Every port is in use; with IPv6 it may also mean that this machine has none of that.
+		to, ok := op.Addr.(*net.TCPAddr)
+		return ok && to.IP.To4() != nil
+	}
 	return slices.ContainsFunc([]syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
 	}, func(lack syscall.Errno) bool {
@@ -152,7 +157,9 @@ func connectError(ctx context.Context, err error) error {
 		errors.Is(err, syscall.ETIMEDOUT):
 		return newSendError(ClassConnect, CauseUnreachable, rootCause(err))
 	}
-	return newSendError(ClassConnect, CauseNoConnect, rootCause(err))
+	f := newSendError(ClassConnect, CauseNoConnect, rootCause(err))
+	f.err = err
+	return f
 }
 
 // rootCause drops the address that the net package prepends to its errors.

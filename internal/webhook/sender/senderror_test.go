@@ -67,6 +67,12 @@ func TestFaults(t *testing.T) {
 			CauseNoConnect.Text(),
 		},
 		{
+			"no port left for IPv4", connectError(ctx, &net.OpError{
+				Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 443},
+				Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL),
+			}), ClassConnect, CauseNoConnect.Text() + ": connect: cannot assign",
+		},
+		{
 			"not from the network", connectError(ctx, errors.New("x")), ClassConnect,
 			CauseNoConnect.Text() + ": x",
 		},
@@ -104,7 +110,8 @@ func TestFaults(t *testing.T) {
 			if !ok || f.class != test.class || !strings.HasPrefix(f.Error(), test.text) {
 				t.Errorf("fault %v, want %q, %q", test.problem, test.class, test.text)
 			}
-			if ok && f.isLocal() != strings.HasPrefix(test.name, "no file left") {
+			ours := strings.HasPrefix(test.name, "no file left") || test.name == "no port left for IPv4"
+			if ok && f.isLocal() != ours {
 				t.Errorf("fault %v is local: %t", test.problem, f.isLocal())
 			}
 		})
